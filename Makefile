@@ -1,0 +1,50 @@
+# Each target first makes what it needs in $(VENV); stamp files make the second
+# call quick. `make PYTHON=python3.12 test` uses another interpreter (after `make clean`).
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Twice quiet hides warnings and progress, and leaves errors.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
+
+.PHONY: demo test check bench study docs clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.stamp-package
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.stamp-test
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.stamp-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict src
+
+bench: $(VENV)/.stamp-bench
+	$(BIN)/python -m benchmarks.run
+
+study: $(VENV)/.stamp-test
+	$(BIN)/python -m pytest -m study -s
+
+# The variable silences the theme's notice about its own future, which is no fault of a page.
+docs: $(VENV)/.stamp-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) build dist site reports .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.stamp-venv:
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.stamp-package: pyproject.toml $(VENV)/.stamp-venv
+	$(PIP_INSTALL) --editable .
+	@touch $@
+
+# .stamp-test, .stamp-docs and .stamp-bench, each from the requirements of that name.
+$(VENV)/.stamp-%: requirements/%.txt $(VENV)/.stamp-package
+	$(PIP_INSTALL) --requirement $<
+	@touch $@

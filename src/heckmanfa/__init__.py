@@ -1,0 +1,31 @@
+"""heckmanfa: the Heckman selection model, and which features predict and which only select."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from heckmanfa.compressed import Compressed, compress
+    from heckmanfa.estimators import Heckman
+
+__version__ = "0.1.0"
+
+__all__ = ["Compressed", "Heckman", "__version__", "compress"]
+
+# Names load on first use, so that importing the package is quick.
+_HOMES = {
+    "Heckman": "heckmanfa.estimators",
+    "Compressed": "heckmanfa.compressed",
+    "compress": "heckmanfa.compressed",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'heckmanfa' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,269 @@
+"""What the data can and cannot tell about a fitted selection model, in numbers and words."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from heckmanfa.least_squares import fit_least_squares
+from heckmanfa.linalg import column_norms
+from heckmanfa.normal import Floats, inverse_mills
+from heckmanfa.results import Wald, chi2_test
+
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = ["Diagnostics", "diagnose"]
+
+# Rules of thumb from the literature on weak instruments and collinearity.
+_WEAK_CHI2_PER_FEATURE = 10.0
+_HIGH_VIF = 30.0
+_HIGH_CONDITION = 30.0
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Diagnostics of a fitted model; prints in words."""
+
+    n_excluded: int
+    """features in the selection equation alone"""
+    excluded_features: tuple[Any, ...]
+    excluded_wald: Wald | None
+    """joint test of these in the selection equation"""
+    imr_r2: float
+    """R^2 of lambda on the prediction features among the selected rows"""
+    imr_vif: float
+    """1 / (1 - R^2)"""
+    condition_number: float
+    """of [1, X, lambda] with columns of unit length (Belsley)"""
+    rho: float
+    rho_outside: bool
+    """whether rho-hat is outside (-1, 1)"""
+    rho_wald: Wald | None
+    """test of rho = 0: of beta_H in two-step, of atanh rho in maximum likelihood"""
+    rho_lr: Wald | None
+    """likelihood-ratio test of rho = 0 (maximum likelihood with classical covariance)"""
+    imr_range: tuple[float, float]
+    """of lambda among the selected rows of the fit"""
+    index_range: tuple[float, float]
+    """of z'gamma among the selected rows of the fit"""
+    share_outside: float | None
+    """of the rows given, the share whose index lies outside that range"""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each diagnostic: name, value, and a word where it is a caution."""
+        rows = [(name, value, flag) for name, value, flag, _ in self._lines()]
+        return pd.DataFrame(rows, columns=["diagnostic", "value", "verdict"])
+
+    def _lines(self) -> list[tuple[str, str, str, str]]:
+        """Name, value, verdict and a sentence for each diagnostic."""
+        lines = []
+        names = ", ".join(str(name) for name in self.excluded_features)
+        if self.n_excluded == 0:
+            lines.append(
+                (
+                    "excluded features",
+                    "none",
+                    "problem",
+                    "Only the normal law identifies the model; estimates are often unstable.",
+                )
+            )
+        elif self.excluded_wald is not None:
+            weak = not self.excluded_wald.statistic > _WEAK_CHI2_PER_FEATURE * self.n_excluded
+            lines.append(
+                (
+                    "excluded features",
+                    f"{self.n_excluded} ({names}); {self.excluded_wald}",
+                    "caution" if weak else "ok",
+                    "They hardly drive selection, so that little identifies the model."
+                    if weak
+                    else "They drive selection. That they do not predict cannot be tested here.",
+                )
+            )
+        collinear = not self.imr_vif < _HIGH_VIF
+        lines.append(
+            (
+                "lambda on the features",
+                f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}",
+                "caution" if collinear else "ok",
+                "Lambda is almost a linear function of the prediction features."
+                if collinear
+                else "Lambda is not a linear function of the prediction features.",
+            )
+        )
+        bad = not self.condition_number < _HIGH_CONDITION
+        lines.append(
+            (
+                "condition number",
+                f"{self.condition_number:.1f}",
+                "caution" if bad else "ok",
+                "Some columns are nearly collinear; standard errors will be large."
+                if bad
+                else "The columns of the prediction equation are well apart.",
+            )
+        )
+        lines.append(
+            (
+                "rho",
+                f"{self.rho:.4f}",
+                "problem" if self.rho_outside else "ok",
+                "Outside (-1, 1): the model does not fit, or is hardly identified."
+                if self.rho_outside
+                else "Inside (-1, 1).",
+            )
+        )
+        for label, test in (
+            ("test of rho = 0", self.rho_wald),
+            ("LR test of rho = 0", self.rho_lr),
+        ):
+            if test is not None:
+                lines.append(
+                    (
+                        label,
+                        str(test),
+                        "ok",
+                        "Selection on unobservables is found at 5%."
+                        if test.p_value < 0.05
+                        else "No selection on unobservables is found at 5%; it may still be there.",
+                    )
+                )
+        low, high = self.imr_range
+        lines.append(
+            (
+                "range of lambda in the fit",
+                f"{low:.4g} to {high:.4g}",
+                "ok",
+                f"The selection index runs from {self.index_range[0]:.4g} to "
+                f"{self.index_range[1]:.4g}.",
+            )
+        )
+        if self.share_outside is not None:
+            far = self.share_outside > 0.05
+            lines.append(
+                (
+                    "rows outside that range",
+                    f"{100 * self.share_outside:.1f}%",
+                    "caution" if far else "ok",
+                    "Predictions given selection extrapolate lambda there."
+                    if far
+                    else "Predictions given selection stay within what was seen.",
+                )
+            )
+        return lines
+
+    def __str__(self) -> str:
+        """Return the diagnostics in words."""
+        return "\n".join(
+            f"[{flag:>7}] {name}: {value}\n          {words}"
+            for name, value, flag, words in self._lines()
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
+            f"<td>{html.escape(value)}</td><td>{flag}</td><td>{html.escape(words)}</td></tr>"
+            for name, value, flag, words in self._lines()
+        )
+        head = "".join(
+            f"<th scope='col'>{name}</th>" for name in ("diagnostic", "value", "verdict", "meaning")
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dictionary."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+def diagnose(model: FittedSelectionModel, index: Floats | None) -> Diagnostics:
+    """Compute the diagnostics of a fitted model; see `Heckman.diagnostics`.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+    index : ndarray or None
+        Selection index of rows to predict for.
+
+    Returns
+    -------
+    Diagnostics
+    """
+    features = [int(one) for one in np.flatnonzero(model.support_)]
+    nan = float("nan")
+    if model._probit is None:
+        r = model._moments.subset(features, imr=False, outcome=False)
+        return Diagnostics(
+            n_excluded=0,
+            excluded_features=(),
+            excluded_wald=None,
+            imr_r2=nan,
+            imr_vif=nan,
+            condition_number=_condition(r),
+            rho=nan,
+            rho_outside=False,
+            rho_wald=None,
+            rho_lr=None,
+            imr_range=(0.0, 0.0),
+            index_range=(np.inf, np.inf),
+            share_outside=None,
+        )
+    excluded = [one for one in model._probit.features if not model.support_[one]]
+    r = model._moments.subset(features, outcome=False)
+    spread = float(np.sum(r[1:, -1] ** 2))
+    unexplained = float(r[-1, -1] ** 2) / spread if spread > 0 else 0.0
+    low, high = model._moments.index_range
+    return Diagnostics(
+        n_excluded=len(excluded),
+        excluded_features=tuple(
+            name for name in model.selection_features_ if name not in model.prediction_features_
+        ),
+        excluded_wald=_excluded_wald(model, excluded) if excluded else None,
+        imr_r2=1.0 - unexplained,
+        imr_vif=1.0 / unexplained if unexplained > 0 else float("inf"),
+        condition_number=_condition(r),
+        rho=model.rho_,
+        rho_outside=not abs(model.rho_) < 1,
+        rho_wald=_rho_wald(model),
+        rho_lr=_rho_lr(model, features),
+        imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
+        index_range=(low, high),
+        share_outside=None if index is None else float(np.mean((index < low) | (index > high))),
+    )
+
+
+def _condition(r: Floats) -> float:
+    scaled = r / column_norms(r)
+    values = np.linalg.svd(scaled, compute_uv=False)
+    return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
+
+
+def _excluded_wald(model: FittedSelectionModel, excluded: list[int]) -> Wald:
+    names = {("selection", model._names[one]) for one in excluded}
+    places = [place for place, term in enumerate(model._terms) if term in names]
+    return chi2_test(model.selection_coef_[excluded], model._covariance[np.ix_(places, places)])
+
+
+def _rho_wald(model: FittedSelectionModel) -> Wald:
+    if model._atanh_rho is not None:
+        estimate, error = model._atanh_rho
+    else:
+        place = model._terms.index(("errors", "imr"))
+        estimate, error = model.imr_coef_, float(np.sqrt(model._covariance[place, place]))
+    return chi2_test([estimate], np.array([[error**2]]))
+
+
+def _rho_lr(model: FittedSelectionModel, features: list[int]) -> Wald | None:
+    """Compare with the model of rho = 0, whose likelihood is the probit's times that of OLS."""
+    if model.log_likelihood_ is None or model.cov_type is not None or model._probit is None:
+        return None
+    apart = (
+        model._probit.log_likelihood + fit_least_squares(model._moments, features).log_likelihood
+    )
+    statistic = max(2.0 * (model.log_likelihood_ - apart), 0.0)
+    return Wald(statistic, 1, float(stats.chi2.sf(statistic, 1)))

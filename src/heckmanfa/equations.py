@@ -1,0 +1,182 @@
+"""The way from rows to a fitted selection equation and compressed data, drops included."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.errors import (
+    CollinearError,
+    ConvergenceWarning,
+    DroppedFeaturesWarning,
+    InputError,
+    SeparationError,
+    TooFewRowsError,
+)
+from heckmanfa.linalg import dependencies, describe_dependencies
+from heckmanfa.moments import Moments, gather_moments
+from heckmanfa.probit import Probit, fit_probit, selection_coordinates
+from heckmanfa.rows import Positions, Rows
+from heckmanfa.separation import Separation, decided, find_separation
+
+__all__ = ["Selection", "check_prediction", "fit_selection", "gather"]
+
+
+@dataclass
+class Selection:
+    """A fitted selection equation and what was left out on the way to it."""
+
+    rows: Rows
+    probit: Probit
+    dropped: list[int] = field(default_factory=list)
+    """positions in X of columns left out"""
+    n_decided: int = 0
+    """rows left out because their selection was certain"""
+
+
+def fit_selection(
+    rows: Rows,
+    features: Positions,
+    labels: Sequence[str],
+    *,
+    on_collinear: str = "error",
+    on_separation: str = "error",
+) -> Selection:
+    """Fit the probit, refusing or dropping collinear and separating columns.
+
+    Parameters
+    ----------
+    rows : Rows
+    features : sequence of int
+        Columns of the selection equation.
+    labels : sequence of str
+        A name for every column of X.
+    on_collinear, on_separation : {"error", "drop"}
+
+    Returns
+    -------
+    Selection
+    """
+    if len(features) == 0:
+        raise InputError(
+            "selection_features is empty: with no feature that drives selection, the inverse "
+            "Mills ratio is constant. Name at least one."
+        )
+    features = list(features)
+    dropped: list[int] = []
+    n_decided = 0
+    suspects: set[int] = set()
+    while True:
+        # Columns that decided rows go last, so that they are the ones found to be collinear.
+        order = sorted(features, key=lambda one: one in suspects)
+        try:
+            coordinates = selection_coordinates(rows, order, [labels[one] for one in order])
+        except CollinearError as error:
+            if on_collinear != "drop" and not suspects:
+                raise
+            away = [order[place] for place in error.columns]
+            _say_dropped(away, labels, str(error).split(". Leave")[0])
+            dropped += away
+            features = [one for one in features if one not in away]
+            if not features:
+                raise TooFewRowsError(
+                    "no selection feature is left after dropping the constant, collinear or "
+                    "separating ones"
+                ) from error
+            continue
+        if order != features:
+            suspects = set()
+            continue
+        probit = fit_probit(rows, features, coordinates)
+        found = None if probit.certified else find_separation(rows, features, coordinates)
+        if found is None:
+            break
+        if on_separation != "drop" or found.complete:
+            raise SeparationError(_separation_text(found, features, labels))
+        n_decided += found.n_decided
+        support = [features[place] for place in found.columns]
+        warnings.warn(
+            f"{found.n_decided} rows were left out: their selection is decided by "
+            + _listed(support, labels),
+            DroppedFeaturesWarning,
+            stacklevel=4,
+        )
+        rows = rows.without(
+            decided, coordinates.centre, coordinates.scale, found.direction, columns=features
+        )
+        suspects = set(support)
+    if not probit.converged:
+        warnings.warn(
+            f"the probit did not converge in {probit.n_iterations} passes; do not trust its "
+            "estimates. Rescale or leave out extreme features.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return Selection(rows, probit, dropped, n_decided)
+
+
+def gather(selection: Selection, prediction: Positions, n_features: int) -> Moments:
+    """Compress the selected rows of every column that either equation still uses."""
+    columns = sorted({*selection.probit.features, *prediction})
+    return gather_moments(selection.rows, columns, n_features, selection.probit)
+
+
+def check_prediction(
+    moments: Moments, features: Positions, labels: Sequence[str], on_collinear: str
+) -> tuple[list[int], list[int]]:
+    """Refuse or drop prediction features that are constant or collinear among selected rows.
+
+    Returns
+    -------
+    kept, dropped : list of int
+        Positions in X.
+    """
+    r = moments.subset(features, imr=False, outcome=False)
+    found = dependencies(r)
+    if found:
+        words = describe_dependencies(found, ["constant", *(labels[one] for one in features)])
+        text = "the prediction features are collinear among the selected rows: " + "; ".join(words)
+        away = [features[item.column - 1] for item in found]
+        if on_collinear != "drop":
+            raise CollinearError(
+                text + ". Leave these columns out of prediction_features, or pass "
+                "on_collinear='drop'.",
+                [item.column - 1 for item in found],
+            )
+        _say_dropped(away, labels, text)
+        return [one for one in features if one not in away], away
+    return list(features), []
+
+
+def _say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:
+    warnings.warn(f"left out {_listed(away, labels)}: {why}", DroppedFeaturesWarning, stacklevel=5)
+
+
+def _listed(columns: Sequence[int], labels: Sequence[Any]) -> str:
+    return ", ".join(repr(labels[column]) for column in columns)
+
+
+def _separation_text(found: Separation, features: Positions, labels: Sequence[str]) -> str:
+    names = _listed([features[place] for place in found.columns], labels)
+    verb = "separates" if len(found.columns) == 1 else "together separate"
+    if found.complete:
+        return (
+            f"{names} {verb} selected from unselected rows completely, so that the probit has no "
+            "finite maximum. Check for a column that is another form of the selection itself, "
+            "and leave it out."
+        )
+    return (
+        f"{names} {verb} selected from unselected rows: {found.n_decided} rows are decided "
+        "with certainty, and the probit has no finite maximum. Leave the column out, merge its "
+        "rare level with another, or pass on_separation='drop' to leave out the column and the "
+        "rows that it decides."
+    )
+
+
+def weighted_count(value: float) -> int | float:
+    """Return a sum of weights as an int where it is one."""
+    return round(value) if np.isclose(value, round(value), rtol=0, atol=1e-9) else value

@@ -1,0 +1,113 @@
+"""Every error and warning that heckmanfa raises: one root each, one sentence a class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "AllObservedWarning",
+    "BinaryOutcomeWarning",
+    "CollinearError",
+    "ConstantOutcomeError",
+    "ConvergenceWarning",
+    "CovarianceWarning",
+    "DroppedFeaturesWarning",
+    "FormulaError",
+    "HeckmanfaError",
+    "HeckmanfaWarning",
+    "InputError",
+    "MissingValueError",
+    "NoExclusionWarning",
+    "NoOutcomeError",
+    "NotIdentifiedError",
+    "RhoOutsideWarning",
+    "SecondMaximumWarning",
+    "SeparationError",
+    "TooFewRowsError",
+    "UnknownFeatureError",
+]
+
+
+class HeckmanfaError(Exception):
+    """The root of every error that heckmanfa raises on purpose."""
+
+
+class InputError(HeckmanfaError, ValueError):
+    """An argument or the data cannot be used as given."""
+
+
+class MissingValueError(InputError):
+    """A feature holds missing or infinite values in rows that need it."""
+
+
+class NoOutcomeError(InputError):
+    """No row has an observed outcome."""
+
+
+class TooFewRowsError(InputError):
+    """There are fewer rows than the model has coefficients."""
+
+
+class ConstantOutcomeError(InputError):
+    """The observed outcome has the same value in every selected row."""
+
+
+class CollinearError(InputError):
+    """Columns are constant or linear combinations of one another."""
+
+    def __init__(self, message: str, columns: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.columns = tuple(columns)
+        """positions, among the columns that were asked about, of those to leave out"""
+
+
+class SeparationError(InputError):
+    """Some columns predict selection perfectly, so that the probit has no finite maximum."""
+
+
+class UnknownFeatureError(InputError):
+    """A feature was named that the data does not have."""
+
+
+class FormulaError(InputError):
+    """A formula cannot be read, or asks for something that this model does not do."""
+
+
+class NotIdentifiedError(InputError):
+    """The quantity asked for cannot be learned from the data that the model was fitted to."""
+
+
+class HeckmanfaWarning(UserWarning):
+    """The root of every warning that heckmanfa gives."""
+
+
+class AllObservedWarning(HeckmanfaWarning):
+    """No outcome is missing, so that ordinary least squares is fitted instead."""
+
+
+class NoExclusionWarning(HeckmanfaWarning):
+    """Every selection feature also predicts, so that only the normal law identifies the model."""
+
+
+class BinaryOutcomeWarning(HeckmanfaWarning):
+    """The outcome holds only zeros and ones, which a linear model will leave."""
+
+
+class DroppedFeaturesWarning(HeckmanfaWarning):
+    """Columns (and for separation, rows) were left out as the caller asked."""
+
+
+class RhoOutsideWarning(HeckmanfaWarning):
+    """The two-step estimate of rho lies outside (-1, 1)."""
+
+
+class SecondMaximumWarning(HeckmanfaWarning):
+    """The likelihood has another, higher maximum than the one reported."""
+
+
+class ConvergenceWarning(HeckmanfaWarning):
+    """An iteration stopped before it converged."""
+
+
+class CovarianceWarning(HeckmanfaWarning):
+    """The estimated covariance is not positive semi-definite, or its information matrix is not."""

@@ -1,0 +1,453 @@
+"""The Heckman selection model as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import InvalidParameterError, StrOptions
+
+from heckmanfa.equations import Selection, check_prediction, fit_selection, gather, weighted_count
+from heckmanfa.errors import (
+    AllObservedWarning,
+    ConvergenceWarning,
+    CovarianceWarning,
+    InputError,
+    NoExclusionWarning,
+    RhoOutsideWarning,
+    SecondMaximumWarning,
+    TooFewRowsError,
+)
+from heckmanfa.fitted import FittedSelectionModel
+from heckmanfa.formula import FormulaDesign
+from heckmanfa.intake import (
+    FeatureTable,
+    Sample,
+    names_or_positions,
+    read_features,
+    read_sample,
+    resolve,
+)
+from heckmanfa.least_squares import fit_least_squares
+from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
+from heckmanfa.moments import Moments, gather_moments
+from heckmanfa.normal import Floats
+from heckmanfa.rows import Block, Positions
+from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.twostep import TwoStep, fit_two_step
+
+__all__ = ["Heckman"]
+
+
+class Heckman(FittedSelectionModel):
+    """Heckman's selection model: an outcome seen only for those selected.
+
+    The prediction equation (the field also calls it the outcome equation) is
+    y = b0 + x'b + e; y is seen where g0 + z'g + u > 0, the selection equation; (u, e) are
+    normal with correlation rho, var(u) = 1, var(e) = sigma^2. Intercepts are fitted.
+
+    Parameters
+    ----------
+    prediction_features, selection_features : sequence of str, int or bool, optional
+        Names, positions or a mask of X's columns in each equation; None is all of them. A
+        feature may be in one equation only.
+    method : {"two-step", "ml"}
+        Heckman's two-step estimator, or full maximum likelihood.
+    cov_type : {None, "robust", "cluster"}
+        None is the classical covariance of the method. "cluster" needs ``groups`` in `fit`.
+    weight_kind : {"frequency", "sampling"}
+        What ``sample_weight`` means: a weight of 2 is two rows, or a row stands for more of the
+        population (rescaled to mean one; needs ``cov_type`` "robust" or "cluster").
+    on_collinear, on_separation : {"error", "drop"}
+        What to do with collinear columns, and with columns that decide selection with certainty
+        (and the rows that they decide): refuse, naming them, or leave out with a warning.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K,)
+        Prediction equation; zero where a feature does not predict.
+    intercept_ : float
+    imr_coef_ : float
+        Coefficient of the inverse Mills ratio, rho times sigma.
+    rho_, sigma_ : float
+        Error correlation and standard deviation; a two-step ``rho_`` may lie outside (-1, 1).
+    selection_coef_ : ndarray of shape (K,)
+    selection_intercept_ : float
+    adjusted_r2_, aic_, bic_ : float
+        Of the two-step prediction equation.
+    log_likelihood_ : float or None
+        For method "ml".
+    n_obs_, n_selected_ : int or float
+        Rows in the fit (the sum of frequency weights).
+    row_counts_ : dict
+        Every row given, by what became of it.
+    prediction_features_ : list
+        Names, or positions where X has no names.
+    support_ : ndarray of bool, shape (K,)
+    dropped_features_ : list
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X had names.
+
+    Examples
+    --------
+    >>> from heckmanfa import Heckman
+    >>> from heckmanfa.datasets import load_mroz
+    >>> mroz = load_mroz()
+    >>> model = Heckman(prediction_features=["educ", "exper", "expersq"])
+    >>> z = mroz[["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]]
+    >>> model.fit(z, mroz["lwage"]).rho_.round(4)
+    np.float64(0.0486)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "prediction_features": ["array-like", None],
+        "selection_features": ["array-like", None],
+        "method": [StrOptions({"two-step", "ml"})],
+        "cov_type": [StrOptions({"robust", "cluster"}), None],
+        "weight_kind": [StrOptions({"frequency", "sampling"})],
+        "on_collinear": [StrOptions({"error", "drop"})],
+        "on_separation": [StrOptions({"error", "drop"})],
+    }
+
+    def __init__(
+        self,
+        prediction_features: Any = None,
+        selection_features: Any = None,
+        *,
+        method: str = "two-step",
+        cov_type: str | None = None,
+        weight_kind: str = "frequency",
+        on_collinear: str = "error",
+        on_separation: str = "error",
+    ) -> None:
+        self.prediction_features = prediction_features
+        self.selection_features = selection_features
+        self.method = method
+        self.cov_type = cov_type
+        self.weight_kind = weight_kind
+        self.on_collinear = on_collinear
+        self.on_separation = on_separation
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit both equations.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+            Every feature of either equation: NumPy, pandas, Polars or PyArrow.
+        y : array_like of shape (n,)
+            The outcome, NaN where missing.
+        selected : array_like of bool, optional
+            Who is selected. None takes the rows whose y is not NaN. Otherwise selected rows
+            without y are left out, and y of unselected rows is ignored.
+        sample_weight : array_like, optional
+        groups : array_like, optional
+            Clusters, for ``cov_type="cluster"``.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters(sample_weight, groups)
+        self._design = None
+        self._atanh_rho = self._log_sigma = self._second_maximum = None
+        table = read_features(self, X, reset=True)
+        selection = resolve(table, self.selection_features, "selection_features")
+        prediction = resolve(table, self.prediction_features, "prediction_features")
+        sample = read_sample(
+            table,
+            y,
+            selected=selected,
+            sample_weight=sample_weight,
+            groups=groups,
+            sampling=self.weight_kind == "sampling",
+            selection=selection,
+            prediction=prediction,
+        )
+        kind = CovarianceKind(
+            self.cov_type or "classical", self.weight_kind == "sampling", sample.n_groups
+        )
+        self.row_counts_ = {**sample.row_counts, "left_out_separation": 0}
+        self.dropped_features_ = []
+        self._names = table.labels(range(table.shape[1]))
+        if sample.all_selected:
+            self._fit_all_observed(table, sample, prediction, kind)
+            return self
+        fitted = fit_selection(
+            sample.rows,
+            selection,
+            self._names,
+            on_collinear=self.on_collinear,
+            on_separation=self.on_separation,
+        )
+        moments = gather(fitted, prediction, table.shape[1])
+        self._count_drops(fitted, table)
+        features = self._choose(moments, fitted, prediction, table)
+        self._finish(moments, fitted, features, kind, table)
+        return self
+
+    def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
+        try:
+            self._validate_params()
+        except InvalidParameterError as error:
+            raise InputError(str(error)) from error
+        if sample_weight is not None and self.weight_kind == "sampling" and self.cov_type is None:
+            raise InputError(
+                "sampling weights need cov_type='robust' or 'cluster': the classical covariance "
+                "takes a weight for a number of rows"
+            )
+        if self.cov_type == "cluster" and groups is None:
+            raise InputError("cov_type='cluster' needs groups: fit(X, y, groups=...)")
+        if self.cov_type != "cluster" and groups is not None:
+            raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
+
+    def _choose(
+        self,
+        moments: Moments,
+        selection: Selection,
+        prediction: Positions,
+        table: FeatureTable,
+    ) -> list[int]:
+        """Settle the prediction features."""
+        features, dropped = check_prediction(moments, prediction, self._names, self.on_collinear)
+        self.dropped_features_ += [
+            one
+            for one in names_or_positions(table.names, dropped)
+            if one not in self.dropped_features_
+        ]
+        if set(selection.probit.features) <= set(features):
+            warnings.warn(
+                "every selection feature also predicts: with no excluded feature, only the "
+                "normality of the errors identifies the model. Leave a feature that drives "
+                "selection alone out of prediction_features.",
+                NoExclusionWarning,
+                stacklevel=3,
+            )
+        return features
+
+    def _count_drops(self, selection: Selection, table: FeatureTable) -> None:
+        self.dropped_features_ += names_or_positions(table.names, selection.dropped)
+        if selection.n_decided:
+            chosen = sum(int(n) for n in selection.rows.map(_n_selected, columns=[]))
+            kept = sum(int(n) for n in selection.rows.map(_n_rows, columns=[]))
+            self.row_counts_["left_out_separation"] = selection.n_decided
+            self.row_counts_["selected"] = chosen
+            self.row_counts_["unselected"] = kept - chosen
+
+    def _finish(
+        self,
+        moments: Moments,
+        selection: Selection,
+        features: Positions,
+        kind: CovarianceKind,
+        table: FeatureTable,
+    ) -> None:
+        """Fit the prediction equation on settled features and set every attribute."""
+        probit, rows = selection.probit, selection.rows
+        if moments.n_selected <= len(features) + 2:
+            raise TooFewRowsError(
+                f"{len(features)} prediction features, an intercept and the inverse Mills ratio "
+                f"need more than {len(features) + 2} selected rows; there are "
+                f"{weighted_count(moments.n_selected)}"
+            )
+        first = CovarianceKind("classical", False) if self.method == "ml" else kind
+        two_step = fit_two_step(moments, probit, features, first, rows)
+        self._moments, self._probit = moments, probit
+        self.adjusted_r2_ = float(two_step.solution.adjusted_r2)
+        self.aic_, self.bic_ = float(two_step.solution.aic), float(two_step.solution.bic)
+        self.n_selected_ = weighted_count(moments.n_selected)
+        self.n_obs_ = weighted_count(probit.n)
+        self._set_features(table, two_step.features)
+        self.selection_features_ = names_or_positions(table.names, probit.features)
+        self.converged_ = probit.converged
+        if self.method == "ml":
+            self._set_likelihood(fit_likelihood(moments, probit, two_step, kind, rows))
+        else:
+            self._set_two_step(two_step)
+
+    def _set_features(self, table: FeatureTable, features: Positions) -> None:
+        self.support_ = np.zeros(table.shape[1], dtype=bool)
+        self.support_[list(features)] = True
+        self.prediction_features_ = names_or_positions(table.names, features)
+
+    def _set_coefficients(self, prediction: Floats, selection: Floats | None) -> None:
+        """Spread both equations' coefficients (intercept first) over the columns of X."""
+        k = self.n_features_in_
+        self.coef_, self.selection_coef_ = np.zeros(k), np.zeros(k)
+        self.coef_[self.support_] = prediction[1:]
+        self.intercept_ = float(prediction[0])
+        if selection is None or self._probit is None:
+            self.selection_intercept_ = float("inf")
+        else:
+            self.selection_coef_[list(self._probit.features)] = selection[1:]
+            self.selection_intercept_ = float(selection[0])
+
+    def _set_two_step(self, fit: TwoStep) -> None:
+        assert self._probit is not None
+        self._set_coefficients(fit.coef[:-1], self._probit.coef)
+        self.imr_coef_ = float(fit.coef[-1])
+        self.rho_, self.sigma_ = float(fit.solution.rho), float(fit.solution.sigma)
+        self.log_likelihood_ = None
+        j = len(fit.coef) - 1
+        order = [*range(j), *range(j + 1, len(fit.covariance)), j]
+        self._set_covariance(fit.covariance[np.ix_(order, order)], ["imr"])
+        if not abs(self.rho_) < 1:
+            warnings.warn(
+                f"the two-step estimate of rho is {self.rho_:.4g}, outside (-1, 1): the data do "
+                "not fit the model well, or nothing but the normal law identifies it. Look at "
+                "diagnostics(), or use method='ml'.",
+                RhoOutsideWarning,
+                stacklevel=4,
+            )
+
+    def _set_likelihood(self, fit: MaximumLikelihood) -> None:
+        self._set_coefficients(fit.coef, fit.selection_coef)
+        self.rho_, self.sigma_ = float(np.tanh(fit.atanh_rho)), float(np.exp(fit.log_sigma))
+        self.imr_coef_ = self.rho_ * self.sigma_
+        self.log_likelihood_ = fit.log_likelihood
+        self.converged_ = self.converged_ and fit.converged
+        self._atanh_rho = (fit.atanh_rho, float(np.sqrt(fit.covariance[-1, -1])))
+        self._log_sigma = (fit.log_sigma, float(np.sqrt(fit.covariance[-2, -2])))
+        self._second_maximum = fit.second_maximum
+        d = len(fit.covariance)
+        jacobian = np.zeros((d + 1, d))
+        jacobian[: d - 2, : d - 2] = np.eye(d - 2)
+        slope = 1.0 - self.rho_**2
+        jacobian[d - 2, -2:] = self.imr_coef_, self.sigma_ * slope
+        jacobian[d - 1, -1] = slope
+        jacobian[d, -2] = self.sigma_
+        self._set_covariance(jacobian @ fit.covariance @ jacobian.T, ["imr", "rho", "sigma"])
+        if not fit.converged:
+            warnings.warn(
+                f"maximum likelihood did not converge in {fit.n_iterations} passes (rho = "
+                f"{self.rho_:.6g}); do not trust its estimates. Use method='two-step', or "
+                "another set of features.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif not fit.information_is_positive:
+            warnings.warn(
+                "the observed information is not positive definite at the maximum; no standard "
+                "errors can be given",
+                CovarianceWarning,
+                stacklevel=4,
+            )
+        if fit.second_maximum is not None:
+            height, rho = fit.second_maximum
+            warnings.warn(
+                f"the likelihood has two maxima: the one reported, reached from the two-step "
+                f"estimates (log-likelihood {fit.log_likelihood:.4f}, rho {self.rho_:.3f}), and a "
+                f"higher one (log-likelihood {height:.4f}, rho {rho:.3f}). A maximum near "
+                "|rho| = 1 is often a sign of misspecification; neither is picked for you.",
+                SecondMaximumWarning,
+                stacklevel=4,
+            )
+
+    def _set_covariance(self, covariance: Floats, errors: list[str]) -> None:
+        self._terms = [("prediction", "Intercept")]
+        self._terms += [("prediction", self._names[one]) for one in np.flatnonzero(self.support_)]
+        if self._probit is not None:
+            self._terms.append(("selection", "Intercept"))
+            self._terms += [("selection", self._names[one]) for one in self._probit.features]
+        self._terms += [("errors", term) for term in errors]
+        self._covariance = covariance
+
+    def _fit_all_observed(
+        self, table: FeatureTable, sample: Sample, prediction: Positions, kind: CovarianceKind
+    ) -> None:
+        """No outcome is missing: ordinary least squares, and nothing about selection."""
+        moments = gather_moments(sample.rows, prediction, table.shape[1], None)
+        fit = fit_least_squares(moments, prediction, kind, sample.rows)
+        extra = (
+            f" The {len(prediction)} features are collinear or more than the rows can tell apart: "
+            "the coefficients are the minimum-norm ones."
+            if fit.underdetermined
+            else ""
+        )
+        warnings.warn(
+            f"no outcome is missing among the {sample.row_counts['selected']} rows, so that there "
+            "is no selection to correct for: ordinary least squares is fitted, and rho is not "
+            "identified." + extra,
+            AllObservedWarning,
+            stacklevel=3,
+        )
+        self._moments, self._probit = moments, None
+        self._set_features(table, prediction)
+        self.selection_features_ = []
+        self._set_coefficients(fit.coef, None)
+        self.imr_coef_ = self.rho_ = float("nan")
+        self.sigma_ = fit.sigma
+        self.adjusted_r2_, self.aic_, self.bic_ = fit.adjusted_r2, fit.aic, fit.bic
+        self.log_likelihood_ = fit.log_likelihood if self.method == "ml" else None
+        self.n_selected_ = self.n_obs_ = weighted_count(moments.n_selected)
+        self.converged_ = True
+        self._set_covariance(fit.covariance, [])
+
+    @classmethod
+    def from_formula(
+        cls,
+        prediction: str,
+        selection: str,
+        data: Any,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        **parameters: Any,
+    ) -> Self:
+        """Fit the model that two formulas describe, on a data frame.
+
+        Parameters
+        ----------
+        prediction : str
+            The prediction equation, as in ``"log(wage) ~ educ + exper + I(exper**2)"``.
+        selection : str
+            The selection equation; its left side, where there is one, says who is selected
+            (true or not zero); without one, the rows with an outcome are.
+        data : data frame
+            pandas, Polars or PyArrow. Rows with a missing outcome are kept; rows with a missing
+            regressor that they need are left out and counted in ``row_counts_``.
+        sample_weight, groups : str or array_like, optional
+            A column of ``data``, or one entry for each of its rows.
+        **parameters
+            Those of `Heckman`, but for the two lists of features.
+
+        Returns
+        -------
+        Heckman
+            Fitted; its `predict` and other methods take frames with the formulas' variables.
+        """
+        design = FormulaDesign.build(prediction, selection, data)
+        model = cls(
+            prediction_features=design.prediction_columns,
+            selection_features=design.selection_columns,
+            **parameters,
+        )
+        model.fit(
+            design.features,
+            design.outcome,
+            selected=design.selected,
+            sample_weight=design.rows_of(data, sample_weight, "sample_weight"),
+            groups=design.rows_of(data, groups, "groups"),
+        )
+        model.row_counts_["total"] = design.n_rows
+        model.row_counts_["left_out_regressor_missing"] = design.n_left_out
+        model._design = design.without_data()
+        return model
+
+
+def _n_selected(block: Block) -> int:
+    return int(np.count_nonzero(block.selected))
+
+
+def _n_rows(block: Block) -> int:
+    return len(block.selected)

@@ -1,0 +1,315 @@
+"""What a fitted selection model can do: predict, score, and report on itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from heckmanfa import results
+from heckmanfa.diagnostics import Diagnostics, diagnose
+from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
+from heckmanfa.formula import FormulaDesign
+from heckmanfa.intake import FeatureTable, read_features, read_outcome
+from heckmanfa.moments import Moments
+from heckmanfa.normal import Floats, inverse_mills, log_cdf
+from heckmanfa.probit import Probit
+from heckmanfa.rows import Positions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FittedSelectionModel"]
+
+_PREDICT_ROWS = 8192
+
+
+class FittedSelectionModel(RegressorMixin, BaseEstimator):
+    """Prediction and reporting for every estimator of the package that is a Heckman model.
+
+    `fit` of a subclass sets the attributes below; none is as long as the data.
+    """
+
+    coef_: Floats
+    intercept_: float
+    imr_coef_: float
+    rho_: float
+    sigma_: float
+    selection_coef_: Floats
+    selection_intercept_: float
+    adjusted_r2_: float
+    aic_: float
+    bic_: float
+    log_likelihood_: float | None
+    n_obs_: int | float
+    n_selected_: int | float
+    row_counts_: dict[str, int]
+    prediction_features_: list[Any]
+    selection_features_: list[Any]
+    dropped_features_: list[Any]
+    support_: Any
+    converged_: bool
+    n_features_in_: int
+
+    method: str
+    cov_type: str | None
+    weight_kind: str
+
+    _names: list[str]
+    """a label for every column of X"""
+    _moments: Moments
+    _probit: Probit | None
+    """None where every outcome was observed"""
+    _design: FormulaDesign | None
+    """how to make X from a frame, for a model from formulas"""
+    _terms: list[tuple[str, str]]
+    """(equation, term) of each row of the covariance"""
+    _covariance: Floats
+    _atanh_rho: tuple[float, float] | None
+    """maximum likelihood's estimate and standard error"""
+    _log_sigma: tuple[float, float] | None
+    _second_maximum: tuple[float, float] | None
+
+    def predict(self, X: Any, kind: str = "marginal") -> Floats:
+        """Predict the outcome of each row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+        kind : {"marginal", "selected", "unselected"}
+            E[y | x], the outcome of anyone with these features; E[y | x, s = 1], given that the
+            row is selected; E[y | x, s = 0], given that it is not.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            One entry for each row; NaN where a model from formulas meets a missing regressor.
+        """
+        check_is_fitted(self)
+        if kind not in ("marginal", "selected", "unselected"):
+            raise InputError(f"kind must be 'marginal', 'selected' or 'unselected'; got {kind!r}")
+        if kind == "unselected" and self._probit is None:
+            raise NotIdentifiedError(
+                "no outcome was missing in the fit, so that nothing is known about unselected rows"
+            )
+        with_imr = kind != "marginal" and self._probit is not None
+        table = self._read(X, prediction=True, selection=with_imr)
+        columns = np.flatnonzero(self.support_)
+        outcome = self.intercept_ + _linear(table, columns, self.coef_)
+        if not with_imr:
+            return outcome
+        index = self._index(table)
+        side = 1.0 if kind == "selected" else -1.0
+        return np.asarray(outcome + side * self.imr_coef_ * inverse_mills(side * index))
+
+    def predict_selection(self, X: Any) -> Floats:
+        """Probability of being selected, P(s = 1 | x), for each row."""
+        check_is_fitted(self)
+        table = self._read(X, prediction=False, selection=self._probit is not None)
+        if self._probit is None:
+            return np.ones(table.shape[0])
+        return np.exp(log_cdf(self._index(table)))
+
+    def inverse_mills(self, X: Any) -> Floats:
+        """Inverse Mills ratio lambda(z'gamma) of each row."""
+        check_is_fitted(self)
+        table = self._read(X, prediction=False, selection=self._probit is not None)
+        if self._probit is None:
+            return np.zeros(table.shape[0])
+        return inverse_mills(self._index(table))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of ``predict(X, kind="selected")`` over the rows that have an outcome.
+
+        Those rows were selected, so that marginal predictions would be wrong for them by design.
+
+        Parameters
+        ----------
+        X : array or data frame
+        y : array_like
+            NaN where missing.
+        sample_weight : array_like, optional
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import r2_score
+
+        predicted = self.predict(X, kind="selected")
+        outcome = read_outcome(y, len(predicted))
+        rows = ~np.isnan(outcome) & ~np.isnan(predicted)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(r2_score(outcome[rows], predicted[rows], sample_weight=weight))
+
+    def log_likelihood(self, X: Any, y: Any, selected: Any = None) -> float:
+        """Joint log-likelihood of selection and outcomes in other data, at the estimates.
+
+        Parameters
+        ----------
+        X : array or data frame
+        y : array_like
+            NaN where missing.
+        selected : array_like of bool, optional
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            -inf where a two-step rho lies outside (-1, 1).
+        """
+        check_is_fitted(self)
+        if self._probit is None:
+            raise NotIdentifiedError(
+                "no outcome was missing in the fit, so that the joint likelihood is not known"
+            )
+        table = self._read(X, prediction=True, selection=True, missing_is_nan=True)
+        outcome = read_outcome(y, table.shape[0])
+        chosen = ~np.isnan(outcome) if selected is None else np.asarray(selected, dtype=bool)
+        chosen_rows = chosen & ~np.isnan(outcome)
+        if not abs(self.rho_) < 1:
+            return float("-inf")
+        index = self._index(table)
+        mean = self.intercept_ + _linear(table, np.flatnonzero(self.support_), self.coef_)
+        e = (outcome - mean)[chosen_rows] / self.sigma_
+        shifted = (index[chosen_rows] + self.rho_ * e) / np.sqrt(1.0 - self.rho_**2)
+        normal = -0.5 * e**2 - np.log(self.sigma_) - 0.5 * np.log(2.0 * np.pi)
+        return float(np.sum(log_cdf(shifted) + normal) + np.sum(log_cdf(-index[~chosen])))
+
+    def _index(self, table: FeatureTable) -> Floats:
+        assert self._probit is not None
+        columns = np.array(self._probit.features, dtype=np.intp)
+        return self.selection_intercept_ + _linear(table, columns, self.selection_coef_)
+
+    def _read(
+        self, X: Any, *, prediction: bool, selection: bool, missing_is_nan: bool = False
+    ) -> FeatureTable:
+        """Take in X for a fitted model, refusing missing values in the columns to be used."""
+        if self._design is not None:
+            X = self._design.transform(X, prediction=prediction, selection=selection)
+            missing_is_nan = True
+        table = read_features(self, X, reset=False)
+        if not missing_is_nan:
+            columns = {int(one) for one in np.flatnonzero(self.support_)} if prediction else set()
+            if selection and self._probit is not None:
+                columns |= set(self._probit.features)
+            _refuse_missing(table, sorted(columns))
+        return table
+
+    # Reporting. -------------------------------------------------------------------------------
+
+    def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
+        """Estimates, standard errors, tests and intervals as a data frame.
+
+        Parameters
+        ----------
+        conf_level : float
+            Of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            Columns equation ("prediction", "selection", "errors"), term, estimate, std_error,
+            statistic (z), p_value, ci_low, ci_high. In "errors", "imr" is the coefficient of the
+            inverse Mills ratio. A two-step rho and sigma have no standard error; those of maximum
+            likelihood are by the delta method, their intervals (and the test of rho = 0) on the
+            scale of atanh rho and log sigma.
+        """
+        check_is_fitted(self)
+        return results.tidy(self, conf_level)
+
+    def vcov(self) -> pd.DataFrame:
+        """Joint covariance of both equations, labelled (equation, term) as in `tidy`.
+
+        After maximum likelihood the three error terms are functions of two parameters, so that
+        the matrix with all of them has one rank less than rows.
+        """
+        check_is_fitted(self)
+        return results.vcov(self)
+
+    def wald_test(
+        self, hypothesis: str | ArrayLike, value: ArrayLike | None = None
+    ) -> results.Wald:
+        """Wald test of linear restrictions on the coefficients.
+
+        Parameters
+        ----------
+        hypothesis : str or array_like
+            As in ``"educ = exper"``, ``"educ = 0, exper = 0"`` or
+            ``"selection.educ = educ"``: names alone are of the prediction equation, "selection."
+            goes before those of the selection equation, "imr" is the inverse Mills ratio. Or a
+            matrix with one column for each row of `vcov`.
+        value : array_like, optional
+            Right-hand sides for a matrix; zero unless given.
+
+        Returns
+        -------
+        Wald
+            With statistic, degrees of freedom and p-value.
+        """
+        check_is_fitted(self)
+        return results.wald_test(self, hypothesis, value)
+
+    def summary(self, conf_level: float = 0.95) -> results.Summary:
+        """Both equations as a table, with the row counts and warnings; prints and shows HTML."""
+        check_is_fitted(self)
+        return results.summarize(self, conf_level)
+
+    def diagnostics(self, X: Any = None) -> Diagnostics:
+        """What the data can and cannot tell: exclusion, collinearity, rho, extrapolation.
+
+        Parameters
+        ----------
+        X : array or data frame, optional
+            Rows to predict for: the share whose selection index lies outside the fitted range
+            is reported.
+
+        Returns
+        -------
+        Diagnostics
+        """
+        check_is_fitted(self)
+        index = None
+        if X is not None and self._probit is not None:
+            index = self._index(self._read(X, prediction=False, selection=True))
+        return diagnose(self, index)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` ended well."""
+        return hasattr(self, "_covariance")
+
+
+def _linear(table: FeatureTable, columns: Any, coef: Floats) -> Floats:
+    """Sum of columns times coefficients, a block of rows at a time."""
+    values = np.zeros(table.shape[0])
+    if len(columns) == 0:
+        return values
+    places = [int(column) for column in columns]
+    source = table.source(places)
+    for start in range(0, len(values), _PREDICT_ROWS):
+        stop = min(start + _PREDICT_ROWS, len(values))
+        values[start:stop] = source.take(start, stop, places) @ coef[places]
+    return values
+
+
+def _refuse_missing(table: FeatureTable, columns: Positions) -> None:
+    if not len(columns):
+        return
+    source = table.source(columns)
+    bad = np.zeros(len(columns), dtype=np.int64)
+    for start in range(0, table.shape[0], _PREDICT_ROWS):
+        stop = min(start + _PREDICT_ROWS, table.shape[0])
+        bad += (~np.isfinite(source.take(start, stop, columns))).sum(axis=0)
+    if bad.any():
+        said = ", ".join(
+            f"{table.label(column)!r} ({count} rows)"
+            for column, count in zip(columns, bad, strict=True)
+            if count
+        )
+        raise MissingValueError(
+            f"Input X contains NaN or infinity in {said}; no prediction can be made for these "
+            "rows. Impute them or leave them out."
+        )

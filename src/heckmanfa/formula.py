@@ -1,0 +1,257 @@
+"""Two formulas to the arrays of the model, and again for prediction (through formulaic)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from formulaic import Formula, ModelSpec
+from formulaic.errors import DataMismatchWarning, FormulaicError
+
+from heckmanfa.errors import FormulaError, InputError, UnknownFeatureError
+from heckmanfa.intake import nearest
+from heckmanfa.normal import Floats
+from heckmanfa.rows import Mask
+
+__all__ = ["FormulaDesign"]
+
+
+@dataclass(frozen=True)
+class FormulaDesign:
+    """What two formulas make of a frame, and how to do the same to another frame."""
+
+    prediction: ModelSpec
+    selection: ModelSpec
+    selection_columns: list[str]
+    prediction_columns: list[str]
+    n_rows: int
+    """rows of the frame"""
+    n_left_out: int
+    """rows without a regressor that they need"""
+    features: pd.DataFrame | None = None
+    """union of both equations' columns over the rows kept, without intercepts"""
+    outcome: Floats | None = None
+    selected: Mask | None = None
+    kept: Mask | None = None
+    """(n_rows,)"""
+
+    @classmethod
+    def build(cls, prediction: str, selection: str, data: Any) -> FormulaDesign:
+        """Evaluate both formulas on a frame.
+
+        Parameters
+        ----------
+        prediction, selection : str
+            The selection formula's left side is optional.
+        data : data frame
+
+        Returns
+        -------
+        FormulaDesign
+        """
+        frame = _pandas(data)
+        left, right = _parse(prediction, "prediction")
+        who, drivers = _parse(selection, "selection")
+        if left is None:
+            raise FormulaError(
+                f"the prediction formula {prediction!r} has no left side: write 'outcome ~ ...'"
+            )
+        for part in (left, right, who, drivers):
+            _check_variables(part, frame)
+        outcome = _one_column(left, frame, "prediction")
+        chosen = ~np.isnan(outcome) if who is None else _truth(_one_column(who, frame, selection))
+        complete = _complete(drivers, frame)
+        complete_prediction = _complete(right, frame)
+        kept = complete & (complete_prediction | ~chosen)
+        if not kept.any():
+            raise InputError(
+                f"no row is left: every one of the {len(frame)} rows misses a regressor"
+            )
+        # A stateful term (a centre, a spline) learns from the rows that have its variables.
+        z = _matrix(drivers, frame[kept], "selection")
+        # What a term in both equations has learned, it learned in the selection equation.
+        known = z.attrs["spec"]
+        x = _matrix(
+            ModelSpec(
+                formula=right,
+                transform_state=dict(known.transform_state),
+                encoder_state=dict(known.encoder_state),
+            ),
+            frame[kept & complete_prediction],
+            "prediction",
+        )
+        features = z.reindex(frame.index[kept])
+        for column in x.columns:
+            if column not in features.columns:
+                features[column] = x[column].reindex(frame.index[kept])
+        shortage = features.isna().to_numpy()
+        needs = np.zeros(shortage.shape, dtype=bool)
+        needs[:, : z.shape[1]] = True
+        needs[chosen[kept]] = True
+        # Functions can turn complete variables into NaN (the logarithm of a negative number).
+        also: Mask = np.asarray((shortage & needs).any(axis=1))
+        if also.all():
+            raise InputError("no row is left: the formulas give NaN in every row")
+        rows = kept.copy()
+        rows[kept] = ~also
+        return cls(
+            prediction=x.attrs.pop("spec"),
+            selection=z.attrs.pop("spec"),
+            selection_columns=list(z.columns),
+            prediction_columns=list(x.columns),
+            n_rows=len(frame),
+            n_left_out=int(np.count_nonzero(~rows)),
+            features=features.loc[~also].reset_index(drop=True),
+            outcome=outcome[rows],
+            selected=None if who is None else chosen[rows],
+            kept=rows,
+        )
+
+    def without_data(self) -> FormulaDesign:
+        """Return what prediction needs, and no row of the data."""
+        return replace(self, features=None, outcome=None, selected=None, kept=None)
+
+    def rows_of(self, data: Any, values: Any, what: str) -> Any:
+        """Return the kept rows of a column of the frame, or of an array as long as it."""
+        if values is None:
+            return None
+        if isinstance(values, str):
+            frame = _pandas(data)
+            if values not in frame.columns:
+                raise UnknownFeatureError(
+                    f"{what}: the data has no column {values!r}{nearest(values, frame.columns)}"
+                )
+            values = frame[values].to_numpy()
+        array = np.asarray(values)
+        if array.shape[:1] != (self.n_rows,):
+            raise InputError(f"{what} must have one entry for each of the {self.n_rows} rows")
+        return array[self.kept]
+
+    def transform(self, data: Any, *, prediction: bool, selection: bool) -> pd.DataFrame:
+        """Evaluate the fitted formulas on another frame.
+
+        Parameters
+        ----------
+        data : data frame
+        prediction, selection : bool
+            Which equation's columns are needed; others are NaN.
+
+        Returns
+        -------
+        DataFrame
+            The model's columns, one row for each row of ``data``, NaN where a variable is missing.
+        """
+        frame = _pandas(data)
+        columns = list(dict.fromkeys([*self.selection_columns, *self.prediction_columns]))
+        result = pd.DataFrame(np.nan, index=frame.index, columns=columns, dtype=np.float64)
+        for spec, needed, equation in (
+            (self.prediction, prediction, "prediction"),
+            (self.selection, selection, "selection"),
+        ):
+            if needed:
+                _check_variables(spec.formula, frame)
+                rows = _complete(spec.formula, frame)
+                if rows.any():
+                    part = _matrix(spec, frame[rows], equation)
+                    result.loc[rows, list(part.columns)] = part.to_numpy()
+        return result
+
+
+def _parse(text: str, equation: str) -> tuple[Formula | None, Formula]:
+    if not isinstance(text, str):
+        raise FormulaError(f"the {equation} formula must be text; got {type(text).__name__}")
+    try:
+        parsed = Formula(text)
+    except FormulaicError as error:
+        raise FormulaError(f"the {equation} formula {text!r} cannot be read: {error}") from error
+    left = getattr(parsed, "lhs", None)
+    right = getattr(parsed, "rhs", parsed)
+    if not any(str(term) == "1" for term in right):
+        raise FormulaError(
+            f"the {equation} formula {text!r} removes the intercept, which is always fitted: "
+            "leave out '- 1' or '0 +'"
+        )
+    if left is not None and len(list(left)) != 1:
+        raise FormulaError(f"the left side of {text!r} must be one variable or expression")
+    return left, right
+
+
+def _check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
+    if formula is None:
+        return
+    for name in sorted(str(one) for one in formula.required_variables):
+        if name not in frame.columns:
+            raise UnknownFeatureError(
+                f"the formula uses {name!r}, which the data does not have"
+                + nearest(name, [str(column) for column in frame.columns])
+            )
+
+
+def _pandas(data: Any) -> pd.DataFrame:
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise InputError(
+            f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
+        )
+    return frame.to_pandas().reset_index(drop=True)
+
+
+def _complete(formula: Formula, frame: pd.DataFrame) -> Mask:
+    names = [str(one) for one in formula.required_variables]
+    return np.asarray(frame[names].notna().all(axis=1).to_numpy(), dtype=bool)
+
+
+def _matrix(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) -> pd.DataFrame:
+    """Evaluate the right side of a formula, without its intercept."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataMismatchWarning)
+        try:
+            matrix = formula.get_model_matrix(frame, na_action="ignore", context={})
+        except DataMismatchWarning as error:
+            raise InputError(
+                f"the {equation} formula meets a category that the model was not fitted with: "
+                f"{str(error).split(': ')[-1].split('.')[0]}"
+            ) from error
+        except FormulaicError as error:
+            raise FormulaError(
+                f"the {equation} formula cannot be evaluated on the data: {error}"
+            ) from error
+    result = pd.DataFrame(matrix).drop(columns="Intercept").astype(np.float64)
+    result.attrs["spec"] = matrix.model_spec
+    return result
+
+
+def _one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
+    """Evaluate the left side of a formula to one number a row; missing stays missing."""
+    rows = _complete(formula, frame)
+    values = np.full(len(frame), np.nan)
+    if rows.any():
+        try:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                matrix = formula.get_model_matrix(frame[rows], na_action="ignore", context={})
+        except FormulaicError as error:
+            raise FormulaError(
+                f"the left side of the {equation} formula cannot be evaluated: {error}"
+            ) from error
+        part = pd.DataFrame(matrix)
+        if part.shape[1] != 1:
+            raise FormulaError(
+                f"the left side {formula} makes {part.shape[1]} columns; it must be one number "
+                "a row"
+            )
+        values[rows] = part.iloc[:, 0].to_numpy(dtype=np.float64)
+    return values
+
+
+def _truth(values: Floats) -> Mask:
+    missing = np.count_nonzero(np.isnan(values))
+    if missing:
+        raise InputError(
+            f"the selection formula's left side is missing in {missing} rows; it must say of "
+            "every row whether it is selected"
+        )
+    return np.asarray(values != 0)

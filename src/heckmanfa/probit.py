@@ -1,0 +1,300 @@
+"""The selection equation: probit by Newton's method over blocks of rows (Algorithm 1, line 2).
+
+The iteration runs in coordinates in which the features are centred and orthonormal on a pilot
+sample, so that collinearity and units cost no digits, and starts from the pilot's own optimum,
+so that large data is read three or four times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg as sla
+
+from heckmanfa.errors import CollinearError
+from heckmanfa.linalg import (
+    dependencies,
+    describe_dependencies,
+    factor,
+    residual_share,
+    solve_upper,
+    stack,
+)
+from heckmanfa.normal import Floats, log_cdf, mills
+from heckmanfa.rows import Block, Positions, Rows, total
+
+__all__ = ["Coordinates", "Probit", "fit_probit", "selection_coordinates"]
+
+_MAX_ITERATIONS = 40
+# The Newton decrement is a squared distance in standard errors. At this many times n, the last
+# step leaves an error far below 1e-10 of a standard error in the covariance as well.
+_DECREMENT_PER_ROW = 1e-20
+_PILOT_DECREMENT = 1e-3
+_PILOT_ITERATIONS = 12
+# A pilot sample that is this close to collinear does not make good coordinates.
+_PILOT_SHARE = 1e-6
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Centred and orthonormalised features: ``(x - centre) @ transform``."""
+
+    centre: Floats
+    """(p,)"""
+    transform: Floats
+    """(p, p) upper triangular"""
+    scale: Floats
+    """(p,) standard deviations on the rows that the coordinates come from"""
+
+    def design(self, features: Floats) -> Floats:
+        """Return a constant and the transformed features, (b, 1 + p)."""
+        design = np.empty((features.shape[0], features.shape[1] + 1))
+        design[:, 0] = 1.0
+        np.matmul(features - self.centre, self.transform, out=design[:, 1:])
+        return design
+
+    def back(self) -> Floats:
+        """Return the (1 + p, 1 + p) matrix from these coefficients to those of ``[1, x]``."""
+        p = len(self.centre)
+        matrix = np.zeros((p + 1, p + 1))
+        matrix[0, 0] = 1.0
+        matrix[1:, 1:] = self.transform
+        matrix[0, 1:] = -self.centre @ self.transform
+        return matrix
+
+
+@dataclass(frozen=True)
+class Probit:
+    """A fitted selection equation over the columns ``features``, intercept first."""
+
+    features: tuple[int, ...]
+    """positions of the p selection features in X"""
+    coef: Floats
+    """(1 + p,) on the scale of the input"""
+    covariance: Floats
+    """(1 + p, 1 + p) inverse of the observed information"""
+    log_likelihood: float
+    null_log_likelihood: float
+    """with an intercept alone"""
+    n_iterations: int
+    """passes over all rows"""
+    n: float
+    """rows, or the sum of their weights"""
+    converged: bool
+    certified: bool
+    """whether the fit itself proves that the rows are not separated"""
+    coordinates: Coordinates
+    inner_coef: Floats
+    """(1 + p,) in those coordinates"""
+
+
+@dataclass(frozen=True)
+class _State:
+    coef: Floats
+    log_likelihood: float
+    gradient: Floats
+    information: Floats
+    n: float
+    n_selected: float
+    largest: float
+    """the largest signed index: how safely the best-predicted row is predicted"""
+    reach: float
+    """the length of the longest row of the design"""
+
+
+def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str]) -> Coordinates:
+    """Find well-conditioned coordinates for some features, or refuse collinear ones.
+
+    Parameters
+    ----------
+    rows : Rows
+    features : sequence of int
+        Columns of the selection equation.
+    names : sequence of str
+        A name for each of these columns.
+
+    Returns
+    -------
+    Coordinates
+
+    Raises
+    ------
+    CollinearError
+        Where a column is constant or a linear combination of others; it names them.
+    """
+    width = len(features) + 1
+    pilot = rows.pilot()
+    r = stack(pilot.map(_design_factor, columns=features), width)
+    if pilot is not rows and residual_share(r).min() < _PILOT_SHARE:
+        r = stack(rows.map(_design_factor, columns=features), width)
+    found = dependencies(r)
+    if found:
+        raise CollinearError(
+            "the selection features are collinear: "
+            + "; ".join(describe_dependencies(found, ["constant", *names]))
+            + ". Leave these columns out, or pass on_collinear='drop'.",
+            [item.column - 1 for item in found],
+        )
+    return coordinates_from_factor(r)
+
+
+def coordinates_from_factor(r: Floats) -> Coordinates:
+    """Coordinates in which the rows behind a factor of ``[1, X]`` are orthonormal."""
+    count = r[0, 0]
+    inner = r[1:, 1:]
+    return Coordinates(
+        centre=r[0, 1:] / count,
+        transform=solve_upper(inner, np.eye(inner.shape[0])) * count,
+        scale=np.asarray(np.linalg.norm(inner, axis=0) / count),
+    )
+
+
+def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Probit:
+    """Fit P(selected) = Phi(gamma_0 + x gamma) by maximum likelihood (Eq. heckmangamma).
+
+    Parameters
+    ----------
+    rows : Rows
+        With both selected and unselected rows.
+    features : sequence of int
+        Columns of the selection equation.
+    coordinates : Coordinates
+        From `selection_coordinates`.
+
+    Returns
+    -------
+    Probit
+    """
+    zero = np.zeros(len(features) + 1)
+    start = zero
+    pilot = rows.pilot()
+    if pilot is not rows:
+        state, _, settled = _newton(
+            pilot, features, coordinates, zero, _PILOT_DECREMENT, _PILOT_ITERATIONS
+        )
+        start = state.coef if settled else zero
+    state, passes, converged = _newton(rows, features, coordinates, start, None, _MAX_ITERATIONS)
+    inverse = _inverse(state.information)
+    back = coordinates.back()
+    last = state.coef + inverse @ state.gradient if converged else state.coef
+    n, share = state.n, state.n_selected / state.n
+    return Probit(
+        features=tuple(features),
+        coef=back @ last,
+        covariance=back @ inverse @ back.T,
+        log_likelihood=state.log_likelihood,
+        null_log_likelihood=float(n * (share * np.log(share) + (1 - share) * np.log1p(-share))),
+        n_iterations=passes,
+        n=n,
+        converged=converged,
+        certified=converged and _overlap_is_certain(state),
+        coordinates=coordinates,
+        inner_coef=last,
+    )
+
+
+def _overlap_is_certain(state: _State) -> bool:
+    """Whether the fit proves that no direction separates the rows.
+
+    Let d separate: a_i = q_i z_i'd >= 0 for every row, q_i = +1 or -1. With lambda_i and delta_i
+    taken at t_i = q_i z_i'gamma, gradient'd = sum lambda_i a_i, and d'Hd = sum delta_i a_i^2
+    = sum lambda_i (lambda_i + t_i) a_i^2 <= max(lambda_i + t_i) max(a_i) gradient'd
+    <= (1 + max t_i) max|z_i| |gradient| |d|^2. Where the smallest eigenvalue of H is larger than
+    that factor, there is no such d.
+    """
+    smallest = np.linalg.eigvalsh(state.information)[0]
+    slope = 1.0 + max(state.largest, 0.0)
+    return bool(smallest > 2.0 * slope * state.reach * np.linalg.norm(state.gradient))
+
+
+def _newton(
+    rows: Rows,
+    features: Positions,
+    coordinates: Coordinates,
+    start: Floats,
+    tolerance: float | None,
+    max_iterations: int,
+) -> tuple[_State, int, bool]:
+    state = _evaluate(rows, features, coordinates, start)
+    passes = 1
+    if tolerance is None:
+        tolerance = _DECREMENT_PER_ROW * state.n
+    while passes < max_iterations:
+        step = _inverse(state.information) @ state.gradient
+        decrement = float(step @ state.gradient)
+        if not decrement > tolerance:
+            return state, passes, np.isfinite(decrement)
+        slack = 1e-10 * (1.0 + abs(state.log_likelihood))
+        for _ in range(30):
+            trial = _evaluate(rows, features, coordinates, state.coef + step)
+            passes += 1
+            if trial.log_likelihood >= state.log_likelihood - slack:
+                break
+            step = 0.5 * step
+        else:
+            return state, passes, False
+        state = trial
+    return state, passes, False
+
+
+def _inverse(information: Floats) -> Floats:
+    """Inverse of an information matrix; in a direction without information, zero."""
+    try:
+        half = sla.cho_factor(information)
+        return np.asarray(sla.cho_solve(half, np.eye(len(information))))
+    except (np.linalg.LinAlgError, ValueError):
+        if not np.all(np.isfinite(information)):
+            return np.zeros_like(information)
+        return np.asarray(np.linalg.pinv(information, hermitian=True))
+
+
+def _evaluate(rows: Rows, features: Positions, coordinates: Coordinates, coef: Floats) -> _State:
+    highest = np.array([-np.inf, 0.0])
+    parts = []
+    for sums, highs in rows.map(_probit_terms, coordinates, coef, columns=features):
+        parts.append(sums)
+        highest = np.maximum(highest, highs)
+    log_likelihood, n, n_selected, gradient, information = total(parts)
+    return _State(
+        coef=coef,
+        log_likelihood=float(log_likelihood),
+        gradient=gradient,
+        information=information,
+        n=float(n),
+        n_selected=float(n_selected),
+        largest=float(highest[0]),
+        reach=float(np.sqrt(highest[1])),
+    )
+
+
+# What runs on a block of rows. ---------------------------------------------------------------
+
+
+def _design_factor(block: Block) -> Floats:
+    return factor(np.column_stack([np.ones(len(block.features)), block.features]))
+
+
+def _probit_terms(
+    block: Block, coordinates: Coordinates, coef: Floats
+) -> tuple[tuple[float, float, float, Floats, Floats], Floats]:
+    """Sums (log-likelihood, rows, selected rows, gradient, information) and two maxima."""
+    design = coordinates.design(block.features)
+    sign = np.where(block.selected, 1.0, -1.0)
+    signed = sign * (design @ coef)
+    ratio, slope = mills(signed)
+    value = log_cdf(signed)
+    score = sign * ratio
+    n: float = len(sign)
+    n_selected: float = int(np.count_nonzero(block.selected))
+    if block.weight is not None:
+        score *= block.weight
+        slope *= block.weight
+        value *= block.weight
+        n, n_selected = block.weight.sum(), block.weight[block.selected].sum()
+    gradient = design.T @ score
+    reach = np.einsum("ij,ij->i", design, design).max(initial=0.0)
+    design *= np.sqrt(slope)[:, None]
+    sums = (float(value.sum()), n, n_selected, gradient, design.T @ design)
+    return sums, np.array([signed.max(initial=-np.inf), reach])

@@ -1,0 +1,323 @@
+"""What a fitted model reports: tidy estimates, Wald tests, and the summary table."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.intake import nearest
+
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = ["Summary", "Wald", "summarize", "tidy", "vcov", "wald_test"]
+
+_COLUMNS = {
+    "estimate": "estimate",
+    "std_error": "std. error",
+    "statistic": "z",
+    "p_value": "P>|z|",
+    "ci_low": "low",
+    "ci_high": "high",
+}
+
+_WIDTHS = {
+    "estimate": 12,
+    "std_error": 12,
+    "statistic": 8,
+    "p_value": 8,
+    "ci_low": 13,
+    "ci_high": 12,
+}
+
+_ROW_WORDS = {
+    "left_out_outcome_missing": "selected, but the outcome is missing",
+    "left_out_regressor_missing": "a regressor is missing",
+    "left_out_zero_weight": "weight zero",
+    "left_out_separation": "selection decided with certainty",
+}
+
+
+@dataclass(frozen=True)
+class Wald:
+    """Result of a Wald test."""
+
+    statistic: float
+    df: int
+    p_value: float
+
+    def __str__(self) -> str:
+        """Say the result in a line."""
+        return f"chi2({self.df}) = {self.statistic:.4f}, p = {self.p_value:.4g}"
+
+
+def chi2_test(estimate: Any, covariance: Any) -> Wald:
+    """Wald test that a vector of estimates is zero."""
+    estimate = np.asarray(estimate, dtype=np.float64)
+    df = len(estimate)
+    if not np.all(np.isfinite(covariance)) or np.linalg.matrix_rank(covariance) < df:
+        return Wald(float("nan"), df, float("nan"))
+    statistic = float(estimate @ np.linalg.solve(covariance, estimate))
+    return Wald(statistic, df, float(stats.chi2.sf(statistic, df)))
+
+
+def _estimates(model: FittedSelectionModel) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Estimates in the order of the covariance."""
+    errors = {"imr": model.imr_coef_, "rho": model.rho_, "sigma": model.sigma_}
+    values = [model.intercept_, *model.coef_[model.support_]]
+    if model._probit is not None:
+        values += [model.selection_intercept_, *model.selection_coef_[list(model._probit.features)]]
+    values += [errors[term] for equation, term in model._terms if equation == "errors"]
+    return np.array(values, dtype=np.float64)
+
+
+def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
+    """Estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
+    if not 0 < conf_level < 1:
+        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level}")
+    quantile = stats.norm.ppf(0.5 + conf_level / 2.0)
+    estimate = _estimates(model)
+    with np.errstate(invalid="ignore"):
+        error = np.sqrt(np.diag(model._covariance))
+    table = pd.DataFrame(model._terms, columns=["equation", "term"])
+    table["estimate"], table["std_error"] = estimate, error
+    table["statistic"] = estimate / error
+    table["p_value"] = 2.0 * stats.norm.sf(np.abs(table["statistic"]))
+    table["ci_low"] = estimate - quantile * error
+    table["ci_high"] = estimate + quantile * error
+    if model._probit is None:
+        extra = [("errors", "sigma", model.sigma_)]
+    elif model._atanh_rho is None or model._log_sigma is None:
+        extra = [("errors", "rho", model.rho_), ("errors", "sigma", model.sigma_)]
+    else:
+        extra = []
+        centre, spread = model._atanh_rho
+        limits = np.tanh(centre + quantile * spread * np.array([-1.0, 1.0]))
+        z = centre / spread
+        rho = (table["equation"] == "errors") & (table["term"] == "rho")
+        table.loc[rho, ["statistic", "p_value", "ci_low", "ci_high"]] = [
+            z,
+            2.0 * stats.norm.sf(abs(z)),
+            *limits,
+        ]
+        centre, spread = model._log_sigma
+        limits = np.exp(centre + quantile * spread * np.array([-1.0, 1.0]))
+        sigma = (table["equation"] == "errors") & (table["term"] == "sigma")
+        # That sigma is zero is no hypothesis of interest.
+        table.loc[sigma, ["statistic", "p_value", "ci_low", "ci_high"]] = [np.nan, np.nan, *limits]
+    without_error = pd.DataFrame(extra, columns=["equation", "term", "estimate"])
+    return pd.concat([table, without_error], ignore_index=True) if extra else table
+
+
+def vcov(model: FittedSelectionModel) -> pd.DataFrame:
+    """Joint covariance with labels; see `Heckman.vcov`."""
+    labels = pd.MultiIndex.from_tuples(model._terms, names=["equation", "term"])
+    return pd.DataFrame(model._covariance.copy(), index=labels, columns=labels)
+
+
+def wald_test(
+    model: FittedSelectionModel, hypothesis: str | ArrayLike, value: ArrayLike | None
+) -> Wald:
+    """Wald test of linear restrictions; see `Heckman.wald_test`."""
+    if isinstance(hypothesis, str):
+        matrix, right = _restrictions(model, hypothesis)
+    else:
+        matrix = np.atleast_2d(np.asarray(hypothesis, dtype=np.float64))
+        right = np.zeros(len(matrix)) if value is None else np.atleast_1d(np.asarray(value, float))
+        if matrix.shape[1] != len(model._terms) or len(right) != len(matrix):
+            raise InputError(
+                f"a restriction matrix needs {len(model._terms)} columns, one for each row of "
+                f"vcov(), and as many rows as values; got {matrix.shape} and {len(right)} values"
+            )
+    if np.linalg.matrix_rank(matrix) < len(matrix):
+        raise InputError("the restrictions repeat one another; leave out the redundant ones")
+    gap = matrix @ _estimates(model) - right
+    return chi2_test(gap, matrix @ model._covariance @ matrix.T)
+
+
+def _restrictions(model: FittedSelectionModel, text: str) -> tuple[Any, Any]:
+    from formulaic.errors import FormulaicError
+    from formulaic.utils.constraints import LinearConstraints
+
+    prefix = {"prediction": "", "selection": "selection.", "errors": ""}
+    names = [prefix[equation] + term for equation, term in model._terms]
+    try:
+        parsed = LinearConstraints.from_spec(text, variable_names=names)
+    except KeyError as error:
+        name = str(error.args[0])
+        raise UnknownFeatureError(
+            f"the hypothesis {text!r} names {name!r}, which is no coefficient of the model"
+            + nearest(name, names)
+        ) from error
+    except FormulaicError as error:
+        raise InputError(
+            f"the hypothesis {text!r} cannot be read; write it as in 'educ = exper' or "
+            f"'educ = 0, exper = 0': {error}"
+        ) from error
+    return (
+        np.asarray(parsed.constraint_matrix, dtype=np.float64),
+        np.asarray(parsed.constraint_values, dtype=np.float64),
+    )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A fitted model in words and tables; prints as text, shows as HTML in a notebook."""
+
+    title: str
+    facts: list[tuple[str, str]]
+    table: pd.DataFrame
+    """as `tidy` gives it"""
+    conf_level: float
+    notes: list[str]
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        label = max(16, *(len(term) for term in self.table["term"]))
+        width = label + sum(_WIDTHS.values())
+        lines = [self.title, "=" * width]
+        half = (len(self.facts) + 1) // 2
+        for place in range(half):
+            pair = [self.facts[place], *self.facts[place + half : place + half + 1]]
+            lines.append(
+                "      ".join(f"{name + ':':<17}{value:>19}" for name, value in pair).rstrip()
+            )
+        interval = f"[{100 * self.conf_level:g}% interval]"
+        head = "".join(f"{name:>{_WIDTHS[key]}}" for key, name in list(_COLUMNS.items())[:4])
+        spread = _WIDTHS["ci_low"] + _WIDTHS["ci_high"]
+        lines += ["-" * width, f"{'':<{label}}{head}{interval:>{spread}}"]
+        for equation, rows in self.table.groupby("equation", sort=False):
+            lines += ["-" * width, _EQUATION_WORDS[str(equation)]]
+            lines += [self._text_row(row, label) for _, row in rows.iterrows()]
+        lines.append("=" * width)
+        lines += [line for note in self.notes for line in _wrapped(note, width)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _text_row(self, row: Any, label: int) -> str:
+        cells = "".join(f"{_number(row[key], key):>{_WIDTHS[key]}}" for key in _COLUMNS)
+        return f"{row['term']:<{label}}{cells}".rstrip()
+
+    def _repr_html_(self) -> str:
+        facts = "".join(
+            f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
+            f"<td>{html.escape(value)}</td></tr>"
+            for name, value in self.facts
+        )
+        names = list(_COLUMNS.values())
+        head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ["", *names])
+        body = ""
+        for equation, rows in self.table.groupby("equation", sort=False):
+            title = html.escape(_EQUATION_WORDS[str(equation)])
+            body += (
+                f"<tr><th colspan='7' scope='colgroup' style='text-align:left'>{title}</th></tr>"
+            )
+            for _, row in rows.iterrows():
+                cells = "".join(f"<td>{_number(row[name], name)}</td>" for name in _COLUMNS)
+                label = html.escape(str(row["term"]))
+                body += f"<tr><th scope='row' style='text-align:left'>{label}</th>{cells}</tr>"
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return (
+            f"<div class='heckmanfa-summary'><p><strong>{html.escape(self.title)}</strong></p>"
+            f"<table>{facts}</table>"
+            f"<table><caption>Intervals at {100 * self.conf_level:g}%</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul></div>"
+        )
+
+
+_EQUATION_WORDS = {
+    "prediction": "Prediction equation (outcome)",
+    "selection": "Selection equation (probit)",
+    "errors": "Errors",
+}
+
+
+def _number(value: float, column: str) -> str:
+    if not np.isfinite(value):
+        return "" if np.isnan(value) else str(value)
+    if column == "p_value":
+        return f"{value:.3f}"
+    if column == "statistic":
+        return f"{value:.2f}"
+    return f"{value:.5g}"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap("- " + text, width, subsequent_indent="  ")
+
+
+def summarize(model: FittedSelectionModel, conf_level: float) -> Summary:
+    """Put a fitted model into a `Summary`."""
+    counts = model.row_counts_
+    left_out = {
+        words: counts.get(key, 0) for key, words in _ROW_WORDS.items() if counts.get(key, 0)
+    }
+    facts = [
+        ("Rows given", str(counts["total"])),
+        ("Selected", str(counts["selected"])),
+        ("Not selected", str(counts["unselected"])),
+        ("Left out", str(sum(left_out.values()))),
+        ("Covariance", model.cov_type or "classical"),
+        ("Adjusted R2", f"{model.adjusted_r2_:.4f}"),
+        ("AIC", f"{model.aic_:.2f}"),
+        ("BIC", f"{model.bic_:.2f}"),
+    ]
+    if model.log_likelihood_ is not None:
+        facts.append(("Log-likelihood", f"{model.log_likelihood_:.4f}"))
+    if model.n_obs_ != counts["selected"] + counts["unselected"]:
+        facts.append(("Sum of weights", f"{model.n_obs_:g}"))
+    if model._probit is None:
+        title = "Least squares (no outcome is missing)"
+    else:
+        how = "maximum likelihood" if model.method == "ml" else "two-step"
+        title = f"Heckman selection model, {how}"
+    return Summary(title, facts, tidy(model, conf_level), conf_level, _notes(model, left_out))
+
+
+def _notes(model: FittedSelectionModel, left_out: dict[str, int]) -> list[str]:
+    notes = [f"{count} rows left out: {words}." for words, count in left_out.items()]
+    if model.dropped_features_:
+        listed = ", ".join(str(name) for name in model.dropped_features_)
+        notes.append(f"Columns left out as collinear, constant or separating: {listed}.")
+    if model._probit is None:
+        notes.append("No selection was corrected for, and rho is not identified.")
+        return notes
+    excluded = [
+        name for name in model.selection_features_ if name not in model.prediction_features_
+    ]
+    if excluded:
+        listed = ", ".join(str(name) for name in excluded)
+        notes.append(f"Only in the selection equation (excluded from prediction): {listed}.")
+    else:
+        notes.append(
+            "No feature is excluded from the prediction equation: only the normal law of the "
+            "errors identifies the model."
+        )
+    if not abs(model.rho_) < 1:
+        notes.append(
+            f"rho is estimated at {model.rho_:.4g}, outside (-1, 1); it is reported as it is."
+        )
+    if model.method == "two-step":
+        notes.append(
+            "Standard errors account for the estimated inverse Mills ratio; the two-step rho and "
+            "sigma have none."
+        )
+    else:
+        notes.append("The interval and test of rho are on the scale of atanh rho.")
+    if model._second_maximum is not None:
+        height, rho = model._second_maximum
+        notes.append(
+            f"The likelihood has a higher maximum ({height:.4f}) at rho = {rho:.3f}; see the docs."
+        )
+    if not model.converged_:
+        notes.append("THE ITERATION DID NOT CONVERGE.")
+    return notes

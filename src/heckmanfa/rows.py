@@ -1,0 +1,266 @@
+"""Where the rows live: one interface that maps a block function over all rows, in order.
+
+Everything that reads data does it through `Rows.map`: a plain function gets one `Block` of rows
+that fits the processor's cache and returns something small; results come back in row order, so
+that sums do not depend on the number of threads. Other homes for rows (files, clusters, devices)
+implement the same interface.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # scikit-learn requires it
+
+from heckmanfa.normal import Floats
+
+__all__ = ["ArrayRows", "Block", "Columns", "Matrix", "Rows", "Source", "total"]
+
+Positions = Sequence[int]
+Groups = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+# A block of float64 features of about this size, with its working copies, stays in the L2 cache.
+_BLOCK_BYTES = 2**19
+_MIN_BLOCK, _MAX_BLOCK = 256, 8192
+# A pilot sample of this many rows places a Newton iteration within a few standard errors.
+_PILOT_ROWS = 2**15
+_PILOT_MIN_BLOCKS = 8
+
+
+class Block(NamedTuple):
+    """A few thousand consecutive rows, as float64."""
+
+    features: Floats
+    """(b, k), the columns that were asked for, in that order."""
+    outcome: Floats
+    """(b,), NaN or anything where the row is not selected."""
+    selected: Mask
+    """(b,)"""
+    weight: Floats | None
+    """(b,), or None where every row counts once."""
+    group: Groups | None
+    """(b,) cluster codes from 0, or None."""
+
+    def only_selected(self) -> Block:
+        """Return the selected rows of this block."""
+        chosen = self.selected
+        if chosen.all():
+            return self
+        return self.keep(chosen)
+
+    def keep(self, chosen: Mask) -> Block:
+        """Return the rows where ``chosen`` holds."""
+        return Block(
+            self.features[chosen],
+            self.outcome[chosen],
+            self.selected[chosen],
+            None if self.weight is None else self.weight[chosen],
+            None if self.group is None else self.group[chosen],
+        )
+
+
+class Rows(Protocol):
+    """Anything that can run a block function over its rows."""
+
+    def map(self, function: Callable[..., Any], *args: Any, columns: Positions) -> Iterator[Any]:
+        """Yield ``function(block, *args)`` for every block, in row order."""
+        ...
+
+    def pilot(self) -> Rows:
+        """Return a small, evenly spread part of the rows, or all of them where they are few."""
+        ...
+
+    def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> Rows:
+        """Return the rows where ``function(block, *args)`` is False."""
+        ...
+
+
+class Source(Protocol):
+    """Features that can hand out a run of rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def take(self, start: int, stop: int, columns: Positions) -> Floats:
+        """Return rows ``start`` to ``stop`` of the named columns as float64."""
+        ...
+
+
+class Matrix:
+    """Features in one two-dimensional array; float64 rows are handed out without a copy."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._array.shape[0], self._array.shape[1]
+
+    def take(self, start: int, stop: int, columns: Positions) -> Floats:
+        """Return rows ``start`` to ``stop`` of the named columns as float64."""
+        block = self._array[start:stop]
+        if len(columns) != block.shape[1] or list(columns) != list(range(block.shape[1])):
+            block = block[:, np.asarray(columns, dtype=np.intp)]
+        return np.asarray(block, dtype=np.float64)
+
+
+class Columns:
+    """Features as one array a column, the way frames keep them; only used columns are read."""
+
+    def __init__(self, arrays: dict[int, NDArray[Any]], shape: tuple[int, int]) -> None:
+        self._arrays = arrays
+        self._shape = shape
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._shape
+
+    def take(self, start: int, stop: int, columns: Positions) -> Floats:
+        """Return rows ``start`` to ``stop`` of the named columns as float64."""
+        block = np.empty((stop - start, len(columns)), order="F")
+        for place, column in enumerate(columns):
+            block[:, place] = self._arrays[column][start:stop]
+        return block
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """Rows in memory."""
+
+    source: Source
+    outcome: Floats
+    """(n,)"""
+    selected: Mask
+    """(n,)"""
+    weight: Floats | None = None
+    """(n,) or None"""
+    group: Groups | None = None
+    """(n,) cluster codes or None"""
+    kept: Mask | None = None
+    """(n,) False where a row takes no part, or None where all do"""
+    block_rows: int | None = None
+    """rows a block; a constant of the number of columns unless a test says otherwise"""
+    stride: int = 1
+    """only every stride-th block is read (the pilot sample)"""
+
+    def map(self, function: Callable[..., Any], *args: Any, columns: Positions) -> Iterator[Any]:
+        """Yield ``function(block, *args)`` for every block, in row order."""
+        columns = list(columns)
+
+        def task(span: tuple[int, int]) -> Any:
+            return function(self._block(*span, columns), *args)
+
+        return _ordered(task, self._spans())
+
+    def pilot(self) -> ArrayRows:
+        """Return a small, evenly spread part of the rows, or all of them where they are few."""
+        blocks = len(self._spans())
+        wanted = max(_PILOT_ROWS // self._rows_per_block(), _PILOT_MIN_BLOCKS)
+        return self if blocks < 2 * wanted else replace(self, stride=blocks // wanted)
+
+    def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> ArrayRows:
+        """Return the rows where ``function(block, *args)`` is False."""
+        everything = np.ones(len(self.outcome), dtype=bool) if self.kept is None else self.kept
+        kept = everything.copy()
+        drop = list(self.map(function, *args, columns=columns))
+        kept[everything] = ~np.concatenate(drop)
+        return replace(self, kept=kept)
+
+    def _rows_per_block(self) -> int:
+        if self.block_rows is not None:
+            return self.block_rows
+        fitting = _BLOCK_BYTES // (8 * (self.source.shape[1] + 3))
+        return int(min(max(2 ** round(np.log2(max(fitting, 1))), _MIN_BLOCK), _MAX_BLOCK))
+
+    def _spans(self) -> list[tuple[int, int]]:
+        size, n = self._rows_per_block(), len(self.outcome)
+        spans = [(start, min(start + size, n)) for start in range(0, n, size)]
+        return spans[:: self.stride]
+
+    def _block(self, start: int, stop: int, columns: Positions) -> Block:
+        span = slice(start, stop)
+        block = Block(
+            self.source.take(start, stop, columns),
+            self.outcome[span],
+            self.selected[span],
+            None if self.weight is None else self.weight[span],
+            None if self.group is None else self.group[span],
+        )
+        if self.kept is None or self.kept[span].all():
+            return block
+        return block.keep(self.kept[span])
+
+
+def total(results: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Add up tuples of numbers and arrays, term by term, in the order given."""
+    sums: list[Any] | None = None
+    for result in results:
+        if sums is None:
+            sums = [np.array(term, dtype=np.float64) for term in result]
+        else:
+            for place, term in enumerate(result):
+                sums[place] += term
+    if sums is None:
+        raise ValueError("there is no block to add up")
+    return tuple(sums)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    _keep_freed_memory()
+    return ThreadpoolController()
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep the memory of freed block temporaries instead of handing it back.
+
+    Its thresholds for returning memory follow the largest array freed so far. Without a large one
+    every temporary of a block is mapped and zeroed by the kernel anew, which takes longer than
+    the arithmetic on it.
+    """
+    np.empty(2**24, dtype=np.uint8)
+
+
+def _workers() -> int:
+    limit = os.environ.get("HECKMANFA_NUM_THREADS")
+    if limit is not None:
+        return max(int(limit), 1)
+    from joblib import effective_n_jobs  # scikit-learn requires it
+
+    return int(effective_n_jobs(-1))
+
+
+def _ordered(
+    task: Callable[[tuple[int, int]], Any], spans: Sequence[tuple[int, int]]
+) -> Iterator[Any]:
+    """Run a task over spans on threads and yield the results in order.
+
+    The linear algebra inside a block runs on one thread: a block is too small to share, and its
+    bits must not depend on how many threads there are.
+    """
+    workers = min(_workers(), len(spans) // 2)
+    with _blas().limit(limits=1, user_api="blas"):
+        if workers < 2:
+            yield from map(task, spans)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            pending: deque[Future[Any]] = deque()
+            for span in spans:
+                pending.append(pool.submit(task, span))
+                if len(pending) > 4 * workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()

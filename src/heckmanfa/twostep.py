@@ -1,0 +1,200 @@
+"""Heckman's two-step estimator with honest standard errors (Algorithm 1).
+
+The second step treats lambda-hat as data; its ordinary standard errors are wrong twice, since
+the errors are heteroskedastic by construction and lambda-hat is estimated. The covariance here
+is Heckman's (1979), in the form of Greene: with W = [1, X_S, lambda] and Z = [1, X_selection],
+
+    V = (W'W)^-1 [ sigma^2 W'W - beta_H^2 W'DW + beta_H^2 W'DZ V_gamma Z'DW ] (W'W)^-1,
+
+D = diag(delta),
+
+from the compressed data alone. Robust and cluster covariances come from stacking the probit's and
+the second step's estimating equations, which takes a pass over the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heckmanfa.errors import NotIdentifiedError
+from heckmanfa.linalg import DEPENDENT, residual_share, solve_upper
+from heckmanfa.moments import Moments, Solutions
+from heckmanfa.normal import Floats, mills
+from heckmanfa.probit import Probit
+from heckmanfa.rows import Block, Positions, Rows, total
+from heckmanfa.sandwich import CovarianceKind, score_squares
+
+__all__ = ["TwoStep", "fit_two_step"]
+
+
+@dataclass(frozen=True)
+class TwoStep:
+    """Two-step estimates for one assignment S of J features."""
+
+    features: tuple[int, ...]
+    """positions in X of the J prediction features"""
+    solution: Solutions
+    coef: Floats
+    """(J + 2,) intercept, features, beta_H"""
+    covariance: Floats
+    """(J + 2 + 1 + p,) squared: intercept, features, beta_H, then the probit's coefficients"""
+
+
+def fit_two_step(
+    moments: Moments,
+    probit: Probit,
+    features: Positions,
+    kind: CovarianceKind,
+    rows: Rows,
+) -> TwoStep:
+    """Fit the prediction equation with lambda-hat, and the joint covariance of both equations.
+
+    Parameters
+    ----------
+    moments : Moments
+    probit : Probit
+    features : sequence of int
+        Positions in X of the prediction features; they must not be collinear.
+    kind : CovarianceKind
+    rows : Rows
+        Read only for a robust or cluster covariance.
+
+    Returns
+    -------
+    TwoStep
+    """
+    mask = np.zeros(moments.n_features, dtype=bool)
+    mask[list(features)] = True
+    features = tuple(int(one) for one in np.flatnonzero(mask))
+    root = moments.subset(features, outcome=False)
+    if residual_share(root)[-1] <= DEPENDENT:
+        raise NotIdentifiedError(
+            "the inverse Mills ratio is a linear combination of the prediction features among "
+            "the selected rows, so that selection cannot be told from prediction. Leave a feature "
+            "that drives selection out of prediction_features."
+        )
+    solution = moments.solve(mask)
+    coef = np.array([solution.intercept, *solution.coef[list(features)], solution.imr_coef])
+    inverse_root = solve_upper(root, np.eye(len(root)))
+    if kind.cov_type == "classical":
+        covariance = _classical(moments, probit, features, solution, inverse_root)
+    else:
+        covariance = _stacked(moments, probit, features, coef, inverse_root, kind, rows)
+    return TwoStep(features, solution, coef, covariance)
+
+
+def _delta_parts(moments: Moments, probit: Probit, features: Positions) -> tuple[Floats, Floats]:
+    """Columns of R_delta for W = [1, X_S, lambda] and for Z = [1, X_selection]."""
+    prediction = [0, *moments.places(features), len(moments.columns) + 1]
+    selection = [0, *moments.places(probit.features)]
+    return moments.factor_delta[:, prediction], moments.factor_delta[:, selection]
+
+
+def _classical(
+    moments: Moments,
+    probit: Probit,
+    features: Positions,
+    solution: Solutions,
+    inverse_root: Floats,
+) -> Floats:
+    w, z = _delta_parts(moments, probit, features)
+    # sqrt(Delta) W (W'W)^-1/2 keeps the digits that the product W' Delta W would lose.
+    half = w @ inverse_root
+    shift = half.T @ z
+    beta_h2 = float(solution.imr_coef) ** 2
+    inner = (
+        float(solution.sigma) ** 2 * np.eye(len(half.T))
+        - beta_h2 * half.T @ half
+        + beta_h2 * shift @ probit.covariance @ shift.T
+    )
+    prediction = inverse_root @ inner @ inverse_root.T
+    cross = float(solution.imr_coef) * inverse_root @ shift @ probit.covariance
+    return _symmetric(np.block([[prediction, cross], [cross.T, probit.covariance]]))
+
+
+def _stacked(
+    moments: Moments,
+    probit: Probit,
+    features: Positions,
+    coef: Floats,
+    inverse_root: Floats,
+    kind: CovarianceKind,
+    rows: Rows,
+) -> Floats:
+    """Sandwich of the stacked equations: probit scores, and W'(y - W beta) of selected rows."""
+    columns = list(moments.columns)
+    selection = [columns.index(one) for one in probit.features]
+    prediction = [columns.index(one) for one in features]
+    args = (probit, selection, prediction, coef, inverse_root)
+    p, j = len(selection) + 1, len(prediction) + 2
+    middle = score_squares(rows, kind, _stacked_scores, *args, columns=columns, size=p + j)
+    (residual_slope,) = total(rows.map(_residual_slope, *args, columns=columns))
+    # Derivative of the second equations in gamma: beta_H W' Delta Z, and through lambda's own
+    # place in W, minus the sum of delta v z'.
+    w, z = _delta_parts(moments, probit, features)
+    slope = coef[-1] * w.T @ z
+    slope[-1] -= residual_slope
+    back = probit.coordinates.back()
+    gamma = probit.covariance @ solve_upper(back, np.eye(p), transposed=True)
+    bread = np.zeros((j + p, p + j))
+    bread[j:, :p] = gamma
+    bread[:j, p:] = inverse_root
+    bread[:j, :p] = inverse_root @ inverse_root.T @ slope @ gamma
+    return _symmetric(bread @ middle @ bread.T)
+
+
+def _symmetric(matrix: Floats) -> Floats:
+    return 0.5 * (matrix + matrix.T)
+
+
+# What runs on a block of rows. ---------------------------------------------------------------
+
+
+def _second_step(
+    block: Block, design: Floats, probit: Probit, prediction: Positions, coef: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """W, the residuals and delta of a block's selected rows."""
+    ratio, slope = mills(design @ probit.inner_coef)
+    w = np.column_stack([np.ones(len(ratio)), block.features[:, prediction], ratio])
+    return w, block.outcome - w @ coef, slope
+
+
+def _stacked_scores(
+    block: Block,
+    probit: Probit,
+    selection: Positions,
+    prediction: Positions,
+    coef: Floats,
+    inverse_root: Floats,
+) -> Floats:
+    design = probit.coordinates.design(block.features[:, selection])
+    sign = np.where(block.selected, 1.0, -1.0)
+    ratio = mills(sign * (design @ probit.inner_coef))[0]
+    p = design.shape[1]
+    scores = np.zeros((len(design), p + len(coef)))
+    scores[:, :p] = design * (sign * ratio)[:, None]
+    chosen = block.selected
+    w, residual, _ = _second_step(block.only_selected(), design[chosen], probit, prediction, coef)
+    scores[chosen, p:] = (w @ inverse_root) * residual[:, None]
+    return scores
+
+
+def _residual_slope(
+    block: Block,
+    probit: Probit,
+    selection: Positions,
+    prediction: Positions,
+    coef: Floats,
+    inverse_root: Floats,
+) -> tuple[Floats]:
+    """Sum of delta v z' over the selected rows of a block."""
+    block = block.only_selected()
+    design = probit.coordinates.design(block.features[:, selection])
+    _, residual, slope = _second_step(block, design, probit, prediction, coef)
+    z = np.column_stack([np.ones(len(design)), block.features[:, selection]])
+    product = slope * residual
+    if block.weight is not None:
+        product = product * block.weight
+    return (z.T @ product,)
