@@ -219,6 +219,12 @@ class Heckman(FittedSelectionModel):
         table: FeatureTable,
     ) -> list[int]:
         """Settle the prediction features."""
+        if moments.n_selected <= len(prediction) + 2:
+            raise TooFewRowsError(
+                f"{len(prediction)} prediction features, an intercept and the inverse Mills ratio "
+                f"need more than {len(prediction) + 2} selected rows; there are "
+                f"{weighted_count(moments.n_selected)}"
+            )
         features, dropped = check_prediction(moments, prediction, self._names, self.on_collinear)
         self.dropped_features_ += [
             one
@@ -254,12 +260,6 @@ class Heckman(FittedSelectionModel):
     ) -> None:
         """Fit the prediction equation on settled features and set every attribute."""
         probit, rows = selection.probit, selection.rows
-        if moments.n_selected <= len(features) + 2:
-            raise TooFewRowsError(
-                f"{len(features)} prediction features, an intercept and the inverse Mills ratio "
-                f"need more than {len(features) + 2} selected rows; there are "
-                f"{weighted_count(moments.n_selected)}"
-            )
         first = CovarianceKind("classical", False) if self.method == "ml" else kind
         two_step = fit_two_step(moments, probit, features, first, rows)
         self._moments, self._probit = moments, probit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 from formulaic import Formula, ModelSpec
 from formulaic.errors import DataMismatchWarning, FormulaicError
+from formulaic.parser.types import Factor
 
 from heckmanfa.errors import FormulaError, InputError, UnknownFeatureError
 from heckmanfa.intake import nearest
@@ -21,11 +23,51 @@ __all__ = ["FormulaDesign"]
 
 
 @dataclass(frozen=True)
+class Equation:
+    """The right side of a formula and what it has learned, in plain types that can be saved."""
+
+    text: str
+    transforms: dict[str, Any]
+    """what stateful terms (a centre, a spline) have learned"""
+    encodings: dict[str, tuple[str, list[Any] | None]]
+    """kind of each factor, and its categories where it has any"""
+
+    @classmethod
+    def of(cls, spec: ModelSpec) -> Equation:
+        """Take what a formula has learned out of formulaic's own objects."""
+        return cls(
+            text=str(spec.formula),
+            transforms=_plain(spec.transform_state),
+            encodings={
+                expression: (
+                    kind.value,
+                    _plain(state["categories"]) if "categories" in state else None,
+                )
+                for expression, (kind, state) in spec.encoder_state.items()
+            },
+        )
+
+    def spec(self) -> ModelSpec:
+        """Return the formula with what it has learned."""
+        return ModelSpec(
+            formula=Formula(self.text),
+            transform_state=copy.deepcopy(self.transforms),
+            encoder_state={
+                expression: (
+                    Factor.Kind(kind),
+                    {} if categories is None else {"categories": list(categories)},
+                )
+                for expression, (kind, categories) in self.encodings.items()
+            },
+        )
+
+
+@dataclass(frozen=True)
 class FormulaDesign:
     """What two formulas make of a frame, and how to do the same to another frame."""
 
-    prediction: ModelSpec
-    selection: ModelSpec
+    prediction: Equation
+    selection: Equation
     selection_columns: list[str]
     prediction_columns: list[str]
     n_rows: int
@@ -73,17 +115,10 @@ class FormulaDesign:
             )
         # A stateful term (a centre, a spline) learns from the rows that have its variables.
         z = _matrix(drivers, frame[kept], "selection")
+        learned = Equation.of(z.attrs.pop("spec"))
         # What a term in both equations has learned, it learned in the selection equation.
-        known = z.attrs["spec"]
-        x = _matrix(
-            ModelSpec(
-                formula=right,
-                transform_state=dict(known.transform_state),
-                encoder_state=dict(known.encoder_state),
-            ),
-            frame[kept & complete_prediction],
-            "prediction",
-        )
+        known = replace(learned, text=str(right)).spec()
+        x = _matrix(known, frame[kept & complete_prediction], "prediction")
         features = z.reindex(frame.index[kept])
         for column in x.columns:
             if column not in features.columns:
@@ -99,8 +134,8 @@ class FormulaDesign:
         rows = kept.copy()
         rows[kept] = ~also
         return cls(
-            prediction=x.attrs.pop("spec"),
-            selection=z.attrs.pop("spec"),
+            prediction=Equation.of(x.attrs.pop("spec")),
+            selection=learned,
             selection_columns=list(z.columns),
             prediction_columns=list(x.columns),
             n_rows=len(frame),
@@ -148,17 +183,27 @@ class FormulaDesign:
         frame = _pandas(data)
         columns = list(dict.fromkeys([*self.selection_columns, *self.prediction_columns]))
         result = pd.DataFrame(np.nan, index=frame.index, columns=columns, dtype=np.float64)
-        for spec, needed, equation in (
-            (self.prediction, prediction, "prediction"),
-            (self.selection, selection, "selection"),
+        for equation, needed, learned in (
+            ("prediction", prediction, self.prediction),
+            ("selection", selection, self.selection),
         ):
             if needed:
+                spec = learned.spec()
                 _check_variables(spec.formula, frame)
                 rows = _complete(spec.formula, frame)
                 if rows.any():
                     part = _matrix(spec, frame[rows], equation)
                     result.loc[rows, list(part.columns)] = part.to_numpy()
         return result
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy scalars, tuples and keys into what any format can save."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _parse(text: str, equation: str) -> tuple[Formula | None, Formula]:

@@ -196,6 +196,12 @@ def read_sample(
     counts["selected"] = int(np.count_nonzero(in_fit))
     counts["unselected"] = int(np.count_nonzero(kept & ~chosen))
     _check_outcome(outcome, in_fit, n)
+    n_kept = counts["selected"] + counts["unselected"]
+    if counts["unselected"] and n_kept <= len(selection) + 1:
+        raise TooFewRowsError(
+            f"{len(selection)} selection features and an intercept need more than "
+            f"{len(selection) + 1} rows; there are {n_kept}"
+        )
     codes, n_groups = (None, 0) if groups is None else _codes(groups, kept)
     columns = sorted({*selection, *prediction})
     rows = ArrayRows(

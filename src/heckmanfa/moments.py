@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heckmanfa.errors import InputError
-from heckmanfa.linalg import DEPENDENT, Stacker, column_norms, factor, solve_upper, subset_factor
+from heckmanfa.linalg import (
+    DEPENDENT,
+    Stacker,
+    column_norms,
+    factor,
+    residual_share,
+    solve_upper,
+    subset_factor,
+)
 from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
 from heckmanfa.rows import Block, Mask, Positions, Rows
@@ -183,8 +191,7 @@ class Moments:
             chosen = [self.columns[place] for place in np.flatnonzero(held)]
             r = self.subset(chosen)
             design = r[:-1, :-1]
-            share = np.abs(np.diag(design)) / column_norms(design)
-            if not np.all(share > DEPENDENT):
+            if not np.all(residual_share(design) > DEPENDENT):
                 slopes[row] = np.nan
                 continue
             solved = solve_upper(design, r[:-1, -1])

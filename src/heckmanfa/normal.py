@@ -95,7 +95,7 @@ def mills(z: ArrayLike) -> tuple[Floats, Floats]:
     ratio = inverse_mills(z)
     with np.errstate(invalid="ignore"):
         slope = np.asarray(ratio * (ratio + z))
-    tail = z < _TAIL
+    tail = (z < _TAIL) & (z > -np.inf)
     if np.any(tail):
         slope[tail] = np.minimum(ratio[tail] * _excess(-z[tail]), 1.0)
     infinite = np.isinf(z)

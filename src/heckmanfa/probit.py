@@ -88,6 +88,8 @@ class Probit:
     coordinates: Coordinates
     inner_coef: Floats
     """(1 + p,) in those coordinates"""
+    inner_covariance: Floats
+    """(1 + p, 1 + p) likewise"""
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,7 @@ def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Pro
         certified=converged and _overlap_is_certain(state),
         coordinates=coordinates,
         inner_coef=last,
+        inner_covariance=inverse,
     )
 
 

@@ -76,12 +76,17 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
         thinner, cuts = _search(rows, features, coordinates, pull, cuts, fewer)
         if thinner is not None:
             direction, allowed = thinner, fewer
+    complete = _strictly_separating(rows, features, coordinates, cuts, allowed)
+    if complete is not None:
+        direction = complete
     direction = direction / np.abs(direction).max()
     columns = tuple(int(i) for i in np.flatnonzero(np.abs(direction[1:]) > _TOLERANCE))
     n_decided = n = 0
     for marks in rows.map(decided, centre, scale, direction, columns=features):
         n_decided, n = n_decided + int(np.count_nonzero(marks)), n + len(marks)
-    return Separation(direction, columns, n_decided == n, n_decided)
+    if n_decided == 0:
+        return None  # the gain was within the solver's tolerance
+    return Separation(direction, columns, complete is not None, n_decided)
 
 
 def _search(
@@ -92,38 +97,64 @@ def _search(
     cuts: Floats,
     allowed: Mask,
 ) -> tuple[Floats | None, Floats]:
-    """Solve the program over the allowed columns by adding violated rows until none is left."""
-    centre, scale = coordinates.centre, coordinates.scale
-    size = np.abs(pull).max()
-    if size == 0:
-        size = 1.0
-    bounds = [(-1.0, 1.0) if use else (0.0, 0.0) for use in allowed]
+    """Maximise the sum of q_i x_i'd over the allowed columns, all terms at least zero.
+
+    Also returns the rows that were handed to the solver, for the next search to start with.
+    """
+    size = max(float(np.abs(pull).max()), 1e-300)
     for _ in range(_MAX_ROUNDS):
-        solved = linprog(
-            -pull / size,
-            A_ub=-cuts if len(cuts) else None,
-            b_ub=np.zeros(len(cuts)) if len(cuts) else None,
-            bounds=bounds,
-            method="highs",
-            options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
-        )
-        if solved.x is None:
+        direction = _solve(pull / size, cuts, allowed)
+        if direction is None or pull @ direction <= 1e-9 * size:
             return None, cuts
-        direction = np.asarray(solved.x, dtype=np.float64)
-        worst = [
-            cut
-            for cut in rows.map(_violations, centre, scale, direction, columns=features)
-            if len(cut)
-        ]
-        if not worst:
-            (gain,) = total(rows.map(_gain, centre, scale, direction, columns=features))
-            return (direction, cuts) if gain > _TOLERANCE else (None, cuts)
-        if pull @ direction <= 1e-9 * size:
-            return None, cuts
-        violated = np.concatenate(worst)
-        order = np.argsort(violated @ direction, kind="stable")[:_CUTS_A_ROUND]
-        cuts = np.concatenate([cuts, violated[order]])
+        worst = _worst_rows(rows, features, coordinates, direction, 0.0)
+        if worst is None:
+            return direction, cuts
+        cuts = np.concatenate([cuts, worst])
     return None, cuts
+
+
+def _strictly_separating(
+    rows: Rows, features: Positions, coordinates: Coordinates, cuts: Floats, allowed: Mask
+) -> Floats | None:
+    """Return a direction with q_i x_i'd > 0 in every row, if there is one: maximise the least."""
+    usable = np.append(allowed, True)
+    for _ in range(_MAX_ROUNDS):
+        # One more variable, the margin e, with q_i x_i'd - e >= 0.
+        objective = np.append(np.zeros(len(allowed)), 1.0)
+        wide = np.column_stack([cuts, np.full(len(cuts), -1.0)])
+        solved = _solve(objective, wide, usable)
+        if solved is None or solved[-1] <= _TOLERANCE:
+            return None
+        worst = _worst_rows(rows, features, coordinates, solved[:-1], float(solved[-1]) / 2)
+        if worst is None:
+            return solved[:-1]
+        cuts = np.concatenate([cuts, worst])
+    return None
+
+
+def _solve(objective: Floats, cuts: Floats, allowed: Mask) -> Floats | None:
+    """Maximise a linear objective with cuts @ d >= 0 and -1 <= d <= 1, d = 0 where not allowed."""
+    solved = linprog(
+        -objective,
+        A_ub=-cuts if len(cuts) else None,
+        b_ub=np.zeros(len(cuts)) if len(cuts) else None,
+        bounds=[(-1.0, 1.0) if use else (0.0, 0.0) for use in allowed],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+    )
+    return None if solved.x is None else np.asarray(solved.x, dtype=np.float64)
+
+
+def _worst_rows(
+    rows: Rows, features: Positions, coordinates: Coordinates, direction: Floats, least: float
+) -> Floats | None:
+    """Return the rows that fall short of ``least`` by most, or None where none does."""
+    args = (coordinates.centre, coordinates.scale, direction, least)
+    short = [cut for cut in rows.map(_short_of, *args, columns=features) if len(cut)]
+    if not short:
+        return None
+    together = np.concatenate(short)
+    return together[np.argsort(together @ direction, kind="stable")[:_CUTS_A_ROUND]]
 
 
 # What runs on a block of rows. ---------------------------------------------------------------
@@ -138,16 +169,13 @@ def _pull(block: Block, centre: Floats, scale: Floats) -> tuple[Floats]:
     return (_signed(block, centre, scale).sum(axis=0),)
 
 
-def _violations(block: Block, centre: Floats, scale: Floats, direction: Floats) -> Floats:
+def _short_of(
+    block: Block, centre: Floats, scale: Floats, direction: Floats, least: float
+) -> Floats:
     signed = _signed(block, centre, scale)
     side = signed @ direction
     worst = np.argsort(side, kind="stable")[:_WORST_PER_BLOCK]
-    return signed[worst[side[worst] < -_TOLERANCE]]
-
-
-def _gain(block: Block, centre: Floats, scale: Floats, direction: Floats) -> tuple[float]:
-    side = _signed(block, centre, scale) @ direction
-    return (float(np.sum(side[side > _TOLERANCE])),)
+    return signed[worst[side[worst] < least - _TOLERANCE]]
 
 
 def decided(block: Block, centre: Floats, scale: Floats, direction: Floats) -> Mask:

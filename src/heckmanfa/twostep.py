@@ -85,11 +85,19 @@ def fit_two_step(
     return TwoStep(features, solution, coef, covariance)
 
 
-def _delta_parts(moments: Moments, probit: Probit, features: Positions) -> tuple[Floats, Floats]:
-    """Columns of R_delta for W = [1, X_S, lambda] and for Z = [1, X_selection]."""
+def _shift(
+    moments: Moments, probit: Probit, features: Positions, inverse_root: Floats
+) -> tuple[Floats, Floats]:
+    """sqrt(D) W (W'W)^-1/2 as a factor, and (W'W)^-1/2 W'DZ in the probit's coordinates.
+
+    Products of such factors keep the digits that W'DW and W'DZ lose where a feature is far from
+    zero or nearly collinear.
+    """
     prediction = [0, *moments.places(features), len(moments.columns) + 1]
     selection = [0, *moments.places(probit.features)]
-    return moments.factor_delta[:, prediction], moments.factor_delta[:, selection]
+    half = moments.factor_delta[:, prediction] @ inverse_root
+    inner_z = moments.factor_delta[:, selection] @ probit.coordinates.back()
+    return half, half.T @ inner_z
 
 
 def _classical(
@@ -99,18 +107,15 @@ def _classical(
     solution: Solutions,
     inverse_root: Floats,
 ) -> Floats:
-    w, z = _delta_parts(moments, probit, features)
-    # sqrt(Delta) W (W'W)^-1/2 keeps the digits that the product W' Delta W would lose.
-    half = w @ inverse_root
-    shift = half.T @ z
-    beta_h2 = float(solution.imr_coef) ** 2
+    half, shift = _shift(moments, probit, features, inverse_root)
+    beta_h = float(solution.imr_coef)
     inner = (
-        float(solution.sigma) ** 2 * np.eye(len(half.T))
-        - beta_h2 * half.T @ half
-        + beta_h2 * shift @ probit.covariance @ shift.T
+        float(solution.sigma) ** 2 * np.eye(half.shape[1])
+        - beta_h**2 * half.T @ half
+        + beta_h**2 * shift @ probit.inner_covariance @ shift.T
     )
     prediction = inverse_root @ inner @ inverse_root.T
-    cross = float(solution.imr_coef) * inverse_root @ shift @ probit.covariance
+    cross = beta_h * inverse_root @ shift @ probit.inner_covariance @ probit.coordinates.back().T
     return _symmetric(np.block([[prediction, cross], [cross.T, probit.covariance]]))
 
 
@@ -131,17 +136,14 @@ def _stacked(
     p, j = len(selection) + 1, len(prediction) + 2
     middle = score_squares(rows, kind, _stacked_scores, *args, columns=columns, size=p + j)
     (residual_slope,) = total(rows.map(_residual_slope, *args, columns=columns))
-    # Derivative of the second equations in gamma: beta_H W' Delta Z, and through lambda's own
-    # place in W, minus the sum of delta v z'.
-    w, z = _delta_parts(moments, probit, features)
-    slope = coef[-1] * w.T @ z
-    slope[-1] -= residual_slope
-    back = probit.coordinates.back()
-    gamma = probit.covariance @ solve_upper(back, np.eye(p), transposed=True)
+    # Derivative of the second equations in gamma: beta_H W'DZ, and through lambda's own place in
+    # W, minus the sum of delta v z'.
+    slope = coef[-1] * _shift(moments, probit, features, inverse_root)[1]
+    slope -= np.outer(inverse_root[-1], residual_slope)
     bread = np.zeros((j + p, p + j))
-    bread[j:, :p] = gamma
+    bread[j:, :p] = probit.coordinates.back() @ probit.inner_covariance
     bread[:j, p:] = inverse_root
-    bread[:j, :p] = inverse_root @ inverse_root.T @ slope @ gamma
+    bread[:j, :p] = inverse_root @ slope @ probit.inner_covariance
     return _symmetric(bread @ middle @ bread.T)
 
 
@@ -189,12 +191,11 @@ def _residual_slope(
     coef: Floats,
     inverse_root: Floats,
 ) -> tuple[Floats]:
-    """Sum of delta v z' over the selected rows of a block."""
+    """Sum of delta v z' over the selected rows of a block, z in the probit's coordinates."""
     block = block.only_selected()
     design = probit.coordinates.design(block.features[:, selection])
     _, residual, slope = _second_step(block, design, probit, prediction, coef)
-    z = np.column_stack([np.ones(len(design)), block.features[:, selection]])
     product = slope * residual
     if block.weight is not None:
         product = product * block.weight
-    return (z.T @ product,)
+    return (design.T @ product,)

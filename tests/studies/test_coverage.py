@@ -1,0 +1,211 @@
+"""Intervals of a correctly specified model cover the truth as often as they say.
+
+Many data sets are drawn from one truth; each is fitted by both methods with two kinds of
+covariance, and each parameter's 95% intervals are counted. `make study` prints the tables; with
+HECKMANFA_WRITE_DOCS=1 in the environment they also go into docs/coverage.md.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from joblib.externals import cloudpickle
+from numpy.typing import NDArray
+
+from heckmanfa import Heckman
+from heckmanfa.datasets import make_selection
+
+pytestmark = pytest.mark.study
+
+SEED = 20240607
+DRAWS, ROWS, FEATURES, PREDICTING = 1000, 2000, 6, 3
+RHOS = (0.5, 0.0)
+METHODS = ("two-step", "ml")
+COVARIANCES = ("classical", "robust")
+LEVEL, BOUNDS = 0.95, (0.93, 0.97)
+# Both estimators are biased in order 1/n; that must be lost in their spread.
+LARGEST_BIAS = 0.2
+DRAWS_A_TASK = 25
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "coverage.md"
+BEGIN, END = "<!-- figures: made by `make study` -->", "<!-- end of figures -->"
+
+Floats = NDArray[np.float64]
+# Estimate, standard error and both ends of the interval of every term.
+COLUMNS = ["estimate", "std_error", "ci_low", "ci_high"]
+
+
+class Fits(NamedTuple):
+    """All draws of one method and covariance."""
+
+    terms: list[tuple[str, str]]
+    """(equation, term)"""
+    numbers: Floats
+    """(draws, terms, 4), the columns as in COLUMNS"""
+    warned: int
+    """fits with any warning"""
+
+
+def fit_draws(X: Floats, y: Floats) -> dict[tuple[str, str], Fits]:
+    """Fit each stretch of ROWS rows in every way."""
+    # Processes share the cores; threads within each would only fight over them.
+    os.environ["HECKMANFA_NUM_THREADS"] = "1"
+    found = {}
+    for method in METHODS:
+        for covariance in COVARIANCES:
+            model = Heckman(
+                range(PREDICTING),
+                method=method,
+                cov_type=None if covariance == "classical" else covariance,
+            )
+            numbers, warned = [], 0
+            for start in range(0, len(y), ROWS):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    model.fit(X[start : start + ROWS], y[start : start + ROWS])
+                warned += bool(caught)
+                table = model.tidy(LEVEL).set_index(["equation", "term"])
+                # A two-step rho and sigma have no interval.
+                table = table[
+                    table["std_error"].notna() | (table.index.get_level_values(1) == "imr")
+                ]
+                numbers.append(table[COLUMNS].to_numpy())
+            found[method, covariance] = Fits(table.index, np.array(numbers), warned)
+    return found
+
+
+def simulate(rho: float) -> pd.DataFrame:
+    """Coverage, bias and spread of every parameter; one row for each and each kind of fit."""
+    # The rows of one large sample are independent, so that its stretches are as many draws
+    # from one truth.
+    data = make_selection(
+        DRAWS * ROWS,
+        FEATURES,
+        prediction_features=range(PREDICTING),
+        rho=rho,
+        correlation=0.3,
+        random_state=SEED,
+    )
+    truth = {
+        ("prediction", "Intercept"): data.intercept,
+        ("selection", "Intercept"): data.selection_intercept,
+        ("errors", "imr"): data.rho * data.sigma,
+        ("errors", "rho"): data.rho,
+        ("errors", "sigma"): data.sigma,
+    }
+    for place, name in enumerate(data.feature_names):
+        truth["prediction", name] = data.coef[place]
+        truth["selection", name] = data.selection_coef[place]
+    step = DRAWS_A_TASK * ROWS
+    parts = joblib.Parallel(n_jobs=-1)(
+        joblib.delayed(fit_draws)(data.X[start : start + step], data.y[start : start + step])
+        for start in range(0, DRAWS * ROWS, step)
+    )
+    tables = []
+    for method in METHODS:
+        for covariance in COVARIANCES:
+            fits = [part[method, covariance] for part in parts]
+            terms = fits[0].terms
+            numbers = np.concatenate([one.numbers for one in fits])
+            estimate, error, low, high = np.moveaxis(numbers, 2, 0)
+            true = np.array([truth[term] for term in terms])
+            tables.append(
+                pd.DataFrame(
+                    {
+                        "rho": rho,
+                        "method": method,
+                        "covariance": covariance,
+                        "equation": [equation for equation, _ in terms],
+                        "term": [term for _, term in terms],
+                        "truth": true,
+                        "bias": estimate.mean(axis=0) - true,
+                        "sd": estimate.std(axis=0, ddof=1),
+                        "sd_over_se": estimate.std(axis=0, ddof=1) / error.mean(axis=0),
+                        # NaN covers nothing.
+                        "coverage": ((low <= true) & (true <= high)).mean(axis=0),
+                        "warned": sum(one.warned for one in fits),
+                    }
+                )
+            )
+    return pd.concat(tables, ignore_index=True)
+
+
+def markdown(figures: pd.DataFrame) -> str:
+    """The figures as tables, one for each rho and method, both covariances side by side."""
+    lines = [
+        f"{DRAWS:,} draws of {ROWS:,} rows; {FEATURES} features with pairwise correlation 0.3, all "
+        f"of which select and {PREDICTING} predict; half of the rows selected; seed {SEED}. By "
+        f"chance alone a coverage of {LEVEL:.0%} comes out with a standard error of "
+        f"{np.sqrt(LEVEL * (1 - LEVEL) / DRAWS):.1%}.",
+    ]
+    for (rho, method), part in figures.groupby(["rho", "method"], sort=False):
+        name = "maximum likelihood" if method == "ml" else method
+        lines += [
+            "",
+            f"## {name[0].upper()}{name[1:]}, rho = {rho:g}",
+            "",
+            "| equation | term | truth | bias | sd | coverage, classical | sd / s.e., classical "
+            "| coverage, robust | sd / s.e., robust |",
+            "| --- | --- " + "| ---: " * 7 + "|",
+        ]
+        both = [part[part["covariance"] == one].reset_index() for one in COVARIANCES]
+        for place, row in both[0].iterrows():
+            cells = [row["equation"], row["term"]]
+            cells += [f"{row['truth']:.3f}", f"{row['bias']:.4f}", f"{row['sd']:.4f}"]
+            for one in both:
+                cells += [f"{one['coverage'][place]:.1%}", f"{one['sd_over_se'][place]:.3f}"]
+            lines.append("| " + " | ".join(cells) + " |")
+        warned = " and ".join(f"{one['warned'][0]} ({one['covariance'][0]})" for one in both)
+        lines += ["", f"Fits with a warning: {warned}."]
+    return "\n".join(lines) + "\n"
+
+
+def write(page: Path, text: str) -> None:
+    """Replace the figures of a page and leave its other words alone."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def figures() -> pd.DataFrame:
+    # Worker processes cannot import a test module by its name.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    found = pd.concat([simulate(rho) for rho in RHOS], ignore_index=True)
+    text = markdown(found)
+    print("\n" + text)
+    if os.environ.get("HECKMANFA_WRITE_DOCS") == "1":
+        write(PAGE, text)
+    return found
+
+
+def part_of(figures: pd.DataFrame, rho: float, method: str, covariance: str) -> pd.DataFrame:
+    chosen = (figures["rho"] == rho) & (figures["method"] == method)
+    return figures[chosen & (figures["covariance"] == covariance)]
+
+
+@pytest.mark.parametrize("rho", RHOS)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_95_percent_intervals_cover_93_to_97_percent(
+    figures: pd.DataFrame, rho: float, method: str, covariance: str
+) -> None:
+    part = part_of(figures, rho, method, covariance)
+    outside = part[~part["coverage"].between(*BOUNDS)]
+    assert outside.empty, outside[["equation", "term", "coverage"]].to_string(index=False)
+
+
+@pytest.mark.parametrize("rho", RHOS)
+@pytest.mark.parametrize("method", METHODS)
+def test_bias_is_lost_in_the_spread(figures: pd.DataFrame, rho: float, method: str) -> None:
+    part = part_of(figures, rho, method, "classical")
+    biased = part[~(part["bias"].abs() < LARGEST_BIAS * part["sd"])]
+    assert biased.empty, biased[["equation", "term", "bias", "sd"]].to_string(index=False)

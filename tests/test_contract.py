@@ -1,0 +1,249 @@
+"""The scikit-learn contract, on data with and without missing outcomes."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from heckmanfa import Heckman
+from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, InputError
+from heckmanfa.model_selection import (
+    SelectionKFold,
+    joint_log_likelihood,
+    observed_mae,
+    observed_mse,
+    observed_r2,
+)
+
+PREDICTION = [0, 2, 3]
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "ml"}, {"cov_type": "robust"}])
+def test_check_estimator_passes_with_no_expected_failure(options):
+    with warnings.catch_warnings():
+        # Its data has no missing outcome, and some has collinear or too many columns.
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        results = check_estimator(Heckman(**options), on_fail=None, on_skip=None)
+    failed = [one["check_name"] for one in results if one["status"] == "failed"]
+    assert failed == []
+    assert sum(one["status"] == "passed" for one in results) > 50
+    assert not any(one["expected_to_fail"] for one in results)
+
+
+# The same invariances where outcomes are missing, which check_estimator never tries. -----------
+
+
+@pytest.fixture(params=["two-step", "ml"])
+def method(request):
+    return request.param
+
+
+def fit(data, method, X=None, y=None, **kwargs):
+    X, y = data.X if X is None else X, data.y if y is None else y
+    return Heckman(PREDICTION, method=method).fit(X, y, **kwargs)
+
+
+def test_fitting_changes_neither_data_nor_parameters(simulated, method):
+    X, y = simulated.X.copy(), simulated.y.copy()
+    model = Heckman(PREDICTION, method=method)
+    before = model.get_params()
+    model.fit(X, y)
+    np.testing.assert_array_equal(X, simulated.X)
+    np.testing.assert_array_equal(y, simulated.y)
+    assert model.get_params() == before
+
+
+def test_read_only_data_can_be_fitted(simulated, method):
+    X, y = simulated.X.copy(), simulated.y.copy()
+    X.setflags(write=False)
+    y.setflags(write=False)
+    fit(simulated, method, X, y).predict(X, kind="selected")
+
+
+def test_fitting_twice_gives_the_same_bits(simulated, method):
+    model = fit(simulated, method)
+    first = model.coef_.tobytes(), model._covariance.tobytes()
+    model.fit(simulated.X, simulated.y)
+    assert (model.coef_.tobytes(), model._covariance.tobytes()) == first
+
+
+def test_a_refit_on_other_data_forgets_the_first(simulated, method):
+    model = fit(simulated, method)
+    with pytest.warns(AllObservedWarning):
+        model.fit(simulated.X, simulated.complete_y)
+    assert np.isnan(model.rho_)
+    assert "rho" not in model.tidy()["term"].tolist()
+    model.fit(simulated.X, simulated.y)
+    assert model.rho_ == fit(simulated, method).rho_
+
+
+def test_memory_layout_does_not_matter(simulated, method):
+    expected = fit(simulated, method)
+    for X in (np.asfortranarray(simulated.X), np.repeat(simulated.X, 2, axis=1)[:, ::2]):
+        np.testing.assert_allclose(fit(simulated, method, X).coef_, expected.coef_, rtol=1e-12)
+
+
+def test_predictions_of_parts_equal_parts_of_predictions(simulated, method):
+    model = fit(simulated, method)
+    for kind in ("marginal", "selected", "unselected"):
+        whole = model.predict(simulated.X, kind=kind)
+        parts = np.concatenate([model.predict(simulated.X[i : i + 1], kind=kind) for i in range(9)])
+        np.testing.assert_allclose(parts, whole[:9], rtol=1e-12)
+        order = np.arange(800)[::-1]
+        np.testing.assert_allclose(
+            model.predict(simulated.X[order], kind=kind), whole[order], rtol=1e-12
+        )
+
+
+def test_the_three_predictions_average_to_the_marginal_one(simulated, method):
+    model = fit(simulated, method)
+    p = model.predict_selection(simulated.X)
+    mixed = p * model.predict(simulated.X, kind="selected")
+    mixed += (1 - p) * model.predict(simulated.X, kind="unselected")
+    np.testing.assert_allclose(mixed, model.predict(simulated.X), rtol=1e-9, atol=1e-9)
+
+
+def test_cloning_and_pickling_keep_what_they_should(simulated, method):
+    model = fit(simulated, method)
+    assert clone(model).get_params() == model.get_params()
+    assert not hasattr(clone(model), "coef_")
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(simulated.X), model.predict(simulated.X))
+    pd.testing.assert_frame_equal(again.tidy(), model.tidy())
+    assert str(again.summary()) == str(model.summary())
+    assert str(again.diagnostics()) == str(model.diagnostics())
+
+
+def test_a_skops_round_trip_trusts_only_this_package_and_predicts_the_same(simulated, method):
+    frame = pd.DataFrame(simulated.X, columns=list("abcdef"))
+    model = Heckman(["a", "c", "d"], method=method).fit(frame, simulated.y)
+    data = skops.io.dumps(model)
+    unknown = skops.io.get_untrusted_types(data=data)
+    assert all(name.startswith("heckmanfa.") for name in unknown), unknown
+    again = skops.io.loads(data, trusted=unknown)
+    for kind in ("marginal", "selected", "unselected"):
+        np.testing.assert_array_equal(
+            again.predict(frame, kind=kind), model.predict(frame, kind=kind)
+        )
+    pd.testing.assert_frame_equal(again.tidy(), model.tidy())
+    assert str(again.summary()) == str(model.summary())
+
+
+def test_a_skops_round_trip_of_a_formula_model():
+    mroz = load_mroz()
+    mroz["region"] = np.array(["north", "south", "west"])[np.arange(753) % 3]
+    model = Heckman.from_formula(
+        "lwage ~ educ + center(exper) + region", "lfp ~ educ + center(exper) + region + kids5", mroz
+    )
+    data = skops.io.dumps(model)
+    unknown = skops.io.get_untrusted_types(data=data)
+    assert all(name.startswith("heckmanfa.") for name in unknown), unknown
+    again = skops.io.loads(data, trusted=unknown)
+    for kind in ("marginal", "selected"):
+        np.testing.assert_array_equal(
+            again.predict(mroz, kind=kind), model.predict(mroz, kind=kind)
+        )
+    part = mroz[mroz["region"] == "west"]
+    np.testing.assert_array_equal(again.predict(part), model.predict(part))
+
+
+def test_a_model_of_a_million_rows_pickles_small():
+    data = make_selection(1_000_000, 30, 15, random_state=0)
+    model = Heckman(np.flatnonzero(data.support)).fit(data.X, data.y)
+    assert len(pickle.dumps(model)) < 100_000
+    longest = max(
+        (value.size for value in vars(model).values() if isinstance(value, np.ndarray)), default=0
+    )
+    assert longest < 10_000
+
+
+def test_pipeline_and_grid_search_with_the_scorers(simulated):
+    pipe = make_pipeline(StandardScaler(), Heckman(PREDICTION))
+    pipe.fit(simulated.X, simulated.y)
+    plain = Heckman(PREDICTION).fit(simulated.X, simulated.y)
+    np.testing.assert_allclose(
+        pipe.predict(simulated.X, kind="selected"),
+        plain.predict(simulated.X, kind="selected"),
+        rtol=1e-9,
+    )
+    grid = {"heckman__prediction_features": [[0], PREDICTION, [1, 4]]}
+    for scorer in (observed_r2, observed_mse, observed_mae, joint_log_likelihood):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HeckmanfaWarning)
+            search = GridSearchCV(
+                pipe,
+                grid,
+                scoring=scorer,
+                cv=SelectionKFold(3, shuffle=True, random_state=0),
+                error_score="raise",
+            ).fit(simulated.X, simulated.y)
+        assert search.best_params_["heckman__prediction_features"] == PREDICTION
+        assert np.isfinite(search.cv_results_["mean_test_score"][1])
+
+
+def test_scorers_look_at_observed_rows_with_predictions_given_selection(simulated):
+    model = Heckman(PREDICTION).fit(simulated.X, simulated.y)
+    s = simulated.selected
+    residual = simulated.y[s] - model.predict(simulated.X[s], kind="selected")
+    assert observed_mse(model, simulated.X, simulated.y) == pytest.approx(-np.mean(residual**2))
+    assert observed_mae(model, simulated.X, simulated.y) == pytest.approx(
+        -np.mean(np.abs(residual))
+    )
+    spread = np.sum((simulated.y[s] - simulated.y[s].mean()) ** 2)
+    r2 = 1 - np.sum(residual**2) / spread
+    assert observed_r2(model, simulated.X, simulated.y) == pytest.approx(r2)
+    assert model.score(simulated.X, simulated.y) == pytest.approx(r2)
+    assert cross_val_score(model, simulated.X, simulated.y, cv=SelectionKFold(4)).shape == (4,)
+    with pytest.raises(InputError, match="no row of this part has an outcome"):
+        observed_r2(model, simulated.X, np.full(800, np.nan))
+
+
+def test_every_fold_keeps_both_kinds_of_row():
+    y = np.r_[np.ones(90), np.full(10, np.nan)]
+    folds = list(SelectionKFold(5).split(np.zeros((100, 1)), y))
+    assert sorted(np.concatenate([test for _, test in folds])) == list(range(100))
+    for train, test in folds:
+        assert np.isnan(y[test]).sum() == 2
+        assert np.isnan(y[train]).sum() == 8
+    assert SelectionKFold(5).get_n_splits() == 5
+    with pytest.raises(InputError, match="there are 97 and 3"):
+        next(SelectionKFold(5).split(None, np.r_[np.ones(97), np.full(3, np.nan)]))
+
+
+def test_attributes_of_the_contract_are_all_there(simulated, method):
+    model = fit(simulated, method)
+    assert model.coef_.shape == model.selection_coef_.shape == model.support_.shape == (6,)
+    assert (model.coef_ != 0).tolist() == model.support_.tolist()
+    assert model.prediction_features_ == PREDICTION
+    assert model.imr_coef_ == pytest.approx(model.rho_ * model.sigma_)
+    assert model.n_obs_ == 800
+    assert model.n_selected_ == simulated.selected.sum()
+    assert (model.log_likelihood_ is None) == (method == "two-step")
+    for name in ("intercept_", "selection_intercept_", "adjusted_r2_", "aic_", "bic_"):
+        assert isinstance(getattr(model, name), float)
+    assert model.n_features_in_ == 6
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_importing_the_package_loads_no_heavy_module():
+    def loaded(statement, modules):
+        code = f"{statement}; import sys; print(*[m for m in {modules} if m in sys.modules])"
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        return run.stdout.split()
+
+    assert loaded("import heckmanfa", ["sklearn", "pandas", "scipy", "numpy"]) == []
+    extras = ["torch", "dask", "matplotlib", "plotly", "polars", "typer"]
+    assert loaded("from heckmanfa import Heckman", extras) == []

@@ -1,0 +1,195 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from heckmanfa import Heckman
+from heckmanfa.datasets import load_mroz
+from heckmanfa.errors import FormulaError, InputError, UnknownFeatureError
+
+WAGE = "log(wage) ~ educ + exper + I(exper**2)"
+WORK = "lfp ~ nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618"
+
+
+@pytest.fixture
+def mroz():
+    return load_mroz()
+
+
+@pytest.fixture
+def by_hand(case):
+    data = case("mroz_wooldridge")
+    return Heckman(data.prediction, data.selection).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_formulas_give_the_model_written_out_by_hand_for_every_frame(kind, mroz, by_hand):
+    data = {
+        "pandas": lambda: mroz,
+        "polars": lambda: pl.from_pandas(mroz),
+        "pyarrow": lambda: pa.Table.from_pandas(mroz),
+    }[kind]()
+    model = Heckman.from_formula(WAGE, WORK, data)
+    ours, theirs = model.tidy(), by_hand.tidy()
+    np.testing.assert_allclose(ours["estimate"], theirs["estimate"], rtol=1e-12)
+    np.testing.assert_allclose(ours["std_error"], theirs["std_error"], rtol=1e-10)
+    assert model.prediction_features_ == ["educ", "exper", "I(exper ** 2)"]
+    predicted = model.predict(data, kind="selected")
+    assert predicted.shape == (753,)
+    assert np.isfinite(predicted).all()
+
+
+def test_without_a_left_side_the_rows_with_an_outcome_are_selected(mroz, by_hand):
+    model = Heckman.from_formula(WAGE, WORK.split("~")[1], mroz)
+    np.testing.assert_allclose(model.tidy()["estimate"], by_hand.tidy()["estimate"], rtol=1e-12)
+    model = Heckman.from_formula(WAGE, "~ " + WORK.split("~")[1], mroz)
+    assert model.n_selected_ == 428
+
+
+def test_a_zero_wage_of_someone_who_does_not_work_is_ignored(mroz, by_hand):
+    mroz["wage"] = mroz["wage"].fillna(0.0)
+    model = Heckman.from_formula(WAGE, WORK, mroz)
+    np.testing.assert_allclose(model.coef_, Heckman.from_formula(WAGE, WORK, load_mroz()).coef_)
+
+
+def test_rows_without_a_regressor_they_need_are_left_out_and_counted(mroz):
+    worker = mroz.index[mroz["lfp"] == 1]
+    other = mroz.index[mroz["lfp"] == 0]
+    mroz["tenure"] = np.arange(753.0) % 17
+    mroz.loc[worker[:4], "age"] = np.nan  # needed by everyone
+    mroz.loc[other[:3], "age"] = np.nan
+    mroz.loc[worker[10:12], "tenure"] = np.nan  # needed where selected
+    mroz.loc[other[10:60], "tenure"] = np.nan  # not needed
+    model = Heckman.from_formula(WAGE + " + tenure", WORK, mroz)
+    assert model.row_counts_["left_out_regressor_missing"] == 9
+    assert model.row_counts_["total"] == 753
+    assert model.row_counts_["selected"] == 428 - 6
+    assert model.row_counts_["unselected"] == 325 - 3
+    assert sum(v for k, v in model.row_counts_.items() if k != "total") == 753
+    assert "9 rows left out: a regressor is missing" in str(model.summary())
+    predicted = model.predict(mroz)
+    assert predicted.shape == (753,)
+    assert np.isnan(predicted).sum() == 52  # those without tenure; age is not in this equation
+    assert np.isnan(model.predict(mroz, kind="selected")).sum() == 59
+
+
+def test_functions_that_give_nan_count_as_missing(mroz):
+    mroz["odd"] = np.where(np.arange(753) < 5, -1.0, 2.0 + np.arange(753) % 7)
+    with np.errstate(invalid="ignore"):
+        model = Heckman.from_formula(WAGE, WORK + " + log(odd)", mroz)
+    assert model.row_counts_["left_out_regressor_missing"] == 5
+
+
+def test_categories_become_dummies_and_unseen_levels_are_an_error(mroz):
+    mroz["region"] = np.array(["north", "south", "west"])[np.arange(753) % 3]
+    model = Heckman.from_formula(WAGE + " + region", WORK + " + region", mroz)
+    assert [name for name in model.prediction_features_ if "region" in name] == [
+        "region[T.south]",
+        "region[T.west]",
+    ]
+    subset = mroz[mroz["region"] == "west"]  # the reference level is remembered
+    np.testing.assert_allclose(
+        model.predict(subset), model.predict(mroz)[mroz["region"] == "west"], rtol=1e-12
+    )
+    mroz.loc[0, "region"] = "east"
+    with pytest.raises(InputError, match=r"not fitted with.*east"):
+        model.predict(mroz)
+    mroz.loc[0, "region"] = None
+    assert np.isnan(model.predict(mroz)[0])
+    assert np.isfinite(model.predict(mroz)[1:]).all()
+
+
+def test_what_a_term_learns_in_the_fit_it_keeps_in_prediction(mroz):
+    model = Heckman.from_formula(
+        "log(wage) ~ center(educ) + exper", "lfp ~ center(educ) + exper + age", mroz
+    )
+    np.testing.assert_allclose(model.predict(mroz.iloc[:5]), model.predict(mroz)[:5], rtol=1e-12)
+    plain = Heckman.from_formula("log(wage) ~ educ + exper", "lfp ~ educ + exper + age", mroz)
+    np.testing.assert_allclose(model.predict(mroz), plain.predict(mroz), rtol=1e-9)
+
+
+def test_weights_and_groups_by_name_follow_the_rows_that_are_kept(mroz):
+    mroz["w"] = 1 + np.arange(753) % 3
+    mroz["household"] = np.arange(753) // 4
+    mroz.loc[:9, "age"] = np.nan
+    model = Heckman.from_formula(
+        WAGE, WORK, mroz, sample_weight="w", groups="household", cov_type="cluster", method="ml"
+    )
+    kept = mroz.iloc[10:]
+    other = Heckman.from_formula(
+        WAGE,
+        WORK,
+        kept,
+        sample_weight=kept["w"].to_numpy(),
+        groups=kept["household"],
+        cov_type="cluster",
+        method="ml",
+    )
+    np.testing.assert_allclose(model._covariance, other._covariance, rtol=1e-10)
+    with pytest.raises(UnknownFeatureError, match="sample_weight: the data has no column 'ww'"):
+        Heckman.from_formula(WAGE, WORK, mroz, sample_weight="ww")
+
+
+@pytest.mark.parametrize(
+    ("prediction", "selection", "words"),
+    [
+        ("log(wage) ~ educ - 1", WORK, "removes the intercept"),
+        ("educ + exper", WORK, "has no left side"),
+        ("log(wage) ~ educ +", WORK, "cannot be read"),
+        ("wage + hours ~ educ", WORK, "must be one variable"),
+        (WAGE, 5, "must be text"),
+        (WAGE, "lfp ~ nwifeinc + log(age, 1, 2, 3, 4)", "cannot be evaluated"),
+    ],
+)
+def test_formulas_that_cannot_be_used_say_why(prediction, selection, words, mroz):
+    with pytest.raises(FormulaError, match=words):
+        Heckman.from_formula(prediction, selection, mroz)
+
+
+def test_a_typo_in_a_formula_suggests_the_nearest_column(mroz):
+    with pytest.raises(UnknownFeatureError, match=r"uses 'expr', .* Did you mean 'exper'"):
+        Heckman.from_formula("log(wage) ~ educ + expr", WORK, mroz)
+    with pytest.raises(UnknownFeatureError, match="uses 'frobnicate', which"):
+        Heckman.from_formula(WAGE, "lfp ~ nwifeinc + frobnicate(age)", mroz)
+    with pytest.raises(UnknownFeatureError, match="uses 'exper', which the data does not have"):
+        Heckman.from_formula(WAGE, WORK, mroz).predict(mroz.drop(columns="exper"))
+    with pytest.raises(InputError, match="need a data frame"):
+        Heckman.from_formula(WAGE, WORK, mroz.to_numpy())
+
+
+def test_a_missing_selection_indicator_is_refused(mroz):
+    mroz["lfp"] = mroz["lfp"].astype(float)
+    mroz.loc[:2, "lfp"] = np.nan
+    with pytest.raises(InputError, match="missing in 3 rows"):
+        Heckman.from_formula(WAGE, WORK, mroz)
+
+
+def test_boolean_columns_may_say_who_is_selected_and_predict(mroz):
+    mroz["works"] = mroz["lfp"] == 1
+    mroz["urban"] = mroz["city"] == 1
+    model = Heckman.from_formula(
+        "log(wage) ~ educ + urban", "works ~ educ + urban + age + kids5", mroz
+    )
+    expected = Heckman.from_formula(
+        "log(wage) ~ educ + city", "lfp ~ educ + city + age + kids5", mroz
+    )
+    np.testing.assert_allclose(model.tidy()["estimate"], expected.tidy()["estimate"], rtol=1e-12)
+
+
+def test_a_formula_model_survives_pickling(mroz):
+    mroz["region"] = np.array(["north", "south", "west"])[np.arange(753) % 3]
+    model = Heckman.from_formula(WAGE + " + center(age)", WORK + " + region", mroz)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(
+        again.predict(mroz, kind="selected"), model.predict(mroz, kind="selected")
+    )
+
+
+def test_a_frame_with_an_odd_index_is_no_trouble(mroz):
+    odd = mroz.set_index(pd.Index(["a"] * 753))
+    np.testing.assert_array_equal(
+        Heckman.from_formula(WAGE, WORK, odd).coef_, Heckman.from_formula(WAGE, WORK, mroz).coef_
+    )

@@ -1,0 +1,306 @@
+"""Every refusal and warning reads as a person would want it: what, where, how many, what to do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import Heckman, errors
+from heckmanfa.errors import (
+    AllObservedWarning,
+    BinaryOutcomeWarning,
+    CollinearError,
+    ConstantOutcomeError,
+    InputError,
+    MissingValueError,
+    NoExclusionWarning,
+    NoOutcomeError,
+    NotIdentifiedError,
+    TooFewRowsError,
+    UnknownFeatureError,
+)
+
+
+@pytest.fixture
+def frame(simulated):
+    return pd.DataFrame(simulated.X, columns=["age", "educ", "exper", "kids", "income", "city"])
+
+
+@pytest.fixture
+def y(simulated):
+    return simulated.y.copy()
+
+
+def test_one_root_error_and_one_root_warning_each_with_a_sentence():
+    for name in errors.__all__:
+        kind = getattr(errors, name)
+        root = errors.HeckmanfaError if name.endswith("Error") else errors.HeckmanfaWarning
+        assert issubclass(kind, root)
+        assert kind.__doc__.strip().endswith(".")
+    assert issubclass(InputError, ValueError)
+
+
+def test_no_missing_outcome_warns_and_fits_least_squares(frame, simulated):
+    with pytest.warns(AllObservedWarning, match="no outcome is missing among the 800 rows"):
+        model = Heckman().fit(frame, simulated.complete_y)
+    design = np.column_stack([np.ones(800), frame])
+    expected = np.linalg.lstsq(design, simulated.complete_y, rcond=None)[0]
+    np.testing.assert_allclose([model.intercept_, *model.coef_], expected, rtol=1e-9)
+    assert np.isnan(model.rho_)
+    assert np.isnan(model.imr_coef_)
+    np.testing.assert_array_equal(model.predict_selection(frame), 1.0)
+    np.testing.assert_array_equal(model.inverse_mills(frame), 0.0)
+    np.testing.assert_array_equal(model.predict(frame), model.predict(frame, kind="selected"))
+    with pytest.raises(NotIdentifiedError, match="no outcome was missing"):
+        model.predict(frame, kind="unselected")
+    with pytest.raises(NotIdentifiedError, match="no outcome was missing"):
+        model.log_likelihood(frame, simulated.complete_y)
+    assert "Least squares" in str(model.summary())
+    assert "no outcome is missing" not in str(model.diagnostics())
+
+
+def test_underdetermined_least_squares_is_the_minimum_norm_one():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(8, 20)), rng.normal(size=8)
+    with pytest.warns(AllObservedWarning, match="minimum-norm"):
+        model = Heckman().fit(X, y)
+    centred = X - X.mean(axis=0)
+    expected = np.linalg.pinv(centred) @ (y - y.mean())
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-10)
+
+
+def test_no_observed_outcome(frame):
+    with pytest.raises(NoOutcomeError, match=r"no row has an observed outcome \(800 rows\)"):
+        Heckman().fit(frame, np.full(800, np.nan))
+
+
+def test_no_selected_row(frame, simulated):
+    with pytest.raises(NoOutcomeError, match="no row has an observed outcome"):
+        Heckman().fit(frame, simulated.complete_y, selected=np.zeros(800, bool))
+
+
+def test_missing_and_infinite_features_are_counted_by_column(frame, y):
+    frame.iloc[[1, 5], 2] = np.nan
+    frame.iloc[7, 4] = np.inf
+    with pytest.raises(
+        MissingValueError, match=r"'exper' \(2 NaN, 0 inf\), 'income' \(0 NaN, 1 inf\)"
+    ):
+        Heckman(["age"]).fit(frame, y)
+
+
+def test_a_prediction_only_feature_may_be_missing_where_not_selected(frame, y, simulated):
+    only = ["age", "educ", "exper", "kids", "income"]
+    expected = Heckman(["age", "city"], only).fit(frame, y)
+    frame.loc[~simulated.selected, "city"] = np.nan
+    for method in ("two-step", "ml"):
+        model = Heckman(["age", "city"], only, method=method).fit(frame, y)
+        assert np.isfinite(model.tidy()["std_error"].iloc[:10]).all()
+    model = Heckman(["age", "city"], only).fit(frame, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert np.isfinite(model.log_likelihood(frame, y))
+    assert np.isfinite(model.predict_selection(frame)).all()
+    frame.loc[np.flatnonzero(simulated.selected)[:3], "city"] = np.nan
+    with pytest.raises(MissingValueError, match=r"'city' \(3 NaN, 0 inf\)"):
+        Heckman(["age", "city"], only).fit(frame, y)
+
+
+def test_columns_in_neither_equation_are_not_looked_at(frame, y):
+    frame["name"] = "text"
+    frame.loc[3, "city"] = np.nan
+    model = Heckman(["age", "exper", "kids"], list(frame.columns[:5])).fit(frame, y)
+    assert model.n_features_in_ == 7
+    assert model.coef_[5] == 0
+
+
+def test_infinite_outcome_and_infinity_in_unselected_rows(frame, y, simulated):
+    y[np.flatnonzero(~simulated.selected)[0]] = np.inf
+    Heckman(["age", "exper", "kids"]).fit(frame, y, selected=simulated.selected)
+    y[np.flatnonzero(simulated.selected)[:2]] = np.inf
+    with pytest.raises(InputError, match=r"contains infinity .* in 2 selected rows"):
+        Heckman(["age", "exper", "kids"]).fit(frame, y, selected=simulated.selected)
+
+
+def test_selected_rows_without_outcome_are_left_out_and_counted(frame, y, simulated):
+    first = np.flatnonzero(simulated.selected)[:5]
+    y[first] = np.nan
+    model = Heckman(["age", "exper"]).fit(frame, y, selected=simulated.selected)
+    keep = np.ones(800, bool)
+    keep[first] = False
+    expected = Heckman(["age", "exper"]).fit(frame[keep], y[keep])
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-12)
+    assert model.row_counts_["left_out_outcome_missing"] == 5
+    assert model.row_counts_["total"] == 800
+    assert sum(v for k, v in model.row_counts_.items() if k != "total") == 800
+    assert "5 rows left out: selected, but the outcome is missing" in str(model.summary())
+
+
+def test_zero_weight_rows_are_left_out_and_counted(frame, y):
+    weight = np.ones(800)
+    weight[:50] = 0
+    model = Heckman(["age", "exper"]).fit(frame, y, sample_weight=weight)
+    expected = Heckman(["age", "exper"]).fit(frame[50:], y[50:])
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-12)
+    assert model.row_counts_["left_out_zero_weight"] == 50
+    assert model.n_obs_ == 750
+
+
+def test_outcome_given_for_unselected_rows_is_ignored(frame, simulated):
+    model = Heckman(["age", "exper"]).fit(frame, simulated.complete_y, selected=simulated.selected)
+    expected = Heckman(["age", "exper"]).fit(frame, simulated.y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("form", [np.array, list, pd.Series])
+def test_selected_may_be_zeros_and_ones(form, frame, simulated):
+    model = Heckman(["age"]).fit(frame, simulated.y, selected=form(simulated.selected.astype(int)))
+    assert model.n_selected_ == simulated.selected.sum()
+
+
+def test_selected_with_other_values_is_refused(frame, simulated):
+    with pytest.raises(InputError, match="selected must be boolean"):
+        Heckman().fit(frame, simulated.y, selected=np.full(800, 2))
+    with pytest.raises(InputError, match="selected has 3 entries, but X has 800 rows"):
+        Heckman().fit(frame, simulated.y, selected=[True, False, True])
+
+
+def test_collinear_prediction_features_among_the_selected_rows_only(frame, y, simulated):
+    frame["dummy"] = np.where(simulated.selected, 0.0, (frame["age"] > 0.2).astype(float))
+    with pytest.raises(
+        CollinearError, match="collinear among the selected rows: 'dummy' is constant"
+    ):
+        Heckman(["age", "dummy"], list(frame.columns[:6])).fit(frame, y)
+
+
+def test_too_few_rows():
+    y = np.array([1.0, 2.0, 4.0, 3.0, 5.0, np.nan, np.nan, np.nan, np.nan])
+    X = np.random.default_rng(4).normal(size=(9, 4))
+    with pytest.raises(TooFewRowsError, match="need more than 6 selected rows; there are 5"):
+        Heckman([0, 1, 2, 3], [0]).fit(X, y)
+    with pytest.raises(
+        TooFewRowsError,
+        match="8 selection features and an intercept need more than 9 rows; there are 9",
+    ):
+        Heckman([0]).fit(np.random.default_rng(4).normal(size=(9, 8)), y)
+    with pytest.raises(TooFewRowsError, match="1 sample"):
+        Heckman().fit(np.zeros((3, 1)), [1.0, np.nan, np.nan])
+    with pytest.raises(TooFewRowsError, match="X has 0 rows"):
+        Heckman().fit(pd.DataFrame({"a": []}), [])
+
+
+def test_constant_outcome(frame, y):
+    y[~np.isnan(y)] = 4.0
+    with pytest.raises(ConstantOutcomeError, match="the outcome is 4 in all"):
+        Heckman().fit(frame, y)
+
+
+def test_unknown_names_suggest_the_nearest(frame, y):
+    with pytest.raises(UnknownFeatureError, match=r"no column 'edcu'. Did you mean 'educ'"):
+        Heckman(["age", "edcu"]).fit(frame, y)
+    with pytest.raises(
+        UnknownFeatureError, match="selection_features: X has no column 9; it has 0 to 5"
+    ):
+        Heckman(selection_features=[9]).fit(frame, y)
+    with pytest.raises(UnknownFeatureError, match="X has no column names; give positions 0 to 5"):
+        Heckman(["age"]).fit(frame.to_numpy(), y)
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ("age", "must be an array-like or None"),
+        (["age", "age"], "names 'age' twice"),
+        ([True, False], "a mask of 2 entries, but X has 6 columns"),
+        ([1.5], "must hold names, positions or booleans"),
+    ],
+)
+def test_other_misuse_of_feature_lists(features, words, frame, y):
+    with pytest.raises(InputError, match=words):
+        Heckman(prediction_features=features).fit(frame, y)
+
+
+def test_names_positions_and_masks_mean_the_same(frame, y):
+    by_name = Heckman(["age", "exper", "kids"]).fit(frame, y)
+    for other in ([0, 2, 3], np.array([3, 0, 2]), [True, False, True, True, False, False]):
+        np.testing.assert_array_equal(Heckman(other).fit(frame, y).coef_, by_name.coef_)
+
+
+def test_binary_outcome_warns(frame, y):
+    binary = np.where(np.isnan(y), np.nan, (y > 0).astype(float))
+    with pytest.warns(BinaryOutcomeWarning, match="only 0 and 1"):
+        Heckman(["age", "exper"]).fit(frame, binary)
+
+
+def test_no_excluded_feature_warns(frame, y):
+    with pytest.warns(NoExclusionWarning, match="every selection feature also predicts"):
+        model = Heckman().fit(frame, y)
+    assert model.diagnostics().n_excluded == 0
+    assert "[problem] excluded features: none" in str(model.diagnostics())
+
+
+def test_no_selection_feature(frame, y):
+    with pytest.raises(InputError, match="selection_features is empty"):
+        Heckman(["age"], []).fit(frame, y)
+
+
+def test_text_columns_are_named(frame, y):
+    frame["race"] = "a"
+    with pytest.raises(InputError, match=r"column 'race' does not hold numbers \(found str\)"):
+        Heckman(["age"]).fit(frame, y)
+    with pytest.raises(InputError, match="y does not hold numbers"):
+        Heckman(["age"]).fit(frame[["age", "educ"]], ["1"] * 800)
+
+
+def test_weights_and_groups_are_checked(frame, y):
+    model = Heckman(["age"])
+    with pytest.raises(InputError, match="1 negative, missing or infinite"):
+        model.fit(frame, y, sample_weight=np.r_[-1.0, np.ones(799)])
+    with pytest.raises(InputError, match="sample_weight has 3 entries, but X has 800 rows"):
+        model.fit(frame, y, sample_weight=np.ones(3))
+    with pytest.raises(InputError, match="zero in every row"):
+        model.fit(frame, y, sample_weight=np.zeros(800))
+    with pytest.raises(InputError, match="groups are used with cov_type='cluster' only"):
+        model.fit(frame, y, groups=np.ones(800))
+    cluster = Heckman(["age"], cov_type="cluster")
+    with pytest.raises(InputError, match="needs groups"):
+        cluster.fit(frame, y)
+    with pytest.raises(InputError, match="at least two groups"):
+        cluster.fit(frame, y, groups=np.ones(800))
+    with pytest.raises(InputError, match="groups is missing in 1 rows"):
+        cluster.fit(frame, y, groups=[None, *["a"] * 799])
+    with pytest.raises(InputError, match="one entry for each of the 800 rows"):
+        cluster.fit(frame, y, groups=[1, 2])
+    with pytest.raises(InputError, match="sampling weights need cov_type"):
+        Heckman(["age"], weight_kind="sampling").fit(frame, y, sample_weight=np.ones(800))
+
+
+def test_bad_parameters_are_ours_and_name_the_choices(frame, y):
+    with pytest.raises(InputError, match="'method' parameter of Heckman must be a str among"):
+        Heckman(method="mle").fit(frame, y)
+    with pytest.raises(InputError, match="cov_type"):
+        Heckman(cov_type="hc3").fit(frame, y)
+
+
+def test_prediction_refuses_what_it_cannot_use(frame, y):
+    model = Heckman(["age", "exper"]).fit(frame, y)
+    with pytest.raises(InputError, match="kind must be 'marginal', 'selected' or 'unselected'"):
+        model.predict(frame, kind="conditional")
+    broken = frame.copy()
+    broken.loc[4, "exper"] = np.nan
+    with pytest.raises(MissingValueError, match=r"'exper' \(1 rows\)"):
+        model.predict(broken)
+    broken = frame.copy()
+    broken.loc[4, "city"] = np.nan  # in the selection equation alone
+    assert len(model.predict(broken)) == 800
+    with pytest.raises(MissingValueError, match=r"'city' \(1 rows\)"):
+        model.predict(broken, kind="selected")
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame.rename(columns={"age": "agee"}))
+
+
+def test_a_failed_fit_leaves_an_unfitted_model(frame, y):
+    from sklearn.exceptions import NotFittedError
+
+    model = Heckman(["agee"])
+    with pytest.raises(UnknownFeatureError):
+        model.fit(frame, y)
+    with pytest.raises(NotFittedError):
+        model.predict(frame)
