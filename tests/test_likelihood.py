@@ -57,9 +57,13 @@ def random_problem(rng, weighted):
         None,
     )
     problem = _Problem(
-        selection=Coordinates(rng.normal(size=3), np.triu(rng.normal(size=(3, 3))), np.ones(3)),
+        selection=Coordinates(
+            rng.normal(size=3), np.triu(rng.normal(size=(3, 3))), np.ones(3), False
+        ),
         selection_places=(0, 1, 3),
-        prediction=Coordinates(rng.normal(size=2), np.triu(rng.normal(size=(2, 2))), np.ones(2)),
+        prediction=Coordinates(
+            rng.normal(size=2), np.triu(rng.normal(size=(2, 2))), np.ones(2), False
+        ),
         prediction_places=(1, 2),
         centre=1.1,
         scale=1.9,

@@ -2,7 +2,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from heckmanfa.normal import inverse_mills, log_cdf, mills, mills_slope
+from heckmanfa.normal import inverse_mills, log_cdf, log_cdf_and_mills, mills, mills_slope
 
 POINTS = np.concatenate([-np.logspace(8, -8, 300), [0.0], np.linspace(-12.0, 37.0, 500)])
 
@@ -79,3 +79,11 @@ def test_scalars_and_other_shapes_keep_their_shape():
     assert inverse_mills(0.3).shape == ()
     assert mills_slope(-9.0).shape == ()
     assert mills(np.zeros((2, 3)))[1].shape == (2, 3)
+
+
+def test_the_three_in_one_agree_with_the_single_functions():
+    value, ratio, slope = log_cdf_and_mills(np.append(POINTS, [45.0, np.inf]))
+    assert np.all(np.abs(value[:-2] - log_cdf(POINTS)) <= 1e-15 * (1 + POINTS**2))
+    assert value[-2:].tolist() == [0.0, 0.0]
+    np.testing.assert_array_equal(ratio[:-2], inverse_mills(POINTS))
+    np.testing.assert_array_equal(slope[:-2], mills_slope(POINTS))

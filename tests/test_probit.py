@@ -226,3 +226,19 @@ def test_dropping_collinear_columns_equals_leaving_them_out(data):
     expected = Heckman([0, 1]).fit(X, y)
     np.testing.assert_allclose(model.coef_[:3], expected.coef_, rtol=1e-10)
     assert sorted(model.dropped_features_) == [3, 4]
+
+
+@pytest.mark.parametrize("method", ["two-step", "ml"])
+def test_rows_sorted_by_selection_are_fitted_as_well(method):
+    """Whole blocks, and much of the pilot sample, then hold one kind of row only."""
+    rng = np.random.default_rng(6)
+    n = 150_000
+    X = rng.normal(size=(n, 3))
+    u = rng.normal(size=n)
+    y = np.where(X.sum(axis=1) - 3.2 + u > 0, 1 + X[:, 0] + 0.5 * u + rng.normal(size=n), np.nan)
+    order = np.argsort(np.isnan(y), kind="stable")
+    one = Heckman([0], method=method).fit(X, y)
+    other = Heckman([0], method=method).fit(X[order], y[order])
+    error = one.tidy()["std_error"].dropna().to_numpy()
+    gap = (one.tidy()["estimate"] - other.tidy()["estimate"]).to_numpy()[: len(error)]
+    assert np.abs(gap / error).max() < 1e-8

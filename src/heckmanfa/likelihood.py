@@ -15,7 +15,7 @@ from scipy import linalg as sla
 
 from heckmanfa.linalg import subset_factor
 from heckmanfa.moments import Moments
-from heckmanfa.normal import Floats, log_cdf, mills
+from heckmanfa.normal import Floats, log_cdf_and_mills, mills
 from heckmanfa.probit import Coordinates, Probit, coordinates_from_factor
 from heckmanfa.rows import Block, Positions, Rows, total
 from heckmanfa.sandwich import CovarianceKind, score_squares
@@ -25,10 +25,13 @@ __all__ = ["MaximumLikelihood", "fit_likelihood"]
 
 _MAX_ITERATIONS = 100
 _DECREMENT_PER_ROW = 1e-20
-_PROFILE_DECREMENT = 1e-4
+# Where, how closely and on how many rows the likelihood is profiled to see whether it rises again
+# towards |rho| = 1.
+_PROFILE_ATANH = (1.5, 3.0)
+_PROFILE_DECREMENT = 0.02
+_PROFILE_RISE = 0.1
 _PROFILE_ITERATIONS = 15
-# Where the likelihood is profiled to see whether it rises again towards |rho| = 1.
-_PROFILE_ATANH = (1.5, 2.65, 3.8)
+_PROFILE_ROWS = 2**12
 _START_RHO = 0.95
 _LARGEST_ATANH = 12.0
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
@@ -240,7 +243,7 @@ def _second_maximum(
     The likelihood is profiled at a few fixed rho on each side, on a pilot sample where rows are
     many. Only where it rises again away from the optimum is a full search started there.
     """
-    pilot = rows.pilot()
+    pilot = rows.pilot(_PROFILE_ROWS)
     free = len(found.theta) - 1
     best: tuple[float, float] | None = None
     for side in (-1.0, 1.0):
@@ -260,7 +263,7 @@ def _second_maximum(
                 max_iterations=_PROFILE_ITERATIONS,
             )
             theta = state.theta
-            if state.log_likelihood > previous:
+            if state.log_likelihood > previous + _PROFILE_RISE:
                 risen, _, _ = _newton(
                     rows, columns, problem, theta, tolerance=1e-8, max_iterations=60
                 )
@@ -294,6 +297,7 @@ class _Selected:
     a: Floats
     a_t: Floats
     """derivative of a in t"""
+    log_cdf: Floats
     ratio: Floats
     slope: Floats
     d_u: Floats
@@ -312,7 +316,7 @@ def _selected(block: Block, problem: _Problem, theta: Floats) -> _Selected:
     u = z @ gamma
     e = ((block.outcome - problem.centre) / problem.scale - x @ beta) / sigma
     a = cosh * u + sinh * e
-    ratio, slope = mills(a)
+    log_cdf, ratio, slope = log_cdf_and_mills(a)
     a_t = sinh * u + cosh * e
     d_e = sinh * ratio - e
     return _Selected(
@@ -321,6 +325,7 @@ def _selected(block: Block, problem: _Problem, theta: Floats) -> _Selected:
         e=e,
         a=a,
         a_t=a_t,
+        log_cdf=log_cdf,
         ratio=ratio,
         slope=slope,
         d_u=cosh * ratio,
@@ -339,8 +344,7 @@ def _terms(block: Block, problem: _Problem, theta: Floats) -> tuple[float, float
     others = block.keep(~block.selected)
     z = problem.selection.design(others.features[:, problem.selection_places])
     u = z @ theta[:p]
-    ratio, slope = mills(-u)
-    value = log_cdf(-u)
+    value, ratio, slope = log_cdf_and_mills(-u)
     n = float(len(u))
     if others.weight is not None:
         ratio, slope, value = (others.weight * part for part in (ratio, slope, value))
@@ -354,7 +358,7 @@ def _terms(block: Block, problem: _Problem, theta: Floats) -> tuple[float, float
     rows = _selected(chosen, problem, theta)
     w = np.ones(len(rows.a)) if chosen.weight is None else chosen.weight
     sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
-    value = log_cdf(rows.a) - 0.5 * rows.e**2
+    value = rows.log_cdf - 0.5 * rows.e**2
     likelihood += float(w @ value) - (float(theta[-2]) + _HALF_LOG_2PI) * float(w.sum())
     n += float(w.sum())
     gradient[:p] += rows.z.T @ (w * rows.d_u)

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-__all__ = ["Floats", "inverse_mills", "log_cdf", "mills", "mills_slope"]
+__all__ = ["Floats", "inverse_mills", "log_cdf", "log_cdf_and_mills", "mills", "mills_slope"]
 
 Floats = NDArray[np.float64]
 
 _SQRT_HALF = 0.5**0.5
 _SQRT_2_OVER_PI = (2.0 / np.pi) ** 0.5
+_HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 # Left of this point lambda + z is taken from a continued fraction, since the sum of a large
 # lambda and a large negative z loses z**2 units in the last place.
@@ -102,6 +103,30 @@ def mills(z: ArrayLike) -> tuple[Floats, Floats]:
     if np.any(infinite):
         slope[infinite] = np.where(z[infinite] > 0, 0.0, 1.0)
     return ratio, slope
+
+
+def log_cdf_and_mills(z: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return log Phi, lambda and delta from one special function, for sums over many rows.
+
+    Parameters
+    ----------
+    z : ndarray
+        Points on the real line.
+
+    Returns
+    -------
+    log_cdf, ratio, slope : ndarray
+        As from `log_cdf` and `mills`, but that log Phi has an absolute error of 1e-16 z^2: enough
+        for a sum over rows, and a third faster.
+    """
+    ratio, slope = mills(z)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # phi / lambda = Phi
+        value = -0.5 * z * z - (_HALF_LOG_2PI + np.log(ratio))
+    far = z > 30.0
+    if np.any(far):
+        value[far] = 0.0  # -1e-197 and less
+    return value, ratio, slope
 
 
 def _excess(x: Floats) -> Floats:

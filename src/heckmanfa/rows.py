@@ -32,8 +32,8 @@ Mask = NDArray[np.bool_]
 _BLOCK_BYTES = 2**19
 _MIN_BLOCK, _MAX_BLOCK = 256, 8192
 # A pilot sample of this many rows places a Newton iteration within a few standard errors.
-_PILOT_ROWS = 2**15
-_PILOT_MIN_BLOCKS = 8
+PILOT_ROWS = 2**15
+_PILOT_MIN_BLOCKS = 4
 
 
 class Block(NamedTuple):
@@ -75,8 +75,8 @@ class Rows(Protocol):
         """Yield ``function(block, *args)`` for every block, in row order."""
         ...
 
-    def pilot(self) -> Rows:
-        """Return a small, evenly spread part of the rows, or all of them where they are few."""
+    def pilot(self, n_rows: int = PILOT_ROWS) -> Rows:
+        """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
         ...
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> Rows:
@@ -165,10 +165,10 @@ class ArrayRows:
 
         return _ordered(task, self._spans())
 
-    def pilot(self) -> ArrayRows:
-        """Return a small, evenly spread part of the rows, or all of them where they are few."""
+    def pilot(self, n_rows: int = PILOT_ROWS) -> ArrayRows:
+        """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
         blocks = len(self._spans())
-        wanted = max(_PILOT_ROWS // self._rows_per_block(), _PILOT_MIN_BLOCKS)
+        wanted = max(n_rows // self._rows_per_block(), _PILOT_MIN_BLOCKS)
         return self if blocks < 2 * wanted else replace(self, stride=blocks // wanted)
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> ArrayRows:
