@@ -2,7 +2,9 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 
 from heckmanfa import Heckman, errors
 from heckmanfa.errors import (
@@ -304,3 +306,36 @@ def test_a_failed_fit_leaves_an_unfitted_model(frame, y):
         model.fit(frame, y)
     with pytest.raises(NotFittedError):
         model.predict(frame)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X: X.set_axis(["a", "a", "b", "c", "d", "e"], axis=1), "unique column names"),
+        (lambda X: X.to_numpy()[:, :, None], "dim 3"),
+        (lambda X: X["age"], "2-dimensional"),
+        (lambda X: sparse.csr_array(X.to_numpy()), "[Ss]parse"),
+        (lambda X: pl.from_pandas(X).lazy(), "call .collect"),
+        (
+            lambda X: X.assign(when=pd.Timestamp("2020-01-01")),
+            "column 'when' does not hold numbers",
+        ),
+    ],
+)
+def test_features_of_the_wrong_form_get_one_of_our_errors(change, words, frame, y):
+    with pytest.raises(InputError, match=words):
+        Heckman([0]).fit(change(frame), y)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda y: y[:5], "inconsistent numbers of samples: X has 800 rows, y 5"),
+        (lambda y: np.column_stack([y, y]), "1d array"),
+        (lambda y: 1e200 * y, "its squares cannot be represented"),
+        (lambda y: None, "requires y to be passed"),
+    ],
+)
+def test_outcomes_of_the_wrong_form_get_one_of_our_errors(change, words, frame, y):
+    with pytest.raises(InputError, match=words):
+        Heckman([0]).fit(frame, change(y))

@@ -16,6 +16,7 @@ __all__ = [
     "HeckmanfaError",
     "HeckmanfaWarning",
     "InputError",
+    "InputTypeError",
     "MissingValueError",
     "NoExclusionWarning",
     "NoOutcomeError",
@@ -34,6 +35,10 @@ class HeckmanfaError(Exception):
 
 class InputError(HeckmanfaError, ValueError):
     """An argument or the data cannot be used as given."""
+
+
+class InputTypeError(InputError, TypeError):
+    """An argument has a type that cannot be used."""
 
 
 class MissingValueError(InputError):

@@ -265,8 +265,7 @@ class Heckman(FittedSelectionModel):
         self._moments, self._probit = moments, probit
         self.adjusted_r2_ = float(two_step.solution.adjusted_r2)
         self.aic_, self.bic_ = float(two_step.solution.aic), float(two_step.solution.bic)
-        self.n_selected_ = weighted_count(moments.n_selected)
-        self.n_obs_ = weighted_count(probit.n)
+        self._set_counts(probit.n, moments.n_selected, kind)
         self._set_features(table, two_step.features)
         self.selection_features_ = names_or_positions(table.names, probit.features)
         self.converged_ = probit.converged
@@ -274,6 +273,15 @@ class Heckman(FittedSelectionModel):
             self._set_likelihood(fit_likelihood(moments, probit, two_step, kind, rows))
         else:
             self._set_two_step(two_step)
+
+    def _set_counts(self, n: float, n_selected: float, kind: CovarianceKind) -> None:
+        """Count rows, or what frequency weights say they stand for."""
+        if kind.sampling:
+            n, n_selected = (
+                self.row_counts_["selected"] + self.row_counts_["unselected"],
+                self.row_counts_["selected"],
+            )
+        self.n_obs_, self.n_selected_ = weighted_count(n), weighted_count(n_selected)
 
     def _set_features(self, table: FeatureTable, features: Positions) -> None:
         self.support_ = np.zeros(table.shape[1], dtype=bool)
@@ -389,7 +397,7 @@ class Heckman(FittedSelectionModel):
         self.sigma_ = fit.sigma
         self.adjusted_r2_, self.aic_, self.bic_ = fit.adjusted_r2, fit.aic, fit.bic
         self.log_likelihood_ = fit.log_likelihood if self.method == "ml" else None
-        self.n_selected_ = self.n_obs_ = weighted_count(moments.n_selected)
+        self._set_counts(moments.n_selected, moments.n_selected, kind)
         self.converged_ = True
         self._set_covariance(fit.covariance, [])
 

@@ -18,7 +18,9 @@ from sklearn.utils.validation import validate_data
 from heckmanfa.errors import (
     BinaryOutcomeWarning,
     ConstantOutcomeError,
+    HeckmanfaError,
     InputError,
+    InputTypeError,
     MissingValueError,
     NoOutcomeError,
     TooFewRowsError,
@@ -26,6 +28,9 @@ from heckmanfa.errors import (
 )
 from heckmanfa.normal import Floats
 from heckmanfa.rows import ArrayRows, Block, Columns, Mask, Matrix, Positions, Rows, Source
+
+# The squares of outcomes in this range can be summed without overflow.
+_SMALLEST, _LARGEST = 1e-140, 1e140
 
 __all__ = ["FeatureTable", "Sample", "read_features", "read_outcome", "read_sample", "resolve"]
 
@@ -79,7 +84,21 @@ def read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTa
     -------
     FeatureTable
     """
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        return _read_features(estimator, X, reset=reset)
+    except HeckmanfaError:
+        raise
+    # What scikit-learn and narwhals say is clear; it only has to be one of our errors.
+    except TypeError as error:
+        raise InputTypeError(str(error)) from error
+    except (ValueError, nw.exceptions.NarwhalsError) as error:
+        raise InputError(str(error)) from error
+
+
+def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise InputError("X is a lazy frame; call .collect() on it first")
     if isinstance(frame, nw.DataFrame):
         validate_data(estimator, X=X, skip_check_array=True, reset=reset)
         if frame.shape[0] == 0:
@@ -101,7 +120,10 @@ def read_outcome(y: Any, n_rows: int) -> Floats:
             "This estimator requires y to be passed, but the target y is None: pass the outcome, "
             "NaN where it is missing"
         )
-    values = column_or_1d(_column(y, "y"), warn=True)
+    try:
+        values = column_or_1d(_column(y, "y"), warn=True)
+    except ValueError as error:
+        raise InputError(str(error)) from error
     if values.dtype.kind not in "biuf":
         values = _floats(values, "y")
     outcome = np.asarray(values, dtype=np.float64)
@@ -239,6 +261,11 @@ def _check_outcome(outcome: Floats, in_fit: Mask, n: int) -> None:
             f"the outcome is {low:g} in all {len(values)} selected rows; there is nothing to "
             "predict. Check that y is the right column."
         )
+    if not _SMALLEST < high - low < _LARGEST:
+        raise InputError(
+            f"the outcome runs from {low:g} to {high:g}: its squares cannot be represented. "
+            "Change its unit."
+        )
     if low == 0 and high == 1 and np.all((values == 0) | (values == 1)):
         warnings.warn(
             "the outcome holds only 0 and 1: a linear model will predict outside [0, 1]",
@@ -352,7 +379,7 @@ def _floats(values: NDArray[Any], what: str) -> Floats:
         kind = values.dtype.type
     raise InputError(
         f"{what} does not hold numbers (found {getattr(kind, '__name__', kind)}); encode it as "
-        "numbers, or use Heckman.from_formula, which makes dummies of text and categories"
+        "numbers (for features, Heckman.from_formula makes dummies of text and categories)"
     )
 
 
@@ -370,7 +397,10 @@ def _flags(selected: Any, n: int) -> Mask:
 
 
 def _weights(sample_weight: Any, n: int) -> Floats:
-    values = np.asarray(_column(sample_weight, "sample_weight"), dtype=np.float64)
+    values = np.asarray(_column(sample_weight, "sample_weight"))
+    if values.dtype.kind not in "biuf":
+        values = _floats(values, "sample_weight")
+    values = values.astype(np.float64)
     if values.ndim == 0:
         values = np.full(n, float(values))
     if values.ndim != 1:

@@ -8,16 +8,15 @@ HECKMANFA_WRITE_DOCS=1 in the environment they also go into docs/coverage.md.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from joblib.externals import cloudpickle
 from numpy.typing import NDArray
 
 from heckmanfa import Heckman
@@ -43,29 +42,24 @@ Floats = NDArray[np.float64]
 COLUMNS = ["estimate", "std_error", "ci_low", "ci_high"]
 
 
-class Fits(NamedTuple):
-    """All draws of one method and covariance."""
-
-    terms: list[tuple[str, str]]
-    """(equation, term)"""
-    numbers: Floats
-    """(draws, terms, 4), the columns as in COLUMNS"""
-    warned: int
-    """fits with any warning"""
+# Terms, (draws, terms, 4) numbers, and how many fits warned; by method and covariance.
+Fits = dict[tuple[str, str], tuple[list[tuple[str, str]], Floats, int]]
 
 
-def fit_draws(X: Floats, y: Floats) -> dict[tuple[str, str], Fits]:
-    """Fit each stretch of ROWS rows in every way."""
-    # Processes share the cores; threads within each would only fight over them.
-    os.environ["HECKMANFA_NUM_THREADS"] = "1"
-    found = {}
-    for method in METHODS:
-        for covariance in COVARIANCES:
-            model = Heckman(
-                range(PREDICTING),
-                method=method,
-                cov_type=None if covariance == "classical" else covariance,
-            )
+def fitter() -> Callable[[Floats, Floats], Fits]:
+    """Make the function that fits a few draws.
+
+    Worker processes cannot import a test module; a function made inside another one is sent to
+    them as a whole.
+    """
+
+    def fit_draws(X: Floats, y: Floats) -> Fits:
+        # Processes share the cores; threads within each would only fight over them.
+        os.environ["HECKMANFA_NUM_THREADS"] = "1"
+        found = {}
+        for method, covariance in product(METHODS, COVARIANCES):
+            cov_type = None if covariance == "classical" else covariance
+            model = Heckman(range(PREDICTING), method=method, cov_type=cov_type)
             numbers, warned = [], 0
             for start in range(0, len(y), ROWS):
                 with warnings.catch_warnings(record=True) as caught:
@@ -73,13 +67,14 @@ def fit_draws(X: Floats, y: Floats) -> dict[tuple[str, str], Fits]:
                     model.fit(X[start : start + ROWS], y[start : start + ROWS])
                 warned += bool(caught)
                 table = model.tidy(LEVEL).set_index(["equation", "term"])
-                # A two-step rho and sigma have no interval.
-                table = table[
-                    table["std_error"].notna() | (table.index.get_level_values(1) == "imr")
-                ]
+                if method == "two-step":
+                    # These two have no interval.
+                    table = table.drop([("errors", "rho"), ("errors", "sigma")])
                 numbers.append(table[COLUMNS].to_numpy())
-            found[method, covariance] = Fits(table.index, np.array(numbers), warned)
-    return found
+            found[method, covariance] = list(table.index), np.array(numbers), warned
+        return found
+
+    return fit_draws
 
 
 def simulate(rho: float) -> pd.DataFrame:
@@ -105,36 +100,32 @@ def simulate(rho: float) -> pd.DataFrame:
         truth["prediction", name] = data.coef[place]
         truth["selection", name] = data.selection_coef[place]
     step = DRAWS_A_TASK * ROWS
+    fit_draws = joblib.delayed(fitter())
     parts = joblib.Parallel(n_jobs=-1)(
-        joblib.delayed(fit_draws)(data.X[start : start + step], data.y[start : start + step])
+        fit_draws(data.X[start : start + step], data.y[start : start + step])
         for start in range(0, DRAWS * ROWS, step)
     )
     tables = []
-    for method in METHODS:
-        for covariance in COVARIANCES:
-            fits = [part[method, covariance] for part in parts]
-            terms = fits[0].terms
-            numbers = np.concatenate([one.numbers for one in fits])
-            estimate, error, low, high = np.moveaxis(numbers, 2, 0)
-            true = np.array([truth[term] for term in terms])
-            tables.append(
-                pd.DataFrame(
-                    {
-                        "rho": rho,
-                        "method": method,
-                        "covariance": covariance,
-                        "equation": [equation for equation, _ in terms],
-                        "term": [term for _, term in terms],
-                        "truth": true,
-                        "bias": estimate.mean(axis=0) - true,
-                        "sd": estimate.std(axis=0, ddof=1),
-                        "sd_over_se": estimate.std(axis=0, ddof=1) / error.mean(axis=0),
-                        # NaN covers nothing.
-                        "coverage": ((low <= true) & (true <= high)).mean(axis=0),
-                        "warned": sum(one.warned for one in fits),
-                    }
-                )
+    for method, covariance in product(METHODS, COVARIANCES):
+        terms, _, _ = parts[0][method, covariance]
+        numbers = np.concatenate([part[method, covariance][1] for part in parts])
+        estimate, error, low, high = np.moveaxis(numbers, 2, 0)
+        true = np.array([truth[term] for term in terms])
+        table = pd.DataFrame(terms, columns=["equation", "term"])
+        tables.append(
+            table.assign(
+                rho=rho,
+                method=method,
+                covariance=covariance,
+                truth=true,
+                bias=estimate.mean(axis=0) - true,
+                sd=estimate.std(axis=0, ddof=1),
+                sd_over_se=estimate.std(axis=0, ddof=1) / error.mean(axis=0),
+                # NaN covers nothing.
+                coverage=((low <= true) & (true <= high)).mean(axis=0),
+                warned=sum(part[method, covariance][2] for part in parts),
             )
+        )
     return pd.concat(tables, ignore_index=True)
 
 
@@ -177,8 +168,6 @@ def write(page: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def figures() -> pd.DataFrame:
-    # Worker processes cannot import a test module by its name.
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     found = pd.concat([simulate(rho) for rho in RHOS], ignore_index=True)
     text = markdown(found)
     print("\n" + text)
