@@ -145,18 +145,23 @@ def _resident(key: str) -> int:
 
 
 def measure(program: str, data: Data) -> dict[str, Any]:
-    """Fit once and report seconds, extra bytes at the peak (or None), and the estimates."""
+    """Fit once and report seconds, processor seconds, extra bytes at the peak (or None), and the estimates."""
     make = PROGRAMS[program]
     make(Data(data.X[:WARM_UP_ROWS], data.y[:WARM_UP_ROWS], data.n_prediction))()
     fit = make(data)
     _trim()
     can_see = _forget_peak()
     before = _resident("VmRSS") if can_see else 0
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.process_time()
     estimates = fit()
-    seconds = time.perf_counter() - start
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     extra = _resident("VmHWM") - before if can_see else None
-    return {"seconds": seconds, "extra_bytes": extra, **estimates._asdict()}
+    return {
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+        "extra_bytes": extra,
+        **estimates._asdict(),
+    }
 
 
 def main() -> None:

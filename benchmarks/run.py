@@ -50,6 +50,7 @@ NOTES = (
     "heckmanfa's ML stands beside the others' TWO-STEP: statsmodels has no ML of this model, and "
     "StatsPAI's takes more than ten minutes at 10,000 x 30; it has a line of its own, at "
     f"{ML_SIZE[0]:,} x {ML_SIZE[1]}.",
+    "CPU seconds are those of all threads together, which tell most on a busy machine.",
     "Memory is the peak of resident memory in the fit less what was resident before it, with the "
     "data loaded; in multiples of the size of X (8 n K bytes).",
 )
@@ -62,6 +63,8 @@ class Measured:
     """What one program did at one size."""
 
     seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+    """of all threads"""
     extra_bytes: list[int] = field(default_factory=list)
     """empty where the system does not say"""
     values: list[float] = field(default_factory=list)
@@ -133,6 +136,7 @@ def run_setting(
                     found.timed_out = True
                     continue
                 found.seconds.append(answer["seconds"])
+                found.cpu_seconds.append(answer["cpu_seconds"])
                 if answer["extra_bytes"] is not None:
                     found.extra_bytes.append(answer["extra_bytes"])
                 found.values, found.std_errors = answer["values"], answer["std_errors"]
@@ -267,7 +271,17 @@ def targets(settings: Sequence[Setting], imports: dict[str, float]) -> list[str]
     return lines
 
 
-HEADER = ("n", "K", "program", "seconds", "× our two-step", "× our ML", "extra MB", "extra / X")
+HEADER = (
+    "n",
+    "K",
+    "program",
+    "seconds",
+    "× our two-step",
+    "× our ML",
+    "CPU s",
+    "extra MB",
+    "extra / X",
+)
 
 
 def rows(settings: Sequence[Setting]) -> Iterator[tuple[str, ...]]:
@@ -276,7 +290,7 @@ def rows(settings: Sequence[Setting]) -> Iterator[tuple[str, ...]]:
         ours, ours_ml = (one.programs[program].best for program in (OURS, OURS_ML))
         for program, found in one.programs.items():
             if found.timed_out and not found.seconds:
-                yield f"{one.n:,}", str(one.k), program, "timed out", "", "", "", ""
+                yield f"{one.n:,}", str(one.k), program, "timed out", *[""] * (len(HEADER) - 4)
                 continue
             yield (
                 f"{one.n:,}",
@@ -285,6 +299,7 @@ def rows(settings: Sequence[Setting]) -> Iterator[tuple[str, ...]]:
                 f"{found.best:.3f}",
                 f"{found.best / ours:.2f}",
                 f"{found.best / ours_ml:.2f}",
+                f"{min(found.cpu_seconds):.3f}",
                 f"{found.memory / 1e6:.0f}",
                 f"{found.memory / one.x_bytes:.2f}",
             )
@@ -381,7 +396,7 @@ def main(arguments: Any = None) -> int:
         "agreement": agreement(settings, wrong),
         "targets": targets(settings, imports),
     }
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     table = Table(title="Heckman's model: seconds and peak memory beyond the data")
     for place, name in enumerate(HEADER):
         table.add_column(name, justify="left" if place == 2 else "right", no_wrap=True)

@@ -215,6 +215,17 @@ def test_dropping_separation_equals_leaving_out_the_column_and_its_rows(data):
     assert model.row_counts_["selected"] + model.row_counts_["unselected"] == rest.sum()
 
 
+def test_a_separating_column_leaves_both_equations(data):
+    X, s = data
+    dummy = (np.arange(len(s)) % 20 == 0).astype(float)
+    s = s & (dummy == 0)
+    wide, y = np.column_stack([dummy, X]), outcome(X, s)
+    with pytest.warns(DroppedFeaturesWarning):
+        model = Heckman([0, 1], on_separation="drop").fit(wide, y)
+    assert model.prediction_features_ == [1]
+    assert model.dropped_features_ == [0]
+
+
 def test_dropping_collinear_columns_equals_leaving_them_out(data):
     X, s = data
     y = outcome(X, s)

@@ -34,6 +34,8 @@ class Selection:
     probit: Probit
     dropped: list[int] = field(default_factory=list)
     """positions in X of columns left out"""
+    separating: list[int] = field(default_factory=list)
+    """those of them that decided rows: they take no part in either equation"""
     n_decided: int = 0
     """rows left out because their selection was certain"""
 
@@ -68,6 +70,7 @@ def fit_selection(
         )
     features = list(features)
     dropped: list[int] = []
+    separating: list[int] = []
     n_decided = 0
     suspects: set[int] = set()
     while True:
@@ -81,6 +84,7 @@ def fit_selection(
             away = [order[place] for place in error.columns]
             _say_dropped(away, labels, str(error).split(". Leave")[0])
             dropped += away
+            separating += [one for one in away if one in suspects]
             features = [one for one in features if one not in away]
             if not features:
                 raise TooFewRowsError(
@@ -116,7 +120,7 @@ def fit_selection(
             ConvergenceWarning,
             stacklevel=4,
         )
-    return Selection(rows, probit, dropped, n_decided)
+    return Selection(rows, probit, dropped, separating, n_decided)
 
 
 def gather(selection: Selection, prediction: Positions, n_features: int) -> Moments:

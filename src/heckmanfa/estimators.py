@@ -190,6 +190,7 @@ class Heckman(FittedSelectionModel):
             on_collinear=self.on_collinear,
             on_separation=self.on_separation,
         )
+        prediction = [one for one in prediction if one not in fitted.separating]
         moments = gather(fitted, prediction, table.shape[1])
         self._count_drops(fitted, table)
         features = self._choose(moments, fitted, prediction, table)
