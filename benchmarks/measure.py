@@ -145,7 +145,7 @@ def _resident(key: str) -> int:
 
 
 def measure(program: str, data: Data) -> dict[str, Any]:
-    """Fit once and report seconds, processor seconds, extra bytes at the peak (or None), and the estimates."""
+    """Fit once; report both kinds of seconds, extra bytes at the peak (or None), estimates."""
     make = PROGRAMS[program]
     make(Data(data.X[:WARM_UP_ROWS], data.y[:WARM_UP_ROWS], data.n_prediction))()
     fit = make(data)

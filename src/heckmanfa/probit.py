@@ -33,6 +33,8 @@ _MAX_ITERATIONS = 40
 _DECREMENT_PER_ROW = 1e-20
 _PILOT_DECREMENT = 1e-3
 _PILOT_ITERATIONS = 12
+# A smallest eigenvalue of this share of the largest is no rounding error.
+_CLEAR_OF_ROUNDING = 1e-10
 # A pilot sample that is this close to collinear does not make good coordinates.
 _PILOT_SHARE = 1e-6
 # Above this share of each feature that the others leave unexplained, standardising is enough: an
@@ -223,11 +225,13 @@ def _overlap_is_certain(state: _State) -> bool:
     taken at t_i = q_i z_i'gamma, gradient'd = sum lambda_i a_i, and d'Hd = sum delta_i a_i^2
     = sum lambda_i (lambda_i + t_i) a_i^2 <= max(lambda_i + t_i) max(a_i) gradient'd
     <= (1 + max t_i) max|z_i| |gradient| |d|^2. Where the smallest eigenvalue of H is larger than
-    that factor, there is no such d.
+    that factor, there is no such d. Far out on separated data both sides vanish, so that the
+    eigenvalue must also stand clear of rounding.
     """
-    smallest = np.linalg.eigvalsh(state.information)[0]
+    eigenvalues = np.linalg.eigvalsh(state.information)
     slope = 1.0 + max(state.largest, 0.0)
-    return bool(smallest > 2.0 * slope * state.reach * np.linalg.norm(state.gradient))
+    bound = 2.0 * slope * state.reach * np.linalg.norm(state.gradient)
+    return bool(eigenvalues[0] > bound + _CLEAR_OF_ROUNDING * eigenvalues[-1])
 
 
 def _newton(
