@@ -153,9 +153,10 @@ def test_clean_data_needs_no_linear_program(data, monkeypatch):
     fit_selection(rows_of(X, s), [0, 1, 2], list("abc"))
 
 
-@pytest.mark.parametrize("seed", range(60))
+# On the last four, rounding made an earlier form of the proof pass.
+@pytest.mark.parametrize("seed", [*range(30), 171, 2019, 2808, 3117])
 def test_the_certificate_never_passes_separated_data(seed):
-    """Small, often separated data: the fit's own proof and the program must not disagree."""
+    """Small, separated data: the fit's own proof and the linear program must not disagree."""
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(8, 60)), int(rng.integers(1, 4))
     X = rng.normal(size=(n, p)) if seed % 2 else rng.integers(0, 5, (n, p)).astype(float)
@@ -163,20 +164,13 @@ def test_the_certificate_never_passes_separated_data(seed):
     if seed % 3 == 0:
         X[:, 0] = rng.random(n) < 0.3
         s = s | (X[:, 0] == 1)
-    elif seed % 3 == 1:
+    else:
         s = X.sum(axis=1) > np.median(X.sum(axis=1))
-    s[0], s[1] = True, False
-    X[1, 0] = 0.0 if seed % 3 == 0 else X[1, 0]
     rows, features = rows_of(X, s), list(range(p))
-    try:
-        coordinates = selection_coordinates(rows, features, list("abc"))
-    except CollinearError:
-        return
+    coordinates = selection_coordinates(rows, features, list("abc"))
     fit = fit_probit(rows, features, coordinates)
-    separated = find_separation(rows, features, coordinates) is not None
-    assert not (fit.certified and separated)
-    if seed % 3 == 0:
-        assert separated
+    assert find_separation(rows, features, coordinates) is not None
+    assert not fit.certified
 
 
 def test_separation_on_many_rows_needs_few_constraints():

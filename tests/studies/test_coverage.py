@@ -135,7 +135,11 @@ def markdown(figures: pd.DataFrame) -> str:
         f"{DRAWS:,} draws of {ROWS:,} rows; {FEATURES} features with pairwise correlation 0.3, all "
         f"of which select and {PREDICTING} predict; half of the rows selected; seed {SEED}. By "
         f"chance alone a coverage of {LEVEL:.0%} comes out with a standard error of "
-        f"{np.sqrt(LEVEL * (1 - LEVEL) / DRAWS):.1%}.",
+        f"{np.sqrt(LEVEL * (1 - LEVEL) / DRAWS):.1%}. Over all {len(figures)} lines below, "
+        f"coverage lies between {figures['coverage'].min():.1%} and "
+        f"{figures['coverage'].max():.1%}, and the spread of the estimates is "
+        f"{figures['sd_over_se'].min():.3f} to {figures['sd_over_se'].max():.3f} times the mean "
+        "standard error.",
     ]
     for (rho, method), part in figures.groupby(["rho", "method"], sort=False):
         name = "maximum likelihood" if method == "ml" else method
@@ -150,7 +154,7 @@ def markdown(figures: pd.DataFrame) -> str:
         both = [part[part["covariance"] == one].reset_index() for one in COVARIANCES]
         for place, row in both[0].iterrows():
             cells = [row["equation"], row["term"]]
-            cells += [f"{row['truth']:.3f}", f"{row['bias']:.4f}", f"{row['sd']:.4f}"]
+            cells += [f"{row['truth']:.3f}", f"{row['bias']:z.4f}", f"{row['sd']:.4f}"]
             for one in both:
                 cells += [f"{one['coverage'][place]:.1%}", f"{one['sd_over_se'][place]:.3f}"]
             lines.append("| " + " | ".join(cells) + " |")
