@@ -20,10 +20,10 @@ from heckmanfa.errors import (
 from heckmanfa.linalg import dependencies, describe_dependencies
 from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.probit import Probit, fit_probit, selection_coordinates
-from heckmanfa.rows import Positions, Rows
+from heckmanfa.rows import Block, Positions, Rows
 from heckmanfa.separation import Separation, decided, find_separation
 
-__all__ = ["Selection", "check_prediction", "fit_selection", "gather"]
+__all__ = ["Selection", "check_prediction", "count_rows", "fit_selection", "gather"]
 
 
 @dataclass
@@ -127,6 +127,16 @@ def gather(selection: Selection, prediction: Positions, n_features: int) -> Mome
     """Compress the selected rows of every column that either equation still uses."""
     columns = sorted({*selection.probit.features, *prediction})
     return gather_moments(selection.rows, columns, n_features, selection.probit)
+
+
+def count_rows(rows: Rows) -> tuple[int, int]:
+    """Count the rows, and the selected ones."""
+    counts = list(rows.map(_block_counts, columns=[]))
+    return sum(n for n, _ in counts), sum(chosen for _, chosen in counts)
+
+
+def _block_counts(block: Block) -> tuple[int, int]:
+    return len(block.selected), int(np.count_nonzero(block.selected))
 
 
 def check_prediction(

@@ -8,7 +8,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError, StrOptions
 
-from heckmanfa.equations import Selection, check_prediction, fit_selection, gather, weighted_count
+from heckmanfa.equations import (
+    Selection,
+    check_prediction,
+    count_rows,
+    fit_selection,
+    gather,
+    weighted_count,
+)
 from heckmanfa.errors import (
     AllObservedWarning,
     ConvergenceWarning,
@@ -33,7 +40,7 @@ from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
 from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.normal import Floats
-from heckmanfa.rows import Block, Positions
+from heckmanfa.rows import Positions
 from heckmanfa.sandwich import CovarianceKind
 from heckmanfa.twostep import TwoStep, fit_two_step
 
@@ -245,8 +252,7 @@ class Heckman(FittedSelectionModel):
     def _count_drops(self, selection: Selection, table: FeatureTable) -> None:
         self.dropped_features_ += names_or_positions(table.names, selection.dropped)
         if selection.n_decided:
-            chosen = sum(int(n) for n in selection.rows.map(_n_selected, columns=[]))
-            kept = sum(int(n) for n in selection.rows.map(_n_rows, columns=[]))
+            kept, chosen = count_rows(selection.rows)
             self.row_counts_["left_out_separation"] = selection.n_decided
             self.row_counts_["selected"] = chosen
             self.row_counts_["unselected"] = kept - chosen
@@ -452,11 +458,3 @@ class Heckman(FittedSelectionModel):
         model.row_counts_["left_out_regressor_missing"] = design.n_left_out
         model._design = design.without_data()
         return model
-
-
-def _n_selected(block: Block) -> int:
-    return int(np.count_nonzero(block.selected))
-
-
-def _n_rows(block: Block) -> int:
-    return len(block.selected)
