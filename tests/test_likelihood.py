@@ -6,9 +6,10 @@ from scipy.stats import chi2, multivariate_normal, norm
 from heckmanfa import Heckman
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import ConvergenceWarning
-from heckmanfa.likelihood import _Problem, _scores, _terms
-from heckmanfa.probit import Coordinates
-from heckmanfa.rows import Block
+from heckmanfa.likelihood import _evaluate, _Problem, _scores
+from heckmanfa.moments import gather_moments
+from heckmanfa.probit import fit_probit, selection_coordinates
+from heckmanfa.rows import ArrayRows, Matrix
 
 PREDICTION = [0, 2, 3]
 
@@ -47,42 +48,45 @@ def test_conditional_probability_used_above_is_right():
     assert density == pytest.approx(expected, rel=1e-3)
 
 
-def random_problem(rng, weighted):
+def random_problem(rng, weighted, wild):
+    """A block of rows with two features in both equations and one in each alone."""
     b = 60
-    block = Block(
-        rng.normal(size=(b, 4)),
+    X = rng.normal(size=(b, 4))
+    if wild:  # so that features are not used as they are
+        X = X * [1, 20, 3, 1] + [50, 0, -1, 9]
+    rows = ArrayRows(
+        Matrix(X),
         rng.normal(size=b) * 2 + 1,
         rng.random(b) < 0.6,
         rng.random(b) + 0.5 if weighted else None,
-        None,
     )
-    problem = _Problem(
-        selection=Coordinates(
-            rng.normal(size=3), np.triu(rng.normal(size=(3, 3))), np.ones(3), False
-        ),
-        selection_places=(0, 1, 3),
-        prediction=Coordinates(
-            rng.normal(size=2), np.triu(rng.normal(size=(2, 2))), np.ones(2), False
-        ),
-        prediction_places=(1, 2),
-        centre=1.1,
-        scale=1.9,
-    )
-    return block, problem, rng.normal(size=9) * 0.4
+    features, alone = [0, 1, 3], [1, 2, 3]
+    coordinates = selection_coordinates(rows, features, list("abc"))
+    assert coordinates.plain != wild
+    probit = fit_probit(rows, features, coordinates)
+    problem = _Problem.build(gather_moments(rows, range(4), 4, probit), probit, alone)
+    return rows, [0, 1, 3, 2], problem, rng.normal(size=10) * 0.3
 
 
+@pytest.mark.parametrize("wild", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_analytic_gradient_and_hessian_equal_finite_differences(seed, weighted):
-    block, problem, theta = random_problem(np.random.default_rng(seed), weighted)
-    _, _, gradient, hessian = _terms(block, problem, theta)
-    numeric = approx_fprime(theta, lambda t: _terms(block, problem, t)[0], 1e-7)
-    np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-4)
-    numeric = approx_fprime(theta, lambda t: _terms(block, problem, t)[2], 1e-7)
-    np.testing.assert_allclose(hessian, numeric, rtol=1e-4, atol=1e-3)
-    scores = _scores(block, problem, theta)
-    weight = np.ones(60) if block.weight is None else block.weight
-    np.testing.assert_allclose(weight @ scores, gradient, rtol=1e-10, atol=1e-10)
+def test_analytic_gradient_and_hessian_equal_finite_differences(seed, weighted, wild):
+    rows, columns, problem, theta = random_problem(np.random.default_rng(seed), weighted, wild)
+    if not wild:
+        theta[-4:-2] *= 0.2
+    state = _evaluate(rows, columns, problem, theta)
+    size = np.abs(state.gradient).max()
+    numeric = approx_fprime(
+        theta, lambda t: _evaluate(rows, columns, problem, t).log_likelihood, 1e-7
+    )
+    np.testing.assert_allclose(state.gradient, numeric, rtol=1e-4, atol=1e-5 * size)
+    numeric = approx_fprime(theta, lambda t: _evaluate(rows, columns, problem, t).gradient, 1e-7)
+    size = np.abs(state.hessian).max()
+    np.testing.assert_allclose(state.hessian, numeric, rtol=1e-4, atol=1e-5 * size)
+    scores = np.concatenate(list(rows.map(_scores, problem, theta, columns=columns)))
+    weight = np.ones(60) if rows.weight is None else rows.weight
+    np.testing.assert_allclose(weight @ scores, state.gradient, rtol=1e-9, atol=1e-9 * size)
 
 
 def test_the_gradient_vanishes_at_the_estimates(model, simulated):

@@ -24,7 +24,9 @@ from heckmanfa.errors import (
 
 @pytest.fixture
 def frame(simulated):
-    return pd.DataFrame(simulated.X, columns=["age", "educ", "exper", "kids", "income", "city"])
+    return pd.DataFrame(
+        simulated.X.copy(), columns=["age", "educ", "exper", "kids", "income", "city"]
+    )
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def y(simulated):
 
 
 def test_one_root_error_and_one_root_warning_each_with_a_sentence():
-    for name in errors.__all__:
+    for name in set(errors.__all__) - {"warn"}:
         kind = getattr(errors, name)
         root = errors.HeckmanfaError if name.endswith("Error") else errors.HeckmanfaWarning
         assert issubclass(kind, root)

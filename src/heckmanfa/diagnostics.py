@@ -217,7 +217,7 @@ def diagnose(model: FittedSelectionModel, index: Floats | None) -> Diagnostics:
     r = model._moments.subset(features, outcome=False)
     spread = float(np.sum(r[1:, -1] ** 2))
     unexplained = float(r[-1, -1] ** 2) / spread if spread > 0 else 0.0
-    low, high = model._moments.index_range
+    low, high = model._index_range
     return Diagnostics(
         n_excluded=len(excluded),
         excluded_features=tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from heckmanfa.errors import (
     InputError,
     SeparationError,
     TooFewRowsError,
+    warn,
 )
 from heckmanfa.linalg import dependencies, describe_dependencies
 from heckmanfa.moments import Moments, gather_moments
@@ -103,22 +103,20 @@ def fit_selection(
             raise SeparationError(_separation_text(found, features, labels))
         n_decided += found.n_decided
         support = [features[place] for place in found.columns]
-        warnings.warn(
+        warn(
             f"{found.n_decided} rows were left out: their selection is decided by "
             + _listed(support, labels),
             DroppedFeaturesWarning,
-            stacklevel=4,
         )
         rows = rows.without(
-            decided, coordinates.centre, coordinates.scale, found.direction, columns=features
+            decided, coordinates.mean, coordinates.scale, found.direction, columns=features
         )
         suspects = set(support)
     if not probit.converged:
-        warnings.warn(
+        warn(
             f"the probit did not converge in {probit.n_iterations} passes; do not trust its "
             "estimates. Rescale or leave out extreme features.",
             ConvergenceWarning,
-            stacklevel=4,
         )
     return Selection(rows, probit, dropped, separating, n_decided)
 
@@ -167,7 +165,7 @@ def check_prediction(
 
 
 def _say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:
-    warnings.warn(f"left out {_listed(away, labels)}: {why}", DroppedFeaturesWarning, stacklevel=5)
+    warn(f"left out {_listed(away, labels)}: {why}", DroppedFeaturesWarning)
 
 
 def _listed(columns: Sequence[int], labels: Sequence[Any]) -> str:

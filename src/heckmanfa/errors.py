@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "SeparationError",
     "TooFewRowsError",
     "UnknownFeatureError",
+    "warn",
 ]
 
 
@@ -116,3 +119,11 @@ class ConvergenceWarning(HeckmanfaWarning):
 
 class CovarianceWarning(HeckmanfaWarning):
     """The estimated covariance is not positive semi-definite, or its information matrix is not."""
+
+
+def warn(message: str, category: type[HeckmanfaWarning]) -> None:
+    """Give a warning that points at the line of the caller's that called into this package."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("heckmanfa"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +24,7 @@ from heckmanfa.errors import (
     RhoOutsideWarning,
     SecondMaximumWarning,
     TooFewRowsError,
+    warn,
 )
 from heckmanfa.fitted import FittedSelectionModel
 from heckmanfa.formula import FormulaDesign
@@ -240,12 +240,11 @@ class Heckman(FittedSelectionModel):
             if one not in self.dropped_features_
         ]
         if set(selection.probit.features) <= set(features):
-            warnings.warn(
+            warn(
                 "every selection feature also predicts: with no excluded feature, only the "
                 "normality of the errors identifies the model. Leave a feature that drives "
                 "selection alone out of prediction_features.",
                 NoExclusionWarning,
-                stacklevel=3,
             )
         return features
 
@@ -270,6 +269,7 @@ class Heckman(FittedSelectionModel):
         first = CovarianceKind("classical", False) if self.method == "ml" else kind
         two_step = fit_two_step(moments, probit, features, first, rows)
         self._moments, self._probit = moments, probit
+        self._index_range = moments.index_range
         self.adjusted_r2_ = float(two_step.solution.adjusted_r2)
         self.aic_, self.bic_ = float(two_step.solution.aic), float(two_step.solution.bic)
         self._set_counts(probit.n, moments.n_selected, kind)
@@ -317,12 +317,11 @@ class Heckman(FittedSelectionModel):
         order = [*range(j), *range(j + 1, len(fit.covariance)), j]
         self._set_covariance(fit.covariance[np.ix_(order, order)], ["imr"])
         if not abs(self.rho_) < 1:
-            warnings.warn(
+            warn(
                 f"the two-step estimate of rho is {self.rho_:.4g}, outside (-1, 1): the data do "
                 "not fit the model well, or nothing but the normal law identifies it. Look at "
                 "diagnostics(), or use method='ml'.",
                 RhoOutsideWarning,
-                stacklevel=4,
             )
 
     def _set_likelihood(self, fit: MaximumLikelihood) -> None:
@@ -334,6 +333,7 @@ class Heckman(FittedSelectionModel):
         self._atanh_rho = (fit.atanh_rho, float(np.sqrt(fit.covariance[-1, -1])))
         self._log_sigma = (fit.log_sigma, float(np.sqrt(fit.covariance[-2, -2])))
         self._second_maximum = fit.second_maximum
+        self._index_range = fit.index_range
         d = len(fit.covariance)
         jacobian = np.zeros((d + 1, d))
         jacobian[: d - 2, : d - 2] = np.eye(d - 2)
@@ -343,29 +343,26 @@ class Heckman(FittedSelectionModel):
         jacobian[d, -2] = self.sigma_
         self._set_covariance(jacobian @ fit.covariance @ jacobian.T, ["imr", "rho", "sigma"])
         if not fit.converged:
-            warnings.warn(
+            warn(
                 f"maximum likelihood did not converge in {fit.n_iterations} passes (rho = "
                 f"{self.rho_:.6g}); do not trust its estimates. Use method='two-step', or "
                 "another set of features.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         elif not fit.information_is_positive:
-            warnings.warn(
+            warn(
                 "the observed information is not positive definite at the maximum; no standard "
                 "errors can be given",
                 CovarianceWarning,
-                stacklevel=4,
             )
         if fit.second_maximum is not None:
             height, rho = fit.second_maximum
-            warnings.warn(
+            warn(
                 f"the likelihood has two maxima: the one reported, reached from the two-step "
                 f"estimates (log-likelihood {fit.log_likelihood:.4f}, rho {self.rho_:.3f}), and a "
                 f"higher one (log-likelihood {height:.4f}, rho {rho:.3f}). A maximum near "
                 "|rho| = 1 is often a sign of misspecification; neither is picked for you.",
                 SecondMaximumWarning,
-                stacklevel=4,
             )
 
     def _set_covariance(self, covariance: Floats, errors: list[str]) -> None:
@@ -389,14 +386,14 @@ class Heckman(FittedSelectionModel):
             if fit.underdetermined
             else ""
         )
-        warnings.warn(
+        warn(
             f"no outcome is missing among the {sample.row_counts['selected']} rows, so that there "
             "is no selection to correct for: ordinary least squares is fitted, and rho is not "
             "identified." + extra,
             AllObservedWarning,
-            stacklevel=3,
         )
         self._moments, self._probit = moments, None
+        self._index_range = moments.index_range
         self._set_features(table, prediction)
         self.selection_features_ = []
         self._set_coefficients(fit.coef, None)

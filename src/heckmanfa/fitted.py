@@ -13,7 +13,7 @@ from heckmanfa import results
 from heckmanfa.diagnostics import Diagnostics, diagnose
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.formula import FormulaDesign
-from heckmanfa.intake import FeatureTable, read_features, read_outcome
+from heckmanfa.intake import FeatureTable, observed_rows, read_features, read_outcome
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
@@ -65,6 +65,8 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
     """None where every outcome was observed"""
     _design: FormulaDesign | None
     """how to make X from a frame, for a model from formulas"""
+    _index_range: tuple[float, float]
+    """of z'gamma among the selected rows of the fit"""
     _terms: list[tuple[str, str]]
     """(equation, term) of each row of the covariance"""
     _covariance: Floats
@@ -140,8 +142,7 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         from sklearn.metrics import r2_score
 
         predicted = self.predict(X, kind="selected")
-        outcome = read_outcome(y, len(predicted))
-        rows = ~np.isnan(outcome) & ~np.isnan(predicted)
+        outcome, rows = observed_rows(y, predicted)
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(r2_score(outcome[rows], predicted[rows], sample_weight=weight))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from heckmanfa.errors import (
     NoOutcomeError,
     TooFewRowsError,
     UnknownFeatureError,
+    warn,
 )
 from heckmanfa.normal import Floats
 from heckmanfa.rows import ArrayRows, Block, Columns, Mask, Matrix, Positions, Rows, Source
@@ -132,6 +132,18 @@ def read_outcome(y: Any, n_rows: int) -> Floats:
             f"X and y have inconsistent numbers of samples: X has {n_rows} rows, y {len(outcome)}"
         )
     return outcome
+
+
+def observed_rows(y: Any, predicted: Floats) -> tuple[Floats, Mask]:
+    """Return the outcome and the rows that have one (and a prediction) to be scored on."""
+    outcome = read_outcome(y, len(predicted))
+    rows = ~np.isnan(outcome) & ~np.isnan(predicted)
+    if not rows.any():
+        raise InputError(
+            f"none of these {len(rows)} rows has an outcome to score on; where they are a fold of "
+            "a cross-validation, split with heckmanfa.model_selection.SelectionKFold"
+        )
+    return outcome, rows
 
 
 def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
@@ -267,10 +279,9 @@ def _check_outcome(outcome: Floats, in_fit: Mask, n: int) -> None:
             "Change its unit."
         )
     if low == 0 and high == 1 and np.all((values == 0) | (values == 1)):
-        warnings.warn(
+        warn(
             "the outcome holds only 0 and 1: a linear model will predict outside [0, 1]",
             BinaryOutcomeWarning,
-            stacklevel=4,
         )
 
 

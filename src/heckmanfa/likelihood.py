@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg as sla
 
-from heckmanfa.linalg import subset_factor
+from heckmanfa.coordinates import Coordinates, Design
+from heckmanfa.linalg import solve_upper
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, log_cdf_and_mills, mills
-from heckmanfa.probit import Coordinates, Probit, coordinates_from_factor
+from heckmanfa.probit import Probit
 from heckmanfa.rows import Block, Positions, Rows, total
 from heckmanfa.sandwich import CovarianceKind, score_squares
 from heckmanfa.twostep import TwoStep
@@ -24,7 +25,8 @@ from heckmanfa.twostep import TwoStep
 __all__ = ["MaximumLikelihood", "fit_likelihood"]
 
 _MAX_ITERATIONS = 100
-_DECREMENT_PER_ROW = 1e-20
+# As in the probit: an error of about 3e-9 in the covariance, and far less in the estimates.
+_DECREMENT_PER_ROW = 1e-17
 # Where, how closely and on how many rows the likelihood is profiled to see whether it rises again
 # towards |rho| = 1.
 _PROFILE_ATANH = (1.5, 3.0)
@@ -55,25 +57,72 @@ class MaximumLikelihood:
     converged: bool
     information_is_positive: bool
     """whether the observed information is positive definite at the estimates"""
+    index_range: tuple[float, float]
+    """of z'gamma among the selected rows"""
     second_maximum: tuple[float, float] | None
     """log-likelihood and rho of a higher maximum that was found, if any"""
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """What a block needs to know, small enough to travel."""
+    """The model in coordinates: gamma and beta are both written on one design of all features.
 
-    selection: Coordinates
-    selection_places: tuple[int, ...]
-    prediction: Coordinates
-    prediction_places: tuple[int, ...]
+    The columns of a block are those of the selection equation, then those that only predict.
+    """
+
+    union: Coordinates
+    """of all k columns; its first p are the probit's"""
+    n_selection: int
+    """1 + p"""
+    prediction: Floats
+    """(1 + k, 1 + j) from beta to coefficients on the design"""
+    prediction_back: Floats
+    """(1 + j, 1 + j) from beta to coefficients of [1, X_S]"""
+    selection_back: Floats
+    """(1 + p, 1 + p) likewise for gamma"""
+    prediction_gram: Floats
+    """(1 + j, 1 + j) average of x x' over the selected rows"""
     centre: float
     scale: float
     """of the outcome among the selected rows"""
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return len(self.selection_places) + 1, len(self.prediction_places) + 1
+        """Numbers of coefficients in gamma and in beta."""
+        return self.n_selection, self.prediction.shape[1]
+
+    @classmethod
+    def build(cls, moments: Moments, probit: Probit, features: Positions) -> _Problem:
+        """Set up the coordinates of both equations."""
+        alone = _alone(probit, features)
+        outcome, root_m = moments.factor[:, -1], moments.factor[0, 0]
+        extra = moments.factor[:, moments.places(alone)]
+        union = probit.coordinates.extended(
+            extra[0] / root_m, np.asarray(np.linalg.norm(extra[1:], axis=0) / root_m)
+        )
+        root = moments.subset(features, imr=False, outcome=False)
+        back = Coordinates.from_factor(root).back()
+        order = [*probit.features, *alone]
+        chosen = np.zeros((len(order) + 1, len(features) + 1))
+        chosen[0, 0] = 1.0
+        for place, one in enumerate(features, start=1):
+            chosen[order.index(one) + 1, place] = 1.0
+        half = root @ back
+        return cls(
+            union=union,
+            n_selection=len(probit.features) + 1,
+            prediction=solve_upper(union.back(), chosen @ back),
+            prediction_back=back,
+            selection_back=probit.coordinates.back(),
+            prediction_gram=half.T @ half / moments.n_selected,
+            centre=float(outcome[0] / root_m),
+            scale=float(np.linalg.norm(outcome[1:]) / root_m),
+        )
+
+
+def _alone(probit: Probit, features: Positions) -> list[int]:
+    """Positions of the features that predict and do not select."""
+    return [one for one in features if one not in probit.features]
 
 
 @dataclass(frozen=True)
@@ -110,18 +159,8 @@ def fit_likelihood(
     -------
     MaximumLikelihood
     """
-    columns = list(moments.columns)
-    outcome = moments.factor[:, -1]
-    root_m = moments.factor[0, 0]
-    prediction_root = subset_factor(moments.factor, [0, *moments.places(start.features)])
-    problem = _Problem(
-        selection=probit.coordinates,
-        selection_places=tuple(columns.index(one) for one in probit.features),
-        prediction=coordinates_from_factor(prediction_root),
-        prediction_places=tuple(columns.index(one) for one in start.features),
-        centre=float(outcome[0] / root_m),
-        scale=float(np.linalg.norm(outcome[1:]) / root_m),
-    )
+    columns = [*probit.features, *_alone(probit, start.features)]
+    problem = _Problem.build(moments, probit, start.features)
     theta = _starting_point(problem, probit, start)
     state, passes, converged = _newton(rows, columns, problem, theta)
     best = state.theta
@@ -149,6 +188,7 @@ def fit_likelihood(
         n_iterations=passes,
         converged=converged,
         information_is_positive=positive,
+        index_range=_index_range(rows, columns, problem, best),
         second_maximum=_second_maximum(rows, columns, problem, state, moments.n_selected),
     )
 
@@ -157,7 +197,7 @@ def _starting_point(problem: _Problem, probit: Probit, start: TwoStep) -> Floats
     """Two-step values in inner coordinates; a rho-hat outside (-1, 1) starts just inside."""
     beta = start.coef[:-1].copy()
     beta[0] -= problem.centre
-    inner_beta = np.linalg.solve(problem.prediction.back(), beta) / problem.scale
+    inner_beta = solve_upper(problem.prediction_back, beta) / problem.scale
     rho = float(np.clip(start.solution.rho, -_START_RHO, _START_RHO))
     sigma = float(start.solution.sigma) / problem.scale
     return np.concatenate([probit.inner_coef, inner_beta, [np.log(sigma), np.arctanh(rho)]])
@@ -167,8 +207,8 @@ def _back(problem: _Problem) -> Floats:
     """Matrix from inner (gamma, beta, s, t) to outer (beta, gamma, s, t), before the shifts."""
     p, j = problem.sizes
     matrix = np.zeros((p + j + 2, p + j + 2))
-    matrix[:j, p : p + j] = problem.prediction.back() * problem.scale
-    matrix[j : j + p, :p] = problem.selection.back()
+    matrix[:j, p : p + j] = problem.prediction_back * problem.scale
+    matrix[j : j + p, :p] = problem.selection_back
     matrix[-2, -2] = matrix[-1, -1] = 1.0
     return matrix
 
@@ -244,11 +284,12 @@ def _second_maximum(
     many. Only where it rises again away from the optimum is a full search started there.
     """
     pilot = rows.pilot(_PROFILE_ROWS)
+    here = _evaluate(pilot, columns, problem, found.theta).log_likelihood
     free = len(found.theta) - 1
     best: tuple[float, float] | None = None
     for side in (-1.0, 1.0):
         theta = found.theta
-        previous = np.inf
+        previous = here
         for target in (side * size for size in _PROFILE_ATANH):
             if side * (target - found.theta[-1]) <= 0.25:
                 continue
@@ -276,23 +317,59 @@ def _second_maximum(
     return best
 
 
+def _index_range(
+    rows: Rows, columns: Positions, problem: _Problem, theta: Floats
+) -> tuple[float, float]:
+    ranges = list(rows.map(_block_range, problem, theta, columns=columns))
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
 def _evaluate(rows: Rows, columns: Positions, problem: _Problem, theta: Floats) -> _State:
+    """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = total(rows.map(_terms, problem, theta, columns=columns))
-    value, n, gradient, hessian = sums
-    value = float(value) if np.isfinite(value) and np.all(np.isfinite(hessian)) else -np.inf
+        scalars, others, other_gram, vectors, gram = total(
+            rows.map(_terms, problem, theta, columns=columns)
+        )
+        value, n, m, d_s, d_t, d_ss, d_st, d_tt = scalars
+        p, j = problem.sizes
+        sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
+        # gamma is written on the first columns of the design, beta on all of them.
+        to_beta = problem.prediction
+        in_gamma, in_beta = vectors[:p], to_beta.T @ vectors
+        gradient = np.concatenate([in_gamma[:, 0] - others, in_beta[:, 1], [d_s, d_t]])
+        # Every block is -delta times a product of z cosh and -x sinh / sigma, but for -x x'.
+        hessian = np.zeros((p + j + 2, p + j + 2))
+        hessian[:p, :p] = -(cosh**2) * gram[:p, :p] - other_gram
+        hessian[:p, p:-2] = cosh * sinh / sigma * gram[:p] @ to_beta
+        hessian[p:-2, p:-2] = (
+            -(sinh**2) * to_beta.T @ gram @ to_beta - m * problem.prediction_gram
+        ) / sigma**2
+        hessian[:p, -2:] = in_gamma[:, 2:4]
+        hessian[p:-2, -2:] = in_beta[:, 4:6]
+        hessian[-2:, -2:] = [[d_ss, d_st], [d_st, d_tt]]
+        lower = np.tril_indices(len(hessian), -1)
+        hessian[lower] = hessian.T[lower]
+        value = float(value) - (float(theta[-2]) + _HALF_LOG_2PI) * float(m)
+    if not (np.isfinite(value) and np.all(np.isfinite(hessian))):
+        value = -np.inf
     return _State(theta, value, gradient, hessian, float(n))
 
 
 # What runs on a block of rows. ---------------------------------------------------------------
 
 
+def _block_range(block: Block, problem: _Problem, theta: Floats) -> tuple[float, float]:
+    p = problem.n_selection
+    features = block.only_selected().features[:, : p - 1]
+    index = problem.union.design(features).times(theta[:p])
+    return float(index.min(initial=np.inf)), float(index.max(initial=-np.inf))
+
+
 @dataclass(frozen=True)
 class _Selected:
     """Selected rows of a block at some theta, with the first derivatives of each row."""
 
-    z: Floats
-    x: Floats
+    design: Design
     e: Floats
     a: Floats
     a_t: Floats
@@ -301,101 +378,97 @@ class _Selected:
     ratio: Floats
     slope: Floats
     d_u: Floats
-    d_eta: Floats
-    """in x'beta"""
-    d_s: Floats
-    d_t: Floats
+    d_e: Floats
 
 
 def _selected(block: Block, problem: _Problem, theta: Floats) -> _Selected:
     p, j = problem.sizes
-    gamma, beta = theta[:p], theta[p : p + j]
+    both = np.zeros((len(problem.prediction), 2))
+    both[:p, 0] = theta[:p]
+    both[:, 1] = problem.prediction @ theta[p : p + j]
+    design = problem.union.design(block.features)
+    u, mean = design.times(both).T
     sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
-    z = problem.selection.design(block.features[:, problem.selection_places])
-    x = problem.prediction.design(block.features[:, problem.prediction_places])
-    u = z @ gamma
-    e = ((block.outcome - problem.centre) / problem.scale - x @ beta) / sigma
+    e = ((block.outcome - problem.centre) / problem.scale - mean) / sigma
     a = cosh * u + sinh * e
     log_cdf, ratio, slope = log_cdf_and_mills(a)
-    a_t = sinh * u + cosh * e
-    d_e = sinh * ratio - e
     return _Selected(
-        z=z,
-        x=x,
+        design=design,
         e=e,
         a=a,
-        a_t=a_t,
+        a_t=sinh * u + cosh * e,
         log_cdf=log_cdf,
         ratio=ratio,
         slope=slope,
         d_u=cosh * ratio,
-        d_eta=-d_e / sigma,
-        d_s=-e * d_e - 1.0,
-        d_t=ratio * a_t,
+        d_e=sinh * ratio - e,
     )
 
 
-def _terms(block: Block, problem: _Problem, theta: Floats) -> tuple[float, float, Floats, Floats]:
-    """Log-likelihood, number of rows, gradient and Hessian of a block."""
-    p, j = problem.sizes
-    d = p + j + 2
-    gradient, hessian = np.zeros(d), np.zeros((d, d))
+def _terms(
+    block: Block, problem: _Problem, theta: Floats
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Sums over a block that the log-likelihood and its derivatives are made of.
 
+    Returns
+    -------
+    scalars : (8,)
+        log Phi - e^2/2 summed, the numbers of rows and of selected rows, and derivatives in
+        (s, t): first s, t, then second ss, st, tt.
+    others, other_gram : (p,), (p, p)
+        Unselected rows: sums of lambda(-u) z and of delta(-u) z z'.
+    vectors : (1 + k, 6)
+        Selected rows: sums of the design times derivatives in u, x'beta, then us, ut, xs, xt.
+    gram : (1 + k, 1 + k)
+        Selected rows: sum of delta(a) times products of the design.
+    """
+    p = problem.n_selection
     others = block.keep(~block.selected)
-    z = problem.selection.design(others.features[:, problem.selection_places])
-    u = z @ theta[:p]
-    value, ratio, slope = log_cdf_and_mills(-u)
-    n = float(len(u))
+    z = problem.union.design(others.features[:, : p - 1])
+    value, ratio, slope = log_cdf_and_mills(-z.times(theta[:p]))
+    n = float(len(value))
     if others.weight is not None:
         ratio, slope, value = (others.weight * part for part in (ratio, slope, value))
         n = float(others.weight.sum())
-    likelihood = float(value.sum())
-    gradient[:p] = -(z.T @ ratio)
-    z *= np.sqrt(slope)[:, None]
-    hessian[:p, :p] = -(z.T @ z)
 
     chosen = block.only_selected()
     rows = _selected(chosen, problem, theta)
-    w = np.ones(len(rows.a)) if chosen.weight is None else chosen.weight
     sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
-    value = rows.log_cdf - 0.5 * rows.e**2
-    likelihood += float(w @ value) - (float(theta[-2]) + _HALF_LOG_2PI) * float(w.sum())
-    n += float(w.sum())
-    gradient[:p] += rows.z.T @ (w * rows.d_u)
-    gradient[p : p + j] = rows.x.T @ (w * rows.d_eta)
-    gradient[-2], gradient[-1] = w @ rows.d_s, w @ rows.d_t
-
-    # Second derivatives in (u, e, t), then by the chain rule in (u, eta, s, t).
-    d_e = sinh * rows.ratio - rows.e
+    e, d_e, bend = rows.e, rows.d_e, rows.slope * rows.a_t
+    # Second derivatives in (u, e, t), then by the chain rule in (u, x'beta, s, t).
     d_ee = -(sinh**2) * rows.slope - 1.0
-    d_ue = -cosh * sinh * rows.slope
-    d_ut = -cosh * rows.slope * rows.a_t + sinh * rows.ratio
-    d_et = -sinh * rows.slope * rows.a_t + cosh * rows.ratio
-    d_tt = -rows.slope * rows.a_t**2 + rows.ratio * rows.a
-    cross = {
-        "us": -rows.e * d_ue,
-        "ut": d_ut,
-        "xs": (d_ee * rows.e + d_e) / sigma,
-        "xt": -d_et / sigma,
-    }
-    hessian[:p, -2] = rows.z.T @ (w * cross["us"])
-    hessian[:p, -1] = rows.z.T @ (w * cross["ut"])
-    hessian[p : p + j, -2] = rows.x.T @ (w * cross["xs"])
-    hessian[p : p + j, -1] = rows.x.T @ (w * cross["xt"])
-    hessian[-2, -2] = w @ (rows.e**2 * d_ee + rows.e * d_e)
-    hessian[-2, -1] = -(w @ (rows.e * d_et))
-    hessian[-1, -1] = w @ d_tt
-
-    # The blocks of gamma and beta are all -delta times products of z cosh and -x sinh / sigma,
-    # but for -x x' / sigma^2, so one product of a stacked matrix gives the three of them.
-    root = np.sqrt(w * rows.slope)[:, None]
-    both = np.concatenate([rows.z * (cosh * root), rows.x * (-sinh / sigma * root)], axis=1)
-    hessian[: p + j, : p + j] -= both.T @ both
-    x = rows.x if chosen.weight is None else rows.x * np.sqrt(w)[:, None]
-    hessian[p : p + j, p : p + j] -= x.T @ x / sigma**2
-    lower = np.tril_indices(d, -1)
-    hessian[lower] = hessian.T[lower]
-    return likelihood, n, gradient, hessian
+    d_et = cosh * rows.ratio - sinh * bend
+    columns = np.empty((len(e), 6))
+    columns[:, 0] = rows.d_u
+    columns[:, 1] = -d_e / sigma
+    columns[:, 2] = (cosh * sinh) * (e * rows.slope)
+    columns[:, 3] = sinh * rows.ratio - cosh * bend
+    columns[:, 4] = (d_ee * e + d_e) / sigma
+    columns[:, 5] = -d_et / sigma
+    each = np.stack(
+        [
+            rows.log_cdf - 0.5 * e * e,
+            -e * d_e - 1.0,
+            rows.ratio * rows.a_t,
+            e * (e * d_ee + d_e),
+            -e * d_et,
+            rows.ratio * rows.a - bend * rows.a_t,
+        ]
+    )
+    if chosen.weight is None:
+        m, summed, curvature = float(len(e)), each.sum(axis=1), rows.slope
+    else:
+        m, summed = float(chosen.weight.sum()), each @ chosen.weight
+        columns *= chosen.weight[:, None]
+        curvature = chosen.weight * rows.slope
+    scalars = np.array([value.sum() + summed[0], n + m, m, *summed[1:]])
+    return (
+        scalars,
+        z.pull(ratio),
+        z.gram(slope),
+        rows.design.pull(columns),
+        rows.design.gram(curvature),
+    )
 
 
 def _scores(block: Block, problem: _Problem, theta: Floats) -> Floats:
@@ -403,15 +476,16 @@ def _scores(block: Block, problem: _Problem, theta: Floats) -> Floats:
     p, j = problem.sizes
     scores = np.zeros((len(block.selected), p + j + 2))
     others = block.keep(~block.selected)
-    z = problem.selection.design(others.features[:, problem.selection_places])
-    scores[~block.selected, :p] = -z * mills(-(z @ theta[:p]))[0][:, None]
+    z = problem.union.design(others.features[:, : p - 1])
+    scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
     rows = _selected(block.only_selected(), problem, theta)
+    ones = rows.design.scaled(np.ones(len(rows.e)))
     scores[block.selected] = np.concatenate(
         [
-            rows.z * rows.d_u[:, None],
-            rows.x * rows.d_eta[:, None],
-            rows.d_s[:, None],
-            rows.d_t[:, None],
+            ones[:, :p] * rows.d_u[:, None],
+            (ones @ problem.prediction) * (-rows.d_e / np.exp(theta[-2]))[:, None],
+            (-rows.e * rows.d_e - 1.0)[:, None],
+            (rows.ratio * rows.a_t)[:, None],
         ],
         axis=1,
     )

@@ -46,12 +46,14 @@ class Dependency:
     """positions of the columns it depends on; none where it is zero"""
 
 
-def factor(matrix: Floats) -> Floats:
+def factor(matrix: Floats, *, overwrite: bool = False) -> Floats:
     """Triangular factor R of a matrix, with min(rows, columns) rows.
 
     Parameters
     ----------
     matrix : (b, k) ndarray
+    overwrite : bool
+        Whether a matrix in Fortran order may be destroyed, which saves a copy.
 
     Returns
     -------
@@ -61,7 +63,8 @@ def factor(matrix: Floats) -> Floats:
     if rows == 0:
         return np.zeros((0, columns))
     work = int(lapack.dgeqrf_lwork(rows, columns)[0])
-    packed = lapack.dgeqrf(np.array(matrix, order="F"), lwork=work, overwrite_a=True)[0]
+    work_on = np.asfortranarray(matrix) if overwrite else np.array(matrix, order="F")
+    packed = lapack.dgeqrf(work_on, lwork=work, overwrite_a=True)[0]
     return np.triu(packed[: min(rows, columns)])
 
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from heckmanfa.errors import InputError
-from heckmanfa.intake import read_outcome
+from heckmanfa.intake import observed_rows, read_outcome
 
 __all__ = [
     "SelectionKFold",
@@ -57,10 +57,7 @@ def joint_log_likelihood(estimator: Any, X: Any, y: Any) -> float:
 
 def _on_observed(metric: Callable[..., float], estimator: Any, X: Any, y: Any) -> float:
     predicted = estimator.predict(X, kind="selected")
-    outcome = read_outcome(y, len(predicted))
-    rows = ~np.isnan(outcome) & ~np.isnan(predicted)
-    if not rows.any():
-        raise InputError("no row of this part has an outcome; use SelectionKFold to split")
+    outcome, rows = observed_rows(y, predicted)
     return float(metric(outcome[rows], predicted[rows]))
 
 

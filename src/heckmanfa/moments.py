@@ -27,7 +27,7 @@ from heckmanfa.linalg import (
 )
 from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
-from heckmanfa.rows import Block, Mask, Positions, Rows
+from heckmanfa.rows import Block, Mask, Positions, Rows, pick
 
 __all__ = ["Moments", "Solutions", "gather_moments"]
 
@@ -286,7 +286,7 @@ def _moment_terms(
     if probit is None:
         index, ratio, slope = np.full(b, np.inf), np.zeros(b), np.zeros(b)
     else:
-        index = probit.coordinates.design(block.features[:, places]) @ probit.inner_coef
+        index = probit.coordinates.design(pick(block.features, places)).times(probit.inner_coef)
         ratio, slope = mills(index)
     matrix = np.empty((b, k + 3), order="F")
     matrix[:, 0] = 1.0
@@ -300,9 +300,10 @@ def _moment_terms(
         total_slope = float(block.weight @ slope)
     else:
         total_slope = float(slope.sum())
+    scaled = matrix[:, :-1] * np.sqrt(slope)[:, None]
     return (
-        factor(matrix),
-        factor(matrix[:, :-1] * np.sqrt(slope)[:, None]),
+        factor(matrix, overwrite=True),
+        factor(scaled, overwrite=True),
         count,
         total_slope,
         index.min(initial=np.inf),

@@ -13,71 +13,31 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg as sla
 
+from heckmanfa.coordinates import Coordinates
 from heckmanfa.errors import CollinearError
 from heckmanfa.linalg import (
     dependencies,
     describe_dependencies,
     factor,
     residual_share,
-    solve_upper,
     stack,
 )
 from heckmanfa.normal import Floats, log_cdf_and_mills
-from heckmanfa.rows import Block, Positions, Rows, total
+from heckmanfa.rows import PILOT_ROWS, Block, Positions, Rows, total
 
-__all__ = ["Coordinates", "Probit", "fit_probit", "selection_coordinates"]
+__all__ = ["Probit", "fit_probit", "selection_coordinates"]
 
 _MAX_ITERATIONS = 40
-# The Newton decrement is a squared distance in standard errors. At this many times n, the last
-# step leaves an error far below 1e-10 of a standard error in the covariance as well.
-_DECREMENT_PER_ROW = 1e-20
+# The Newton decrement is a squared distance in standard errors, and the covariance is taken one
+# step before the end: at this many times n, its relative error is about 3e-9, and that of the
+# estimates far less.
+_DECREMENT_PER_ROW = 1e-17
 _PILOT_DECREMENT = 1e-3
 _PILOT_ITERATIONS = 12
 # A smallest eigenvalue of this share of the largest is no rounding error.
 _CLEAR_OF_ROUNDING = 1e-10
 # A pilot sample that is this close to collinear does not make good coordinates.
 _PILOT_SHARE = 1e-6
-# Above this share of each feature that the others leave unexplained, standardising is enough: an
-# information matrix in such coordinates keeps eleven digits.
-_UNCORRELATED_SHARE = 0.03
-
-
-@dataclass(frozen=True)
-class Coordinates:
-    """Well-conditioned features: ``(x - centre) @ transform``.
-
-    The transform standardises each feature, and where they are correlated enough to cost digits
-    makes them orthonormal.
-    """
-
-    centre: Floats
-    """(p,)"""
-    transform: Floats
-    """(p, p) upper triangular"""
-    scale: Floats
-    """(p,) standard deviations on the rows that the coordinates come from"""
-    diagonal: bool
-    """whether the transform is 1 / scale"""
-
-    def design(self, features: Floats) -> Floats:
-        """Return a constant and the transformed features, (b, 1 + p)."""
-        design = np.empty((features.shape[0], features.shape[1] + 1))
-        design[:, 0] = 1.0
-        if self.diagonal:
-            np.subtract(features, self.centre, out=design[:, 1:])
-            design[:, 1:] *= np.diag(self.transform)
-        else:
-            np.matmul(features - self.centre, self.transform, out=design[:, 1:])
-        return design
-
-    def back(self) -> Floats:
-        """Return the (1 + p, 1 + p) matrix from these coefficients to those of ``[1, x]``."""
-        p = len(self.centre)
-        matrix = np.zeros((p + 1, p + 1))
-        matrix[0, 0] = 1.0
-        matrix[1:, 1:] = self.transform
-        matrix[0, 1:] = -self.centre @ self.transform
-        return matrix
 
 
 @dataclass(frozen=True)
@@ -117,8 +77,8 @@ class _State:
     n_selected: float
     largest: float
     """the largest signed index: how safely the best-predicted row is predicted"""
-    reach: float
-    """the length of the longest row of the design"""
+    squares: Floats
+    """(1 + p,) sum of squares of each column of the design"""
 
 
 def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str]) -> Coordinates:
@@ -154,23 +114,7 @@ def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str])
             + ". Leave these columns out, or pass on_collinear='drop'.",
             [item.column - 1 for item in found],
         )
-    return coordinates_from_factor(r)
-
-
-def coordinates_from_factor(r: Floats) -> Coordinates:
-    """Coordinates in which the rows behind a factor of ``[1, X]`` are well conditioned."""
-    count = r[0, 0]
-    inner = r[1:, 1:]
-    scale = np.asarray(np.linalg.norm(inner, axis=0) / count)
-    diagonal = bool(residual_share(inner).min(initial=1.0) > _UNCORRELATED_SHARE)
-    return Coordinates(
-        centre=r[0, 1:] / count,
-        transform=np.diag(1.0 / scale)
-        if diagonal
-        else solve_upper(inner, np.eye(inner.shape[0])) * count,
-        scale=scale,
-        diagonal=diagonal,
-    )
+    return Coordinates.from_factor(r)
 
 
 def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Probit:
@@ -189,14 +133,7 @@ def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Pro
     -------
     Probit
     """
-    zero = np.zeros(len(features) + 1)
-    start = zero
-    pilot = rows.pilot()
-    if pilot is not rows:
-        state, _, settled = _newton(
-            pilot, features, coordinates, zero, _PILOT_DECREMENT, _PILOT_ITERATIONS
-        )
-        start = state.coef if settled else zero
+    start = _pilot_start(rows, features, coordinates)
     state, passes, converged = _newton(rows, features, coordinates, start, None, _MAX_ITERATIONS)
     inverse = _inverse(state.information)
     back = coordinates.back()
@@ -218,19 +155,43 @@ def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Pro
     )
 
 
+def _pilot_start(rows: Rows, features: Positions, coordinates: Coordinates) -> Floats:
+    """Start from a sample's optimum and one step on a larger sample, or from zero.
+
+    A full pass saved costs a fraction of one: from a few standard errors away, Newton's method
+    needs three passes over all rows.
+    """
+    zero = np.zeros(len(features) + 1)
+    pilot = rows.pilot()
+    if pilot is rows:
+        return zero
+    state, _, settled = _newton(
+        pilot, features, coordinates, zero, _PILOT_DECREMENT, _PILOT_ITERATIONS
+    )
+    if not settled:
+        return zero
+    larger = rows.pilot(8 * PILOT_ROWS)
+    if larger is not rows:
+        state = _evaluate(larger, features, coordinates, state.coef)
+    return state.coef + _inverse(state.information) @ state.gradient
+
+
 def _overlap_is_certain(state: _State) -> bool:
     """Whether the fit proves that no direction separates the rows.
 
     Let d separate: a_i = q_i z_i'd >= 0 for every row, q_i = +1 or -1. With lambda_i and delta_i
     taken at t_i = q_i z_i'gamma, gradient'd = sum lambda_i a_i, and d'Hd = sum delta_i a_i^2
     = sum lambda_i (lambda_i + t_i) a_i^2 <= max(lambda_i + t_i) max(a_i) gradient'd
-    <= (1 + max t_i) max|z_i| |gradient| |d|^2. Where the smallest eigenvalue of H is larger than
-    that factor, there is no such d. Far out on separated data both sides vanish, so that the
-    eigenvalue must also stand clear of rounding.
+    <= (1 + max t_i) sqrt(sum |z_i|^2) |gradient| |d|^2. Where the smallest eigenvalue of H is
+    larger than that factor, there is no such d. Far out on separated data both sides vanish, so
+    that the eigenvalue must also stand clear of rounding.
     """
-    eigenvalues = np.linalg.eigvalsh(state.information)
+    # Any coordinates will do; with an information of unit diagonal the bound is tight.
+    unit = 1.0 / np.sqrt(np.diag(state.information))
+    eigenvalues = np.linalg.eigvalsh(state.information * unit * unit[:, None])
     slope = 1.0 + max(state.largest, 0.0)
-    bound = 2.0 * slope * state.reach * np.linalg.norm(state.gradient)
+    reach = np.sqrt(np.sum(unit**2 * state.squares))
+    bound = 2.0 * slope * reach * np.linalg.norm(unit * state.gradient)
     return bool(eigenvalues[0] > bound + _CLEAR_OF_ROUNDING * eigenvalues[-1])
 
 
@@ -253,7 +214,7 @@ def _newton(
             return state, passes, np.isfinite(decrement)
         slack = 1e-10 * (1.0 + abs(state.log_likelihood))
         for _ in range(30):
-            trial = _evaluate(rows, features, coordinates, state.coef + step, state.reach)
+            trial = _evaluate(rows, features, coordinates, state.coef + step, state.squares)
             passes += 1
             if trial.log_likelihood >= state.log_likelihood - slack:
                 break
@@ -280,15 +241,15 @@ def _evaluate(
     features: Positions,
     coordinates: Coordinates,
     coef: Floats,
-    reach: float | None = None,
+    squares: Floats | None = None,
 ) -> _State:
-    """Evaluate the likelihood; the longest row is measured where it is not known yet."""
-    highest = np.array([-np.inf, 0.0 if reach is None else reach**2])
+    """Evaluate the likelihood; the sums of squares only where they are not known yet."""
+    largest = -np.inf
     parts = []
-    for sums, highs in rows.map(_probit_terms, coordinates, coef, reach is None, columns=features):
+    for sums, high in rows.map(_probit_terms, coordinates, coef, squares is None, columns=features):
         parts.append(sums)
-        highest = np.maximum(highest, highs)
-    log_likelihood, n, n_selected, gradient, information = total(parts)
+        largest = max(largest, high)
+    log_likelihood, n, n_selected, gradient, information, measured = total(parts)
     return _State(
         coef=coef,
         log_likelihood=float(log_likelihood),
@@ -296,8 +257,8 @@ def _evaluate(
         information=information,
         n=float(n),
         n_selected=float(n_selected),
-        largest=float(highest[0]),
-        reach=float(np.sqrt(highest[1])),
+        largest=float(largest),
+        squares=measured if squares is None else squares,
     )
 
 
@@ -310,11 +271,11 @@ def _design_factor(block: Block) -> Floats:
 
 def _probit_terms(
     block: Block, coordinates: Coordinates, coef: Floats, measure: bool
-) -> tuple[tuple[float, float, float, Floats, Floats], Floats]:
-    """Sums (log-likelihood, rows, selected rows, gradient, information) and two maxima."""
+) -> tuple[tuple[float, float, float, Floats, Floats, Floats], float]:
+    """Sums (log-likelihood, rows, selected rows, gradient, information, squares) and a maximum."""
     design = coordinates.design(block.features)
     sign = np.where(block.selected, 1.0, -1.0)
-    signed = sign * (design @ coef)
+    signed = sign * design.times(coef)
     value, ratio, slope = log_cdf_and_mills(signed)
     score = sign * ratio
     n: float = len(sign)
@@ -324,8 +285,13 @@ def _probit_terms(
         slope *= block.weight
         value *= block.weight
         n, n_selected = block.weight.sum(), block.weight[block.selected].sum()
-    gradient = design.T @ score
-    reach = np.einsum("ij,ij->i", design, design).max(initial=0.0) if measure else 0.0
-    design *= np.sqrt(slope)[:, None]
-    sums = (float(value.sum()), n, n_selected, gradient, design.T @ design)
-    return sums, np.array([signed.max(initial=-np.inf), reach])
+    squares = design.squares() if measure else np.zeros(len(coef))
+    sums = (
+        float(value.sum()),
+        n,
+        n_selected,
+        design.pull(score),
+        design.gram(slope),
+        squares,
+    )
+    return sums, signed.max(initial=-np.inf)

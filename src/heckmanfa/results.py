@@ -261,6 +261,9 @@ def summarize(model: FittedSelectionModel, conf_level: float) -> Summary:
     left_out = {
         words: counts.get(key, 0) for key, words in _ROW_WORDS.items() if counts.get(key, 0)
     }
+    # The criteria compare sets of prediction features; they are no functions of the joint
+    # likelihood that stands beside them after maximum likelihood.
+    step = " of step 2" if model.method == "ml" and model._probit is not None else ""
     facts = [
         ("Rows given", str(counts["total"])),
         ("Selected", str(counts["selected"])),
@@ -268,8 +271,8 @@ def summarize(model: FittedSelectionModel, conf_level: float) -> Summary:
         ("Left out", str(sum(left_out.values()))),
         ("Covariance", model.cov_type or "classical"),
         ("Adjusted R2", f"{model.adjusted_r2_:.4f}"),
-        ("AIC", f"{model.aic_:.2f}"),
-        ("BIC", f"{model.bic_:.2f}"),
+        (f"AIC{step}", f"{model.aic_:.2f}"),
+        (f"BIC{step}", f"{model.bic_:.2f}"),
     ]
     if model.log_likelihood_ is not None:
         facts.append(("Log-likelihood", f"{model.log_likelihood_:.4f}"))

@@ -22,18 +22,20 @@ from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
 from heckmanfa.normal import Floats
 
-__all__ = ["ArrayRows", "Block", "Columns", "Matrix", "Rows", "Source", "total"]
+__all__ = ["ArrayRows", "Block", "Columns", "Matrix", "Rows", "Source", "pick", "total"]
 
 Positions = Sequence[int]
 Groups = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-# A block of float64 features of about this size, with its working copies, stays in the L2 cache.
-_BLOCK_BYTES = 2**19
+# A block of float64 features of about this size stays in the L2 cache, and is large enough that
+# threads seldom wait for the interpreter.
+_BLOCK_BYTES = 2**20
 _MIN_BLOCK, _MAX_BLOCK = 256, 8192
 # A pilot sample of this many rows places a Newton iteration within a few standard errors.
 PILOT_ROWS = 2**15
-_PILOT_MIN_BLOCKS = 4
+# It is spread over at least this many places.
+_PILOT_BLOCKS = 8
 
 
 class Block(NamedTuple):
@@ -60,7 +62,7 @@ class Block(NamedTuple):
     def keep(self, chosen: Mask) -> Block:
         """Return the rows where ``chosen`` holds."""
         return Block(
-            self.features[chosen],
+            np.compress(chosen, self.features, axis=0),
             self.outcome[chosen],
             self.selected[chosen],
             None if self.weight is None else self.weight[chosen],
@@ -97,6 +99,13 @@ class Source(Protocol):
         ...
 
 
+def pick(matrix: NDArray[Any], columns: Positions) -> NDArray[Any]:
+    """Return some columns of a matrix, without a copy where they are all of them in order."""
+    if len(columns) == matrix.shape[1] and list(columns) == list(range(matrix.shape[1])):
+        return matrix
+    return matrix[:, np.asarray(columns, dtype=np.intp)]
+
+
 class Matrix:
     """Features in one two-dimensional array; float64 rows are handed out without a copy."""
 
@@ -110,10 +119,7 @@ class Matrix:
 
     def take(self, start: int, stop: int, columns: Positions) -> Floats:
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
-        block = self._array[start:stop]
-        if len(columns) != block.shape[1] or list(columns) != list(range(block.shape[1])):
-            block = block[:, np.asarray(columns, dtype=np.intp)]
-        return np.asarray(block, dtype=np.float64)
+        return np.asarray(pick(self._array[start:stop], columns), dtype=np.float64)
 
 
 class Columns:
@@ -167,9 +173,10 @@ class ArrayRows:
 
     def pilot(self, n_rows: int = PILOT_ROWS) -> ArrayRows:
         """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
-        blocks = len(self._spans())
-        wanted = max(n_rows // self._rows_per_block(), _PILOT_MIN_BLOCKS)
-        return self if blocks < 2 * wanted else replace(self, stride=blocks // wanted)
+        if len(self.outcome) < 2 * n_rows:
+            return self
+        size = min(self._rows_per_block(), n_rows // _PILOT_BLOCKS)
+        return replace(self, block_rows=size, stride=len(self.outcome) // n_rows)
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> ArrayRows:
         """Return the rows where ``function(block, *args)`` is False."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
+from heckmanfa.coordinates import Coordinates
 from heckmanfa.normal import Floats
-from heckmanfa.probit import Coordinates
 from heckmanfa.rows import Block, Mask, Positions, Rows, total
 
 __all__ = ["Separation", "decided", "find_separation"]
@@ -57,7 +57,7 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
     Separation or None
         The columns are thinned out greedily: none of those named can be left out alone.
     """
-    centre, scale = coordinates.centre, coordinates.scale
+    centre, scale = coordinates.mean, coordinates.scale
     (pull,) = total(rows.map(_pull, centre, scale, columns=features))
     cuts = np.zeros((0, len(features) + 1))
     allowed = np.ones(len(features) + 1, dtype=bool)
@@ -149,7 +149,7 @@ def _worst_rows(
     rows: Rows, features: Positions, coordinates: Coordinates, direction: Floats, least: float
 ) -> Floats | None:
     """Return the rows that fall short of ``least`` by most, or None where none does."""
-    args = (coordinates.centre, coordinates.scale, direction, least)
+    args = (coordinates.mean, coordinates.scale, direction, least)
     short = [cut for cut in rows.map(_short_of, *args, columns=features) if len(cut)]
     if not short:
         return None

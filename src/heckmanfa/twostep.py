@@ -155,10 +155,10 @@ def _symmetric(matrix: Floats) -> Floats:
 
 
 def _second_step(
-    block: Block, design: Floats, probit: Probit, prediction: Positions, coef: Floats
+    block: Block, index: Floats, prediction: Positions, coef: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """W, the residuals and delta of a block's selected rows."""
-    ratio, slope = mills(design @ probit.inner_coef)
+    ratio, slope = mills(index)
     w = np.column_stack([np.ones(len(ratio)), block.features[:, prediction], ratio])
     return w, block.outcome - w @ coef, slope
 
@@ -172,15 +172,14 @@ def _stacked_scores(
     inverse_root: Floats,
 ) -> Floats:
     design = probit.coordinates.design(block.features[:, selection])
+    index = design.times(probit.inner_coef)
     sign = np.where(block.selected, 1.0, -1.0)
-    ratio = mills(sign * (design @ probit.inner_coef))[0]
-    p = design.shape[1]
-    scores = np.zeros((len(design), p + len(coef)))
-    scores[:, :p] = design * (sign * ratio)[:, None]
+    first = design.scaled(sign * mills(sign * index)[0])
+    second = np.zeros((len(first), len(coef)))
     chosen = block.selected
-    w, residual, _ = _second_step(block.only_selected(), design[chosen], probit, prediction, coef)
-    scores[chosen, p:] = (w @ inverse_root) * residual[:, None]
-    return scores
+    w, residual, _ = _second_step(block.only_selected(), index[chosen], prediction, coef)
+    second[chosen] = (w @ inverse_root) * residual[:, None]
+    return np.concatenate([first, second], axis=1)
 
 
 def _residual_slope(
@@ -194,8 +193,9 @@ def _residual_slope(
     """Sum of delta v z' over the selected rows of a block, z in the probit's coordinates."""
     block = block.only_selected()
     design = probit.coordinates.design(block.features[:, selection])
-    _, residual, slope = _second_step(block, design, probit, prediction, coef)
+    index = design.times(probit.inner_coef)
+    _, residual, slope = _second_step(block, index, prediction, coef)
     product = slope * residual
     if block.weight is not None:
         product = product * block.weight
-    return (design.T @ product,)
+    return (design.pull(product),)
