@@ -36,7 +36,7 @@ class Diagnostics:
     excluded_wald: Wald | None
     """joint test of these in the selection equation"""
     imr_r2: float
-    """R^2 of lambda on the prediction features among the selected rows"""
+    """R^2 of the probit's lambda on the prediction features among the selected rows"""
     imr_vif: float
     """1 / (1 - R^2)"""
     condition_number: float
@@ -233,8 +233,14 @@ def diagnose(model: FittedSelectionModel, index: Floats | None) -> Diagnostics:
         rho_lr=_rho_lr(model, features),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
-        share_outside=None if index is None else float(np.mean((index < low) | (index > high))),
+        share_outside=None if index is None else _share_outside(index, low, high),
     )
+
+
+def _share_outside(index: Floats, low: float, high: float) -> float:
+    # The rows at the ends of the range are inside, whatever the last digit of their index.
+    slack = 1e-9 * (high - low)
+    return float(np.mean((index < low - slack) | (index > high + slack)))
 
 
 def _condition(r: Floats) -> float:
