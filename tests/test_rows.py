@@ -39,6 +39,7 @@ def test_only_the_columns_asked_for_are_handed_out_in_that_order(rows):
 
 
 def test_the_bits_do_not_depend_on_the_number_of_threads(rows, monkeypatch):
+    monkeypatch.setattr("heckmanfa.rows._ROWS_FOR_THREADS", 0)
     results = []
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("HECKMANFA_NUM_THREADS", threads)
@@ -61,6 +62,7 @@ def test_a_fit_has_the_same_bits_on_one_and_two_threads(monkeypatch):
 
 
 def test_an_error_in_a_block_function_reaches_the_caller(rows, monkeypatch):
+    monkeypatch.setattr("heckmanfa.rows._ROWS_FOR_THREADS", 0)
     monkeypatch.setenv("HECKMANFA_NUM_THREADS", "2")
 
     def fail(block):

@@ -32,6 +32,8 @@ Mask = NDArray[np.bool_]
 # threads seldom wait for the interpreter.
 _BLOCK_BYTES = 2**20
 _MIN_BLOCK, _MAX_BLOCK = 256, 8192
+# Fewer rows are done before threads have started.
+_ROWS_FOR_THREADS = 2**14
 # A pilot sample of this many rows places a Newton iteration within a few standard errors.
 PILOT_ROWS = 2**15
 # It is spread over at least this many places.
@@ -258,7 +260,8 @@ def _ordered(
     The linear algebra inside a block runs on one thread: a block is too small to share, and its
     bits must not depend on how many threads there are.
     """
-    workers = min(_workers(), len(spans) // 2)
+    few = sum(stop - start for start, stop in spans) < _ROWS_FOR_THREADS
+    workers = 1 if few else min(_workers(), len(spans) // 2)
     with _blas().limit(limits=1, user_api="blas"):
         if workers < 2:
             yield from map(task, spans)
