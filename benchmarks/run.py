@@ -363,8 +363,11 @@ def write(page: Path, text: str) -> None:
 
 
 def rounds_of(n: int) -> int:
-    # A large fit is long enough to be timed well twice; a third round would cost a minute.
-    return 3 if n < 1_000_000 else 2
+    # A fit of half a second needs more rounds than three to be compared to a few per cent, and a
+    # long one fewer.
+    if n >= 1_000_000:
+        return 2
+    return 5 if n >= 100_000 else 3
 
 
 def main(arguments: Any = None) -> int:

@@ -30,10 +30,10 @@ _DECREMENT_PER_ROW = 1e-17
 # Where, how closely and on how many rows the likelihood is profiled to see whether it rises again
 # towards |rho| = 1.
 _PROFILE_ATANH = (1.5, 3.0)
-_PROFILE_DECREMENT = 0.02
+_PROFILE_DECREMENT = 0.5
 _PROFILE_RISE = 0.1
 _PROFILE_ITERATIONS = 15
-_PROFILE_ROWS = 2**12
+_PROFILE_ROWS = 2**11
 _START_RHO = 0.95
 _LARGEST_ATANH = 12.0
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
@@ -189,7 +189,14 @@ def fit_likelihood(
         converged=converged,
         information_is_positive=positive,
         index_range=_index_range(rows, columns, problem, best),
-        second_maximum=_second_maximum(rows, columns, problem, state, moments.n_selected),
+        second_maximum=_second_maximum(
+            rows,
+            columns,
+            problem,
+            state,
+            _ProfileStarts.build(moments, probit, start.features, problem),
+            moments.n_selected,
+        ),
     )
 
 
@@ -276,45 +283,94 @@ def _newton(
 
 
 def _second_maximum(
-    rows: Rows, columns: Positions, problem: _Problem, found: _State, m: float
+    rows: Rows,
+    columns: Positions,
+    problem: _Problem,
+    found: _State,
+    starts: _ProfileStarts,
+    m: float,
 ) -> tuple[float, float] | None:
     """Look for a higher maximum towards rho = -1 and rho = 1.
 
-    The likelihood is profiled at a few fixed rho on each side, on a pilot sample where rows are
+    The likelihood is profiled at a few fixed rho on each side, on a small sample where rows are
     many. Only where it rises again away from the optimum is a full search started there.
     """
     pilot = rows.pilot(_PROFILE_ROWS)
     here = _evaluate(pilot, columns, problem, found.theta).log_likelihood
-    free = len(found.theta) - 1
     best: tuple[float, float] | None = None
     for side in (-1.0, 1.0):
-        theta = found.theta
         previous = here
         for target in (side * size for size in _PROFILE_ATANH):
             if side * (target - found.theta[-1]) <= 0.25:
                 continue
-            theta = np.append(theta[:-1], target)
+            free = len(found.theta) - 1
             state, _, _ = _newton(
                 pilot,
                 columns,
                 problem,
-                theta,
+                starts.at(target),
                 free=free,
                 tolerance=_PROFILE_DECREMENT,
                 max_iterations=_PROFILE_ITERATIONS,
             )
-            theta = state.theta
-            if state.log_likelihood > previous + _PROFILE_RISE:
+            # The last step, not taken, would gain half of its decrement.
+            height = state.log_likelihood + 0.5 * float(_ascent(state, free) @ state.gradient)
+            if height > previous + _PROFILE_RISE:
                 risen, _, _ = _newton(
-                    rows, columns, problem, theta, tolerance=1e-8, max_iterations=60
+                    rows, columns, problem, state.theta, tolerance=1e-8, max_iterations=60
                 )
                 if risen.log_likelihood > found.log_likelihood + 1e-3:
                     height = float(risen.log_likelihood - m * np.log(problem.scale))
                     if best is None or height > best[0]:
                         best = height, float(np.tanh(risen.theta[-1]))
                 break
-            previous = state.log_likelihood
+            previous = height
     return best
+
+
+@dataclass(frozen=True)
+class _ProfileStarts:
+    """Where to start for a given rho: least squares less rho sigma times that of lambda.
+
+    E[y | x, s = 1] = x'beta + rho sigma lambda, so that beta(rho) is a difference of two
+    regressions on the features, and the residual variance s^2 of the first is
+    sigma^2 (1 - rho^2 (mean of delta - residual variance of lambda)).
+    """
+
+    gamma: Floats
+    least_squares: Floats
+    """(1 + j,) of y, in the coordinates of beta"""
+    of_lambda: Floats
+    """(1 + j,) likewise of lambda"""
+    variance: float
+    """of the residuals of y"""
+    shrinkage: float
+    """mean of delta less the variance of the residuals of lambda"""
+
+    @classmethod
+    def build(
+        cls, moments: Moments, probit: Probit, features: Positions, problem: _Problem
+    ) -> _ProfileStarts:
+        """Take both regressions from the compressed data."""
+        r = moments.subset(features)
+        design, m = r[:-2, :-2], moments.n_selected
+        solved = solve_upper(design, r[:-2, -2:])
+        solved[0, 1] -= problem.centre
+        inner = solve_upper(problem.prediction_back, solved)
+        return cls(
+            gamma=probit.inner_coef,
+            least_squares=inner[:, 1] / problem.scale,
+            of_lambda=inner[:, 0],
+            variance=float(np.sum(r[-2:, -1] ** 2)) / m / problem.scale**2,
+            shrinkage=moments.mean_delta - float(r[-2, -2] ** 2) / m,
+        )
+
+    def at(self, atanh_rho: float) -> Floats:
+        """Return theta for a value of atanh rho."""
+        rho = np.tanh(atanh_rho)
+        sigma = np.sqrt(self.variance / max(1.0 - rho**2 * self.shrinkage, 0.05))
+        beta = self.least_squares - rho * sigma * self.of_lambda
+        return np.concatenate([self.gamma, beta, [np.log(sigma), atanh_rho]])
 
 
 def _index_range(
