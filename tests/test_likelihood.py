@@ -6,7 +6,7 @@ from scipy.stats import chi2, multivariate_normal, norm
 from heckmanfa import Heckman
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import ConvergenceWarning
-from heckmanfa.likelihood import _evaluate, _Problem, _scores
+from heckmanfa.likelihood_terms import Problem, evaluate, row_scores
 from heckmanfa.moments import gather_moments
 from heckmanfa.probit import fit_probit, selection_coordinates
 from heckmanfa.rows import ArrayRows, Matrix
@@ -64,7 +64,7 @@ def random_problem(rng, weighted, wild):
     coordinates = selection_coordinates(rows, features, list("abc"))
     assert coordinates.plain != wild
     probit = fit_probit(rows, features, coordinates)
-    problem = _Problem.build(gather_moments(rows, range(4), 4, probit), probit, alone)
+    problem = Problem.build(gather_moments(rows, range(4), 4, probit), probit, alone)
     return rows, [0, 1, 3, 2], problem, rng.normal(size=10) * 0.3
 
 
@@ -75,16 +75,16 @@ def test_analytic_gradient_and_hessian_equal_finite_differences(seed, weighted, 
     rows, columns, problem, theta = random_problem(np.random.default_rng(seed), weighted, wild)
     if not wild:
         theta[-4:-2] *= 0.2
-    state = _evaluate(rows, columns, problem, theta)
+    state = evaluate(rows, columns, problem, theta)
     size = np.abs(state.gradient).max()
     numeric = approx_fprime(
-        theta, lambda t: _evaluate(rows, columns, problem, t).log_likelihood, 1e-7
+        theta, lambda t: evaluate(rows, columns, problem, t).log_likelihood, 1e-7
     )
     np.testing.assert_allclose(state.gradient, numeric, rtol=1e-4, atol=1e-5 * size)
-    numeric = approx_fprime(theta, lambda t: _evaluate(rows, columns, problem, t).gradient, 1e-7)
+    numeric = approx_fprime(theta, lambda t: evaluate(rows, columns, problem, t).gradient, 1e-7)
     size = np.abs(state.hessian).max()
     np.testing.assert_allclose(state.hessian, numeric, rtol=1e-4, atol=1e-5 * size)
-    scores = np.concatenate(list(rows.map(_scores, problem, theta, columns=columns)))
+    scores = np.concatenate(list(rows.map(row_scores, problem, theta, columns=columns)))
     weight = np.ones(60) if rows.weight is None else rows.weight
     np.testing.assert_allclose(weight @ scores, state.gradient, rtol=1e-9, atol=1e-9 * size)
 

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 
 from heckmanfa.equations import fit_selection, gather
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.intake import read_features, read_sample, resolve
+from heckmanfa.features import resolve
+from heckmanfa.intake import read_features, read_sample
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
 from heckmanfa.probit import Probit

@@ -39,6 +39,17 @@ class Selection:
     n_decided: int = 0
     """rows left out because their selection was certain"""
 
+    def row_counts(self) -> dict[str, int]:
+        """Count rows by what became of them, where any were left out here."""
+        if not self.n_decided:
+            return {"left_out_separation": 0}
+        n, n_selected = count_rows(self.rows)
+        return {
+            "selected": n_selected,
+            "unselected": n - n_selected,
+            "left_out_separation": self.n_decided,
+        }
+
 
 def fit_selection(
     rows: Rows,

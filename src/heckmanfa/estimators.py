@@ -10,7 +10,6 @@ from sklearn.utils._param_validation import InvalidParameterError, StrOptions
 from heckmanfa.equations import (
     Selection,
     check_prediction,
-    count_rows,
     fit_selection,
     gather,
     weighted_count,
@@ -26,16 +25,10 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
+from heckmanfa.features import FeatureTable, names_or_positions, resolve
 from heckmanfa.fitted import FittedSelectionModel
 from heckmanfa.formula import FormulaDesign
-from heckmanfa.intake import (
-    FeatureTable,
-    Sample,
-    names_or_positions,
-    read_features,
-    read_sample,
-    resolve,
-)
+from heckmanfa.intake import Sample, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
 from heckmanfa.moments import Moments, gather_moments
@@ -184,7 +177,7 @@ class Heckman(FittedSelectionModel):
         kind = CovarianceKind(
             self.cov_type or "classical", self.weight_kind == "sampling", sample.n_groups
         )
-        self.row_counts_ = {**sample.row_counts, "left_out_separation": 0}
+        self.row_counts_ = sample.row_counts
         self.dropped_features_ = []
         self._names = table.labels(range(table.shape[1]))
         if sample.all_selected:
@@ -199,7 +192,8 @@ class Heckman(FittedSelectionModel):
         )
         prediction = [one for one in prediction if one not in fitted.separating]
         moments = gather(fitted, prediction, table.shape[1])
-        self._count_drops(fitted, table)
+        self.row_counts_ |= fitted.row_counts()
+        self.dropped_features_ += names_or_positions(table.names, fitted.dropped)
         features = self._choose(moments, fitted, prediction, table)
         self._finish(moments, fitted, features, kind, table)
         return self
@@ -247,14 +241,6 @@ class Heckman(FittedSelectionModel):
                 NoExclusionWarning,
             )
         return features
-
-    def _count_drops(self, selection: Selection, table: FeatureTable) -> None:
-        self.dropped_features_ += names_or_positions(table.names, selection.dropped)
-        if selection.n_decided:
-            kept, chosen = count_rows(selection.rows)
-            self.row_counts_["left_out_separation"] = selection.n_decided
-            self.row_counts_["selected"] = chosen
-            self.row_counts_["unselected"] = kept - chosen
 
     def _finish(
         self,

@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa import results
 from heckmanfa.diagnostics import Diagnostics, diagnose
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
+from heckmanfa.features import FeatureTable
 from heckmanfa.formula import FormulaDesign
-from heckmanfa.intake import FeatureTable, observed_rows, read_features, read_outcome
+from heckmanfa.intake import observed_rows, read_features, read_outcome
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit

@@ -15,7 +15,7 @@ from formulaic.errors import DataMismatchWarning, FormulaicError
 from formulaic.parser.types import Factor
 
 from heckmanfa.errors import FormulaError, InputError, UnknownFeatureError
-from heckmanfa.intake import nearest
+from heckmanfa.features import nearest
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
 

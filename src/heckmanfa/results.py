@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.intake import nearest
+from heckmanfa.features import nearest
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
