@@ -43,6 +43,8 @@ AGREEMENT = 1e-4
 # A right program is this many standard errors off the truth once in some thousand coefficients.
 TRUTH_ERRORS = 4.5
 LIMIT_S = 300.0
+# Where others take more than this share of the processors, ratios move by half and more.
+BUSY = 0.1
 
 NOTES = (
     "statsmodels has no selection model: its two-step is a Probit fit, then an OLS fit with the "
@@ -320,10 +322,11 @@ def machine(others: float) -> list[str]:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             versions.append(f"{name} from source")
-    busy = "unknown" if np.isnan(others) else f"{100 * others:.0f} %"
+    busy = "an unknown share" if np.isnan(others) else f"{100 * others:.0f} %"
+    caution = " THE MACHINE WAS BUSY: repeat this when it is quiet." if others > BUSY else ""
     return [
         f"{os.cpu_count()} cores, {model}, {platform.system()}; other programs took {busy} of the "
-        "processor time meanwhile.",
+        f"processor time meanwhile.{caution}",
         f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {', '.join(versions)}.",
     ]
 
@@ -363,11 +366,8 @@ def write(page: Path, text: str) -> None:
 
 
 def rounds_of(n: int) -> int:
-    # A fit of half a second needs more rounds than three to be compared to a few per cent, and a
-    # long one fewer.
-    if n >= 1_000_000:
-        return 2
-    return 5 if n >= 100_000 else 3
+    # A large fit is long enough to be timed well twice; a third round would cost a minute.
+    return 3 if n < 1_000_000 else 2
 
 
 def main(arguments: Any = None) -> int:

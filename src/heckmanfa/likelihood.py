@@ -30,8 +30,8 @@ from heckmanfa.twostep import TwoStep
 __all__ = ["MaximumLikelihood", "fit_likelihood"]
 
 _MAX_ITERATIONS = 100
-# As in the probit: an error of about 3e-9 in the covariance, and far less in the estimates.
-_DECREMENT_PER_ROW = 1e-17
+# As in the probit: an error of 1e-8 at most in the covariance, and far less in the estimates.
+_DECREMENT_PER_ROW = 1e-16
 # Where, how closely and on how many rows the likelihood is profiled to see whether it rises again
 # towards |rho| = 1.
 _PROFILE_ATANH = (1.5, 3.0)

@@ -34,9 +34,7 @@ _BLOCK_BYTES = 2**20
 _MIN_BLOCK, _MAX_BLOCK = 256, 8192
 # Fewer rows are done before threads have started.
 _ROWS_FOR_THREADS = 2**14
-# A pilot sample of this many rows places a Newton iteration within a few standard errors.
-PILOT_ROWS = 2**15
-# It is spread over at least this many places.
+# A pilot sample is spread over at least this many places.
 _PILOT_BLOCKS = 8
 
 
@@ -79,7 +77,11 @@ class Rows(Protocol):
         """Yield ``function(block, *args)`` for every block, in row order."""
         ...
 
-    def pilot(self, n_rows: int = PILOT_ROWS) -> Rows:
+    def __len__(self) -> int:
+        """Return how many rows there are, those that take no part among them."""
+        ...
+
+    def pilot(self, n_rows: int) -> Rows:
         """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
         ...
 
@@ -173,7 +175,11 @@ class ArrayRows:
 
         return _ordered(task, self._spans())
 
-    def pilot(self, n_rows: int = PILOT_ROWS) -> ArrayRows:
+    def __len__(self) -> int:
+        """Return how many rows there are, those that take no part among them."""
+        return len(self.outcome)
+
+    def pilot(self, n_rows: int) -> ArrayRows:
         """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
         if len(self.outcome) < 2 * n_rows:
             return self
