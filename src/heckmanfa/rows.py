@@ -31,7 +31,7 @@ Mask = NDArray[np.bool_]
 # A block of float64 features of about this size stays in the L2 cache, and is large enough that
 # threads seldom wait for the interpreter.
 _BLOCK_BYTES = 2**20
-_MIN_BLOCK, _MAX_BLOCK = 256, 8192
+_MIN_BLOCK, _MAX_BLOCK = 256, 4096
 # Fewer rows are done before threads have started.
 _ROWS_FOR_THREADS = 2**14
 # A pilot sample is spread over at least this many places.
