@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, column_or_1d
@@ -73,7 +74,9 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
     if isinstance(frame, nw.LazyFrame):
         raise InputError("X is a lazy frame; call .collect() on it first")
     if isinstance(frame, nw.DataFrame):
-        validate_data(estimator, X=X, skip_check_array=True, reset=reset)
+        # scikit-learn compares the names; an empty frame of its favourite kind has them too.
+        empty = pd.DataFrame(columns=list(frame.columns))
+        validate_data(estimator, X=empty, skip_check_array=True, reset=reset)
         if frame.shape[0] == 0:
             raise TooFewRowsError("X has 0 rows; there is nothing to fit or predict")
         # Like scikit-learn, count columns by position where their labels are not text.
