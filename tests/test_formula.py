@@ -8,7 +8,7 @@ import pytest
 
 from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import FormulaError, InputError, UnknownFeatureError
+from heckmanfa.errors import FormulaError, InputError, TextNumbersWarning, UnknownFeatureError
 
 WAGE = "log(wage) ~ educ + exper + I(exper**2)"
 WORK = "lfp ~ nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618"
@@ -95,7 +95,10 @@ def test_categories_become_dummies_and_unseen_levels_are_an_error(mroz):
         model.predict(subset), model.predict(mroz)[mroz["region"] == "west"], rtol=1e-12
     )
     mroz.loc[0, "region"] = "east"
-    with pytest.raises(InputError, match=r"not fitted with.*east"):
+    with pytest.raises(
+        InputError,
+        match="column 'region' has categories that the model was not fitted with: 'east'",
+    ):
         model.predict(mroz)
     mroz.loc[0, "region"] = None
     assert np.isnan(model.predict(mroz)[0])
@@ -193,3 +196,71 @@ def test_a_frame_with_an_odd_index_is_no_trouble(mroz):
     np.testing.assert_array_equal(
         Heckman.from_formula(WAGE, WORK, odd).coef_, Heckman.from_formula(WAGE, WORK, mroz).coef_
     )
+
+
+def test_text_where_the_fit_had_numbers_is_refused_in_prediction(mroz):
+    model = Heckman.from_formula(WAGE, WORK, mroz)
+    for rows, text in ((1, "12"), (3, "twelve")):
+        with pytest.raises(InputError, match="'educ' held numbers in the fit and holds text"):
+            model.predict(mroz[:rows].assign(educ=text))
+    assert np.isnan(model.predict(mroz[:2].assign(educ=None))).all()
+
+
+def test_infinite_regressors_are_refused_in_prediction(mroz):
+    model = Heckman.from_formula(WAGE, WORK, mroz)
+    with pytest.raises(InputError, match=r"infinite values in 'educ' \(753 rows\)"):
+        model.predict(mroz.assign(educ=np.inf))
+    with pytest.raises(InputError, match=r"infinite values in 'age'"):
+        model.predict_selection(mroz.assign(age=np.inf))
+
+
+def test_the_likelihood_refuses_rows_without_a_regressor(mroz):
+    model = Heckman.from_formula(WAGE, WORK, mroz)
+    broken = mroz.assign(educ=mroz["educ"].where(mroz.index > 9))
+    with pytest.raises(InputError, match="10 rows miss a regressor"):
+        model.log_likelihood(broken, mroz["lwage"])
+
+
+def test_numbers_kept_as_objects_are_numbers_and_as_text_a_warning(mroz):
+    expected = Heckman.from_formula(WAGE, WORK, mroz)
+    objects = mroz.assign(educ=mroz["educ"].astype(object), wage=mroz["wage"].astype(object))
+    np.testing.assert_allclose(Heckman.from_formula(WAGE, WORK, objects).coef_, expected.coef_)
+    text = mroz.assign(size=(mroz["educ"] > 12).map({True: "1", False: "2"}))
+    with pytest.warns(TextNumbersWarning, match="'size' holds numbers as text, and becomes 2"):
+        Heckman.from_formula(WAGE + " + size", WORK + " + size", text)
+    Heckman.from_formula(WAGE + " + C(size)", WORK + " + C(size)", text)
+    with pytest.raises(FormulaError, match="column 'lwage' holds text or categories"):
+        Heckman.from_formula("lwage ~ educ", WORK, mroz.assign(lwage=mroz["lwage"].astype(str)))
+
+
+def test_names_with_spaces_and_dots_are_quoted_with_backticks(mroz):
+    odd = mroz.rename(columns={"educ": "my educ", "age": "a.b"})
+    model = Heckman.from_formula(
+        "lwage ~ `my educ` + exper", "lfp ~ `my educ` + exper + `a.b` + kids5", odd
+    )
+    expected = Heckman.from_formula(
+        "lwage ~ educ + exper", "lfp ~ educ + exper + age + kids5", mroz
+    )
+    np.testing.assert_allclose(model.tidy()["estimate"], expected.tidy()["estimate"], rtol=1e-10)
+    np.testing.assert_allclose(model.predict(odd), expected.predict(mroz), rtol=1e-10)
+
+
+def test_other_misuse_says_what_to_do(mroz):
+    with pytest.raises(InputError, match=r"left side holds 2; .* I\(two == 2\)"):
+        Heckman.from_formula(WAGE, "two ~ age + educ", mroz.assign(two=mroz["lfp"] + 1))
+    with pytest.raises(InputError, match=r"no parameter 'metod'. Did you mean 'method'"):
+        Heckman.from_formula(WAGE, WORK, mroz, metod="ml")
+    with pytest.raises(InputError, match="no parameter 'prediction_features'"):
+        Heckman.from_formula(WAGE, WORK, mroz, prediction_features=["educ"])
+    with pytest.raises(InputError, match="unique column names"):
+        Heckman.from_formula(WAGE, WORK, pd.concat([mroz, mroz], axis=1))
+    with pytest.raises(InputError, match=r"call .collect\(\)"):
+        Heckman.from_formula(WAGE, WORK, pl.from_pandas(mroz).lazy())
+    with pytest.raises(InputError, match="0 rows"):
+        Heckman.from_formula(WAGE, WORK, mroz[:0])
+    with pytest.raises(InputError, match=r"misses a regressor: 'age' \(753 missing\)"):
+        Heckman.from_formula(WAGE, WORK, mroz.assign(age=np.nan))
+    with pytest.raises(FormulaError) as caught:
+        Heckman.from_formula("lwage ~ educ ++* age", WORK, mroz)
+    assert "\x1b" not in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -210,7 +210,7 @@ def test_unknown_names_suggest_the_nearest(frame, y):
 @pytest.mark.parametrize(
     ("features", "words"),
     [
-        ("age", "must be an array-like or None"),
+        ("age", r"must be a list of columns: write \['age'\]"),
         (["age", "age"], "names 'age' twice"),
         ([True, False], "a mask of 2 entries, but X has 6 columns"),
         ([1.5], "must hold names, positions or booleans"),

@@ -5,7 +5,7 @@ from scipy.stats import chi2, norm
 
 from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import AllObservedWarning, InputError, UnknownFeatureError
 
 WAGE = "log(wage) ~ educ + exper + I(exper**2)"
 WORK = "lfp ~ nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618"
@@ -70,6 +70,7 @@ def test_wald_tests_by_name_across_equations_and_by_matrix(model):
     assert model.wald_test("educ = selection.educ").statistic == pytest.approx(expected(across))
     two = model.wald_test("exper = 0, I(exper ** 2) = 0")
     assert two.df == 2
+    assert model.wald_test(["exper = 0", "I(exper ** 2) = 0"]) == two
     shifted = np.zeros((1, len(v)))
     shifted[0, place["prediction", "educ"]] = 2
     assert model.wald_test("2*educ = 0.2").statistic == pytest.approx(expected(shifted, 0.2))
@@ -85,6 +86,14 @@ def test_wald_tests_refuse_what_they_cannot_read(model):
         model.wald_test("educ == 0")
     with pytest.raises(InputError, match="a restriction matrix needs 13 columns"):
         model.wald_test(np.ones((1, 3)))
+    for chained in ("educ = exper = 0", "educ = 0 = 1"):
+        with pytest.raises(InputError, match="two '='; write it as in 'educ = exper'"):
+            model.wald_test(chained)
+    for unreadable in ("educ*exper = 0", "educ/0 = 1", "educ = = 1"):
+        with pytest.raises(InputError, match="cannot be read"):
+            model.wald_test(unreadable)
+    with pytest.raises(InputError, match="empty part"):
+        model.wald_test("")
     with pytest.raises(InputError, match="repeat one another"):
         model.wald_test("educ = 0, 2*educ = 0")
 
@@ -174,3 +183,24 @@ def test_weak_excluded_features_and_extrapolation_are_flagged(simulated):
     said = str(model.diagnostics(X * 5))
     assert "[caution] excluded features: 1 (6)" in said
     assert "[caution] rows outside that range" in said
+
+
+def test_rows_without_an_index_are_counted_apart(model):
+    mroz = load_mroz()
+    mroz.loc[:374, "age"] = np.nan
+    mroz.loc[375:, "age"] = 300.0
+    diagnostics = model.diagnostics(mroz)
+    assert diagnostics.share_outside == 1.0
+    assert diagnostics.n_without_index == 375
+    assert "375 rows miss a feature and are not counted" in str(diagnostics)
+    nothing = model.diagnostics(mroz.assign(age=np.nan))
+    assert "[caution] rows outside that range: nan%" in str(nothing)
+
+
+def test_least_squares_has_nothing_to_diagnose_but_its_columns():
+    mroz = load_mroz()
+    working = mroz[mroz["lfp"] == 1]
+    with pytest.warns(AllObservedWarning):
+        fitted = Heckman(["educ"]).fit(working[["educ", "age"]], working["lwage"])
+    lines = fitted.diagnostics().to_frame()["diagnostic"].tolist()
+    assert lines == ["selection", "condition number"]

@@ -22,7 +22,7 @@ __all__ = ["Diagnostics", "diagnose"]
 
 # Rules of thumb from the literature on weak instruments and collinearity.
 _WEAK_CHI2_PER_FEATURE = 10.0
-_HIGH_VIF = 30.0
+_HIGH_VIF = 10.0
 _HIGH_CONDITION = 30.0
 
 
@@ -53,7 +53,9 @@ class Diagnostics:
     index_range: tuple[float, float]
     """of z'gamma among the selected rows of the fit"""
     share_outside: float | None
-    """of the rows given, the share whose index lies outside that range"""
+    """of the rows given that have an index, the share that lies outside that range"""
+    n_without_index: int = 0
+    """rows given that miss a selection feature"""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each diagnostic: name, value, and a word where it is a caution."""
@@ -62,6 +64,20 @@ class Diagnostics:
 
     def _lines(self) -> list[tuple[str, str, str, str]]:
         """Name, value, verdict and a sentence for each diagnostic."""
+        condition = not self.condition_number < _HIGH_CONDITION
+        apart = (
+            "condition number",
+            f"{self.condition_number:.1f}",
+            "caution" if condition else "ok",
+            "Some columns are nearly collinear; standard errors will be large."
+            if condition
+            else "The columns of the prediction equation are well apart.",
+        )
+        if np.isnan(self.rho):
+            return [
+                ("selection", "none", "ok", "No outcome was missing: nothing to diagnose."),
+                apart,
+            ]
         lines = []
         names = ", ".join(str(name) for name in self.excluded_features)
         if self.n_excluded == 0:
@@ -96,17 +112,7 @@ class Diagnostics:
                 else "Lambda is not a linear function of the prediction features.",
             )
         )
-        bad = not self.condition_number < _HIGH_CONDITION
-        lines.append(
-            (
-                "condition number",
-                f"{self.condition_number:.1f}",
-                "caution" if bad else "ok",
-                "Some columns are nearly collinear; standard errors will be large."
-                if bad
-                else "The columns of the prediction equation are well apart.",
-            )
-        )
+        lines.append(apart)
         lines.append(
             (
                 "rho",
@@ -143,11 +149,16 @@ class Diagnostics:
             )
         )
         if self.share_outside is not None:
-            far = self.share_outside > 0.05
+            far = not self.share_outside <= 0.05
             lines.append(
                 (
                     "rows outside that range",
-                    f"{100 * self.share_outside:.1f}%",
+                    f"{100 * self.share_outside:.1f}%"
+                    + (
+                        f" ({self.n_without_index} rows miss a feature and are not counted)"
+                        if self.n_without_index
+                        else ""
+                    ),
                     "caution" if far else "ok",
                     "Predictions given selection extrapolate lambda there."
                     if far
@@ -234,12 +245,16 @@ def diagnose(model: FittedSelectionModel, index: Floats | None) -> Diagnostics:
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
         share_outside=None if index is None else _share_outside(index, low, high),
+        n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
     )
 
 
 def _share_outside(index: Floats, low: float, high: float) -> float:
     # The rows at the ends of the range are inside, whatever the last digit of their index.
     slack = 1e-9 * (high - low)
+    index = index[~np.isnan(index)]
+    if len(index) == 0:
+        return float("nan")
     return float(np.mean((index < low - slack) | (index > high + slack)))
 
 

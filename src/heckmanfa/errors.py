@@ -26,6 +26,7 @@ __all__ = [
     "RhoOutsideWarning",
     "SecondMaximumWarning",
     "SeparationError",
+    "TextNumbersWarning",
     "TooFewRowsError",
     "UnknownFeatureError",
     "warn",
@@ -99,6 +100,10 @@ class NoExclusionWarning(HeckmanfaWarning):
 
 class BinaryOutcomeWarning(HeckmanfaWarning):
     """The outcome holds only zeros and ones, which a linear model will leave."""
+
+
+class TextNumbersWarning(HeckmanfaWarning):
+    """A text column whose values are all numbers was taken for categories."""
 
 
 class DroppedFeaturesWarning(HeckmanfaWarning):

@@ -25,7 +25,7 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
-from heckmanfa.features import FeatureTable, names_or_positions, resolve
+from heckmanfa.features import FeatureTable, names_or_positions, nearest, resolve
 from heckmanfa.fitted import FittedSelectionModel
 from heckmanfa.formula import FormulaDesign
 from heckmanfa.intake import Sample, read_features, read_sample
@@ -33,7 +33,7 @@ from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
 from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.normal import Floats
-from heckmanfa.rows import Positions
+from heckmanfa.rows import Positions, one_blas_thread
 from heckmanfa.sandwich import CovarianceKind
 from heckmanfa.twostep import TwoStep, fit_two_step
 
@@ -75,7 +75,9 @@ class Heckman(FittedSelectionModel):
     selection_coef_ : ndarray of shape (K,)
     selection_intercept_ : float
     adjusted_r2_, aic_, bic_ : float
-        Of the two-step prediction equation.
+        Of the two-step prediction equation with J features and m selected rows, to compare sets
+        of features: 1 - (1 - R^2) (m - 1) / (m - J - 1), m log(SSE/m) + 2 (J + 2), and
+        m log(SSE/m) + (J + 2) log m.
     log_likelihood_ : float or None
         For method "ml".
     n_obs_, n_selected_ : int or float
@@ -159,6 +161,10 @@ class Heckman(FittedSelectionModel):
         self
         """
         self._check_parameters(sample_weight, groups)
+        with one_blas_thread():
+            return self._fit(X, y, selected, sample_weight, groups)
+
+    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Self:
         self._design = None
         self._atanh_rho = self._log_sigma = self._second_maximum = None
         table = read_features(self, X, reset=True)
@@ -199,6 +205,10 @@ class Heckman(FittedSelectionModel):
         return self
 
     def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
+        for role in ("prediction_features", "selection_features"):
+            one = getattr(self, role)
+            if isinstance(one, str):
+                raise InputError(f"{role} must be a list of columns: write [{one!r}], not {one!r}")
         try:
             self._validate_params()
         except InvalidParameterError as error:
@@ -212,6 +222,14 @@ class Heckman(FittedSelectionModel):
             raise InputError("cov_type='cluster' needs groups: fit(X, y, groups=...)")
         if self.cov_type != "cluster" and groups is not None:
             raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
+
+    @classmethod
+    def _check_names(cls, parameters: dict[str, Any]) -> None:
+        """Refuse parameters that formulas decide, and those that do not exist."""
+        allowed = [name for name in cls._get_param_names() if not name.endswith("ion_features")]
+        for name in parameters:
+            if name not in allowed:
+                raise InputError(f"from_formula has no parameter {name!r}{nearest(name, allowed)}")
 
     def _choose(
         self,
@@ -410,7 +428,7 @@ class Heckman(FittedSelectionModel):
             The prediction equation, as in ``"log(wage) ~ educ + exper + I(exper**2)"``.
         selection : str
             The selection equation; its left side, where there is one, says who is selected
-            (true or not zero); without one, the rows with an outcome are.
+            (0 and 1, or true and false); without one, the rows with an outcome are.
         data : data frame
             pandas, Polars or PyArrow. Rows with a missing outcome are kept; rows with a missing
             regressor that they need are left out and counted in ``row_counts_``.
@@ -423,7 +441,10 @@ class Heckman(FittedSelectionModel):
         -------
         Heckman
             Fitted; its `predict` and other methods take frames with the formulas' variables.
+            A clone of it knows the columns that the formulas made, not the formulas: in
+            cross-validation, make the columns first and use `fit`.
         """
+        cls._check_names(parameters)
         design = FormulaDesign.build(prediction, selection, data)
         model = cls(
             prediction_features=design.prediction_columns,

@@ -128,6 +128,7 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         """R^2 of ``predict(X, kind="selected")`` over the rows that have an outcome.
 
         Those rows were selected, so that marginal predictions would be wrong for them by design.
+        Rows of a model from formulas that miss a regressor cannot be predicted and are left out.
 
         Parameters
         ----------
@@ -176,6 +177,12 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
             return float("-inf")
         index = self._index(table)
         mean = self.intercept_ + _linear(table, np.flatnonzero(self.support_), self.coef_)
+        missing = np.isnan(index) | (chosen_rows & np.isnan(mean))
+        if missing.any():
+            raise MissingValueError(
+                f"{np.count_nonzero(missing)} rows miss a regressor that the likelihood needs; "
+                "leave them out"
+            )
         e = (outcome - mean)[chosen_rows] / self.sigma_
         shifted = (index[chosen_rows] + self.rho_ * e) / np.sqrt(1.0 - self.rho_**2)
         normal = -0.5 * e**2 - np.log(self.sigma_) - 0.5 * np.log(2.0 * np.pi)
@@ -242,8 +249,8 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         hypothesis : str or array_like
             As in ``"educ = exper"``, ``"educ = 0, exper = 0"`` or
             ``"selection.educ = educ"``: names alone are of the prediction equation, "selection."
-            goes before those of the selection equation, "imr" is the inverse Mills ratio. Or a
-            matrix with one column for each row of `vcov`.
+            goes before those of the selection equation, "imr" is the inverse Mills ratio; several
+            may also come as a list. Or a matrix with one column for each row of `vcov`.
         value : array_like, optional
             Right-hand sides for a matrix; zero unless given.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,15 @@ from formulaic import Formula, ModelSpec
 from formulaic.errors import DataMismatchWarning, FormulaicError
 from formulaic.parser.types import Factor
 
-from heckmanfa.errors import FormulaError, InputError, UnknownFeatureError
+from heckmanfa.errors import (
+    FormulaError,
+    InputError,
+    MissingValueError,
+    TextNumbersWarning,
+    TooFewRowsError,
+    UnknownFeatureError,
+    warn,
+)
 from heckmanfa.features import nearest
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
@@ -31,12 +40,15 @@ class Equation:
     """what stateful terms (a centre, a spline) have learned"""
     encodings: dict[str, tuple[str, list[Any] | None]]
     """kind of each factor, and its categories where it has any"""
+    numeric: list[str]
+    """the variables that held numbers"""
 
     @classmethod
-    def of(cls, spec: ModelSpec) -> Equation:
+    def of(cls, text: str, spec: ModelSpec, frame: pd.DataFrame) -> Equation:
         """Take what a formula has learned out of formulaic's own objects."""
         return cls(
-            text=str(spec.formula),
+            text=text,
+            numeric=[one for one in _variables(spec.formula, frame) if _is_numeric(frame[one])],
             transforms=_plain(spec.transform_state),
             encodings={
                 expression: (
@@ -96,8 +108,8 @@ class FormulaDesign:
         FormulaDesign
         """
         frame = _pandas(data)
-        left, right = _parse(prediction, "prediction")
-        who, drivers = _parse(selection, "selection")
+        left, right, right_text = _parse(prediction, "prediction")
+        who, drivers, drivers_text = _parse(selection, "selection")
         if left is None:
             raise FormulaError(
                 f"the prediction formula {prediction!r} has no left side: write 'outcome ~ ...'"
@@ -105,19 +117,20 @@ class FormulaDesign:
         for part in (left, right, who, drivers):
             _check_variables(part, frame)
         outcome = _one_column(left, frame, "prediction")
-        chosen = ~np.isnan(outcome) if who is None else _truth(_one_column(who, frame, selection))
+        chosen = ~np.isnan(outcome) if who is None else _truth(who, frame)
         complete = _complete(drivers, frame)
         complete_prediction = _complete(right, frame)
         kept = complete & (complete_prediction | ~chosen)
         if not kept.any():
             raise InputError(
                 f"no row is left: every one of the {len(frame)} rows misses a regressor"
+                + _emptiest(frame, [*_variables(drivers, frame), *_variables(right, frame)])
             )
         # A stateful term (a centre, a spline) learns from the rows that have its variables.
         z = _matrix(drivers, frame[kept], "selection")
-        learned = Equation.of(z.attrs.pop("spec"))
+        learned = Equation.of(drivers_text, z.attrs.pop("spec"), frame)
         # What a term in both equations has learned, it learned in the selection equation.
-        known = replace(learned, text=str(right)).spec()
+        known = replace(learned, text=right_text).spec()
         x = _matrix(known, frame[kept & complete_prediction], "prediction")
         features = z.reindex(frame.index[kept])
         for column in x.columns:
@@ -133,8 +146,10 @@ class FormulaDesign:
             raise InputError("no row is left: the formulas give NaN in every row")
         rows = kept.copy()
         rows[kept] = ~also
+        predictor = Equation.of(right_text, x.attrs.pop("spec"), frame)
+        _warn_of_text_numbers({**learned.encodings, **predictor.encodings}, frame)
         return cls(
-            prediction=Equation.of(x.attrs.pop("spec")),
+            prediction=predictor,
             selection=learned,
             selection_columns=list(z.columns),
             prediction_columns=list(x.columns),
@@ -190,9 +205,11 @@ class FormulaDesign:
             if needed:
                 spec = learned.spec()
                 _check_variables(spec.formula, frame)
+                _check_kinds(learned, frame)
                 rows = _complete(spec.formula, frame)
                 if rows.any():
                     part = _matrix(spec, frame[rows], equation)
+                    _refuse_infinity(part)
                     result.loc[rows, list(part.columns)] = part.to_numpy()
         return result
 
@@ -206,13 +223,16 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _parse(text: str, equation: str) -> tuple[Formula | None, Formula]:
+def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
+    """Return the left side, the right side, and the right side's text."""
     if not isinstance(text, str):
         raise FormulaError(f"the {equation} formula must be text; got {type(text).__name__}")
     try:
         parsed = Formula(text)
     except FormulaicError as error:
-        raise FormulaError(f"the {equation} formula {text!r} cannot be read: {error}") from error
+        raise FormulaError(
+            f"the {equation} formula {text!r} cannot be read: {plain_words(error)}"
+        ) from error
     left = getattr(parsed, "lhs", None)
     right = getattr(parsed, "rhs", parsed)
     if not any(str(term) == "1" for term in right):
@@ -222,13 +242,82 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula]:
         )
     if left is not None and len(list(left)) != 1:
         raise FormulaError(f"the left side of {text!r} must be one variable or expression")
-    return left, right
+    # The text, not formulaic's form of it, which loses the quotes of names with spaces.
+    return left, right, text.split("~", 1)[-1]
+
+
+def _variables(formula: Formula, frame: pd.DataFrame) -> list[str]:
+    """Columns that a formula uses; `a.b` in quotes is one, which formulaic calls 'a'."""
+    expressions = {factor.expr for term in formula for factor in term.factors}
+    names: set[str] = set()
+    for variable in (str(one) for one in formula.required_variables):
+        dotted = [one for one in expressions if one in frame and one.startswith(variable + ".")]
+        names.update(dotted if dotted and variable not in frame else [variable])
+    return sorted(names)
+
+
+def _is_numeric(column: pd.Series[Any]) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
+
+
+def _check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
+    """Refuse text where the fit had numbers, and categories that it did not have."""
+    for name in learned.numeric:
+        if not _is_numeric(frame[name]) and frame[name].notna().any():
+            raise InputError(
+                f"column {name!r} held numbers in the fit and holds text or categories here; "
+                "convert it, for example with pandas.to_numeric"
+            )
+    for name, (_, categories) in learned.encodings.items():
+        if categories is not None and name in frame:
+            unseen = sorted({str(one) for one in frame[name].dropna()} - {*map(str, categories)})
+            if unseen:
+                raise InputError(
+                    f"column {name!r} has categories that the model was not fitted with: "
+                    + ", ".join(repr(one) for one in unseen[:5])
+                )
+
+
+def _refuse_infinity(part: pd.DataFrame) -> None:
+    counts = np.isinf(part.to_numpy()).sum(axis=0)
+    if counts.any():
+        said = ", ".join(
+            f"{name!r} ({count} rows)"
+            for name, count in zip(part.columns, counts, strict=True)
+            if count
+        )
+        raise MissingValueError(f"the formulas give infinite values in {said}; mend these rows")
+
+
+def _emptiest(frame: pd.DataFrame, names: list[str]) -> str:
+    missing = frame[names].isna().sum().sort_values(ascending=False)
+    said = [f"{name!r} ({count} missing)" for name, count in missing.items() if count][:3]
+    return ": " + ", ".join(said) if said else ""
+
+
+def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> None:
+    for name, (_, categories) in encodings.items():
+        if categories and name in frame and not _is_numeric(frame[name]):
+            numbers = pd.to_numeric(pd.Series(categories, dtype=object), errors="coerce")
+            if numbers.notna().all():
+                warn(
+                    f"column {name!r} holds numbers as text, and becomes {len(categories)} "
+                    f"categories. Convert it with pandas.to_numeric, or write C({name}) if "
+                    "categories are meant.",
+                    TextNumbersWarning,
+                )
+
+
+def plain_words(error: Exception) -> str:
+    """Return the first line of an error of formulaic's, without the colours of a terminal."""
+    text = re.sub(r"\x1b?\[[0-9;]*m|[⧛⧚]", "", str(error)).strip()
+    return text.splitlines()[0] if text else type(error).__name__
 
 
 def _check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
     if formula is None:
         return
-    for name in sorted(str(one) for one in formula.required_variables):
+    for name in _variables(formula, frame):
         if name not in frame.columns:
             raise UnknownFeatureError(
                 f"the formula uses {name!r}, which the data does not have"
@@ -237,16 +326,25 @@ def _check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
 
 
 def _pandas(data: Any) -> pd.DataFrame:
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        raise InputError(
-            f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
-        )
-    return frame.to_pandas().reset_index(drop=True)
+    try:
+        frame = nw.from_native(data, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            raise InputError("the data is a lazy frame; call .collect() on it first")
+        if not isinstance(frame, nw.DataFrame):
+            raise InputError(
+                f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
+            )
+        pandas = frame.to_pandas().reset_index(drop=True)
+    except nw.exceptions.NarwhalsError as error:
+        raise InputError(str(error)) from error
+    if len(pandas) == 0:
+        raise TooFewRowsError("the data has 0 rows; there is nothing to fit or predict")
+    # Numbers that came as objects are numbers.
+    return pandas.infer_objects()
 
 
 def _complete(formula: Formula, frame: pd.DataFrame) -> Mask:
-    names = [str(one) for one in formula.required_variables]
+    names = _variables(formula, frame)
     return np.asarray(frame[names].notna().all(axis=1).to_numpy(), dtype=bool)
 
 
@@ -263,7 +361,7 @@ def _matrix(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) ->
             ) from error
         except FormulaicError as error:
             raise FormulaError(
-                f"the {equation} formula cannot be evaluated on the data: {error}"
+                f"the {equation} formula cannot be evaluated on the data: {plain_words(error)}"
             ) from error
     result = pd.DataFrame(matrix).drop(columns="Intercept").astype(np.float64)
     result.attrs["spec"] = matrix.model_spec
@@ -280,23 +378,31 @@ def _one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
                 matrix = formula.get_model_matrix(frame[rows], na_action="ignore", context={})
         except FormulaicError as error:
             raise FormulaError(
-                f"the left side of the {equation} formula cannot be evaluated: {error}"
+                f"the left side of the {equation} formula cannot be evaluated: {plain_words(error)}"
             ) from error
         part = pd.DataFrame(matrix)
-        if part.shape[1] != 1:
+        text = [one for one in _variables(formula, frame) if not _is_numeric(frame[one])]
+        if part.shape[1] != 1 or text:
             raise FormulaError(
-                f"the left side {formula} makes {part.shape[1]} columns; it must be one number "
-                "a row"
+                f"the left side of the {equation} formula, {formula}, must be one number a row"
+                + (f"; column {text[0]!r} holds text or categories" if text else "")
             )
         values[rows] = part.iloc[:, 0].to_numpy(dtype=np.float64)
     return values
 
 
-def _truth(values: Floats) -> Mask:
+def _truth(who: Formula, frame: pd.DataFrame) -> Mask:
+    values = _one_column(who, frame, "selection")
     missing = np.count_nonzero(np.isnan(values))
     if missing:
         raise InputError(
             f"the selection formula's left side is missing in {missing} rows; it must say of "
             "every row whether it is selected"
         )
-    return np.asarray(values != 0)
+    strange = sorted(set(values) - {0.0, 1.0})
+    if strange:
+        raise InputError(
+            f"the selection formula's left side holds {strange[0]:g}; it must be 0 or 1, or true "
+            f"or false. Write for example I({who} == {strange[-1]:g})."
+        )
+    return np.asarray(values == 1)

@@ -14,6 +14,7 @@ from scipy import stats
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.formula import plain_words
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -127,6 +128,8 @@ def wald_test(
     model: FittedSelectionModel, hypothesis: str | ArrayLike, value: ArrayLike | None
 ) -> Wald:
     """Wald test of linear restrictions; see `Heckman.wald_test`."""
+    if isinstance(hypothesis, list | tuple) and all(isinstance(one, str) for one in hypothesis):
+        hypothesis = ", ".join(str(one) for one in hypothesis)
     if isinstance(hypothesis, str):
         matrix, right = _restrictions(model, hypothesis)
     else:
@@ -144,11 +147,16 @@ def wald_test(
 
 
 def _restrictions(model: FittedSelectionModel, text: str) -> tuple[Any, Any]:
-    from formulaic.errors import FormulaicError
     from formulaic.utils.constraints import LinearConstraints
 
     prefix = {"prediction": "", "selection": "selection.", "errors": ""}
     names = [prefix[equation] + term for equation, term in model._terms]
+    advice = "write it as in 'educ = exper' or 'educ = 0, exper = 0'"
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise InputError(f"the hypothesis {text!r} has an empty part; {advice}")
+    if any(part.count("=") > 1 for part in parts):
+        raise InputError(f"the hypothesis {text!r} cannot be read, having two '='; {advice}")
     try:
         parsed = LinearConstraints.from_spec(text, variable_names=names)
     except KeyError as error:
@@ -157,10 +165,10 @@ def _restrictions(model: FittedSelectionModel, text: str) -> tuple[Any, Any]:
             f"the hypothesis {text!r} names {name!r}, which is no coefficient of the model"
             + nearest(name, names)
         ) from error
-    except FormulaicError as error:
+    except Exception as error:  # formulaic's parser fails in many ways
         raise InputError(
-            f"the hypothesis {text!r} cannot be read; write it as in 'educ = exper' or "
-            f"'educ = 0, exper = 0': {error}"
+            f"the hypothesis {text!r} cannot be read; {advice}, a name with spaces in "
+            f"`backticks`: {plain_words(error)}"
         ) from error
     return (
         np.asarray(parsed.constraint_matrix, dtype=np.float64),

@@ -12,6 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple, Protocol
@@ -22,7 +23,17 @@ from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
 from heckmanfa.normal import Floats
 
-__all__ = ["ArrayRows", "Block", "Columns", "Matrix", "Rows", "Source", "pick", "total"]
+__all__ = [
+    "ArrayRows",
+    "Block",
+    "Columns",
+    "Matrix",
+    "Rows",
+    "Source",
+    "one_blas_thread",
+    "pick",
+    "total",
+]
 
 Positions = Sequence[int]
 Groups = NDArray[np.intp]
@@ -239,6 +250,13 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Run linear algebra on one thread: matrices here are too small to share among several."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
 def _keep_freed_memory() -> None:
     """Let glibc keep the memory of freed block temporaries instead of handing it back.
 
@@ -268,7 +286,7 @@ def _ordered(
     """
     few = sum(stop - start for start, stop in spans) < _ROWS_FOR_THREADS
     workers = 1 if few else min(_workers(), len(spans) // 2)
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         if workers < 2:
             yield from map(task, spans)
             return

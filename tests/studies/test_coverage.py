@@ -135,8 +135,8 @@ def markdown(figures: pd.DataFrame) -> str:
         f"{DRAWS:,} draws of {ROWS:,} rows; {FEATURES} features with pairwise correlation 0.3, all "
         f"of which select and {PREDICTING} predict; half of the rows selected; seed {SEED}. By "
         f"chance alone a coverage of {LEVEL:.0%} comes out with a standard error of "
-        f"{np.sqrt(LEVEL * (1 - LEVEL) / DRAWS):.1%}. Over all {len(figures)} lines below, "
-        f"coverage lies between {figures['coverage'].min():.1%} and "
+        f"{np.sqrt(LEVEL * (1 - LEVEL) / DRAWS):.1%}. Over all {len(figures)} kinds of interval "
+        f"below, coverage lies between {figures['coverage'].min():.1%} and "
         f"{figures['coverage'].max():.1%}, and the spread of the estimates is "
         f"{figures['sd_over_se'].min():.3f} to {figures['sd_over_se'].max():.3f} times the mean "
         "standard error.",
