@@ -39,14 +39,16 @@ Positions = Sequence[int]
 Groups = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-# A block of float64 features of about this size stays in the L2 cache, and is large enough that
-# threads seldom wait for the interpreter.
-_BLOCK_BYTES = 2**20
-_MIN_BLOCK, _MAX_BLOCK = 256, 4096
+# A block is large enough that threads seldom wait for the interpreter, and small enough that it
+# stays in the cache and weighs little beside the data; with few features, the vectors of a block
+# outweigh its features.
+_BLOCK_BYTES = 2**21
+_MIN_BLOCK, _MAX_BLOCK, _MAX_BLOCK_OF_FEW = 256, 8192, 4096
+_FEW_FEATURES = 16
 # Fewer rows are done before threads have started.
 _ROWS_FOR_THREADS = 2**14
 # A pilot sample is spread over at least this many places.
-_PILOT_BLOCKS = 8
+_PILOT_BLOCKS = 4
 
 
 class Block(NamedTuple):
@@ -208,8 +210,10 @@ class ArrayRows:
     def _rows_per_block(self) -> int:
         if self.block_rows is not None:
             return self.block_rows
-        fitting = _BLOCK_BYTES // (8 * (self.source.shape[1] + 3))
-        return int(min(max(2 ** round(np.log2(max(fitting, 1))), _MIN_BLOCK), _MAX_BLOCK))
+        columns = self.source.shape[1]
+        most = _MAX_BLOCK_OF_FEW if columns < _FEW_FEATURES else _MAX_BLOCK
+        fitting = 2 ** round(np.log2(max(_BLOCK_BYTES // (8 * (columns + 3)), 1)))
+        return int(min(max(fitting, _MIN_BLOCK), most))
 
     def _spans(self) -> list[tuple[int, int]]:
         size, n = self._rows_per_block(), len(self.outcome)
