@@ -5,6 +5,8 @@ of a file share their names, in order.
 """
 
 import contextlib
+import doctest
+import importlib
 import io
 import re
 from pathlib import Path
@@ -44,3 +46,13 @@ def test_links_between_documents_lead_somewhere():
         for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             if not target.startswith(("http", "#")):
                 assert (page.parent / target.split("#")[0]).exists(), (name, target)
+
+
+@pytest.mark.parametrize(
+    "name", ["estimators", "compressed", "datasets._mroz", "datasets._simulate"]
+)
+def test_examples_in_docstrings_print_what_is_shown(name):
+    module = importlib.import_module(f"heckmanfa.{name}")
+    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0
+    assert result.attempted > 0

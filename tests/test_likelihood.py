@@ -5,7 +5,7 @@ from scipy.stats import chi2, multivariate_normal, norm
 
 from heckmanfa import Heckman
 from heckmanfa.datasets import make_selection
-from heckmanfa.errors import ConvergenceWarning
+from heckmanfa.errors import ConvergenceWarning, InputError
 from heckmanfa.likelihood_terms import Problem, evaluate, row_scores
 from heckmanfa.moments import gather_moments
 from heckmanfa.probit import fit_probit, selection_coordinates
@@ -172,3 +172,10 @@ def test_a_likelihood_that_rises_to_the_boundary_is_reported_not_hidden():
     assert not model.converged_
     assert model.rho_ > 0.99
     assert "DID NOT CONVERGE" in str(model.summary())
+
+
+def test_the_likelihood_of_other_data_checks_who_is_selected(model, simulated):
+    given = model.log_likelihood(simulated.X, simulated.complete_y, selected=simulated.selected)
+    assert given == pytest.approx(model.log_likelihood_, rel=1e-10)
+    with pytest.raises(InputError, match="selected must be boolean"):
+        model.log_likelihood(simulated.X, simulated.y, selected=np.full(800, 2))

@@ -100,8 +100,8 @@ class Heckman(FittedSelectionModel):
     >>> mroz = load_mroz()
     >>> model = Heckman(prediction_features=["educ", "exper", "expersq"])
     >>> z = mroz[["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]]
-    >>> model.fit(z, mroz["lwage"]).rho_.round(4)
-    np.float64(0.0486)
+    >>> round(model.fit(z, mroz["lwage"]).rho_, 4)
+    0.0486
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -330,22 +330,14 @@ class Heckman(FittedSelectionModel):
 
     def _set_likelihood(self, fit: MaximumLikelihood) -> None:
         self._set_coefficients(fit.coef, fit.selection_coef)
-        self.rho_, self.sigma_ = float(np.tanh(fit.atanh_rho)), float(np.exp(fit.log_sigma))
-        self.imr_coef_ = self.rho_ * self.sigma_
+        self.rho_, self.sigma_, self.imr_coef_ = fit.rho, fit.sigma, fit.rho * fit.sigma
         self.log_likelihood_ = fit.log_likelihood
         self.converged_ = self.converged_ and fit.converged
         self._atanh_rho = (fit.atanh_rho, float(np.sqrt(fit.covariance[-1, -1])))
         self._log_sigma = (fit.log_sigma, float(np.sqrt(fit.covariance[-2, -2])))
         self._second_maximum = fit.second_maximum
         self._index_range = fit.index_range
-        d = len(fit.covariance)
-        jacobian = np.zeros((d + 1, d))
-        jacobian[: d - 2, : d - 2] = np.eye(d - 2)
-        slope = 1.0 - self.rho_**2
-        jacobian[d - 2, -2:] = self.imr_coef_, self.sigma_ * slope
-        jacobian[d - 1, -1] = slope
-        jacobian[d, -2] = self.sigma_
-        self._set_covariance(jacobian @ fit.covariance @ jacobian.T, ["imr", "rho", "sigma"])
+        self._set_covariance(fit.reported_covariance(), ["imr", "rho", "sigma"])
         if not fit.converged:
             warn(
                 f"maximum likelihood did not converge in {fit.n_iterations} passes (rho = "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from heckmanfa.diagnostics import Diagnostics, diagnose
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.features import FeatureTable
 from heckmanfa.formula import FormulaDesign
-from heckmanfa.intake import observed_rows, read_features, read_outcome
+from heckmanfa.intake import flags, observed_rows, read_features, read_outcome
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
@@ -100,8 +101,7 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
             )
         with_imr = kind != "marginal" and self._probit is not None
         table = self._read(X, prediction=True, selection=with_imr)
-        columns = np.flatnonzero(self.support_)
-        outcome = self.intercept_ + _linear(table, columns, self.coef_)
+        outcome = self._mean(table)
         if not with_imr:
             return outcome
         index = self._index(table)
@@ -171,27 +171,32 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
             )
         table = self._read(X, prediction=True, selection=True, missing_is_nan=True)
         outcome = read_outcome(y, table.shape[0])
-        chosen = ~np.isnan(outcome) if selected is None else np.asarray(selected, dtype=bool)
+        chosen = ~np.isnan(outcome) if selected is None else flags(selected, len(outcome))
         chosen_rows = chosen & ~np.isnan(outcome)
         if not abs(self.rho_) < 1:
             return float("-inf")
         index = self._index(table)
-        mean = self.intercept_ + _linear(table, np.flatnonzero(self.support_), self.coef_)
-        missing = np.isnan(index) | (chosen_rows & np.isnan(mean))
+        mean = self._mean(table)
+        missing = ~np.isfinite(index) | (chosen_rows & ~np.isfinite(mean))
         if missing.any():
             raise MissingValueError(
-                f"{np.count_nonzero(missing)} rows miss a regressor that the likelihood needs; "
-                "leave them out"
+                f"{np.count_nonzero(missing)} rows miss a regressor that the likelihood needs, or "
+                "hold an infinite one; leave them out"
             )
         e = (outcome - mean)[chosen_rows] / self.sigma_
         shifted = (index[chosen_rows] + self.rho_ * e) / np.sqrt(1.0 - self.rho_**2)
         normal = -0.5 * e**2 - np.log(self.sigma_) - 0.5 * np.log(2.0 * np.pi)
         return float(np.sum(log_cdf(shifted) + normal) + np.sum(log_cdf(-index[~chosen])))
 
+    def _mean(self, table: FeatureTable) -> Floats:
+        columns = [int(one) for one in np.flatnonzero(self.support_)]
+        return self.intercept_ + _linear(table, columns, self.coef_)
+
     def _index(self, table: FeatureTable) -> Floats:
         assert self._probit is not None
-        columns = np.array(self._probit.features, dtype=np.intp)
-        return self.selection_intercept_ + _linear(table, columns, self.selection_coef_)
+        return self.selection_intercept_ + _linear(
+            table, self._probit.features, self.selection_coef_
+        )
 
     def _read(
         self, X: Any, *, prediction: bool, selection: bool, missing_is_nan: bool = False
@@ -291,27 +296,28 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         return hasattr(self, "_covariance")
 
 
-def _linear(table: FeatureTable, columns: Any, coef: Floats) -> Floats:
-    """Sum of columns times coefficients, a block of rows at a time."""
-    values = np.zeros(table.shape[0])
+def _blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Floats]]:
+    """Yield some columns of X, a run of rows at a time, with where it is."""
     if len(columns) == 0:
-        return values
-    places = [int(column) for column in columns]
-    source = table.source(places)
-    for start in range(0, len(values), _PREDICT_ROWS):
-        stop = min(start + _PREDICT_ROWS, len(values))
-        values[start:stop] = source.take(start, stop, places) @ coef[places]
+        return
+    source = table.source(columns)
+    for start in range(0, table.shape[0], _PREDICT_ROWS):
+        stop = min(start + _PREDICT_ROWS, table.shape[0])
+        yield slice(start, stop), source.take(start, stop, columns)
+
+
+def _linear(table: FeatureTable, columns: Positions, coef: Floats) -> Floats:
+    """Sum of columns times coefficients."""
+    values = np.zeros(table.shape[0])
+    for where, block in _blocks(table, columns):
+        values[where] = block @ coef[list(columns)]
     return values
 
 
 def _refuse_missing(table: FeatureTable, columns: Positions) -> None:
-    if not len(columns):
-        return
-    source = table.source(columns)
     bad = np.zeros(len(columns), dtype=np.int64)
-    for start in range(0, table.shape[0], _PREDICT_ROWS):
-        stop = min(start + _PREDICT_ROWS, table.shape[0])
-        bad += (~np.isfinite(source.take(start, stop, columns))).sum(axis=0)
+    for _, block in _blocks(table, columns):
+        bad += (~np.isfinite(block)).sum(axis=0)
     if bad.any():
         said = ", ".join(
             f"{table.label(column)!r} ({count} rows)"

@@ -31,7 +31,7 @@ from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows
 # The squares of outcomes in this range can be summed without overflow.
 _SMALLEST, _LARGEST = 1e-140, 1e140
 
-__all__ = ["Sample", "observed_rows", "read_features", "read_outcome", "read_sample"]
+__all__ = ["Sample", "flags", "observed_rows", "read_features", "read_outcome", "read_sample"]
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def read_sample(
     n = table.shape[0]
     outcome = read_outcome(y, n)
     observed = ~np.isnan(outcome)
-    chosen = observed if selected is None else _flags(selected, n)
+    chosen = observed if selected is None else flags(selected, n)
     counts = {
         "total": n,
         "left_out_outcome_missing": int(np.count_nonzero(chosen & ~observed)),
@@ -281,7 +281,8 @@ def _column(values: Any, what: str) -> Any:
     return values
 
 
-def _flags(selected: Any, n: int) -> Mask:
+def flags(selected: Any, n: int) -> Mask:
+    """Take in who is selected, as booleans."""
     values = column_or_1d(_column(selected, "selected"))
     if len(values) != n:
         raise InputError(f"selected has {len(values)} entries, but X has {n} rows")

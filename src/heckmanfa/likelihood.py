@@ -19,7 +19,7 @@ from heckmanfa.likelihood_terms import (
     predicting_only,
     row_scores,
 )
-from heckmanfa.linalg import solve_upper
+from heckmanfa.linalg import solve_upper, symmetric
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
 from heckmanfa.probit import Probit
@@ -65,6 +65,27 @@ class MaximumLikelihood:
     """of z'gamma among the selected rows"""
     second_maximum: tuple[float, float] | None
     """log-likelihood and rho of a higher maximum that was found, if any"""
+
+    @property
+    def rho(self) -> float:
+        """Correlation of the errors."""
+        return float(np.tanh(self.atanh_rho))
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the outcome's error."""
+        return float(np.exp(self.log_sigma))
+
+    def reported_covariance(self) -> Floats:
+        """Covariance of prediction, selection, rho sigma, rho and sigma, by the delta method."""
+        d = len(self.covariance)
+        slope = 1.0 - self.rho**2
+        jacobian = np.zeros((d + 1, d))
+        jacobian[: d - 2, : d - 2] = np.eye(d - 2)
+        jacobian[d - 2, -2:] = self.rho * self.sigma, self.sigma * slope
+        jacobian[d - 1, -1] = slope
+        jacobian[d, -2] = self.sigma
+        return np.asarray(jacobian @ self.covariance @ jacobian.T)
 
 
 def fit_likelihood(
@@ -117,7 +138,7 @@ def fit_likelihood(
         selection_coef=outer[j : j + p],
         log_sigma=float(best[-2] + np.log(problem.scale)),
         atanh_rho=float(best[-1]),
-        covariance=_symmetric(back @ middle @ back.T),
+        covariance=symmetric(back @ middle @ back.T),
         log_likelihood=float(state.log_likelihood - moments.n_selected * np.log(problem.scale)),
         n_iterations=passes,
         converged=converged,
@@ -152,10 +173,6 @@ def _back(problem: Problem) -> Floats:
     matrix[j : j + p, :p] = problem.selection_back
     matrix[-2, -2] = matrix[-1, -1] = 1.0
     return matrix
-
-
-def _symmetric(matrix: Floats) -> Floats:
-    return 0.5 * (matrix + matrix.T)
 
 
 def _inverse_information(state: State) -> tuple[Floats, bool]:

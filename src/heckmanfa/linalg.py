@@ -27,6 +27,7 @@ __all__ = [
     "solve_upper",
     "stack",
     "subset_factor",
+    "symmetric",
 ]
 
 # A column whose part outside the span of the columns before it is smaller than this share of
@@ -129,6 +130,11 @@ def solve_upper(r: Floats, right: Floats, *, transposed: bool = False) -> Floats
     if r.shape[0] == 0:
         return np.zeros_like(right)
     return np.asarray(linalg.solve_triangular(r, right, trans=1 if transposed else 0))
+
+
+def symmetric(matrix: Floats) -> Floats:
+    """Average a covariance with its transpose, which rounding made different."""
+    return 0.5 * (matrix + matrix.T)
 
 
 def residual_share(r: Floats) -> Floats:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.linalg import DEPENDENT, residual_share, solve_upper
+from heckmanfa.linalg import DEPENDENT, residual_share, solve_upper, symmetric
 from heckmanfa.moments import Moments, Solutions
 from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
@@ -116,7 +116,7 @@ def _classical(
     )
     prediction = inverse_root @ inner @ inverse_root.T
     cross = beta_h * inverse_root @ shift @ probit.inner_covariance @ probit.coordinates.back().T
-    return _symmetric(np.block([[prediction, cross], [cross.T, probit.covariance]]))
+    return symmetric(np.block([[prediction, cross], [cross.T, probit.covariance]]))
 
 
 def _stacked(
@@ -144,11 +144,7 @@ def _stacked(
     bread[j:, :p] = probit.coordinates.back() @ probit.inner_covariance
     bread[:j, p:] = inverse_root
     bread[:j, :p] = inverse_root @ slope @ probit.inner_covariance
-    return _symmetric(bread @ middle @ bread.T)
-
-
-def _symmetric(matrix: Floats) -> Floats:
-    return 0.5 * (matrix + matrix.T)
+    return symmetric(bread @ middle @ bread.T)
 
 
 # What runs on a block of rows. ---------------------------------------------------------------
