@@ -58,7 +58,7 @@ def test_every_assignment_solved_from_the_factor_equals_a_fit_on_the_rows(compre
 def test_a_badly_conditioned_batch_is_solved_by_qr(simulated):
     X = np.column_stack([simulated.X, simulated.X[:, 0] + 1e-5 * np.cos(np.arange(800))])
     moments = compress(X, simulated.y).moments
-    assert not moments._gram_is_safe()
+    assert not moments.gram_is_safe
     masks = np.ones((3, 7), dtype=bool)
     masks[1, 6] = masks[2, 0] = False
     batch = moments.solve(masks)

@@ -21,9 +21,11 @@ __all__ = [
     "InputTypeError",
     "MissingValueError",
     "NoExclusionWarning",
+    "NoFeasibleAssignmentError",
     "NoOutcomeError",
     "NotIdentifiedError",
     "RhoOutsideWarning",
+    "SearchWarning",
     "SecondMaximumWarning",
     "SeparationError",
     "TextNumbersWarning",
@@ -86,6 +88,10 @@ class NotIdentifiedError(InputError):
     """The quantity asked for cannot be learned from the data that the model was fitted to."""
 
 
+class NoFeasibleAssignmentError(InputError):
+    """No assignment of prediction features meets what the search was asked for."""
+
+
 class HeckmanfaWarning(UserWarning):
     """The root of every warning that heckmanfa gives."""
 
@@ -120,6 +126,10 @@ class SecondMaximumWarning(HeckmanfaWarning):
 
 class ConvergenceWarning(HeckmanfaWarning):
     """An iteration stopped before it converged."""
+
+
+class SearchWarning(HeckmanfaWarning):
+    """A search stopped early, or started where it can hardly move."""
 
 
 class CovarianceWarning(HeckmanfaWarning):

@@ -272,7 +272,7 @@ class Heckman(FittedSelectionModel):
         probit, rows = selection.probit, selection.rows
         first = CovarianceKind("classical", False) if self.method == "ml" else kind
         two_step = fit_two_step(moments, probit, features, first, rows)
-        self._moments, self._probit = moments, probit
+        self._moments = moments
         self._index_range = moments.index_range
         self.adjusted_r2_ = float(two_step.solution.adjusted_r2)
         self.aic_, self.bic_ = float(two_step.solution.aic), float(two_step.solution.bic)
@@ -388,7 +388,7 @@ class Heckman(FittedSelectionModel):
             "identified." + extra,
             AllObservedWarning,
         )
-        self._moments, self._probit = moments, None
+        self._moments = moments
         self._index_range = moments.index_range
         self._set_features(table, prediction)
         self.selection_features_ = []

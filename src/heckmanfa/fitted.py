@@ -63,8 +63,6 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
     _names: list[str]
     """a label for every column of X"""
     _moments: Moments
-    _probit: Probit | None
-    """None where every outcome was observed"""
     _design: FormulaDesign | None
     """how to make X from a frame, for a model from formulas"""
     _index_range: tuple[float, float]
@@ -76,6 +74,11 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
     """maximum likelihood's estimate and standard error"""
     _log_sigma: tuple[float, float] | None
     _second_maximum: tuple[float, float] | None
+
+    @property
+    def _probit(self) -> Probit | None:
+        """The selection equation; None where every outcome was observed."""
+        return self._moments.probit
 
     def predict(self, X: Any, kind: str = "marginal") -> Floats:
         """Predict the outcome of each row.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,8 @@ class Moments:
     """average of delta over the selected rows"""
     index_range: tuple[float, float]
     """of z'gamma among the selected rows"""
+    probit: Probit | None
+    """the selection equation that lambda is from; None where every row is selected"""
 
     def places(self, features: Positions) -> list[int]:
         """Places in the factor of features given by their positions in X."""
@@ -107,13 +110,15 @@ class Moments:
         """Sum of squares of the outcome about its mean."""
         return float(np.sum(self.factor[1:, -1] ** 2))
 
-    def solve(self, assignments: ArrayLike) -> Solutions:
+    def solve(self, assignments: ArrayLike, *, exact: bool = False) -> Solutions:
         """Fit the prediction equation for one assignment or for many at once.
 
         Parameters
         ----------
         assignments : (K,) or (B, K) array of bool
             Which columns of X predict.
+        exact : bool
+            Solve a batch by QR, too.
 
         Returns
         -------
@@ -135,8 +140,18 @@ class Moments:
         if masks.ndim == 1:
             solved = self._by_qr(masks[None])
             return self._finish(masks[None], *solved, single=True)
-        solved = self._by_gram(masks) if self._gram_is_safe() else self._by_qr(masks)
+        by_gram = not exact and self.gram_is_safe
+        solved = self._by_gram(masks) if by_gram else self._by_qr(masks)
         return self._finish(masks, *solved, single=False)
+
+    @property
+    def means(self) -> Floats:
+        """(k + 2,) of the features, lambda and the outcome among the selected rows."""
+        return np.asarray(self.factor[0, 1:] / self.factor[0, 0])
+
+    def constant_columns(self) -> list[int]:
+        """Positions in X of the features that do not vary among the selected rows."""
+        return [self.columns[place] for place in np.flatnonzero(self._constant())]
 
     def _constant(self) -> Mask:
         """Which of the k features do not vary among the selected rows."""
@@ -145,23 +160,25 @@ class Moments:
         centred = column_norms(self.factor[1:, 1 : k + 1])
         return np.asarray(centred <= DEPENDENT * np.where(raw > 0, raw, 1.0))
 
-    def _scaled(self) -> tuple[Floats, Floats]:
+    def scaled(self) -> tuple[Floats, Floats]:
         """Centred factor of [X, lambda, y] with unit columns, and their lengths."""
         centred = self.factor[1:, 1:]
         norms = column_norms(centred)
         norms = np.where(norms > 0, norms, 1.0)
         return centred / norms, norms
 
-    def _gram_is_safe(self) -> bool:
+    @cached_property
+    def gram_is_safe(self) -> bool:
+        """Whether the Gram matrix of the scaled columns keeps ten digits for every assignment."""
         usable = np.append(~self._constant(), True)
-        columns = self._scaled()[0][:, :-1][:, usable]
+        columns = self.scaled()[0][:, :-1][:, usable]
         return bool(np.linalg.eigvalsh(columns.T @ columns)[0] > _GRAM_EIGENVALUE)
 
     def _by_gram(self, masks: Mask) -> tuple[Floats, Floats, Floats, Floats]:
-        columns, norms = self._scaled()
+        columns, norms = self.scaled()
         k = len(self.columns)
         gram = columns.T @ columns
-        means = self.factor[0, 1:] / self.factor[0, 0]
+        means = self.means
         slopes = np.full((len(masks), k + 1), np.nan)
         sse = np.full(len(masks), np.nan)
         held = masks[:, list(self.columns)]
@@ -274,6 +291,7 @@ def gather_moments(
         n_selected=float(m),
         mean_delta=float(slope / m),
         index_range=(float(low), float(high)),
+        probit=probit,
     )
 
 

@@ -192,6 +192,11 @@ class ArrayRows:
         """Return how many rows there are, those that take no part among them."""
         return len(self.outcome)
 
+    @property
+    def n_blocks(self) -> int:
+        """In how many blocks the rows are read."""
+        return len(self._spans())
+
     def pilot(self, n_rows: int) -> ArrayRows:
         """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
         if len(self.outcome) < 2 * n_rows:

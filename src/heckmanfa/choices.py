@@ -1,0 +1,185 @@
+"""What a search may decide: which columns may predict, which must, and which move together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.errors import CollinearError, InputError
+from heckmanfa.features import FeatureTable, resolve
+from heckmanfa.moments import Moments
+from heckmanfa.rows import Mask, Positions
+
+__all__ = ["Choices", "all_features", "read_choices", "settle"]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The assignments that a search may look at."""
+
+    n_features: int
+    """K, the number of columns of X"""
+    always: tuple[int, ...]
+    """columns of every assignment"""
+    units: tuple[tuple[int, ...], ...]
+    """U units of columns that are in or out together, in column order"""
+    max_features: int
+    """the most columns of an assignment"""
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Every column that an assignment may hold, in order."""
+        return tuple(sorted([*self.always, *(one for unit in self.units for one in unit)]))
+
+    @property
+    def sizes(self) -> Any:
+        """Number of columns of each unit, (U,)."""
+        return np.array([len(unit) for unit in self.units], dtype=np.intp)
+
+    def membership(self) -> Mask:
+        """Which columns each unit holds, (U, K)."""
+        held = np.zeros((len(self.units), self.n_features), dtype=bool)
+        for place, unit in enumerate(self.units):
+            held[place, list(unit)] = True
+        return held
+
+    def masks(self, inside: Mask) -> Mask:
+        """Turn units in or out, (..., U), into masks over the columns of X, (..., K)."""
+        spread = np.zeros((*inside.shape[:-1], self.n_features), dtype=bool)
+        for place, unit in enumerate(self.units):
+            spread[..., list(unit)] = inside[..., place, None]
+        spread[..., list(self.always)] = True
+        return spread
+
+    def allowed(self, inside: Mask) -> Mask:
+        """Whether assignments of units (B, U) hold a column, and not too many."""
+        size = inside @ self.sizes + len(self.always)
+        return np.asarray((size >= 1) & (size <= self.max_features))
+
+    def without(self, columns: Positions) -> Choices:
+        """Leave out the units that hold any of these columns."""
+        away = set(columns)
+        return replace(self, units=tuple(unit for unit in self.units if not away & {*unit}))
+
+
+def all_features(moments: Moments) -> Choices:
+    """Every compressed feature may be in or out, each for itself."""
+    return Choices(
+        n_features=moments.n_features,
+        always=(),
+        units=tuple((column,) for column in moments.columns),
+        max_features=len(moments.columns),
+    )
+
+
+def read_choices(
+    table: FeatureTable,
+    candidates: Positions,
+    *,
+    always: Any = (),
+    never: Any = (),
+    feature_groups: Any = None,
+    max_features: int | None = None,
+) -> Choices:
+    """Resolve what the user says about a search.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    candidates : sequence of int
+        Columns that may predict.
+    always, never : sequence of str, int or bool
+        Columns forced in and out.
+    feature_groups : sequence of sequences, or mapping to sequences
+        Columns that are in or out together.
+    max_features : int, optional
+
+    Returns
+    -------
+    Choices
+    """
+    inside, outside = resolve(table, always, "always"), resolve(table, never, "never")
+    label = table.label
+    for one in inside:
+        if one in outside:
+            raise InputError(f"{label(one)!r} is in both always and never")
+        if one not in candidates:
+            raise InputError(f"always names {label(one)!r}, which is not in prediction_features")
+    free = [one for one in candidates if one not in outside and one not in inside]
+    units: list[tuple[int, ...]] = []
+    grouped: set[int] = set()
+    for group in _groups(table, feature_groups):
+        for one in group:
+            if one in grouped:
+                raise InputError(f"feature_groups names {label(one)!r} in two groups")
+            if one not in candidates:
+                raise InputError(
+                    f"feature_groups names {label(one)!r}, which is not in prediction_features"
+                )
+        grouped |= {*group}
+        for name, forced in (("always", inside), ("never", outside)):
+            held = [one for one in group if one in forced]
+            if held and len(held) < len(group):
+                rest = next(one for one in group if one not in forced)
+                raise InputError(
+                    f"{name} names {label(held[0])!r}, but not {label(rest)!r} of the same group; "
+                    "a group is in or out as a whole"
+                )
+        if group and group[0] in free:
+            units.append(tuple(group))
+    units += [(one,) for one in free if one not in grouped]
+    if not units and not inside:
+        raise InputError("no feature may predict: never leaves none of prediction_features")
+    most = len(free) + len(inside) if max_features is None else max_features
+    if most < max(len(inside), 1):
+        raise InputError(
+            f"max_features is {most}, but always names {len(inside)} features"
+            if inside
+            else f"max_features must be at least 1; got {most}"
+        )
+    return Choices(table.shape[1], tuple(inside), tuple(sorted(units)), most)
+
+
+def _groups(table: FeatureTable, feature_groups: Any) -> list[list[int]]:
+    if feature_groups is None:
+        return []
+    if isinstance(feature_groups, Mapping):
+        feature_groups = list(feature_groups.values())
+    if isinstance(feature_groups, str) or not isinstance(feature_groups, Sequence):
+        raise InputError(
+            "feature_groups must be a list of lists of columns, or a dictionary of them; got "
+            f"{feature_groups!r}"
+        )
+    return [resolve(table, group, "feature_groups") for group in feature_groups]
+
+
+def settle(
+    choices: Choices, moments: Moments, separating: Positions, names: Sequence[str]
+) -> Choices:
+    """Leave out what cannot predict: columns that decide selection or do not vary.
+
+    Columns that separate were left out with a warning before; what is constant among the selected
+    rows can be in no feasible assignment.
+    """
+    gone = {*separating}
+    choices = replace(
+        choices,
+        always=tuple(one for one in choices.always if one not in gone),
+        units=tuple(
+            kept
+            for unit in choices.units
+            if (kept := tuple(one for one in unit if one not in gone))
+        ),
+    )
+    constant = moments.constant_columns()
+    stuck = [one for one in choices.always if one in constant]
+    if stuck:
+        raise CollinearError(
+            f"always names {names[stuck[0]]!r}, which is constant among the selected rows; it "
+            "cannot predict. Leave it out of always.",
+            stuck,
+        )
+    return choices.without(constant)

@@ -1,0 +1,116 @@
+"""The best of all assignments, by branch and bound: a result with a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from heckmanfa.choices import Choices
+from heckmanfa.errors import SearchWarning, warn
+from heckmanfa.extraction.criteria import NEARLY, Goal
+from heckmanfa.extraction.search import KEPT, Search, distinct, look, no_feasible
+from heckmanfa.extraction.tree import Tree
+from heckmanfa.extraction.warm_start import warm_start
+from heckmanfa.moments import Moments
+
+__all__ = ["MAX_NODES", "best_subset"]
+
+MAX_NODES = 10_000_000
+
+
+def best_subset(
+    moments: Moments,
+    choices: Choices,
+    goal: Goal,
+    *,
+    names: Sequence[str],
+    tolerance: float | None = None,
+    max_nodes: int = MAX_NODES,
+    progress: Callable[[int, float, float], None] | None = None,
+) -> Search:
+    """Find the best assignment of all, and every one nearly as good.
+
+    Parameters
+    ----------
+    moments : Moments
+    choices : Choices
+    goal : Goal
+    names : sequence of str
+        A label for each column of X, for messages.
+    tolerance : float, optional
+        Assignments worse by this much in the criterion are kept, too; 0.001 of adjusted R^2, or
+        2 of AIC and BIC, unless given.
+    max_nodes : int
+        The most nodes of the tree to visit.
+    progress : callable, optional
+        Called with the number of nodes, the best value so far and the bound on all others.
+
+    Returns
+    -------
+    Search
+        With ``optimal`` and ``gap``. `NoFeasibleAssignmentError` where none is in the window.
+    """
+    if tolerance is None:
+        tolerance = NEARLY[goal.criterion]
+    start = warm_start(moments, choices, goal)
+    tree = Tree(
+        moments,
+        choices,
+        goal,
+        tolerance=tolerance,
+        keep=KEPT,
+        max_nodes=max_nodes,
+        start=np.inf if start is None else start[0],
+    )
+    tree.run(None if progress is None else _in_words(goal, progress))
+    masks = tree.found()
+    n_assignments, n_in_range = tree.n_assignments, tree.n_in_range
+    if not tree.complete:
+        reason = (
+            "was interrupted" if tree.interrupted else f"stopped at max_nodes = {max_nodes} nodes"
+        )
+        if start is not None:
+            known = len(masks)
+            masks = distinct(np.concatenate([masks, start[1][None]]))
+            n_assignments += len(masks) - known
+            n_in_range += len(masks) - known
+    if len(masks) == 0:
+        if tree.interrupted:
+            raise KeyboardInterrupt
+        extra = "" if tree.complete else f" The search {reason}; raise it to look at more."
+        rho, seen = tree.seen()
+        raise no_feasible(goal, n_assignments, rho, seen, names, extra)
+    found = look(
+        moments,
+        goal,
+        masks,
+        names=names,
+        counts=(n_assignments, n_in_range),
+        n_nodes=tree.n_nodes,
+        interrupted=tree.interrupted,
+        optimal=True,
+        gap=0.0,
+    )
+    if tree.complete:
+        return found
+    best = float(found.values[0])
+    possible = float(goal.value(tree.bound))
+    gap = max(possible - best if goal.criterion == "adjusted_r2" else best - possible, 0.0)
+    warn(
+        f"the search {reason}; the best assignment found has {goal.criterion} {best:.6g}, and one "
+        f"better by {gap:.3g} at most may exist (gap_).",
+        SearchWarning,
+    )
+    return found.with_gap(gap)
+
+
+def _in_words(
+    goal: Goal, progress: Callable[[int, float, float], None]
+) -> Callable[[int, float, float], None]:
+    """Report losses as values of the criterion."""
+
+    def report(n_nodes: int, best: float, bound: float) -> None:
+        progress(n_nodes, float(goal.value(best)), float(goal.value(min(bound, best))))
+
+    return report
