@@ -6,22 +6,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from heckmanfa import assignment
     from heckmanfa.compressed import Compressed, compress
     from heckmanfa.estimators import Heckman
+    from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
 
 __version__ = "0.1.0"
 
-__all__ = ["Compressed", "Heckman", "__version__", "compress"]
+__all__ = [
+    "Compressed",
+    "Heckman",
+    "HeckmanBestSubset",
+    "HeckmanFA",
+    "__version__",
+    "assignment",
+    "compress",
+]
 
 # Names load on first use, so that importing the package is quick.
 _HOMES = {
     "Heckman": "heckmanfa.estimators",
+    "HeckmanBestSubset": "heckmanfa.searches",
+    "HeckmanFA": "heckmanfa.searches",
     "Compressed": "heckmanfa.compressed",
     "compress": "heckmanfa.compressed",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "assignment":
+        return import_module("heckmanfa.assignment")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'heckmanfa' has no attribute {name!r}")

@@ -56,6 +56,8 @@ class Diagnostics:
     """of the rows given that have an index, the share that lies outside that range"""
     n_without_index: int = 0
     """rows given that miss a selection feature"""
+    rho_conditioned: bool = False
+    """whether rho-hat was chosen to be in a window, so that it is not tested"""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each diagnostic: name, value, and a word where it is a caution."""
@@ -138,6 +140,15 @@ class Diagnostics:
                         else "No selection on unobservables is found at 5%; it may still be there.",
                     )
                 )
+        if self.rho_conditioned:
+            lines.append(
+                (
+                    "test of rho = 0",
+                    "none",
+                    "caution",
+                    "The features were chosen so that rho is in a window: it tests nothing.",
+                )
+            )
         low, high = self.imr_range
         lines.append(
             (
@@ -240,12 +251,13 @@ def diagnose(model: FittedSelectionModel, index: Floats | None) -> Diagnostics:
         condition_number=_condition(r),
         rho=model.rho_,
         rho_outside=not abs(model.rho_) < 1,
-        rho_wald=_rho_wald(model),
-        rho_lr=_rho_lr(model, features),
+        rho_wald=None if model._rho_is_conditioned else _rho_wald(model),
+        rho_lr=None if model._rho_is_conditioned else _rho_lr(model, features),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
         share_outside=None if index is None else _share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
+        rho_conditioned=model._rho_is_conditioned,
     )
 
 

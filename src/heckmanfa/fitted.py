@@ -80,6 +80,19 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         """The selection equation; None where every outcome was observed."""
         return self._moments.probit
 
+    @property
+    def _rho_is_conditioned(self) -> bool:
+        """Whether rho-hat was part of a choice, so that no test of rho = 0 is valid."""
+        return False
+
+    def _search_notes(self) -> list[str]:
+        """What a reader of the estimates has to know about a search for the features."""
+        return []
+
+    def _comparison(self) -> tuple[pd.DataFrame, list[str]] | None:
+        """Other models beside this one, for the summary, and what there is to say about it."""
+        return None
+
     def predict(self, X: Any, kind: str = "marginal") -> Floats:
         """Predict the outcome of each row.
 

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.formula import plain_words
 
@@ -38,6 +38,8 @@ _WIDTHS = {
     "ci_low": 13,
     "ci_high": 12,
 }
+
+_COMPARISON = {"chosen": "chosen", "all_features": "all features", "naive": "least squares"}
 
 _ROW_WORDS = {
     "left_out_outcome_missing": "selected, but the outcome is missing",
@@ -114,6 +116,10 @@ def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
         sigma = (table["equation"] == "errors") & (table["term"] == "sigma")
         # That sigma is zero is no hypothesis of interest.
         table.loc[sigma, ["statistic", "p_value", "ci_low", "ci_high"]] = [np.nan, np.nan, *limits]
+    if model._rho_is_conditioned:
+        # rho-hat was chosen to be in a window: what tests or bounds it would say so, and no more.
+        about_rho = (table["equation"] == "errors") & table["term"].isin(["imr", "rho"])
+        table.loc[about_rho, ["statistic", "p_value", "ci_low", "ci_high"]] = np.nan
     without_error = pd.DataFrame(extra, columns=["equation", "term", "estimate"])
     return pd.concat([table, without_error], ignore_index=True) if extra else table
 
@@ -140,6 +146,12 @@ def wald_test(
                 f"a restriction matrix needs {len(model._terms)} columns, one for each row of "
                 f"vcov(), and as many rows as values; got {matrix.shape} and {len(right)} values"
             )
+    about_rho = [equation == "errors" and term != "sigma" for equation, term in model._terms]
+    if model._rho_is_conditioned and np.any(matrix[:, about_rho]):
+        raise NotIdentifiedError(
+            "rho was conditioned on by rho_range, so that no hypothesis about it can be tested; "
+            "fit with rho_range=None to test it"
+        )
     if np.linalg.matrix_rank(matrix) < len(matrix):
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
     gap = matrix @ _estimates(model) - right
@@ -186,6 +198,8 @@ class Summary:
     """as `tidy` gives it"""
     conf_level: float
     notes: list[str]
+    comparison: pd.DataFrame | None = None
+    """coefficients of other models beside those of this one, after a search"""
 
     def __str__(self) -> str:
         """Return the text form."""
@@ -205,6 +219,8 @@ class Summary:
         for equation, rows in self.table.groupby("equation", sort=False):
             lines += ["-" * width, _EQUATION_WORDS[str(equation)]]
             lines += [self._text_row(row, label) for _, row in rows.iterrows()]
+        if self.comparison is not None:
+            lines += ["-" * width, *self._text_comparison(label)]
         lines.append("=" * width)
         lines += [line for note in self.notes for line in _wrapped(note, width)]
         return "\n".join(lines)
@@ -214,6 +230,32 @@ class Summary:
     def _text_row(self, row: Any, label: int) -> str:
         cells = "".join(f"{_number(row[key], key):>{_WIDTHS[key]}}" for key in _COLUMNS)
         return f"{row['term']:<{label}}{cells}".rstrip()
+
+    def _text_comparison(self, label: int) -> list[str]:
+        assert self.comparison is not None
+        names = list(_COMPARISON)
+        lines = [f"{'Beside other models':<{label}}"]
+        lines.append(f"{'':<{label}}" + "".join(f"{_COMPARISON[name]:>18}" for name in names))
+        for _, row in self.comparison.iterrows():
+            cells = "".join(f"{_number(row[name], 'estimate'):>18}" for name in names)
+            lines.append(f"{row['term']:<{label}}{cells}".rstrip())
+        return lines
+
+    def _html_comparison(self) -> str:
+        if self.comparison is None:
+            return ""
+        head = "".join(
+            f"<th scope='col'>{_COMPARISON.get(str(one), '')}</th>" for one in self.comparison
+        )
+        body = ""
+        for _, row in self.comparison.iterrows():
+            cells = "".join(f"<td>{_number(row[name], 'estimate')}</td>" for name in _COMPARISON)
+            label = html.escape(str(row["term"]))
+            body += f"<tr><th scope='row' style='text-align:left'>{label}</th>{cells}</tr>"
+        return (
+            "<table><caption>Beside other models</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
 
     def _repr_html_(self) -> str:
         facts = "".join(
@@ -238,7 +280,8 @@ class Summary:
             f"<div class='heckmanfa-summary'><p><strong>{html.escape(self.title)}</strong></p>"
             f"<table>{facts}</table>"
             f"<table><caption>Intervals at {100 * self.conf_level:g}%</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul></div>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"{self._html_comparison()}<ul>{notes}</ul></div>"
         )
 
 
@@ -291,11 +334,24 @@ def summarize(model: FittedSelectionModel, conf_level: float) -> Summary:
     else:
         how = "maximum likelihood" if model.method == "ml" else "two-step"
         title = f"Heckman selection model, {how}"
-    return Summary(title, facts, tidy(model, conf_level), conf_level, _notes(model, left_out))
+    notes = _notes(model, left_out)
+    beside = model._comparison()
+    table = None
+    if beside is not None:
+        table, more = beside
+        notes += [*more, _COMPARISON_NOTE]
+    return Summary(title, facts, tidy(model, conf_level), conf_level, notes, table)
+
+
+_COMPARISON_NOTE = (
+    "All features: the two-step model in which every feature that was allowed to predicts. Least "
+    "squares: the chosen features on the selected rows, with no correction."
+)
 
 
 def _notes(model: FittedSelectionModel, left_out: dict[str, int]) -> list[str]:
-    notes = [f"{count} rows left out: {words}." for words, count in left_out.items()]
+    notes = model._search_notes()
+    notes += [f"{count} rows left out: {words}." for words, count in left_out.items()]
     if model.dropped_features_:
         listed = ", ".join(str(name) for name in model.dropped_features_)
         notes.append(f"Columns left out as collinear, constant or separating: {listed}.")

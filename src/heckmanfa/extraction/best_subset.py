@@ -64,8 +64,8 @@ def best_subset(
         start=np.inf if start is None else start[0],
     )
     tree.run(None if progress is None else _in_words(goal, progress))
-    masks = tree.found()
-    n_assignments, n_in_range = tree.n_assignments, tree.n_in_range
+    masks = tree.ledger.found()
+    n_assignments, n_in_range = tree.ledger.n_assignments, tree.ledger.n_in_range
     if not tree.complete:
         reason = (
             "was interrupted" if tree.interrupted else f"stopped at max_nodes = {max_nodes} nodes"
@@ -79,7 +79,7 @@ def best_subset(
         if tree.interrupted:
             raise KeyboardInterrupt
         extra = "" if tree.complete else f" The search {reason}; raise it to look at more."
-        rho, seen = tree.seen()
+        rho, seen = tree.ledger.seen()
         raise no_feasible(goal, n_assignments, rho, seen, names, extra)
     found = look(
         moments,
@@ -91,6 +91,7 @@ def best_subset(
         interrupted=tree.interrupted,
         optimal=True,
         gap=0.0,
+        tolerance=tolerance,
     )
     if tree.complete:
         return found

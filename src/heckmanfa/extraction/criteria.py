@@ -63,10 +63,13 @@ class Goal:
 
     def loss(self, sse: Any, n_features: Any) -> Floats:
         """Put assignments on the common scale; smaller is better, NaN becomes infinite."""
-        # A perfect fit is perfect for every assignment that has it; ties are broken by size.
-        least = max(_PERFECT * self.total_squares, np.finfo(float).tiny)
-        loss = np.log(np.maximum(sse, least)) + self.penalty(n_features)
+        loss = self.log_fit(sse) + self.penalty(n_features)
         return np.where(np.isnan(loss), np.inf, loss)
+
+    def log_fit(self, sse: Any) -> Floats:
+        """Return log SSE; a perfect fit is equally perfect for every assignment that has it."""
+        least = max(_PERFECT * self.total_squares, np.finfo(float).tiny)
+        return np.asarray(np.log(np.maximum(sse, least)))
 
     def value(self, loss: Any) -> Floats:
         """Return the criterion itself for a loss."""
@@ -119,7 +122,7 @@ def check_window(rho_range: Any) -> tuple[float, float] | None:
         raise InputError(
             f"rho_range must be two numbers (low, high) or None; got {rho_range!r}"
         ) from error
-    if not (-1.0 < low and high < 1.0):
+    if not (low > -1.0 and high < 1.0):
         raise InputError(f"rho_range must lie inside (-1, 1); got ({low:g}, {high:g})")
     if not low < high:
         raise InputError(f"rho_range must be (low, high) with low < high; got ({low:g}, {high:g})")

@@ -58,6 +58,9 @@ class Search:
     claimed"""
     gap: float | None = None
     """by how much the criterion of another one could be better"""
+    tolerance: float | None = None
+    """every assignment this much worse than the best is here; None where only those drawn or
+    ranked were looked at"""
     n_nodes: int | None = None
     """nodes of the search tree"""
     interrupted: bool = False
@@ -100,7 +103,9 @@ class Search:
         masks = self.masks
         return pd.DataFrame(
             {
-                "features": [tuple(names[one] for one in np.flatnonzero(mask)) for mask in masks],
+                "features": [
+                    tuple(names[int(one)] for one in np.flatnonzero(mask)) for mask in masks
+                ],
                 "n_features": self.n_features,
                 "rho": self.rho,
                 "adjusted_r2": self.adjusted_r2,
@@ -227,7 +232,7 @@ def no_feasible(
     away = goal.distance(rho)
     nearest = np.argsort(away, kind="stable")[:3]
     listed = "; ".join(
-        f"{rho[one]:.4g} with {', '.join(names[k] for k in np.flatnonzero(masks[one]))}"
+        f"{rho[one]:.4g} with {', '.join(names[int(k)] for k in np.flatnonzero(masks[one]))}"
         for one in nearest
     )
     return NoFeasibleAssignmentError(

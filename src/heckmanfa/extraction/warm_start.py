@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from heckmanfa.choices import Choices
@@ -62,7 +64,7 @@ class _Tableau:
                 sse[unit], imr[unit] = trial[-1, -1], trial[-2, -1]
         return sse * self.scale, imr * self.imr_scale
 
-    def swaps(self) -> tuple[Floats, Floats, Floats]:
+    def swaps(self) -> tuple[Any, Floats, Floats]:
         """(in, out) pairs of single columns, and SSE and beta_H after they are swapped."""
         a = self.matrix
         state = self.inside[self._singles]
@@ -135,9 +137,7 @@ class _Judge:
     def __init__(self, moments: Moments, goal: Goal) -> None:
         self._goal, self._m, self._delta = goal, moments.n_selected, moments.mean_delta
 
-    def __call__(
-        self, sse: Floats, imr: Floats, size: Floats, most: int
-    ) -> tuple[Floats, Floats]:
+    def __call__(self, sse: Floats, imr: Floats, size: Floats, most: int) -> tuple[Floats, Floats]:
         rho = imr / np.sqrt(np.maximum(sse, 0.0) / self._m + imr**2 * self._delta)
         loss = self._goal.loss(sse, size)
         away = self._goal.distance(rho)
