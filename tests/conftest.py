@@ -31,6 +31,15 @@ def pytest_configure() -> None:
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def _find(kind: str, name: str) -> Path:
+    """A file that is not part of the repository; the test is skipped where it is absent."""
+    folders = [os.environ.get(f"HECKMANFA_{kind.upper()}"), HERE.parent / ".." / "shared" / kind]
+    for folder in folders:
+        if folder is not None and (Path(folder) / name).exists():
+            return Path(folder) / name
+    pytest.skip(f"{name} is neither in HECKMANFA_{kind.upper()} nor in ../shared/{kind}")
+
+
 @pytest.fixture(scope="session")
 def oracle():
     """Numbers of other programs, by file name."""
@@ -41,14 +50,71 @@ def oracle():
 def oracle_frame():
     """A data set of the oracles that is not part of the repository."""
 
-    def read(name: str) -> pd.DataFrame:
-        folders = [os.environ.get("HECKMANFA_ORACLES"), HERE.parent / ".." / "shared" / "oracles"]
-        for folder in folders:
-            if folder is not None and (Path(folder) / name).exists():
-                return pd.read_csv(Path(folder) / name)
-        pytest.skip(f"{name} is neither in HECKMANFA_ORACLES nor in ../shared/oracles")
+    return lambda name: pd.read_csv(_find("oracles", name))
 
-    return read
+
+@pytest.fixture(scope="session")
+def recorded_training():
+    """A recorded training run of the paper's published code, on COMPAS."""
+    return dict(np.load(_find("oracles", "assignment_training_compas.npz")))
+
+
+@dataclass(frozen=True)
+class Split:
+    """A data set of the paper, its features standardised by the rows whose outcome is kept."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def _split(frame: pd.DataFrame, y: np.ndarray, kept: np.ndarray) -> Split:
+    """The first 70% train, and of these the outcome is seen where it was kept."""
+    n = len(kept)
+    X = frame.to_numpy(float)
+    X = (X - X[:n][kept].mean(axis=0)) / X[:n][kept].std(axis=0)
+    return Split(X[:n], np.where(kept, y[:n], np.nan), X[n:], y[n:])
+
+
+@pytest.fixture(scope="session")
+def crime():
+    """UCI's Communities and Crime by the paper's protocol: 26 features, 976 of 1,395 selected."""
+    columns = _find("data", "communities.columns.txt").read_text().split()
+    frame = pd.read_csv(
+        _find("data", "communities.data"), header=None, names=columns, na_values="?"
+    )
+    frame = frame.drop(columns=["state", "county", "community", "communityname", "fold"])
+    frame = frame.fillna({"OtherPerCap": frame["OtherPerCap"].mean()}).dropna(axis=1)
+    kept = np.zeros(int(0.7 * len(frame)), dtype=bool)
+    kept[pd.read_csv(_find("data", "crime_paper_observed_rows.csv"))["row"]] = True
+    return _split(frame.iloc[:, 1:27], frame["ViolentCrimesPerPop"].to_numpy(), kept)
+
+
+@pytest.fixture(scope="session")
+def compas():
+    """ProPublica's COMPAS by the paper's protocol: 10 features, 2,585 of 3,694 selected."""
+    frame = pd.read_csv(_find("data", "compas-scores-two-years.csv"), keep_default_na=False)
+    days = pd.to_numeric(frame["days_b_screening_arrest"])
+    frame = frame[
+        days.between(-30, 30)
+        & (frame["is_recid"] != -1)
+        & (frame["c_charge_degree"] != "O")
+        & (frame["score_text"] != "N/A")
+        & frame["race"].isin(["African-American", "Caucasian"])
+    ]
+    counts = ["age", "juv_fel_count", "juv_misd_count", "priors_count", "two_year_recid"]
+    features = pd.DataFrame({"sex": frame["sex"] == "Male", **frame[counts].astype(float)})
+    for column, level in (
+        ("age_cat", "25 - 45"),
+        ("age_cat", "Greater than 45"),
+        ("race", "Caucasian"),
+        ("c_charge_degree", "M"),
+    ):
+        features[f"{column}_{level}"] = frame[column] == level
+    ids = pd.read_csv(_find("data", "compas_paper_observed_ids.csv"))["id"]
+    kept = frame["id"].isin(ids).to_numpy()[: int(0.7 * len(frame))]
+    return _split(features, 0.2 * frame["decile_score"].to_numpy(), kept)
 
 
 @dataclass(frozen=True)

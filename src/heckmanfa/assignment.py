@@ -88,8 +88,8 @@ def relaxation(log_pi: Floats, gumbel: Floats, temperature: float = 1.0) -> Floa
     (..., 2, K) ndarray
     """
     scores = (log_pi + gumbel) / temperature
-    assigned = expit(scores[..., 1, :] - scores[..., 0, :])
-    return np.stack([1.0 - assigned, assigned], axis=-2)
+    lead = scores[..., 1, :] - scores[..., 0, :]
+    return np.stack([expit(-lead), expit(lead)], axis=-2)
 
 
 def relaxation_slope(log_pi: Floats, gumbel: Floats, temperature: float = 1.0) -> Floats:

@@ -144,9 +144,8 @@ def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchRepo
 
 def _is_cut(search: Search, near: int, tolerance: float) -> bool:
     """Whether there may be more assignments nearly as good than the search kept."""
-    if search.tolerance is not None and (tolerance > search.tolerance or not search.optimal):
-        return True
-    return near == KEPT
+    beyond = search.tolerance is not None and tolerance > search.tolerance
+    return beyond or near == KEPT
 
 
 def _spread(model: SearchedHeckman, near: int) -> pd.DataFrame:

@@ -1,14 +1,15 @@
 """The best of all assignments, against looking at every one of them with plain least squares."""
 
 import itertools
+import signal
 
 import numpy as np
 import pytest
 
 from heckmanfa import compress
-from heckmanfa.choices import Choices
+from heckmanfa.choices import Choices, all_features
 from heckmanfa.datasets import make_selection
-from heckmanfa.errors import NoFeasibleAssignmentError
+from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning
 from heckmanfa.extraction import Goal, best_subset
 from heckmanfa.normal import inverse_mills, mills_slope
 
@@ -122,3 +123,147 @@ def test_equals_brute_force_on_random_problems(part):
         checked += 1
     assert checked >= 25
     assert infeasible <= 15
+
+
+def search_of(moments, criterion="bic", window=None, choices=None, **options):
+    names = [f"x{one}" for one in range(moments.n_features)]
+    goal = Goal.of(moments, criterion, window)
+    return best_subset(moments, choices or all_features(moments), goal, names=names, **options)
+
+
+@pytest.fixture(scope="module")
+def moments():
+    data = make_selection(600, 14, 6, rho=0.4, correlation=0.6, random_state=5)
+    return compress(data.X, data.y).moments
+
+
+def test_the_answer_does_not_depend_on_how_many_nodes_are_worked_on_at_once(moments, monkeypatch):
+    expected = search_of(moments, "adjusted_r2", (0.1, 0.5))
+    monkeypatch.setattr("heckmanfa.extraction.tree._MOST_NODES_AT_ONCE", 3)
+    monkeypatch.setattr("heckmanfa.extraction.tree._FEWEST_NODES_AT_ONCE", 1)
+    monkeypatch.setattr("heckmanfa.extraction.tree._WAITING_BYTES", 0)
+    again = search_of(moments, "adjusted_r2", (0.1, 0.5))
+    np.testing.assert_array_equal(again.packed, expected.packed)
+    np.testing.assert_array_equal(again.rho, expected.rho)
+
+
+def test_the_order_of_columns_changes_nothing_but_their_places():
+    data = make_selection(500, 9, 4, rho=0.3, correlation=0.5, random_state=8)
+    order = np.random.default_rng(0).permutation(9)
+    for criterion in CRITERIA:
+        one = search_of(compress(data.X, data.y).moments, criterion)
+        two = search_of(compress(data.X[:, order], data.y).moments, criterion)
+        assert one.values[0] == pytest.approx(two.values[0], rel=1e-10)
+        np.testing.assert_array_equal(one.best[order], two.best)
+
+
+def test_the_scale_of_columns_changes_nothing():
+    data = make_selection(500, 9, 4, rho=0.3, correlation=0.5, random_state=8)
+    scale = 10.0 ** np.arange(-4, 5)
+    one = search_of(compress(data.X, data.y).moments)
+    two = search_of(compress(data.X * scale + 3.0, 1e6 * data.y).moments)
+    np.testing.assert_array_equal(one.best, two.best)
+    np.testing.assert_allclose(one.rho, two.rho, rtol=1e-6)
+
+
+@pytest.mark.parametrize("window", [None, (0.1, 0.6)])
+def test_a_budget_of_nodes_ends_the_search_with_a_gap_that_holds(window):
+    data = make_selection(300, 16, 8, rho=0.4, sigma=4.0, correlation=0.8, random_state=5)
+    moments = compress(data.X, data.y).moments
+    complete = search_of(moments, "adjusted_r2", window)
+    assert complete.optimal
+    assert complete.gap == 0.0
+    gaps = []
+    assert complete.n_nodes > 40
+    for budget in (1, 3, 10, 30):
+        with pytest.warns(SearchWarning, match=f"stopped at max_nodes = {budget} nodes"):
+            part = search_of(moments, "adjusted_r2", window, max_nodes=budget)
+        assert part.n_nodes == budget
+        # What was found plus the gap is never less than what there is.
+        assert part.values[0] + part.gap >= complete.values[0] - 1e-12
+        assert part.optimal == (part.gap == 0.0)
+        gaps.append(part.gap)
+    assert gaps[0] > 0
+
+
+def test_ties_go_to_fewer_features_and_then_to_column_order():
+    data = make_selection(400, 4, prediction_features=[1], random_state=2)
+    X = np.column_stack([data.X, data.X[:, 1]])
+    X[~data.selected, 4] += np.random.default_rng(0).normal(size=np.sum(~data.selected))
+    moments = compress(X, data.y).moments  # columns 1 and 4 are one where the outcome is seen
+    for criterion in CRITERIA:
+        found = search_of(moments, criterion, choices=Choices(5, (), ((1,), (4,)), 2))
+        assert np.flatnonzero(found.best).tolist() == [1]
+        assert [np.flatnonzero(mask).tolist() for mask in found.masks] == [[1], [4]]
+    # A perfect fit cannot be improved: the smaller one wins.
+    perfect = make_selection(400, 4, prediction_features=[1, 3], sigma=0.0, random_state=2)
+    for criterion in CRITERIA:
+        found = search_of(compress(perfect.X, perfect.y).moments, criterion)
+        assert np.flatnonzero(found.best).tolist() == [1, 3]
+
+
+def test_assignments_that_cannot_be_solved_are_never_chosen():
+    data = make_selection(400, 6, 3, random_state=4)
+    X = data.X.copy()
+    X[data.selected, 5] = X[data.selected, 0] + X[data.selected, 1]
+    moments = compress(X, data.y).moments
+    for criterion in CRITERIA:
+        found = search_of(moments, criterion)
+        every = np.array(list(itertools.product([False, True], repeat=6)))[1:]
+        solved = moments.solve(every, exact=True)
+        assert not solved.feasible[every[:, [0, 1, 5]].all(axis=1)].any()
+        best = np.nanmax if criterion == "adjusted_r2" else np.nanmin
+        assert found.values[0] == pytest.approx(best(getattr(solved, criterion)), rel=1e-9)
+        assert moments.solve(found.best).feasible
+
+
+def test_more_features_than_rows_can_tell_apart():
+    data = make_selection(60, 26, 2, strength=0.2, random_state=3)
+    rows = np.concatenate([np.flatnonzero(data.selected)[:12], np.flatnonzero(~data.selected)])
+    moments = compress(
+        data.X[rows], data.y[rows], selection_features=[0, 1], prediction_features=range(12)
+    ).moments
+    found = search_of(moments, "adjusted_r2")
+    assert found.optimal
+    assert found.n_features[0] < 10
+
+
+def test_more_than_64_features():
+    data = make_selection(3000, 80, 6, rho=0.5, random_state=1)
+    choices = all_features(compress(data.X, data.y).moments)
+    found = search_of(compress(data.X, data.y).moments, choices=choices)
+    assert found.optimal
+    np.testing.assert_array_equal(found.best, data.support)
+
+
+def test_no_assignment_in_the_window_says_what_was_seen(moments):
+    with pytest.raises(NoFeasibleAssignmentError) as caught:
+        search_of(moments, "bic", (-0.99, -0.98))
+    words = str(caught.value)
+    assert "none of the 16383 assignments looked at has rho in [-0.99, -0.98]" in words
+    assert "quartiles" in words
+    assert "the nearest:" in words
+    assert words.count(" with x") == 3
+    # The extremes and the nearest are those of all assignments, the quartiles nearly.
+    every = np.array(list(itertools.product([False, True], repeat=14)))[1:]
+    rho = moments.solve(every).rho
+    away = np.maximum(-0.99 - rho, rho + 0.98)
+    assert f"the nearest: {rho[np.argmin(away)]:.4g} with" in words
+    assert f"runs from {rho.min():.4g} to {rho.max():.4g}" in words
+
+
+def test_ctrl_c_returns_the_best_so_far(moments):
+    calls = []
+
+    def press(nodes, best, bound):
+        calls.append((nodes, best, bound))
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.warns(SearchWarning, match="was interrupted"):
+        found = search_of(moments, "adjusted_r2", (0.1, 0.6), progress=press)
+    complete = search_of(moments, "adjusted_r2", (0.1, 0.6))
+    assert found.interrupted
+    assert found.values[0] <= complete.values[0] + 1e-12
+    assert found.values[0] + found.gap >= complete.values[0] - 1e-12
+    assert all(best <= bound + 1e-12 for _, best, bound in calls)

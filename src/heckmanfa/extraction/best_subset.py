@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -99,11 +100,16 @@ def best_subset(
     possible = float(goal.value(tree.bound))
     gap = max(possible - best if goal.criterion == "adjusted_r2" else best - possible, 0.0)
     warn(
-        f"the search {reason}; the best assignment found has {goal.criterion} {best:.6g}, and one "
-        f"better by {gap:.3g} at most may exist (gap_).",
+        f"the search {reason}; the best assignment found has {goal.criterion} {best:.6g}, and "
+        + (
+            f"one better by {gap:.3g} at most may exist (gap_)."
+            if gap
+            else "none is better, but not all that are nearly as good were found."
+        ),
         SearchWarning,
     )
-    return found.with_gap(gap)
+    # Only the best is sure to be there.
+    return replace(found, gap=gap, optimal=gap == 0.0, tolerance=0.0)
 
 
 def _in_words(

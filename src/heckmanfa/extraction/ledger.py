@@ -153,21 +153,25 @@ class Ledger:
         self._kept, self._n_kept = [(loss[good], words[good])], len(good)
 
     def _see(self, sse: Floats, imr: Floats, usable: Mask, words: Callable[[Any], Words]) -> None:
-        """Keep an even sample of the rho seen, and the nearest to the window."""
+        """Keep an even sample of the rho seen, their ends, and the nearest to the window."""
         m, delta = self._rho_terms
         slope = imr / self._models.imr_norm
         with np.errstate(divide="ignore", invalid="ignore"):
             rho = slope / np.sqrt(sse / m + delta * slope**2)
         rows = np.flatnonzero(usable)
-        nearest = rows[np.argsort(self._goal.distance(rho[rows]), kind="stable")[:3]]
-        rows = np.union1d(rows[:: self._stride], nearest)
+        rows = rows[self._to_keep(rho[rows], self._stride)]
         self._seen.append((rho[rows], words(rows)))
         if sum(len(part) for part, _ in self._seen) > 2 * _MOST_SEEN:
             rho, bits = (np.concatenate(part) for part in zip(*self._seen, strict=True))
-            nearest = np.argsort(self._goal.distance(rho), kind="stable")[:3]
-            rows = np.union1d(np.arange(0, len(rho), 2), nearest)
+            rows = self._to_keep(rho, 2)
             self._seen = [(rho[rows], bits[rows])]
             self._stride *= 2
+
+    def _to_keep(self, rho: Floats, stride: int) -> Any:
+        """Every stride-th place, those of the nearest to the window, and of the ends."""
+        nearest = np.argsort(self._goal.distance(rho), kind="stable")[:3]
+        ends = np.argsort(rho, kind="stable")[[0, -1] if len(rho) else []]
+        return np.unique(np.concatenate([np.arange(0, len(rho), stride), nearest, ends]))
 
     # What was found. ------------------------------------------------------------------------------
 

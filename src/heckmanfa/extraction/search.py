@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,10 +85,6 @@ class Search:
     def best(self) -> Mask:
         """Mask of the chosen assignment, (K,)."""
         return np.asarray(self.masks[0])
-
-    def with_gap(self, gap: float) -> Search:
-        """Say that an assignment better by ``gap`` may exist."""
-        return replace(self, gap=gap, optimal=gap == 0.0)
 
     def nearly_best(self, tolerance: float) -> int:
         """How many of the kept, in the window, are as good as the best within a tolerance."""

@@ -138,7 +138,8 @@ class _Judge:
         self._goal, self._m, self._delta = goal, moments.n_selected, moments.mean_delta
 
     def __call__(self, sse: Floats, imr: Floats, size: Floats, most: int) -> tuple[Floats, Floats]:
-        rho = imr / np.sqrt(np.maximum(sse, 0.0) / self._m + imr**2 * self._delta)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rho = imr / np.sqrt(np.maximum(sse, 0.0) / self._m + imr**2 * self._delta)
         loss = self._goal.loss(sse, size)
         away = self._goal.distance(rho)
         bad = (size < 1) | (size > most) | np.isinf(loss)
