@@ -3,32 +3,57 @@
     make demo
 
 Women who work are not a random draw of all women, so that least squares on the 428 wages may be
-biased. The selection model uses all 753 rows.
+biased. The selection model uses all 753 rows. Fifteen features may drive who works; which of them
+also predict the wage? Two searches answer: Heckman-FA, which trains and draws, and the best of all
+assignments, by proof.
 """
 
-import numpy as np
+import warnings
 
-from heckmanfa import Heckman
+import pandas as pd
+from sklearn.linear_model import LinearRegression
+
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.datasets import load_mroz
+from heckmanfa.errors import NoExclusionWarning
 
-PREDICTION = ["educ", "exper", "expersq"]
-SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
+FEATURES = [
+    *["educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"],
+    *["fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"],
+]
 
 mroz = load_mroz()
-X, y = mroz[SELECTION], mroz["lwage"]  # the log wage is NaN where she did not work
-model = Heckman(PREDICTION, SELECTION).fit(X, y)
+X, y = mroz[FEATURES], mroz["lwage"]  # the log wage is NaN where she did not work
 
-print(model.summary())
-print("\nDiagnostics")
-print(model.diagnostics())
-
-# Least squares on the women with a wage, for comparison.
+best = HeckmanBestSubset().fit(X, y)
+learned = HeckmanFA(criterion="bic", random_state=0).fit(X, y)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", NoExclusionWarning)  # that is the point of the comparison
+    everything = Heckman().fit(X, y)
 worked = y.notna()
-design = np.column_stack([np.ones(worked.sum()), X.loc[worked, PREDICTION]])
-naive = np.linalg.lstsq(design, y[worked], rcond=None)[0]
-corrected = [model.intercept_, *model.coef_[model.support_]]
+naive = LinearRegression().fit(X[worked], y[worked])
 
-print("\nLog wage, with and without the correction")
-print(f"{'':<12}{'least squares':>15}{'Heckman':>12}")
-for term, before, after in zip(["Intercept", *PREDICTION], naive, corrected, strict=True):
-    print(f"{term:<12}{before:>15.5f}{after:>12.5f}")
+print(best.summary())
+print("\nThe search")
+print(best.search_report())
+print("\nDiagnostics")
+print(best.diagnostics())
+
+print("\nWhich features predict the log wage?")
+for name, model in (("Best subset", best), ("Heckman-FA", learned)):
+    chosen = ", ".join(model.prediction_features_)
+    print(f"{name}: {chosen} (BIC {model.bic_:.1f}, {model.n_assignments_:,} looked at)")
+
+table = pd.DataFrame(
+    {
+        "least squares": [naive.intercept_, *naive.coef_],
+        "all features": [everything.intercept_, *everything.coef_],
+        "Heckman-FA": [learned.intercept_, *learned.coef_],
+        "best subset": [best.intercept_, *best.coef_],
+    },
+    index=["Intercept", *FEATURES],
+)
+table.loc["rho"] = [float("nan"), everything.rho_, learned.rho_, best.rho_]
+table.loc["BIC"] = [float("nan"), everything.bic_, learned.bic_, best.bic_]
+print("\nCoefficients: least squares on the women with a wage, and Heckman models of all women")
+print(table.replace(0.0, float("nan")).to_string(float_format="{:.4g}".format, na_rep=""))

@@ -49,7 +49,8 @@ def test_links_between_documents_lead_somewhere():
 
 
 @pytest.mark.parametrize(
-    "name", ["estimators", "compressed", "datasets._mroz", "datasets._simulate"]
+    "name",
+    ["estimators", "searches", "assignment", "compressed", "datasets._mroz", "datasets._simulate"],
 )
 def test_examples_in_docstrings_print_what_is_shown(name):
     module = importlib.import_module(f"heckmanfa.{name}")

@@ -163,8 +163,9 @@ def train(
     --------
     >>> from heckmanfa import assignment, compress
     >>> from heckmanfa.datasets import make_selection
-    >>> data = compress(*(lambda d: (d.X, d.y))(make_selection(500, 4, 2, random_state=0)))
-    >>> assignment.train(data.moments, data.rows, epochs=100, random_state=0).log_pi.shape
+    >>> data = make_selection(500, 4, 2, random_state=0)
+    >>> small = compress(data.X, data.y)
+    >>> assignment.train(small.moments, small.rows, epochs=100, random_state=0).log_pi.shape
     (2, 4)
     """
     if not 0.0 < init_prob < 1.0:

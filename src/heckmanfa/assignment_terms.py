@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from heckmanfa.equations import count_rows
 from heckmanfa.errors import InputError
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills
@@ -78,14 +79,18 @@ class _Residuals:
         self._function: Callable[..., tuple[float, float, Floats]] = _stream
         self._arguments: tuple[Any, ...] = arguments
         self._held: Block | None = None
-        if moments.n_selected * (len(columns) + 2) * 8 > _HOLD_BYTES:
+        shape = count_rows(rows)[1], len(columns) + 2
+        if 8 * shape[0] * shape[1] > _HOLD_BYTES:
             self._rows = rows
             return
-        blocks = list(rows.map(_scaled_rows, *arguments, columns=columns))
-        matrix = np.concatenate([block.features for block in blocks])
-        weight = (
-            None if blocks[0].weight is None else np.concatenate([block.weight for block in blocks])
-        )
+        matrix = np.empty(shape)
+        weights = []
+        start = 0
+        for block in rows.map(_scaled_rows, *arguments, columns=columns):
+            matrix[start : start + len(block.features)] = block.features
+            start += len(block.features)
+            weights.append(block.weight)
+        weight = None if weights[0] is None else np.concatenate(weights)
         everyone = np.ones(len(matrix), dtype=bool)
         held = ArrayRows(Matrix(matrix), matrix[:, -1], everyone, weight)
         if held.n_blocks == 1:

@@ -39,12 +39,15 @@ class Choices:
         """Number of columns of each unit, (U,)."""
         return np.array([len(unit) for unit in self.units], dtype=np.intp)
 
-    def membership(self) -> Mask:
-        """Which columns each unit holds, (U, K)."""
-        held = np.zeros((len(self.units), self.n_features), dtype=bool)
-        for place, unit in enumerate(self.units):
-            held[place, list(unit)] = True
-        return held
+    @property
+    def n_assignments(self) -> int:
+        """How many assignments there are."""
+        by_size = [1] + [0] * self.max_features
+        for unit in self.units:
+            for size in range(self.max_features, len(unit) - 1, -1):
+                by_size[size] += by_size[size - len(unit)]
+        room = self.max_features - len(self.always)
+        return sum(by_size[: room + 1]) - (not self.always)
 
     def masks(self, inside: Mask) -> Mask:
         """Turn units in or out, (..., U), into masks over the columns of X, (..., K)."""

@@ -19,7 +19,7 @@ from heckmanfa.formula import plain_words
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
 
-__all__ = ["Summary", "Wald", "summarize", "tidy", "vcov", "wald_test"]
+__all__ = ["Summary", "Wald", "summarize", "tidy", "vcov", "wald_test", "wrapped_note"]
 
 _COLUMNS = {
     "estimate": "estimate",
@@ -222,7 +222,7 @@ class Summary:
         if self.comparison is not None:
             lines += ["-" * width, *self._text_comparison(label)]
         lines.append("=" * width)
-        lines += [line for note in self.notes for line in _wrapped(note, width)]
+        lines += [line for note in self.notes for line in wrapped_note(note, width)]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -302,7 +302,8 @@ def _number(value: float, column: str) -> str:
     return f"{value:.5g}"
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def wrapped_note(text: str, width: int) -> list[str]:
+    """Set a note as lines of text, behind a dash."""
     return textwrap.wrap("- " + text, width, subsequent_indent="  ")
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from heckmanfa.extraction.criteria import NEARLY
 from heckmanfa.extraction.search import KEPT, Search
 from heckmanfa.least_squares import fit_least_squares
+from heckmanfa.results import wrapped_note
 
 if TYPE_CHECKING:
     from heckmanfa.searched import SearchedHeckman
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SearchReport", "compare", "report_search"]
 
 _RUNNER_UPS = 10
+_WIDTH = 88
 _CRITERION_WORDS = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
 
 
@@ -30,6 +32,8 @@ class SearchReport:
     rho_range: tuple[float, float] | None
     n_assignments: int
     """distinct assignments looked at"""
+    n_possible: int
+    """assignments that there are"""
     n_in_range: int
     """those of them with rho-hat in the window"""
     share_in_range: float
@@ -53,7 +57,7 @@ class SearchReport:
         facts = [
             ("Criterion", _CRITERION_WORDS[self.criterion]),
             ("Window of rho", window),
-            ("Assignments looked at", f"{self.n_assignments:,}"),
+            ("Assignments looked at", f"{self.n_assignments:,} of {self.n_possible:,}"),
         ]
         if self.rho_range is not None:
             facts.append(
@@ -79,7 +83,7 @@ class SearchReport:
         lines = [f"{name + ':':<28}{value}" for name, value in self._facts()]
         for title, table in self._tables():
             lines += ["", title, _plain(table)]
-        lines += ["", *(f"- {note}" for note in self.notes)] if self.notes else []
+        lines += ["", *(line for note in self.notes for line in wrapped_note(note, _WIDTH))]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -129,6 +133,7 @@ def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchRepo
         criterion=search.goal.criterion,
         rho_range=search.goal.rho_range,
         n_assignments=search.n_assignments,
+        n_possible=model._n_possible,
         n_in_range=search.n_in_range,
         share_in_range=search.n_in_range / search.n_assignments,
         optimal=search.optimal,

@@ -62,6 +62,8 @@ class SearchedHeckman(Heckman):
     """None where every outcome was observed, so that nothing was searched"""
     _candidates: tuple[int, ...]
     """columns that the search could choose from"""
+    _n_possible: int
+    """how many assignments of them there are"""
 
     @abstractmethod
     def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
@@ -91,7 +93,7 @@ class SearchedHeckman(Heckman):
                 "no feature can predict: all that may are constant among the selected rows"
             )
         self._search = self._look(moments, selection, choices, goal)
-        self._candidates = choices.columns
+        self._candidates, self._n_possible = choices.columns, choices.n_assignments
         features = [int(one) for one in np.flatnonzero(self._search.best)]
         if set(selection.probit.features) <= set(features):
             warn(
@@ -179,14 +181,15 @@ class SearchedHeckman(Heckman):
         n = f"{search.n_assignments:,}"
         if search.optimal:
             notes = [
-                f"The prediction features are the best of all assignments by {self.criterion}, by "
-                f"proof; {n} were looked at."
+                f"The prediction features are the best by {self.criterion} of all "
+                f"{self._n_possible:,} assignments, by proof; {n} were looked at, and the others "
+                "ruled out by bounds."
             ]
         else:
             gap = "" if search.gap is None else f"; one better by {search.gap:.3g} may exist"
             notes = [
-                f"The prediction features are the best by {self.criterion} of {n} assignments "
-                f"looked at{gap}."
+                f"The prediction features are the best by {self.criterion} of the {n} assignments "
+                f"looked at, out of {self._n_possible:,}{gap}."
             ]
         notes.append(
             "Standard errors, intervals and p-values ignore the search: they are those of a model "

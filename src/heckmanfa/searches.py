@@ -71,6 +71,8 @@ class HeckmanFA(SearchedHeckman):
         Columns that may predict; None is all of them.
     selection_features, method, cov_type, weight_kind, on_collinear, on_separation
         As in `Heckman`. The search is by the two-step estimator; "ml" refits what it chose.
+        Assignments of collinear features cannot be solved and are never chosen, so that
+        ``on_collinear`` is about the selection equation.
 
     Attributes
     ----------
@@ -91,10 +93,10 @@ class HeckmanFA(SearchedHeckman):
     --------
     >>> from heckmanfa import HeckmanFA
     >>> from heckmanfa.datasets import make_selection
-    >>> data = make_selection(1000, 6, 2, random_state=3)
+    >>> data = make_selection(2000, 6, 3, random_state=0)
     >>> model = HeckmanFA(criterion="bic", random_state=0).fit(data.X, data.y)
     >>> model.prediction_features_
-    [2, 3]
+    [2, 3, 4]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -269,6 +271,8 @@ class HeckmanBestSubset(SearchedHeckman):
         Columns that may predict; None is all of them.
     selection_features, method, cov_type, weight_kind, on_collinear, on_separation
         As in `Heckman`. The search is by the two-step estimator; "ml" refits what it chose.
+        Assignments of collinear features cannot be solved and are never chosen, so that
+        ``on_collinear`` is about the selection equation.
 
     Attributes
     ----------
@@ -290,10 +294,10 @@ class HeckmanBestSubset(SearchedHeckman):
     --------
     >>> from heckmanfa import HeckmanBestSubset
     >>> from heckmanfa.datasets import make_selection
-    >>> data = make_selection(1000, 6, 2, random_state=3)
+    >>> data = make_selection(2000, 6, 3, random_state=0)
     >>> model = HeckmanBestSubset().fit(data.X, data.y)
     >>> model.prediction_features_, model.optimal_
-    ([2, 3], True)
+    ([2, 3, 4], True)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
