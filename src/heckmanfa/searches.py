@@ -13,7 +13,6 @@ from heckmanfa.choices import Choices
 from heckmanfa.equations import Selection
 from heckmanfa.errors import SearchWarning, warn
 from heckmanfa.extraction import Goal, Search, best_subset, correlations, rank, sample
-from heckmanfa.extraction.best_subset import MAX_NODES
 from heckmanfa.features import FeatureTable
 from heckmanfa.moments import Moments
 from heckmanfa.progress import progress_line
@@ -253,9 +252,10 @@ class HeckmanBestSubset(SearchedHeckman):
     rho_range : (float, float), optional
         Only assignments whose rho-hat is in this window are chosen; the estimates of rho are then
         conditioned on it, and rho = 0 is not tested.
-    max_nodes : int
-        The most nodes of the search tree to visit. Reaching it ends the search with
-        ``optimal_`` False and the best assignment found.
+    max_nodes : int, optional
+        The most nodes of the search tree to visit: unless given, 4e9 / (K + 1)^2, some half a
+        minute's work. Reaching it ends the search with the best assignment found, a bound on
+        what could be better (``gap_``), and a warning.
     tolerance : float, optional
         Every assignment worse by at most this much in the criterion is found and kept, too (the
         best 10,000 of them): 0.001 of adjusted R^2, or 2 of AIC and BIC, unless given.
@@ -302,7 +302,7 @@ class HeckmanBestSubset(SearchedHeckman):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SearchedHeckman._parameter_constraints,
-        "max_nodes": [Interval(Integral, 1, None, closed="left")],
+        "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "tolerance": [Interval(Real, 0, None, closed="left"), None],
     }
 
@@ -311,7 +311,7 @@ class HeckmanBestSubset(SearchedHeckman):
         criterion: str = "bic",
         *,
         rho_range: Any = None,
-        max_nodes: int = MAX_NODES,
+        max_nodes: int | None = None,
         tolerance: float | None = None,
         always: Any = (),
         never: Any = (),

@@ -15,9 +15,11 @@ from heckmanfa.extraction.tree import Tree
 from heckmanfa.extraction.warm_start import warm_start
 from heckmanfa.moments import Moments
 
-__all__ = ["MAX_NODES", "best_subset"]
+__all__ = ["best_subset"]
 
-MAX_NODES = 10_000_000
+# A node costs about as much as its matrix has entries. Unless the user says otherwise, the budget
+# is so many entries, some half a minute's work.
+_ENTRIES = 4_000_000_000
 
 
 def best_subset(
@@ -27,7 +29,7 @@ def best_subset(
     *,
     names: Sequence[str],
     tolerance: float | None = None,
-    max_nodes: int = MAX_NODES,
+    max_nodes: int | None = None,
     progress: Callable[[int, float, float], None] | None = None,
 ) -> Search:
     """Find the best assignment of all, and every one nearly as good.
@@ -42,8 +44,9 @@ def best_subset(
     tolerance : float, optional
         Assignments worse by this much in the criterion are kept, too; 0.001 of adjusted R^2, or
         2 of AIC and BIC, unless given.
-    max_nodes : int
-        The most nodes of the tree to visit.
+    max_nodes : int, optional
+        The most nodes of the tree to visit: unless given, as many as make some half a minute's
+        work, 4e9 / (U + 1)^2 for U units.
     progress : callable, optional
         Called with the number of nodes, the best value so far and the bound on all others.
 
@@ -54,6 +57,8 @@ def best_subset(
     """
     if tolerance is None:
         tolerance = NEARLY[goal.criterion]
+    if max_nodes is None:
+        max_nodes = _ENTRIES // (len(choices.units) + 1) ** 2
     start = warm_start(moments, choices, goal)
     tree = Tree(
         moments,
