@@ -196,14 +196,15 @@ def train(
 
 
 def _drawn(choices: Choices, random_state: int | np.random.Generator | None) -> Iterator[Floats]:
-    """Gumbel noise for the units, (2, U) an epoch."""
+    """By how much the Gumbel noise favours assigning each unit, (U,) an epoch."""
     generator = np.random.default_rng(random_state)
     while True:
-        yield from generator.gumbel(size=(_NOISE_AT_ONCE, 2, len(choices.units)))
+        gumbel = generator.gumbel(size=(_NOISE_AT_ONCE, 2, len(choices.units)))
+        yield from gumbel[:, 1] - gumbel[:, 0]
 
 
 def _given(choices: Choices, noise: Iterable[Floats]) -> Iterator[Floats]:
-    """Noise over the columns of X, of which a unit takes that of its first column."""
+    """The same from noise over the columns of X; a unit takes that of its first column."""
     first = [unit[0] for unit in choices.units]
     for one in noise:
         gumbel = np.asarray(one, dtype=np.float64)
@@ -212,7 +213,7 @@ def _given(choices: Choices, noise: Iterable[Floats]) -> Iterator[Floats]:
                 f"noise must yield arrays of shape (2, {choices.n_features}), one an epoch; got "
                 f"{gumbel.shape}"
             )
-        yield gumbel[:, first]
+        yield (gumbel[1] - gumbel[0])[first]
 
 
 class _Training:
@@ -235,6 +236,7 @@ class _Training:
         self._inside = np.zeros(len(moments.columns), dtype=bool)
         self._inside[np.array(moments.places(choices.always), dtype=np.intp) - 1] = True
         self._single = len(flat) == len(choices.units)
+        self._plain = self._places.tolist() == list(range(len(moments.columns))) and self._single
 
     def __call__(
         self,
@@ -245,35 +247,32 @@ class _Training:
         on_log: bool,
         progress: Callable[[int, float], None] | None,
     ) -> Trained:
-        n_units = len(self._choices.units)
-        odds = np.full(n_units, start)
         lowest, highest = np.log(_EDGE), np.log1p(-_EDGE)
-        log_in = np.minimum(-np.log1p(np.exp(-odds)), highest)
-        log_out = np.log1p(-np.exp(log_in))
+        log_in = np.full(len(self._choices.units), -np.log1p(np.exp(-start)))
+        rate = learning_rate / temperature
         path: list[Floats] = []
         path_epochs: list[int] = []
         path_mae: list[float] = []
         epoch, n_unsolved, mae, interrupted = 0, 0, float("nan"), False
         try:
-            for gumbel in noise:
-                odds = gumbel[1] - gumbel[0] + log_in - log_out
+            for lead in noise:
+                odds = lead + log_in - _log_rest(log_in)
                 found = self._descend(odds > 0)
                 if found is None:
                     n_unsolved += 1
                 else:
                     mae, gradient = found
                     soft = expit(odds / temperature)
-                    step = (learning_rate / temperature) * gradient * soft * (1.0 - soft)
+                    step = rate * gradient * soft * (1.0 - soft)
                     if on_log:
                         moved = log_in - step
                     else:
                         pi = np.exp(log_in)
                         moved = np.log(np.maximum(pi - step / pi, _EDGE))
                     log_in = np.minimum(np.maximum(moved, lowest), highest)
-                    log_out = np.log1p(-np.exp(log_in))
                 epoch += 1
                 if self._record_path and epoch % self._record_path == 0:
-                    path.append(self._spread(log_in, log_out)[1])
+                    path.append(self._spread(log_in)[1])
                     path_epochs.append(epoch)
                     path_mae.append(mae)
                 if progress is not None and epoch % _PROGRESS_EVERY == 0:
@@ -281,7 +280,7 @@ class _Training:
         except KeyboardInterrupt:
             interrupted = True
         return Trained(
-            log_pi=self._spread(log_in, log_out),
+            log_pi=self._spread(log_in),
             n_epochs=epoch,
             n_unsolved=n_unsolved,
             mae=mae,
@@ -293,7 +292,10 @@ class _Training:
 
     def _descend(self, inside: Mask) -> tuple[float, Floats] | None:
         """Mean absolute error of an assignment, and its gradient by the units' psi."""
-        self._inside[self._places] = inside if self._single else inside[self._unit_of]
+        if self._plain:
+            contrast = self._gradient.contrast(inside)
+            return None if contrast is None else self._gradient(contrast)
+        self._inside[self._places] = inside[self._unit_of]
         contrast = self._gradient.contrast(self._inside)
         if contrast is None:
             return None
@@ -305,8 +307,9 @@ class _Training:
             gradient = summed
         return mae, gradient
 
-    def _spread(self, log_in: Floats, log_out: Floats) -> Floats:
+    def _spread(self, log_in: Floats) -> Floats:
         """Log probabilities over the columns of X, (2, K)."""
+        log_out = _log_rest(log_in)
         log_pi = np.empty((2, self._choices.n_features))
         log_pi[0], log_pi[1] = 0.0, -np.inf
         for place, unit in enumerate(self._choices.units):
@@ -314,3 +317,8 @@ class _Training:
         log_pi[0, list(self._choices.always)] = -np.inf
         log_pi[1, list(self._choices.always)] = 0.0
         return log_pi
+
+
+def _log_rest(log_pi: Floats) -> Floats:
+    """Return log(1 - pi)."""
+    return np.asarray(np.log1p(-np.exp(log_pi)))

@@ -13,7 +13,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills
 from heckmanfa.probit import Probit
-from heckmanfa.rows import ArrayRows, Block, Mask, Matrix, Positions, Rows, pick
+from heckmanfa.rows import ArrayRows, Block, Mask, Matrix, Positions, Rows, pick, total
 
 __all__ = ["Gradient", "psi_gradient"]
 
@@ -23,9 +23,9 @@ _HOLD_BYTES = 2**29
 
 
 class _Contrasts:
-    """The least-squares contrast of an assignment: times the rows of [X, lambda, y], residuals.
+    """The least-squares contrast of an assignment: times the rows of [X, lambda, y, 1], residuals.
 
-    It is on the scaled columns of the moments: minus the slopes, then 1 for the outcome.
+    It is on the scaled columns of the moments: minus the slopes, 1 for the outcome, and 0.
     """
 
     def __init__(self, moments: Moments) -> None:
@@ -38,11 +38,11 @@ class _Contrasts:
         self._use = np.ones(self._k + 1, dtype=bool)
 
     def __call__(self, inside: Mask) -> Floats | None:
-        """(k + 2,) for the features inside (k,); None where they are collinear."""
+        """(k + 3,) for the features inside (k,); None where they are collinear."""
         if not self._safe:
             return self._by_qr(inside)
-        contrast = np.zeros(self._k + 2)
-        contrast[-1] = 1.0
+        contrast = np.zeros(self._k + 3)
+        contrast[-2] = 1.0
         self._use[:-1] = inside
         use = self._use.nonzero()[0]
         gram = self._gram.take(use, axis=0).take(use, axis=1)
@@ -60,7 +60,7 @@ class _Contrasts:
         if not solved.feasible:
             return None
         slopes = np.append(solved.coef[columns], solved.imr_coef)
-        return np.append(-slopes * self.norms[:-1] / self.norms[-1], 1.0)
+        return np.append(-slopes * self.norms[:-1] / self.norms[-1], [1.0, 0.0])
 
 
 class _Residuals:
@@ -74,12 +74,11 @@ class _Residuals:
         places = [columns.index(one) for one in probit.features]
         arguments = (probit, places, moments.means, norms)
         self._columns = columns
-        self._n_selected = moments.n_selected
         self._rows: Rows | None = None
-        self._function: Callable[..., tuple[float, float, Floats]] = _stream
+        self._function: Callable[..., tuple[float, Floats]] = _stream
         self._arguments: tuple[Any, ...] = arguments
         self._held: Block | None = None
-        shape = count_rows(rows)[1], len(columns) + 2
+        shape = count_rows(rows)[1], len(columns) + 3
         if 8 * shape[0] * shape[1] > _HOLD_BYTES:
             self._rows = rows
             return
@@ -99,52 +98,44 @@ class _Residuals:
             self._rows, self._function, self._arguments = held, _pulls, ()
             self._columns = list(range(matrix.shape[1]))
 
-    def __call__(self, contrast: Floats, loss: str = "mae") -> tuple[float, float, Floats]:
-        """Mean of the loss, of its derivative by the prediction, and of derivative times feature.
-
-        On the scaled columns; the derivative's sign is that of the residual.
-        """
+    def __call__(self, contrast: Floats, loss: str = "mae") -> tuple[float, Floats]:
+        """Sums over the selected rows; see `_pulls`."""
         if self._held is not None:
-            terms = _pulls(self._held, contrast, loss)
-        else:
-            assert self._rows is not None
-            parts = self._rows.map(
-                self._function, *self._arguments, contrast, loss, columns=self._columns
-            )
-            terms = next(parts)
-            for part in parts:
-                terms = tuple(one + other for one, other in zip(terms, part, strict=True))
-        m = self._n_selected
-        return terms[0] / m, terms[1] / m, terms[2] / m
+            return _pulls(self._held, contrast, loss)
+        assert self._rows is not None
+        parts = self._rows.map(
+            self._function, *self._arguments, contrast, loss, columns=self._columns
+        )
+        value, pulls = total(parts)
+        return float(value), pulls
 
 
 def _scaled_rows(
     block: Block, probit: Probit, places: Positions, means: Floats, norms: Floats
 ) -> Block:
-    """Selected rows of [X, lambda, y], centred and scaled as the moments' columns are."""
+    """Selected rows of [X, lambda, y, 1], centred and scaled as the moments' columns are."""
     block = block.only_selected()
     k = block.features.shape[1]
     index = probit.coordinates.design(pick(block.features, places)).times(probit.inner_coef)
-    matrix = np.empty((len(index), k + 2))
+    matrix = np.empty((len(index), k + 3))
     matrix[:, :k] = block.features
     matrix[:, k] = inverse_mills(index)
     matrix[:, k + 1] = block.outcome
-    matrix -= means
-    matrix /= norms
+    matrix[:, :-1] -= means
+    matrix[:, :-1] /= norms
+    matrix[:, k + 2] = 1.0
     return block._replace(features=matrix)
 
 
-def _pulls(block: Block, contrast: Floats, loss: str) -> tuple[float, float, Floats]:
-    """Sums over a block of scaled rows: loss, its slope, and slope times features."""
+def _pulls(block: Block, contrast: Floats, loss: str) -> tuple[float, Floats]:
+    """Sums over a block of scaled rows: loss, and its slope by the residual times the columns."""
     matrix = block.features
     residual = matrix @ contrast
     pull = np.sign(residual) if loss == "mae" else 2.0 * residual
     if block.weight is not None:
         pull *= block.weight
-    total = float(pull @ residual)
-    value = total if loss == "mae" else 0.5 * total
-    # One product with whole rows is quicker than one with parts of them.
-    return value, float(np.add.reduce(pull)), (pull @ matrix)[:-2]
+    value = float(pull @ residual)
+    return value if loss == "mae" else 0.5 * value, pull @ matrix
 
 
 def _stream(
@@ -155,7 +146,7 @@ def _stream(
     norms: Floats,
     contrast: Floats,
     loss: str,
-) -> tuple[float, float, Floats]:
+) -> tuple[float, Floats]:
     return _pulls(_scaled_rows(block, probit, places, means, norms), contrast, loss)
 
 
@@ -166,19 +157,20 @@ class Gradient:
         self.contrast = _Contrasts(moments)
         self._residuals = _Residuals(moments, rows)
         norms = self.contrast.norms
-        spread = norms[-1] / np.sqrt(moments.n_selected)
-        self._unit = norms[-1] / spread if standardize is True else norms[-1]
+        self._m = moments.n_selected
+        self._unit = np.sqrt(self._m) if standardize is True else norms[-1]
         # Scaled columns are centred. Where features are to stay as they are, their mean comes
         # back, in units of the scaled columns.
         self._shift = None if standardize else moments.means[:-2] / norms[:-2]
 
     def __call__(self, contrast: Floats, loss: str = "mae") -> tuple[float, Floats]:
         """Loss, and its derivative by psi(k) for each of the k features with beta held fixed."""
-        value, push, pull = self._residuals(contrast, loss)
-        unit = self._unit if loss == "mae" else self._unit**2
+        value, pulls = self._residuals(contrast, loss)
+        unit = (self._unit if loss == "mae" else self._unit**2) / self._m
+        pull = pulls[:-3]
         if self._shift is not None:
-            pull = pull + self._shift * push
-        return value * unit, unit * contrast[:-2] * pull
+            pull = pull + self._shift * pulls[-1]
+        return value * unit, unit * contrast[:-3] * pull
 
 
 def psi_gradient(
