@@ -23,6 +23,7 @@ check: $(VENV)/.stamp-test
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.searches
 
 study: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -m study -s

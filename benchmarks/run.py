@@ -10,17 +10,13 @@ pandas frame that it asks for.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
-import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +24,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.common import OtherLoad, child, judged, machine, markdown_table, write
 from heckmanfa.datasets import make_selection
 
-ROOT = Path(__file__).resolve().parents[1]
 SIZES = (10_000, 100_000, 1_000_000)
 FEATURES = (10, 30)
 SEED = 20240501
@@ -43,8 +39,7 @@ AGREEMENT = 1e-4
 # A right program is this many standard errors off the truth once in some thousand coefficients.
 TRUTH_ERRORS = 4.5
 LIMIT_S = 300.0
-# Where others take more than this share of the processors, ratios move by half and more.
-BUSY = 0.1
+INSTALLED = ("heckmanfa", "numpy", "scipy", "scikit-learn", "pandas", "statsmodels", "statspai")
 
 NOTES = (
     "statsmodels has no selection model: its two-step is a Probit fit, then an OLS fit with the "
@@ -101,17 +96,6 @@ class Setting:
         return f"{self.n:,} x {self.k}"
 
 
-def _child(arguments: Sequence[str], time_out: float | None = None) -> str:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=time_out,
-    ).stdout
-
-
 def _write_data(folder: Path, n: int, k: int) -> list[float]:
     """Save a simulated data set; return the true intercept, coefficients and rho sigma."""
     data = make_selection(
@@ -133,7 +117,7 @@ def run_setting(
             for program, found in measured.items():
                 arguments = ["-m", "benchmarks.measure", program, name, str(k // 2)]
                 try:
-                    answer = json.loads(_child(arguments, time_out).splitlines()[-1])
+                    answer = json.loads(child(arguments, time_out).splitlines()[-1])
                 except subprocess.TimeoutExpired:
                     found.timed_out = True
                     continue
@@ -163,8 +147,8 @@ def import_times(rounds: int = 5) -> dict[str, float]:
         + ["print(json.dumps(marks))"]
     )
     # Once unmeasured, so that files are compiled and in the system's cache.
-    _child(["-c", script])
-    marks = [json.loads(_child(["-c", script])) for _ in range(rounds)]
+    child(["-c", script])
+    marks = [json.loads(child(["-c", script])) for _ in range(rounds)]
     return dict(zip(steps, np.median(np.diff(marks), axis=0).tolist(), strict=True))
 
 
@@ -199,38 +183,12 @@ def largest_gap(settings: Sequence[Setting]) -> float:
     return max(gaps)
 
 
-class OtherLoad:
-    """Share of the machine's processor time that others took while this program ran."""
-
-    def __init__(self) -> None:
-        self._start = self._now()
-
-    @staticmethod
-    def _now() -> tuple[float, float, float] | None:
-        try:
-            with Path("/proc/stat").open() as file:
-                ticks = [int(word) for word in file.readline().split()[1:9]]
-        except (OSError, ValueError):
-            return None
-        per_second = os.sysconf("SC_CLK_TCK")
-        idle = ticks[3] + ticks[4]
-        mine = sum(os.times()[:4])
-        return (sum(ticks) - idle) / per_second, sum(ticks) / per_second, mine
-
-    def share(self) -> float:
-        now = self._now()
-        if now is None or self._start is None:
-            return float("nan")
-        busy, everything, mine = (b - a for a, b in zip(self._start, now, strict=True))
-        return max(busy - mine, 0.0) / everything
-
-
 def targets(settings: Sequence[Setting], imports: dict[str, float]) -> list[str]:
     """One line a target, with its numbers; sizes that were not run are left out."""
     lines = []
 
     def judge(words: str, met: bool, numbers: str) -> None:
-        lines.append(f"{'met' if met else 'NOT met'}: {words}: {numbers}")
+        lines.append(judged(words, met, numbers))
 
     by_size = {(one.n, one.k): one.programs for one in settings}
     if (1_000_000, 30) in by_size:
@@ -307,30 +265,6 @@ def rows(settings: Sequence[Setting]) -> Iterator[tuple[str, ...]]:
             )
 
 
-def machine(others: float) -> list[str]:
-    """Where and with what this was measured."""
-    model = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    names = ("heckmanfa", "numpy", "scipy", "scikit-learn", "pandas", "statsmodels", "statspai")
-    versions = []
-    for name in names:
-        try:
-            versions.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            versions.append(f"{name} from source")
-    busy = "an unknown share" if np.isnan(others) else f"{100 * others:.0f} %"
-    caution = " THE MACHINE WAS BUSY: repeat this when it is quiet." if others > BUSY else ""
-    return [
-        f"{os.cpu_count()} cores, {model}, {platform.system()}; other programs took {busy} of the "
-        f"processor time meanwhile.{caution}",
-        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {', '.join(versions)}.",
-    ]
-
-
 def agreement(settings: Sequence[Setting], wrong: Sequence[str]) -> list[str]:
     """What the programs' estimates say about one another."""
     if wrong:
@@ -345,24 +279,14 @@ def agreement(settings: Sequence[Setting], wrong: Sequence[str]) -> list[str]:
 
 def markdown(settings: Sequence[Setting], lines: dict[str, list[str]]) -> str:
     """The figures as part of a page."""
-    right = ["---:", "---:", "---"] + ["---:"] * (len(HEADER) - 3)
-    table = [f"| {' | '.join(cells)} |" for cells in (HEADER, right, *rows(settings))]
     parts = [
         " ".join(lines["machine"]),
-        "\n".join(table),
+        markdown_table(HEADER, [2], rows(settings)),
         "\n".join(f"- {line}" for line in [*lines["notes"], *lines["agreement"]]),
         "Targets:",
         "\n".join(f"- {line}" for line in lines["targets"]),
     ]
     return "\n\n".join([BEGIN, *parts, END]) + "\n"
-
-
-def write(page: Path, text: str) -> None:
-    """Replace the figures of a page and leave its other words alone, or start a page."""
-    old = page.read_text(encoding="utf-8") if page.exists() else "# Benchmarks\n\n" + BEGIN + END
-    before, _, rest = old.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(before + text.rstrip("\n") + after.rstrip("\n") + "\n", encoding="utf-8")
 
 
 def rounds_of(n: int) -> int:
@@ -389,7 +313,7 @@ def main(arguments: Any = None) -> int:
     wrong = [line for one in settings for line in disagreements(one)]
 
     lines = {
-        "machine": machine(load.share()),
+        "machine": machine(load.share(), INSTALLED),
         "notes": [
             *NOTES,
             "Seconds are the best of "
@@ -418,7 +342,7 @@ def main(arguments: Any = None) -> int:
     for line in lines["targets"]:
         print(line)
     if options.out is not None:
-        write(options.out, markdown(settings, lines))
+        write(options.out, markdown(settings, lines), BEGIN, END)
     return 1 if wrong else 0
 
 

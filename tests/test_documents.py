@@ -1,4 +1,4 @@
-"""The code in README.md and docs/index.md runs and prints what is shown under it.
+"""The code in documents runs and prints what is shown under it.
 
 A fence of ``python`` is run; where a fence of ``text`` follows it, that is its output. The blocks
 of a file share their names, in order.
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PAGES = ("docs/index.md", "docs/searching.md", "docs/search_study.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 
@@ -21,7 +22,7 @@ def lines(text):
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/searching.md"])
 def test_code_in_documents_prints_what_is_shown(name):
     blocks = BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
     assert any(shown for _, shown in blocks)
@@ -41,7 +42,7 @@ def test_the_picture_that_documents_show_is_there():
 
 
 def test_links_between_documents_lead_somewhere():
-    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/index.md"):
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *PAGES):
         page = ROOT / name
         for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             if not target.startswith(("http", "#")):

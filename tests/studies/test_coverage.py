@@ -11,7 +11,6 @@ import os
 import warnings
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -33,9 +32,6 @@ LEVEL, BOUNDS = 0.95, (0.93, 0.97)
 # Both estimators are biased in order 1/n; that must be lost in their spread.
 LARGEST_BIAS = 0.2
 DRAWS_A_TASK = 25
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "coverage.md"
-BEGIN, END = "<!-- figures: made by `make study` -->", "<!-- end of figures -->"
 
 Floats = NDArray[np.float64]
 # Estimate, standard error and both ends of the interval of every term.
@@ -163,20 +159,10 @@ def markdown(figures: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(page: Path, text: str) -> None:
-    """Replace the figures of a page and leave its other words alone."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
-def figures() -> pd.DataFrame:
+def figures(publish: Callable[[str, str], None]) -> pd.DataFrame:
     found = pd.concat([simulate(rho) for rho in RHOS], ignore_index=True)
-    text = markdown(found)
-    print("\n" + text)
-    if os.environ.get("HECKMANFA_WRITE_DOCS") == "1":
-        write(PAGE, text)
+    publish("coverage.md", markdown(found))
     return found
 
 

@@ -1,0 +1,142 @@
+"""What both parts of the benchmarks share: processes, the machine's state, and pages of figures."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+# Where others take more than this share of the processors, ratios move by half and more.
+BUSY = 0.1
+
+
+def child(
+    arguments: Sequence[str],
+    time_out: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """Run a fresh interpreter and return what it printed."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=time_out,
+        env=environment,
+    ).stdout
+
+
+class OtherLoad:
+    """Share of the machine's processor time that others took while this program ran."""
+
+    def __init__(self) -> None:
+        self._start = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float, float] | None:
+        try:
+            with Path("/proc/stat").open() as file:
+                ticks = [int(word) for word in file.readline().split()[1:9]]
+        except (OSError, ValueError):
+            return None
+        per_second = os.sysconf("SC_CLK_TCK")
+        idle = ticks[3] + ticks[4]
+        mine = sum(os.times()[:4])
+        return (sum(ticks) - idle) / per_second, sum(ticks) / per_second, mine
+
+    def share(self) -> float:
+        now = self._now()
+        if now is None or self._start is None:
+            return float("nan")
+        busy, everything, mine = (b - a for a, b in zip(self._start, now, strict=True))
+        return max(busy - mine, 0.0) / everything
+
+
+def machine(others: float, programs: Sequence[str]) -> list[str]:
+    """Where and with what this was measured."""
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    versions = []
+    for name in programs:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            versions.append(f"{name} from source")
+    busy = "an unknown share" if np.isnan(others) else f"{100 * others:.0f} %"
+    caution = " THE MACHINE WAS BUSY: repeat this when it is quiet." if others > BUSY else ""
+    return [
+        f"{os.cpu_count()} cores, {model}, {platform.system()}; other programs took {busy} of the "
+        f"processor time meanwhile.{caution}",
+        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {', '.join(versions)}.",
+    ]
+
+
+def judged(words: str, met: bool, numbers: str) -> str:
+    """The line of a target."""
+    return f"{'met' if met else 'NOT met'}: {words}: {numbers}"
+
+
+def markdown_table(
+    header: Sequence[str], words: Sequence[int], rows: Iterable[Sequence[str]]
+) -> str:
+    """A table whose columns are numbers, but for those at the places of ``words``."""
+    align = ["---" if place in words else "---:" for place in range(len(header))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, align, *rows))
+
+
+@dataclass
+class Figures:
+    """A table, cell by cell."""
+
+    title: str
+    header: tuple[str, ...]
+    words: tuple[int, ...]
+    """places of the columns that are not numbers"""
+    rows: list[tuple[str, ...]]
+
+    def show(self, console: Console) -> None:
+        table = Table(title=self.title)
+        for place, name in enumerate(self.header):
+            justify = "left" if place in self.words else "right"
+            table.add_column(name, justify=justify, no_wrap=True)
+        for cells in self.rows:
+            table.add_row(*cells)
+        console.print(table)
+
+    def markdown(self) -> str:
+        return f"{self.title}:\n\n{markdown_table(self.header, self.words, self.rows)}"
+
+
+def span(seconds: float) -> str:
+    """Seconds in the unit in which one reads them."""
+    for unit, size in (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            count = seconds / size
+            return f"{count:,.0f} {unit}" if count >= 10 else f"{count:.1f} {unit}"
+    return f"{seconds:.2f} s"
+
+
+def write(page: Path, text: str, begin: str, end: str) -> None:
+    """Replace the figures of a page and leave its other words alone, or start a page."""
+    old = page.read_text(encoding="utf-8") if page.exists() else "# Benchmarks\n"
+    if begin not in old:
+        old = f"{old.rstrip()}\n\n{begin}{end}"
+    before, _, rest = old.partition(begin)
+    _, _, after = rest.partition(end)
+    page.write_text(before + text.rstrip("\n") + after.rstrip("\n") + "\n", encoding="utf-8")

@@ -1,0 +1,80 @@
+"""The data of the searches' benchmarks: CRIME by the paper's protocol, or simulated in its size."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from benchmarks.common import ROOT
+from heckmanfa.datasets import make_selection
+
+Floats = NDArray[np.float64]
+
+FILES = ("communities.data", "communities.columns.txt", "crime_paper_observed_rows.csv")
+N_ROWS, N_PAPER = 1_395, 26
+"""rows that train, and the paper's number of features"""
+N_PREDICTING = 12
+# Near the middle of the paper's window for rho, so that a search within it finds something.
+RHO, STRENGTH, SEED = 0.05, 2.0, 0
+
+
+@dataclass(frozen=True)
+class Data:
+    """Features standardised by the selected rows, and an outcome that is NaN in the others."""
+
+    X: Floats
+    """(n, K)"""
+    y: Floats
+    """(n,)"""
+
+
+def folder() -> Path | None:
+    """Where CRIME's files are; None where they are not."""
+    for one in (os.environ.get("HECKMANFA_DATA"), ROOT.parent / "shared" / "data"):
+        if one is not None and all((Path(one) / name).exists() for name in FILES):
+            return Path(one)
+    return None
+
+
+def load(n_features: int, simulate: bool) -> Data:
+    """K columns of CRIME, or simulated data of that size."""
+    source = None if simulate else folder()
+    X, y = _simulated(n_features) if source is None else _crime(source, n_features)
+    seen = X[~np.isnan(y)]
+    return Data((X - seen.mean(axis=0)) / seen.std(axis=0), y)
+
+
+def _simulated(n_features: int) -> tuple[Floats, Floats]:
+    data = make_selection(
+        N_ROWS,
+        n_features,
+        N_PREDICTING,
+        rho=RHO,
+        selection_rate=0.7,
+        strength=STRENGTH,
+        correlation=0.3,
+        random_state=SEED,
+    )
+    return data.X, data.y
+
+
+def _crime(source: Path, n_features: int) -> tuple[Floats, Floats]:
+    """The paper's 26 features first, then population and the columns that follow in the file."""
+    columns = (source / "communities.columns.txt").read_text().split()
+    frame = pd.read_csv(source / "communities.data", header=None, names=columns, na_values="?")
+    frame = frame.drop(columns=["state", "county", "community", "communityname", "fold"])
+    frame = frame.fillna({"OtherPerCap": frame["OtherPerCap"].mean()}).dropna(axis=1)
+    outcome = frame.pop("ViolentCrimesPerPop").to_numpy()[:N_ROWS]
+    # The key that decides whose outcome is hidden is no feature.
+    features = frame.drop(columns="NumUnderPov").iloc[:N_ROWS]
+    population, *others = features.columns
+    names = [*others[:N_PAPER], population, *others[N_PAPER:]][:n_features]
+    rows = pd.read_csv(source / "crime_paper_observed_rows.csv")["row"]
+    y = np.full(N_ROWS, np.nan)
+    y[rows] = outcome[rows]
+    return features[names].to_numpy(float), y
