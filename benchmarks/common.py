@@ -140,3 +140,14 @@ def write(page: Path, text: str, begin: str, end: str) -> None:
     before, _, rest = old.partition(begin)
     _, _, after = rest.partition(end)
     page.write_text(before + text.rstrip("\n") + after.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def tell(console: Console, lines: dict[str, list[str]], seconds: float) -> None:
+    """Print what there is to say about the figures, and how they stand to the targets."""
+    for part in ("machine", "notes", "agreement"):
+        for line in lines[part]:
+            console.print(f"- {line}", markup=False)
+    console.print(f"- The run took {seconds:.0f} s.")
+    print()
+    for line in lines["targets"]:
+        print(line)

@@ -24,7 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.common import OtherLoad, child, judged, machine, markdown_table, write
+from benchmarks.common import OtherLoad, child, judged, machine, markdown_table, tell, write
 from heckmanfa.datasets import make_selection
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -334,13 +334,7 @@ def main(arguments: Any = None) -> int:
         size = cells[:2]
         table.add_row(*cells, style="bold" if "heckmanfa" in cells[2] else None)
     console.print(table)
-    for part in ("machine", "notes", "agreement"):
-        for line in lines[part]:
-            console.print(f"- {line}", markup=False)
-    console.print(f"- The run took {time.perf_counter() - start:.0f} s.")
-    print()
-    for line in lines["targets"]:
-        print(line)
+    tell(console, lines, time.perf_counter() - start)
     if options.out is not None:
         write(options.out, markdown(settings, lines), BEGIN, END)
     return 1 if wrong else 0

@@ -22,7 +22,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import crime
-from benchmarks.common import Figures, OtherLoad, child, judged, machine, span, write
+from benchmarks.common import Figures, OtherLoad, child, judged, machine, span, tell, write
 from benchmarks.measure_searches import (
     DRAWS,
     EPOCHS,
@@ -359,13 +359,7 @@ def main(arguments: Any = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     for one in figures:
         one.show(console)
-    for part in ("machine", "notes", "agreement"):
-        for line in lines[part]:
-            console.print(f"- {line}", markup=False)
-    console.print(f"- The run took {time.perf_counter() - start:.0f} s.")
-    print()
-    for line in lines["targets"]:
-        print(line)
+    tell(console, lines, time.perf_counter() - start)
     if options.out is not None:
         write(options.out, markdown(figures, lines), BEGIN, END)
     return 1 if wrong else 0

@@ -50,20 +50,33 @@ class SearchedHeckman(Heckman):
         "verbose": ["verbose"],
     }
 
-    criterion: str
-    rho_range: Any
-    always: Any
-    never: Any
-    max_features: int | None
-    feature_groups: Any
-    verbose: int
-
     _search: Search | None
     """None where every outcome was observed, so that nothing was searched"""
     _candidates: tuple[int, ...]
     """columns that the search could choose from"""
     _n_possible: int
     """how many assignments of them there are"""
+
+    def __init__(
+        self,
+        *,
+        criterion: str,
+        rho_range: Any,
+        always: Any,
+        never: Any,
+        max_features: int | None,
+        feature_groups: Any,
+        verbose: int,
+        **heckman: Any,
+    ) -> None:
+        super().__init__(**heckman)
+        self.criterion = criterion
+        self.rho_range = rho_range
+        self.always = always
+        self.never = never
+        self.max_features = max_features
+        self.feature_groups = feature_groups
+        self.verbose = verbose
 
     @abstractmethod
     def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:

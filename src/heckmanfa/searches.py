@@ -141,8 +141,15 @@ class HeckmanFA(SearchedHeckman):
         on_separation: str = "error",
     ) -> None:
         super().__init__(
-            prediction_features,
-            selection_features,
+            criterion=criterion,
+            rho_range=rho_range,
+            always=always,
+            never=never,
+            max_features=max_features,
+            feature_groups=feature_groups,
+            verbose=verbose,
+            prediction_features=prediction_features,
+            selection_features=selection_features,
             method=method,
             cov_type=cov_type,
             weight_kind=weight_kind,
@@ -150,8 +157,6 @@ class HeckmanFA(SearchedHeckman):
             on_separation=on_separation,
         )
         self.extraction = extraction
-        self.criterion = criterion
-        self.rho_range = rho_range
         self.init_prob = init_prob
         self.epochs = epochs
         self.learning_rate = learning_rate
@@ -159,13 +164,8 @@ class HeckmanFA(SearchedHeckman):
         self.n_draws = n_draws
         self.standardize = standardize
         self.step_on = step_on
-        self.always = always
-        self.never = never
-        self.max_features = max_features
-        self.feature_groups = feature_groups
         self.record_path = record_path
         self.random_state = random_state
-        self.verbose = verbose
 
     def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
         names, generator = self._names, _generator(self.random_state)
@@ -327,23 +327,23 @@ class HeckmanBestSubset(SearchedHeckman):
         on_separation: str = "error",
     ) -> None:
         super().__init__(
-            prediction_features,
-            selection_features,
+            criterion=criterion,
+            rho_range=rho_range,
+            always=always,
+            never=never,
+            max_features=max_features,
+            feature_groups=feature_groups,
+            verbose=verbose,
+            prediction_features=prediction_features,
+            selection_features=selection_features,
             method=method,
             cov_type=cov_type,
             weight_kind=weight_kind,
             on_collinear=on_collinear,
             on_separation=on_separation,
         )
-        self.criterion = criterion
-        self.rho_range = rho_range
         self.max_nodes = max_nodes
         self.tolerance = tolerance
-        self.always = always
-        self.never = never
-        self.max_features = max_features
-        self.feature_groups = feature_groups
-        self.verbose = verbose
 
     @property
     def optimal_(self) -> bool:
