@@ -31,7 +31,9 @@ def test_assignments_are_counted_as_a_list_of_all_of_them_counts(choices):
         assert (masks[:, list(unit)].sum(axis=1) % len(unit) == 0).all()
 
 
-def test_leaving_a_column_out_leaves_out_its_unit():
+def test_leaving_columns_out_keeps_the_rest_of_their_units():
     choices = Choices(6, (5,), ((0, 3), (1,), (2,)), 6)
     assert choices.columns == (0, 1, 2, 3, 5)
-    assert choices.without([3, 5]).units == ((1,), (2,))
+    fewer = choices.without_columns([2, 3, 5])
+    assert fewer.units == ((0,), (1,))
+    assert fewer.always == ()

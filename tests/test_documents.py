@@ -51,7 +51,10 @@ def test_links_between_documents_lead_somewhere():
 
 @pytest.mark.parametrize(
     "name",
-    ["estimators", "searches", "assignment", "compressed", "datasets._mroz", "datasets._simulate"],
+    [
+        *("estimators", "searches", "assignment", "extraction.best_subset", "compressed"),
+        *("datasets._mroz", "datasets._simulate"),
+    ],
 )
 def test_examples_in_docstrings_print_what_is_shown(name):
     module = importlib.import_module(f"heckmanfa.{name}")

@@ -22,6 +22,7 @@ from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     AllObservedWarning,
     CollinearError,
+    DroppedFeaturesWarning,
     HeckmanfaWarning,
     InputError,
     NoExclusionWarning,
@@ -185,6 +186,47 @@ def test_groups_move_as_one(search, frame, simulated, as_mapping):
         assert ("exper" in features) == ("kids" in features)
 
 
+def test_a_group_loses_what_cannot_predict_and_keeps_the_rest(frame, simulated):
+    frame["never seen"] = np.where(simulated.selected, 0.0, 1.0)  # a level without an outcome
+    frame["twice"] = 2 * frame["exper"]
+    groups = [["exper", "never seen", "twice"]]
+    model = HeckmanBestSubset(selection_features=NAMES, feature_groups=groups)
+    with pytest.warns(DroppedFeaturesWarning, match="'never seen' is constant; 'twice' is a lin"):
+        model.fit(frame, simulated.y)
+    assert model.prediction_features_ == ["age", "exper", "kids"]
+    plain = HeckmanBestSubset(selection_features=NAMES, never=["never seen", "twice"])
+    assert model.bic_ == pytest.approx(plain.fit(frame, simulated.y).bic_)
+    with pytest.raises(CollinearError, match="'twice' is a linear function of 'exper'"):
+        HeckmanBestSubset(selection_features=NAMES, always=["exper", "twice"]).fit(
+            frame, simulated.y
+        )
+
+
+def test_columns_that_never_predict_nor_select_are_not_read(frame, simulated):
+    frame["empty"] = np.nan
+    model = HeckmanBestSubset(selection_features=NAMES, never=["empty"]).fit(frame, simulated.y)
+    assert len(model.predict(frame)) == 800
+
+
+def test_terms_of_a_formula_can_be_named_and_their_dummies_move_as_one():
+    data = load_mroz().assign(region=lambda d: np.array(list("abc"))[np.arange(len(d)) % 3])
+    formulas = (
+        "log(wage) ~ educ + exper + I(exper**2) + C(region)",
+        "nwifeinc + educ + exper + I(exper**2) + C(region) + kids5 + age",
+    )
+    dummies = {"C(region)[T.b]", "C(region)[T.c]"}
+    model = HeckmanBestSubset.from_formula(*formulas, data, always=["C(region)", "I(exper**2)"])
+    assert dummies | {"I(exper ** 2)"} <= set(model.prediction_features_)
+    free = HeckmanBestSubset.from_formula(*formulas, data, criterion="aic", tolerance=20.0)
+    assert {len(dummies & set(one)) for one in free.candidates_["features"]} == {0, 2}
+    without = HeckmanBestSubset.from_formula(*formulas, data, never=["C(region)"])
+    assert not dummies & set(without.prediction_features_)
+    groups = [["exper", "I(exper**2)"]]
+    grouped = HeckmanBestSubset.from_formula(*formulas, data, feature_groups=groups)
+    pair = {"exper", "I(exper ** 2)"}
+    assert {len(pair & set(one)) for one in grouped.candidates_["features"]} <= {0, 2}
+
+
 def test_prediction_features_are_the_candidates(search, frame, simulated):
     model = search.set_params(prediction_features=["age", "educ", "exper"])
     model.fit(frame, simulated.y)
@@ -194,9 +236,10 @@ def test_prediction_features_are_the_candidates(search, frame, simulated):
 
 def test_a_column_constant_among_the_selected_rows_is_not_chosen_and_not_fatal(frame, simulated):
     frame.loc[simulated.selected, "age"] = 3.0
-    model = HeckmanBestSubset(selection_features=NAMES[1:]).fit(frame, simulated.y)
+    with pytest.warns(DroppedFeaturesWarning, match="'age' is constant: left out of the search"):
+        model = HeckmanBestSubset(selection_features=NAMES[1:]).fit(frame, simulated.y)
     assert "age" not in model.prediction_features_
-    with pytest.raises(CollinearError, match="always names 'age', which is constant"):
+    with pytest.raises(CollinearError, match=r"always cannot be held .* 'age' is constant"):
         HeckmanBestSubset(selection_features=NAMES[1:], always=["age"]).fit(frame, simulated.y)
 
 
@@ -225,6 +268,9 @@ def test_a_column_constant_among_the_selected_rows_is_not_chosen_and_not_fatal(f
             "feature_groups: X has no column",
         ),
         ({"feature_groups": "age"}, InputError, "feature_groups"),
+        ({"feature_groups": ["age", "educ"]}, InputError, "a list of lists .* got 'age' in place"),
+        ({"feature_groups": {"one": "age"}}, InputError, "a list of lists .* got 'age' in place"),
+        ({"prediction_features": []}, InputError, "prediction_features is empty"),
         (
             {"feature_groups": [["age", "educ"]], "always": ["age"]},
             InputError,
@@ -238,7 +284,7 @@ def test_a_column_constant_among_the_selected_rows_is_not_chosen_and_not_fatal(f
         (
             {"prediction_features": ["age"], "always": ["educ"]},
             InputError,
-            "always names 'educ', which is not in prediction_features",
+            "always names 'educ', which may not predict",
         ),
         ({"rho_range": (0.5, 0.1)}, InputError, "low < high"),
         ({"rho_range": (-1.2, 0.1)}, InputError, r"inside \(-1, 1\)"),
@@ -317,9 +363,15 @@ def test_the_report_says_how_much_the_choice_matters(frame, simulated):
         assert spread.loc[name, "low"] <= min(values) + 1e-9
         assert spread.loc[name, "high"] >= max(values) - 1e-9
         assert spread.loc[name, "share"] <= 1
-    wider = model.search_report(tolerance=0.01)
-    assert wider.near_is_cut
-    assert "or more" in str(wider)
+    with pytest.raises(InputError, match=r"fit with tolerance=0\.01"):
+        model.search_report(tolerance=0.01)
+    for nonsense in (-1, "a"):
+        with pytest.raises(InputError, match="tolerance must be a number"):
+            model.search_report(tolerance=nonsense)
+    assert model.search_report(tolerance=0).n_near == 1
+    wider = HeckmanBestSubset("adjusted_r2", tolerance=0.5).fit(frame, simulated.y)
+    assert wider.search_report().tolerance == 0.5
+    assert wider.search_report().n_near > report.n_near
     assert "Proven to be the best:      yes" in str(report)
     assert "<table>" in report._repr_html_()
     assert HeckmanBestSubset("bic").fit(frame, simulated.y).search_report().tolerance == 2.0
@@ -368,7 +420,9 @@ def test_after_a_window_nothing_tests_rho(method, mroz):
     assert found.rho_conditioned
     assert "it tests nothing" in str(found)
     words = " ".join(str(model.summary()).split())
-    assert "rho was conditioned on: only assignments with rho in [-0.5, -0.05]" in words
+    assert "only assignments whose two-step rho is in [-0.5, -0.05] were allowed" in words
+    assert "the best by bic of those with rho in the window among all 511 assignments" in words
+    assert "scale of atanh" not in words
     assert "no test of rho = 0 is reported" in words
     with pytest.raises(NotIdentifiedError, match="rho was conditioned on"):
         model.wald_test("imr = 0")
@@ -376,6 +430,14 @@ def test_after_a_window_nothing_tests_rho(method, mroz):
     free = HeckmanBestSubset(method=method).fit(X, y)
     assert free.diagnostics().rho_wald is not None
     assert "conditioned" not in str(free.summary())
+
+
+def test_maximum_likelihood_that_leaves_the_window_says_so():
+    data = make_selection(300, 5, 2, rho=0.5, random_state=11)
+    with pytest.warns(SearchWarning, match=r"puts rho at 0.2\d+, outside rho_range = \[0.3, 0.6\]"):
+        model = HeckmanBestSubset(rho_range=(0.3, 0.6), method="ml").fit(data.X, data.y)
+    assert "outside that window" in " ".join(str(model.summary()).split())
+    assert "The figures here are two-step estimates." in str(model.search_report())
 
 
 def test_a_refit_forgets_the_window(mroz):
@@ -399,7 +461,7 @@ def test_no_assignment_in_the_window_is_an_error_that_says_what_was_seen(search,
 
 
 def test_choosing_every_selection_feature_warns(simulated):
-    with pytest.warns(NoExclusionWarning, match="the search chose every selection feature"):
+    with pytest.warns(NoExclusionWarning, match="every selection feature is among those chosen"):
         HeckmanBestSubset(always=range(6)).fit(simulated.X, simulated.y)
 
 
@@ -413,6 +475,12 @@ def test_without_a_missing_outcome_nothing_is_searched(search, frame, simulated)
         _ = model.candidates_
     with pytest.raises(NotIdentifiedError, match="nothing was searched"):
         model.search_report()
+    assert not hasattr(model, "candidates_")
+    assert not hasattr(model, "optimal_")
+    assert "Heckman" in model._repr_html_()
+    with pytest.warns(AllObservedWarning) as caught:
+        search.set_params(max_features=2).fit(frame, simulated.complete_y)
+    assert any("max_features = 2 is not used" in str(one.message) for one in caught)
 
 
 def test_separating_columns_take_no_part(simulated):
@@ -492,6 +560,7 @@ def test_ctrl_c_during_training_fits_what_was_reached(frame, simulated, monkeypa
         model = HeckmanFA(epochs=150, n_draws=100, random_state=0).fit(frame, simulated.y)
     assert np.isfinite(model.rho_)
     model.predict(frame)
+    assert "interrupted after 40 of 150 epochs" in " ".join(str(model.search_report()).split())
 
 
 def test_ctrl_c_during_a_proof_fits_the_best_so_far(frame, simulated, monkeypatch):
@@ -506,6 +575,7 @@ def test_ctrl_c_during_a_proof_fits_the_best_so_far(frame, simulated, monkeypatc
     assert not model.optimal_
     assert model.gap_ > 0
     assert "The search was interrupted." in " ".join(str(model.summary()).split())
+    assert "or more" in str(model.search_report())
 
 
 def test_a_budget_of_nodes_is_reported(simulated):
@@ -517,3 +587,4 @@ def test_a_budget_of_nodes_is_reported(simulated):
     words = " ".join(str(model.summary()).split())
     assert f"one better by {model.gap_:.3g} may exist" in words
     assert "no; one better by" in str(model.search_report())
+    assert "The search stopped at max_nodes = 3 nodes." in str(model.search_report())

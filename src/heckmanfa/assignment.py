@@ -151,7 +151,7 @@ def train(
         Record the probabilities every so many epochs; 0 does not.
     random_state : int or numpy.random.Generator, optional
     progress : callable, optional
-        Called with the number of epochs done and the current mean absolute error.
+        Called every 50 epochs with the number done and the current mean absolute error.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def train(
             SearchWarning,
         )
     if choices is None:
-        choices = all_features(moments).without(moments.constant_columns())
+        choices = all_features(moments).without_columns(moments.constant_columns())
     source = _drawn(choices, random_state) if noise is None else _given(choices, noise)
     with one_blas_thread():
         run = _Training(moments, rows, choices, standardize, record_path)

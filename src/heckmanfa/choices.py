@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.errors import CollinearError, InputError
+from heckmanfa.errors import CollinearError, DroppedFeaturesWarning, InputError, warn
 from heckmanfa.features import FeatureTable, resolve
+from heckmanfa.linalg import Dependency, dependencies, describe_dependencies
 from heckmanfa.moments import Moments
 from heckmanfa.rows import Mask, Positions
 
@@ -18,7 +19,10 @@ __all__ = ["Choices", "all_features", "read_choices", "settle"]
 
 @dataclass(frozen=True)
 class Choices:
-    """The assignments that a search may look at."""
+    """The assignments that a search may look at: every one that holds a column, and not too many.
+
+    `all_features` makes the one in which each compressed feature may be in or out.
+    """
 
     n_features: int
     """K, the number of columns of X"""
@@ -62,10 +66,15 @@ class Choices:
         size = inside @ self.sizes + len(self.always)
         return np.asarray((size >= 1) & (size <= self.max_features))
 
-    def without(self, columns: Positions) -> Choices:
-        """Leave out the units that hold any of these columns."""
-        away = set(columns)
-        return replace(self, units=tuple(unit for unit in self.units if not away & {*unit}))
+    def without_columns(self, columns: Positions) -> Choices:
+        """Leave out some columns, and units of which nothing is left."""
+        away = {*columns}
+        units = [tuple(one for one in unit if one not in away) for unit in self.units]
+        return replace(
+            self,
+            always=tuple(one for one in self.always if one not in away),
+            units=tuple(unit for unit in units if unit),
+        )
 
 
 def all_features(moments: Moments) -> Choices:
@@ -104,13 +113,19 @@ def read_choices(
     -------
     Choices
     """
-    inside, outside = resolve(table, always, "always"), resolve(table, never, "never")
+    if not candidates:
+        raise InputError("prediction_features is empty: a search needs features that may predict")
+    inside = resolve(table, () if always is None else always, "always")
+    outside = resolve(table, () if never is None else never, "never")
     label = table.label
     for one in inside:
         if one in outside:
             raise InputError(f"{label(one)!r} is in both always and never")
         if one not in candidates:
-            raise InputError(f"always names {label(one)!r}, which is not in prediction_features")
+            raise InputError(
+                f"always names {label(one)!r}, which may not predict: it is not in "
+                "prediction_features (or in the prediction formula)"
+            )
     free = [one for one in candidates if one not in outside and one not in inside]
     units: list[tuple[int, ...]] = []
     grouped: set[int] = set()
@@ -120,7 +135,8 @@ def read_choices(
                 raise InputError(f"feature_groups names {label(one)!r} in two groups")
             if one not in candidates:
                 raise InputError(
-                    f"feature_groups names {label(one)!r}, which is not in prediction_features"
+                    f"feature_groups names {label(one)!r}, which may not predict: it is not in "
+                    "prediction_features (or in the prediction formula)"
                 )
         grouped |= {*group}
         for name, forced in (("always", inside), ("never", outside)):
@@ -156,33 +172,47 @@ def _groups(table: FeatureTable, feature_groups: Any) -> list[list[int]]:
             "feature_groups must be a list of lists of columns, or a dictionary of them; got "
             f"{feature_groups!r}"
         )
+    for group in feature_groups:
+        if isinstance(group, str) or not isinstance(group, Sequence | np.ndarray):
+            raise InputError(
+                "feature_groups must be a list of lists of columns: write [['a', 'b'], ['c', "
+                f"'d']]; got {group!r} in place of a list"
+            )
     return [resolve(table, group, "feature_groups") for group in feature_groups]
 
 
 def settle(
     choices: Choices, moments: Moments, separating: Positions, names: Sequence[str]
 ) -> Choices:
-    """Leave out what cannot predict: columns that decide selection or do not vary.
+    """Leave out what cannot predict, with a warning that names it.
 
-    Columns that separate were left out with a warning before; what is constant among the selected
-    rows can be in no feasible assignment.
+    Columns that separate were left out before. What is constant among the selected rows, or
+    collinear within its group, can be in no feasible assignment; the rest of a group stays.
     """
-    gone = {*separating}
-    choices = replace(
-        choices,
-        always=tuple(one for one in choices.always if one not in gone),
-        units=tuple(
-            kept
-            for unit in choices.units
-            if (kept := tuple(one for one in unit if one not in gone))
-        ),
-    )
-    constant = moments.constant_columns()
-    stuck = [one for one in choices.always if one in constant]
-    if stuck:
+    choices = choices.without_columns(separating)
+    found = _dependent(moments, choices.always)
+    if found:
+        words = describe_dependencies(found, ["constant", *(names[one] for one in choices.always)])
         raise CollinearError(
-            f"always names {names[stuck[0]]!r}, which is constant among the selected rows; it "
-            "cannot predict. Leave it out of always.",
-            stuck,
+            f"always cannot be held among the selected rows: {'; '.join(words)}. Leave a column "
+            "out of always.",
+            [choices.always[item.column - 1] for item in found],
         )
-    return choices.without(constant)
+    away: list[int] = []
+    clauses: list[str] = []
+    for unit in choices.units:
+        found = _dependent(moments, unit)
+        away += [unit[item.column - 1] for item in found]
+        clauses += describe_dependencies(found, ["constant", *(names[one] for one in unit)])
+    if away:
+        warn(
+            "among the selected rows " + "; ".join(clauses) + ": left out of the search for "
+            "prediction features",
+            DroppedFeaturesWarning,
+        )
+    return choices.without_columns(away)
+
+
+def _dependent(moments: Moments, columns: Positions) -> list[Dependency]:
+    """Which of some columns are constant or collinear among the selected rows."""
+    return dependencies(moments.subset(columns, imr=False, outcome=False))

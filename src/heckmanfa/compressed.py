@@ -28,6 +28,11 @@ class Compressed:
     probit: Probit
     moments: Moments
 
+    def __repr__(self) -> str:
+        """Say how much is held."""
+        held = f"{self.moments.n_selected:g} of {len(self.rows)} rows selected"
+        return f"Compressed({held}, {len(self.moments.columns)} features)"
+
 
 class _Standardized:
     """A source whose columns are centred and scaled as they are read."""

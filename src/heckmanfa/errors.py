@@ -13,6 +13,7 @@ __all__ = [
     "ConstantOutcomeError",
     "ConvergenceWarning",
     "CovarianceWarning",
+    "DataError",
     "DroppedFeaturesWarning",
     "FormulaError",
     "HeckmanfaError",
@@ -24,6 +25,7 @@ __all__ = [
     "NoFeasibleAssignmentError",
     "NoOutcomeError",
     "NotIdentifiedError",
+    "NotSearchedError",
     "RhoOutsideWarning",
     "SearchWarning",
     "SecondMaximumWarning",
@@ -88,8 +90,16 @@ class NotIdentifiedError(InputError):
     """The quantity asked for cannot be learned from the data that the model was fitted to."""
 
 
+class DataError(HeckmanfaError):
+    """A data set that is not part of the package is missing, damaged or another one."""
+
+
 class NoFeasibleAssignmentError(InputError):
     """No assignment of prediction features meets what the search was asked for."""
+
+
+class NotSearchedError(NotIdentifiedError, AttributeError):
+    """No outcome was missing, so that there is no search to tell of."""
 
 
 class HeckmanfaWarning(UserWarning):

@@ -169,7 +169,7 @@ class Heckman(FittedSelectionModel):
         self._atanh_rho = self._log_sigma = self._second_maximum = None
         table = read_features(self, X, reset=True)
         selection = resolve(table, self.selection_features, "selection_features")
-        prediction = resolve(table, self.prediction_features, "prediction_features")
+        prediction = self._prediction(table)
         sample = read_sample(
             table,
             y,
@@ -230,6 +230,15 @@ class Heckman(FittedSelectionModel):
         for name in parameters:
             if name not in allowed:
                 raise InputError(f"from_formula has no parameter {name!r}{nearest(name, allowed)}")
+
+    @classmethod
+    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
+        """Say parameters that name terms of the prediction formula by their columns."""
+        return parameters
+
+    def _prediction(self, table: FeatureTable) -> list[int]:
+        """Columns that the prediction equation may need."""
+        return resolve(table, self.prediction_features, "prediction_features")
 
     def _choose(
         self,
@@ -438,6 +447,7 @@ class Heckman(FittedSelectionModel):
         """
         cls._check_names(parameters)
         design = FormulaDesign.build(prediction, selection, data)
+        parameters = cls._with_terms(parameters, design.prediction_terms)
         model = cls(
             prediction_features=design.prediction_columns,
             selection_features=design.selection_columns,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,22 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError, MissingValueError, UnknownFeatureError
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Columns, Matrix, Positions, Source
 
-__all__ = ["FeatureTable", "floats", "names_or_positions", "nearest", "numbers", "resolve"]
+__all__ = [
+    "FeatureTable",
+    "floats",
+    "linear",
+    "names_or_positions",
+    "nearest",
+    "numbers",
+    "refuse_missing",
+    "resolve",
+]
+
+_PREDICT_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -135,3 +146,38 @@ def floats(values: NDArray[Any], what: str) -> Floats:
         f"{what} does not hold numbers (found {getattr(kind, '__name__', kind)}); encode it as "
         "numbers (for features, Heckman.from_formula makes dummies of text and categories)"
     )
+
+
+def _blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Floats]]:
+    """Yield some columns of X, a run of rows at a time, with where it is."""
+    if len(columns) == 0:
+        return
+    source = table.source(columns)
+    for start in range(0, table.shape[0], _PREDICT_ROWS):
+        stop = min(start + _PREDICT_ROWS, table.shape[0])
+        yield slice(start, stop), source.take(start, stop, columns)
+
+
+def linear(table: FeatureTable, columns: Positions, coef: Floats) -> Floats:
+    """Sum of columns times coefficients."""
+    values = np.zeros(table.shape[0])
+    for where, block in _blocks(table, columns):
+        values[where] = block @ coef[list(columns)]
+    return values
+
+
+def refuse_missing(table: FeatureTable, columns: Positions) -> None:
+    """Refuse rows to predict for that miss a column to be used."""
+    bad = np.zeros(len(columns), dtype=np.int64)
+    for _, block in _blocks(table, columns):
+        bad += (~np.isfinite(block)).sum(axis=0)
+    if bad.any():
+        said = ", ".join(
+            f"{table.label(column)!r} ({count} rows)"
+            for column, count in zip(columns, bad, strict=True)
+            if count
+        )
+        raise MissingValueError(
+            f"Input X contains NaN or infinity in {said}; no prediction can be made for these "
+            "rows. Impute them or leave them out."
+        )

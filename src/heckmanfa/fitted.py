@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,20 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa import results
 from heckmanfa.diagnostics import Diagnostics, diagnose
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
-from heckmanfa.features import FeatureTable
+from heckmanfa.features import FeatureTable, linear, refuse_missing
 from heckmanfa.formula import FormulaDesign
 from heckmanfa.intake import flags, observed_rows, read_features, read_outcome
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
-from heckmanfa.rows import Positions
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["FittedSelectionModel"]
-
-_PREDICT_ROWS = 8192
 
 
 class FittedSelectionModel(RegressorMixin, BaseEstimator):
@@ -206,11 +202,11 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
 
     def _mean(self, table: FeatureTable) -> Floats:
         columns = [int(one) for one in np.flatnonzero(self.support_)]
-        return self.intercept_ + _linear(table, columns, self.coef_)
+        return self.intercept_ + linear(table, columns, self.coef_)
 
     def _index(self, table: FeatureTable) -> Floats:
         assert self._probit is not None
-        return self.selection_intercept_ + _linear(
+        return self.selection_intercept_ + linear(
             table, self._probit.features, self.selection_coef_
         )
 
@@ -226,7 +222,7 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
             columns = {int(one) for one in np.flatnonzero(self.support_)} if prediction else set()
             if selection and self._probit is not None:
                 columns |= set(self._probit.features)
-            _refuse_missing(table, sorted(columns))
+            refuse_missing(table, sorted(columns))
         return table
 
     # Reporting. -------------------------------------------------------------------------------
@@ -310,37 +306,3 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` ended well."""
         return hasattr(self, "_covariance")
-
-
-def _blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Floats]]:
-    """Yield some columns of X, a run of rows at a time, with where it is."""
-    if len(columns) == 0:
-        return
-    source = table.source(columns)
-    for start in range(0, table.shape[0], _PREDICT_ROWS):
-        stop = min(start + _PREDICT_ROWS, table.shape[0])
-        yield slice(start, stop), source.take(start, stop, columns)
-
-
-def _linear(table: FeatureTable, columns: Positions, coef: Floats) -> Floats:
-    """Sum of columns times coefficients."""
-    values = np.zeros(table.shape[0])
-    for where, block in _blocks(table, columns):
-        values[where] = block @ coef[list(columns)]
-    return values
-
-
-def _refuse_missing(table: FeatureTable, columns: Positions) -> None:
-    bad = np.zeros(len(columns), dtype=np.int64)
-    for _, block in _blocks(table, columns):
-        bad += (~np.isfinite(block)).sum(axis=0)
-    if bad.any():
-        said = ", ".join(
-            f"{table.label(column)!r} ({count} rows)"
-            for column, count in zip(columns, bad, strict=True)
-            if count
-        )
-        raise MissingValueError(
-            f"Input X contains NaN or infinity in {said}; no prediction can be made for these "
-            "rows. Impute them or leave them out."
-        )

@@ -82,6 +82,8 @@ class FormulaDesign:
     selection: Equation
     selection_columns: list[str]
     prediction_columns: list[str]
+    prediction_terms: dict[str, list[str]]
+    """columns of each term of the prediction formula"""
     n_rows: int
     """rows of the frame"""
     n_left_out: int
@@ -146,13 +148,19 @@ class FormulaDesign:
             raise InputError("no row is left: the formulas give NaN in every row")
         rows = kept.copy()
         rows[kept] = ~also
-        predictor = Equation.of(right_text, x.attrs.pop("spec"), frame)
+        spec = x.attrs.pop("spec")
+        predictor = Equation.of(right_text, spec, frame)
         _warn_of_text_numbers({**learned.encodings, **predictor.encodings}, frame)
         return cls(
             prediction=predictor,
             selection=learned,
             selection_columns=list(z.columns),
             prediction_columns=list(x.columns),
+            prediction_terms={
+                str(term): [spec.column_names[place] for place in places]
+                for term, places in spec.term_indices.items()
+                if str(term) != "1"
+            },
             n_rows=len(frame),
             n_left_out=int(np.count_nonzero(~rows)),
             features=features.loc[~also].reset_index(drop=True),

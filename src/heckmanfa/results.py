@@ -379,7 +379,7 @@ def _notes(model: FittedSelectionModel, left_out: dict[str, int]) -> list[str]:
             "Standard errors account for the estimated inverse Mills ratio; the two-step rho and "
             "sigma have none."
         )
-    else:
+    elif not model._rho_is_conditioned:
         notes.append("The interval and test of rho are on the scale of atanh rho.")
     if model._second_maximum is not None:
         height, rho = model._second_maximum

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from heckmanfa.errors import InputError
 from heckmanfa.extraction.criteria import NEARLY
-from heckmanfa.extraction.search import KEPT, Search
+from heckmanfa.extraction.search import KEPT
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.results import wrapped_note
 
@@ -125,7 +127,16 @@ def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchRepo
     search = model._search
     assert search is not None
     if tolerance is None:
+        tolerance = search.tolerance
+    if tolerance is None:
         tolerance = NEARLY[search.goal.criterion]
+    if not isinstance(tolerance, Real) or not tolerance >= 0:
+        raise InputError(f"tolerance must be a number of at least 0; got {tolerance!r}")
+    if search.tolerance is not None and tolerance > search.tolerance:
+        raise InputError(
+            f"only assignments within {search.tolerance:g} of the best were looked for; fit with "
+            f"tolerance={tolerance:g} to see those within {tolerance:g}"
+        )
     near = search.nearly_best(tolerance)
     frame = search.to_frame(model._feature_labels())
     spread = _spread(model, near)
@@ -140,17 +151,14 @@ def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchRepo
         gap=search.gap,
         tolerance=tolerance,
         n_near=near,
-        near_is_cut=_is_cut(search, near, tolerance),
+        near_is_cut=near == KEPT or bool(search.ended),
         runner_ups=frame[search.in_range].head(_RUNNER_UPS).drop(columns="in_range"),
         spread=spread,
-        notes=tuple(model._search_notes()),
+        notes=(
+            *model._search_notes(),
+            *(["The figures here are two-step estimates."] if model.method == "ml" else []),
+        ),
     )
-
-
-def _is_cut(search: Search, near: int, tolerance: float) -> bool:
-    """Whether there may be more assignments nearly as good than the search kept."""
-    beyond = search.tolerance is not None and tolerance > search.tolerance
-    return beyond or near == KEPT
 
 
 def _spread(model: SearchedHeckman, near: int) -> pd.DataFrame:

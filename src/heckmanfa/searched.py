@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,10 +15,12 @@ from heckmanfa import search_report
 from heckmanfa.choices import Choices, read_choices, settle
 from heckmanfa.equations import Selection
 from heckmanfa.errors import (
+    AllObservedWarning,
     InputError,
     NoExclusionWarning,
     NoFeasibleAssignmentError,
-    NotIdentifiedError,
+    NotSearchedError,
+    SearchWarning,
     warn,
 )
 from heckmanfa.estimators import Heckman
@@ -43,8 +46,8 @@ class SearchedHeckman(Heckman):
         **Heckman._parameter_constraints,
         "criterion": [StrOptions(set(CRITERIA))],
         "rho_range": ["array-like", None],
-        "always": ["array-like"],
-        "never": ["array-like"],
+        "always": ["array-like", None],
+        "never": ["array-like", None],
         "max_features": [Interval(Integral, 1, None, closed="left"), None],
         "feature_groups": ["array-like", dict, None],
         "verbose": ["verbose"],
@@ -98,32 +101,51 @@ class SearchedHeckman(Heckman):
         table: FeatureTable,
     ) -> list[int]:
         """Search for the prediction features."""
-        choices = self._read_choices(table, selection.separating, prediction)
-        choices = settle(choices, moments, selection.separating, self._names)
+        choices = settle(self._read_choices(table), moments, selection.separating, self._names)
         goal = Goal.of(moments, self.criterion, self.rho_range)
         if not choices.columns:
             raise NoFeasibleAssignmentError(
-                "no feature can predict: all that may are constant among the selected rows"
+                "no feature can predict: all that may are constant or collinear among the "
+                "selected rows, or were left out for separation"
             )
         self._search = self._look(moments, selection, choices, goal)
         self._candidates, self._n_possible = choices.columns, choices.n_assignments
         features = [int(one) for one in np.flatnonzero(self._search.best)]
         if set(selection.probit.features) <= set(features):
             warn(
-                "the search chose every selection feature: with no excluded feature, only the "
-                "normality of the errors identifies the model. Force a feature that drives "
-                "selection alone out with never=[...], or use criterion='bic'.",
+                "every selection feature is among those chosen to predict: with no excluded "
+                "feature, only the normality of the errors identifies the model. A feature that "
+                "drives selection alone, named in never=[...], would identify it.",
                 NoExclusionWarning,
             )
         return features
 
-    def _read_choices(
-        self, table: FeatureTable, separating: Positions, prediction: Positions
-    ) -> Choices:
-        """Read what may be chosen, before columns were left out for separation."""
+    def _finish(
+        self,
+        moments: Moments,
+        selection: Selection,
+        features: Positions,
+        kind: CovarianceKind,
+        table: FeatureTable,
+    ) -> None:
+        super()._finish(moments, selection, features, kind, table)
+        window = check_window(self.rho_range)
+        if self.method == "ml" and window is not None and not window[0] <= self.rho_ <= window[1]:
+            warn(
+                f"maximum likelihood puts rho at {self.rho_:.4g}, outside rho_range = "
+                f"[{window[0]:g}, {window[1]:g}]: the search goes by the two-step estimate",
+                SearchWarning,
+            )
+
+    def _prediction(self, table: FeatureTable) -> list[int]:
+        """Columns that an assignment may hold; those in ``never`` are not read."""
+        return list(self._read_choices(table).columns)
+
+    def _read_choices(self, table: FeatureTable) -> Choices:
+        """Read what may be chosen."""
         return read_choices(
             table,
-            sorted({*prediction, *separating}),
+            super()._prediction(table),
             always=self.always,
             never=self.never,
             feature_groups=self.feature_groups,
@@ -134,9 +156,14 @@ class SearchedHeckman(Heckman):
         self, table: FeatureTable, sample: Sample, prediction: Positions, kind: CovarianceKind
     ) -> None:
         """No outcome is missing: nothing tells selection features apart, so none is searched."""
-        choices = self._read_choices(table, [], prediction)
-        self._search, self._candidates = None, choices.columns
-        super()._fit_all_observed(table, sample, choices.columns, kind)
+        self._search, self._candidates = None, tuple(prediction)
+        super()._fit_all_observed(table, sample, prediction, kind)
+        if self.max_features is not None and self.max_features < len(prediction):
+            warn(
+                f"nothing was searched, so that all {len(prediction)} features that may predict "
+                f"do: max_features = {self.max_features} is not used",
+                AllObservedWarning,
+            )
 
     # The story. -----------------------------------------------------------------------------------
 
@@ -157,8 +184,8 @@ class SearchedHeckman(Heckman):
         Parameters
         ----------
         tolerance : float, optional
-            How much worse in the criterion counts as nearly as good: 0.001 of adjusted R^2, or 2
-            of AIC and BIC, unless given.
+            How much worse in the criterion counts as nearly as good: unless given, the
+            ``tolerance`` of the search, or 0.001 of adjusted R^2 and 2 of AIC and BIC.
 
         Returns
         -------
@@ -173,7 +200,7 @@ class SearchedHeckman(Heckman):
     def _searched(self) -> Search:
         check_is_fitted(self)
         if self._search is None:
-            raise NotIdentifiedError(
+            raise NotSearchedError(
                 "no outcome was missing in the fit, so that nothing was searched"
             )
         return self._search
@@ -192,17 +219,23 @@ class SearchedHeckman(Heckman):
             return ["Nothing was searched: no outcome is missing."]
         search = self._search
         n = f"{search.n_assignments:,}"
-        if search.optimal:
+        inside = " with rho in the window" if search.goal.rho_range is not None else ""
+        best = f"The prediction features are the best by {self.criterion}"
+        if self._n_possible == 1:
+            notes = ["There was one assignment to choose from."]
+        elif search.optimal:
             notes = [
-                f"The prediction features are the best by {self.criterion} of all "
-                f"{self._n_possible:,} assignments, by proof; {n} were looked at, and the others "
-                "ruled out by bounds."
+                f"{best} of those{inside} among all {self._n_possible:,} assignments, by proof; "
+                f"{n} were looked at, and the others ruled out by bounds."
+                if inside
+                else f"{best} of all {self._n_possible:,} assignments, by proof; {n} were looked "
+                "at, and the others ruled out by bounds."
             ]
         else:
             gap = "" if search.gap is None else f"; one better by {search.gap:.3g} may exist"
             notes = [
-                f"The prediction features are the best by {self.criterion} of the {n} assignments "
-                f"looked at, out of {self._n_possible:,}{gap}."
+                f"{best} of the {n} assignments{inside or ' looked at'}, out of "
+                f"{self._n_possible:,}{gap}."
             ]
         notes.append(
             "Standard errors, intervals and p-values ignore the search: they are those of a model "
@@ -212,13 +245,48 @@ class SearchedHeckman(Heckman):
             low, high = search.goal.rho_range
             share = search.n_in_range / search.n_assignments
             notes.append(
-                f"rho was conditioned on: only assignments with rho in [{low:g}, {high:g}] were "
-                f"allowed ({100 * share:.2g}% of those looked at). It is no evidence of selection "
-                "bias, and no test of rho = 0 is reported."
+                f"rho was conditioned on: only assignments whose two-step rho is in [{low:g}, "
+                f"{high:g}] were allowed ({100 * share:.2g}% of those looked at). It is no "
+                "evidence of selection bias, and no test of rho = 0 is reported."
             )
-        if search.interrupted:
-            notes.append("The search was interrupted.")
+            if not low <= self.rho_ <= high:
+                notes.append(
+                    f"Maximum likelihood puts rho at {self.rho_:.4g}, outside that window."
+                )
+        if search.ended:
+            notes.append(search.ended)
         return notes
+
+    @classmethod
+    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
+        """Let terms of the prediction formula be named, and the columns of each move as one."""
+        by_text = {text.replace(" ", ""): columns for text, columns in terms.items()}
+
+        def columns_of(names: Any) -> Any:
+            if names is None or isinstance(names, str):
+                return names
+            found: list[Any] = []
+            for name in names:
+                key = name.replace(" ", "") if isinstance(name, str) else name
+                found += by_text.get(key, [name])
+            return found
+
+        parameters = dict(parameters)
+        for role in ("always", "never"):
+            if role in parameters:
+                parameters[role] = columns_of(parameters[role])
+        given = parameters.get("feature_groups") or []
+        if isinstance(given, Mapping):
+            given = list(given.values())
+        if isinstance(given, str):
+            return parameters
+        groups = [columns_of(group) for group in given]
+        taken = {name for group in groups if not isinstance(group, str) for name in group}
+        groups += [
+            columns for columns in terms.values() if len(columns) > 1 and not taken & {*columns}
+        ]
+        parameters["feature_groups"] = groups or None
+        return parameters
 
     def _comparison(self) -> tuple[pd.DataFrame, list[str]] | None:
         return None if self._search is None else search_report.compare(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -81,8 +82,10 @@ class HeckmanFA(SearchedHeckman):
         The distinct assignments looked at: features, n_features, rho, adjusted_r2, aic, bic,
         in_range.
     n_assignments_ : int
+        How many distinct assignments were looked at.
     path_ : dict
-        "epoch" (records,), "inclusion_prob" (records, K) and "mae" (records,) of the training.
+        "epoch" (records,), "inclusion_prob" (records, K) and "mae" (records,) of the training;
+        empty unless ``record_path`` asks for it.
 
     Notes
     -----
@@ -182,16 +185,21 @@ class HeckmanFA(SearchedHeckman):
                 "mae": trained.path_mae,
             }
         if self.extraction == "rank":
-            return rank(moments, choices, goal, trained.log_pi[1], names=names)
-        return sample(
-            moments,
-            choices,
-            goal,
-            trained.log_pi,
-            names=names,
-            n_draws=self.n_draws,
-            random_state=generator,
-        )
+            found = rank(moments, choices, goal, trained.log_pi[1], names=names)
+        else:
+            found = sample(
+                moments,
+                choices,
+                goal,
+                trained.log_pi,
+                names=names,
+                n_draws=self.n_draws,
+                random_state=generator,
+            )
+        if not trained.interrupted:
+            return found
+        ended = f"The training was interrupted after {trained.n_epochs} of {self.epochs} epochs."
+        return replace(found, ended=ended)
 
     def _train(
         self,
@@ -226,8 +234,8 @@ class HeckmanFA(SearchedHeckman):
         if trained.n_unsolved:
             warn(
                 f"{trained.n_unsolved} of {trained.n_epochs} epochs drew features that are "
-                "collinear among the selected rows, and made no step; leave such features out "
-                "with never=[...]",
+                "collinear among the selected rows, or more than these can tell apart, and made "
+                "no step",
                 SearchWarning,
             )
         return trained
@@ -253,8 +261,8 @@ class HeckmanBestSubset(SearchedHeckman):
         Only assignments whose rho-hat is in this window are chosen; the estimates of rho are then
         conditioned on it, and rho = 0 is not tested.
     max_nodes : int, optional
-        The most nodes of the search tree to visit: unless given, 4e9 / (K + 1)^2, some half a
-        minute's work. Reaching it ends the search with the best assignment found, a bound on
+        The most nodes of the search tree to visit: unless given, 2e9 / (K + 1)^2, a minute's
+        work or so. Reaching it ends the search with the best assignment found, a bound on
         what could be better (``gap_``), and a warning.
     tolerance : float, optional
         Every assignment worse by at most this much in the criterion is found and kept, too (the

@@ -18,8 +18,8 @@ from heckmanfa.moments import Moments
 __all__ = ["best_subset"]
 
 # A node costs about as much as its matrix has entries. Unless the user says otherwise, the budget
-# is so many entries, some half a minute's work.
-_ENTRIES = 4_000_000_000
+# is so many entries, a minute's work or so.
+_ENTRIES = 2_000_000_000
 
 
 def best_subset(
@@ -45,8 +45,8 @@ def best_subset(
         Assignments worse by this much in the criterion are kept, too; 0.001 of adjusted R^2, or
         2 of AIC and BIC, unless given.
     max_nodes : int, optional
-        The most nodes of the tree to visit: unless given, as many as make some half a minute's
-        work, 4e9 / (U + 1)^2 for U units.
+        The most nodes of the tree to visit: unless given, as many as make a minute's work or so,
+        2e9 / (U + 1)^2 for U units.
     progress : callable, optional
         Called with the number of nodes, the best value so far and the bound on all others.
 
@@ -54,6 +54,18 @@ def best_subset(
     -------
     Search
         With ``optimal`` and ``gap``. `NoFeasibleAssignmentError` where none is in the window.
+
+    Examples
+    --------
+    >>> from heckmanfa import compress
+    >>> from heckmanfa.datasets import make_selection
+    >>> from heckmanfa.extraction import Goal, all_features, best_subset
+    >>> data = make_selection(2000, 6, 3, random_state=0)
+    >>> moments = compress(data.X, data.y).moments
+    >>> goal = Goal.of(moments, "bic")
+    >>> found = best_subset(moments, all_features(moments), goal, names=data.feature_names)
+    >>> found.best.nonzero()[0].tolist(), found.optimal
+    ([2, 3, 4], True)
     """
     if tolerance is None:
         tolerance = NEARLY[goal.criterion]
@@ -71,6 +83,7 @@ def best_subset(
     )
     tree.run(None if progress is None else _in_words(goal, progress))
     masks = tree.ledger.found()
+    reason = ""
     n_assignments, n_in_range = tree.ledger.n_assignments, tree.ledger.n_in_range
     if not tree.complete:
         reason = (
@@ -94,7 +107,6 @@ def best_subset(
         names=names,
         counts=(n_assignments, n_in_range),
         n_nodes=tree.n_nodes,
-        interrupted=tree.interrupted,
         optimal=True,
         gap=0.0,
         tolerance=tolerance,
@@ -113,8 +125,7 @@ def best_subset(
         ),
         SearchWarning,
     )
-    # Only the best is sure to be there.
-    return replace(found, gap=gap, optimal=gap == 0.0, tolerance=0.0)
+    return replace(found, gap=gap, optimal=gap == 0.0, ended=f"The search {reason}.")
 
 
 def _in_words(

@@ -33,13 +33,16 @@ _PERFECT = 1e-24
 
 @dataclass(frozen=True)
 class Goal:
-    """What a search looks for, on the scale of one data set."""
+    """What a search looks for, on the scale of one data set; `Goal.of` makes one."""
 
     criterion: str
+    """"adjusted_r2", "bic" or "aic\""""
     rho_range: tuple[float, float] | None
+    """window that rho-hat must be in, or None"""
     n_selected: float
     """m"""
     total_squares: float
+    """sum of squares of the selected rows' outcome about its mean"""
 
     @classmethod
     def of(cls, moments: Moments, criterion: str, rho_range: Any = None) -> Goal:
@@ -123,7 +126,10 @@ def check_window(rho_range: Any) -> tuple[float, float] | None:
             f"rho_range must be two numbers (low, high) or None; got {rho_range!r}"
         ) from error
     if not (low > -1.0 and high < 1.0):
-        raise InputError(f"rho_range must lie inside (-1, 1); got ({low:g}, {high:g})")
+        raise InputError(
+            f"rho_range must lie inside (-1, 1), the ends left out; got ({low:g}, {high:g}). For "
+            "any rho that a correlation can be, write (-0.999, 0.999)."
+        )
     if not low < high:
         raise InputError(f"rho_range must be (low, high) with low < high; got ({low:g}, {high:g})")
     return low, high

@@ -59,12 +59,12 @@ class Search:
     gap: float | None = None
     """by how much the criterion of another one could be better"""
     tolerance: float | None = None
-    """every assignment this much worse than the best is here; None where only those drawn or
-    ranked were looked at"""
+    """every assignment this much worse than the best was looked for; None where only those drawn
+    or ranked were"""
     n_nodes: int | None = None
     """nodes of the search tree"""
-    interrupted: bool = False
-    """whether the user stopped the search"""
+    ended: str = ""
+    """why the search ended early; empty where it did not"""
 
     @property
     def masks(self) -> Mask:
