@@ -52,7 +52,7 @@ def search(request):
 
 @pytest.fixture
 def frame(simulated):
-    return pd.DataFrame(simulated.X, columns=NAMES)
+    return pd.DataFrame(simulated.X.copy(), columns=NAMES)
 
 
 @pytest.fixture(scope="module")
