@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from heckmanfa import assignment
+    from heckmanfa.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.compressed import Compressed, compress
     from heckmanfa.estimators import Heckman
+    from heckmanfa.lasso import HeckmanLasso
+    from heckmanfa.ru import RURegressor
     from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
 
 __version__ = "0.1.0"
@@ -18,6 +21,10 @@ __all__ = [
     "Heckman",
     "HeckmanBestSubset",
     "HeckmanFA",
+    "HeckmanLasso",
+    "InverseProbabilityWeighted",
+    "NaiveOLS",
+    "RURegressor",
     "__version__",
     "assignment",
     "compress",
@@ -28,6 +35,10 @@ _HOMES = {
     "Heckman": "heckmanfa.estimators",
     "HeckmanBestSubset": "heckmanfa.searches",
     "HeckmanFA": "heckmanfa.searches",
+    "HeckmanLasso": "heckmanfa.lasso",
+    "InverseProbabilityWeighted": "heckmanfa.baselines",
+    "NaiveOLS": "heckmanfa.baselines",
+    "RURegressor": "heckmanfa.ru",
     "Compressed": "heckmanfa.compressed",
     "compress": "heckmanfa.compressed",
 }

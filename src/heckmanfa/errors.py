@@ -20,6 +20,7 @@ __all__ = [
     "HeckmanfaWarning",
     "InputError",
     "InputTypeError",
+    "MissingExtraError",
     "MissingValueError",
     "NoExclusionWarning",
     "NoFeasibleAssignmentError",
@@ -92,6 +93,10 @@ class NotIdentifiedError(InputError):
 
 class DataError(HeckmanfaError):
     """A data set that is not part of the package is missing, damaged or another one."""
+
+
+class MissingExtraError(HeckmanfaError, ImportError):
+    """A package that only some parts need is not installed."""
 
 
 class NoFeasibleAssignmentError(InputError):

@@ -17,6 +17,7 @@ from heckmanfa.extraction import Goal, Search, best_subset, correlations, rank, 
 from heckmanfa.features import FeatureTable
 from heckmanfa.moments import Moments
 from heckmanfa.progress import progress_line
+from heckmanfa.randomness import generator
 from heckmanfa.rows import Positions
 from heckmanfa.sandwich import CovarianceKind
 from heckmanfa.searched import SearchedHeckman
@@ -171,12 +172,12 @@ class HeckmanFA(SearchedHeckman):
         self.random_state = random_state
 
     def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
-        names, generator = self._names, _generator(self.random_state)
+        names, source = self._names, generator(self.random_state)
         self.inclusion_prob_ = np.full(self.n_features_in_, np.nan)
         self.path_: dict[str, Any] = {}
         if self.extraction == "correlation":
             return rank(moments, choices, goal, correlations(moments, choices), names=names)
-        trained = self._train(moments, selection, choices, generator)
+        trained = self._train(moments, selection, choices, source)
         self.inclusion_prob_ = trained.inclusion_prob
         if self.record_path:
             self.path_ = {
@@ -194,7 +195,7 @@ class HeckmanFA(SearchedHeckman):
                 trained.log_pi,
                 names=names,
                 n_draws=self.n_draws,
-                random_state=generator,
+                random_state=source,
             )
         if not trained.interrupted:
             return found
@@ -206,7 +207,7 @@ class HeckmanFA(SearchedHeckman):
         moments: Moments,
         selection: Selection,
         choices: Choices,
-        generator: np.random.Generator,
+        source: np.random.Generator,
     ) -> Trained:
         with progress_line(self.verbose, "epochs", self.epochs) as show:
             trained = train(
@@ -220,7 +221,7 @@ class HeckmanFA(SearchedHeckman):
                 standardize=self.standardize,
                 choices=choices,
                 record_path=self.record_path,
-                random_state=generator,
+                random_state=source,
                 progress=None
                 if show is None
                 else lambda epoch, mae: show(epoch, f"mean absolute error {mae:.5g}"),
@@ -378,9 +379,3 @@ class HeckmanBestSubset(SearchedHeckman):
                     nodes, f"best {self.criterion} {best:.6g}, bound {bound:.6g}"
                 ),
             )
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1))
-    return np.random.default_rng(random_state)

@@ -1,8 +1,16 @@
-"""Data to try a selection model on: one bundled set, and a simulator that knows the truth."""
+"""Data to try a selection model on: bundled, simulated with a known truth, and the paper's."""
 
 from __future__ import annotations
 
 from heckmanfa.datasets._mroz import load_mroz
+from heckmanfa.datasets._paper import PaperData, fetch_compas, fetch_crime
 from heckmanfa.datasets._simulate import Selection, make_selection
 
-__all__ = ["Selection", "load_mroz", "make_selection"]
+__all__ = [
+    "PaperData",
+    "Selection",
+    "fetch_compas",
+    "fetch_crime",
+    "load_mroz",
+    "make_selection",
+]

@@ -1,0 +1,351 @@
+"""What people use instead: regressions on the selected rows, plain and weighted.
+
+All take y with NaN where the outcome is missing, as `Heckman` does, and have no correction for
+selection on what is not observed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from heckmanfa.equations import check_prediction, fit_selection
+from heckmanfa.errors import AllObservedWarning, InputError, warn
+from heckmanfa.features import (
+    FeatureTable,
+    linear,
+    names_or_positions,
+    refuse_missing,
+    resolve,
+)
+from heckmanfa.intake import Sample, observed_rows, read_features, read_sample
+from heckmanfa.least_squares import fit_least_squares
+from heckmanfa.moments import gather_moments
+from heckmanfa.normal import Floats, log_cdf
+from heckmanfa.probit import Probit
+from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, one_blas_thread
+
+__all__ = ["InverseProbabilityWeighted", "NaiveOLS", "ObservedRegressor"]
+
+_LARGEST_EXPONENT = 700.0
+
+
+class ObservedRegressor(RegressorMixin, BaseEstimator):
+    """The base of regressions that learn from the rows with an outcome."""
+
+    prediction_features: Any
+
+    support_: Any
+    prediction_features_: list[Any]
+    row_counts_: dict[str, int]
+    n_selected_: int
+    n_features_in_: int
+
+    _names: list[str]
+
+    def _take_in(
+        self, X: Any, y: Any, selected: Any, sample_weight: Any, selection_features: Any = ()
+    ) -> tuple[FeatureTable, Sample, list[int], list[int]]:
+        """Check parameters, take in the data, and set what it says about features and rows."""
+        for role in ("prediction_features", "selection_features"):
+            one = getattr(self, role, None)
+            if isinstance(one, str):
+                raise InputError(f"{role} must be a list of columns: write [{one!r}], not {one!r}")
+        try:
+            self._validate_params()
+        except InvalidParameterError as error:
+            raise InputError(str(error)) from error
+        table = read_features(self, X, reset=True)
+        selection = resolve(table, selection_features, "selection_features")
+        prediction = resolve(table, self.prediction_features, "prediction_features")
+        sample = read_sample(
+            table,
+            y,
+            selected=selected,
+            sample_weight=sample_weight,
+            groups=None,
+            sampling=False,
+            selection=selection,
+            prediction=prediction,
+        )
+        self._names = table.labels(range(table.shape[1]))
+        self.row_counts_ = sample.row_counts
+        self.n_selected_ = sample.row_counts["selected"]
+        self._set_features(table, prediction)
+        return table, sample, selection, prediction
+
+    def _set_features(self, table: FeatureTable, prediction: Positions) -> None:
+        self.support_ = np.zeros(table.shape[1], dtype=bool)
+        self.support_[list(prediction)] = True
+        self.prediction_features_ = names_or_positions(table.names, prediction)
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the outcome of each row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        table = read_features(self, X, reset=False)
+        columns = [int(one) for one in np.flatnonzero(self.support_)]
+        refuse_missing(table, columns)
+        return self._predict(table, columns)
+
+    def _predict(self, table: FeatureTable, columns: list[int]) -> Floats:
+        raise NotImplementedError
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of `predict` over the rows that have an outcome.
+
+        Parameters
+        ----------
+        X : array or data frame
+        y : array_like
+            NaN where missing.
+        sample_weight : array_like, optional
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import r2_score
+
+        predicted = self.predict(X)
+        outcome, rows = observed_rows(y, predicted)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(r2_score(outcome[rows], predicted[rows], sample_weight=weight))
+
+
+class _LinearRegressor(ObservedRegressor):
+    """A linear prediction equation fitted by least squares, perhaps with weights."""
+
+    coef_: Floats
+    intercept_: float
+    sigma_: float
+    adjusted_r2_: float
+    on_collinear: str
+
+    def _solve(self, rows: Rows, table: FeatureTable, prediction: Positions) -> None:
+        moments = gather_moments(rows, prediction, table.shape[1], None)
+        if len(prediction) < moments.n_selected:
+            prediction, dropped = check_prediction(
+                moments, prediction, self._names, self.on_collinear
+            )
+            self.dropped_features_ = names_or_positions(table.names, dropped)
+        else:
+            self.dropped_features_ = []
+        fit = fit_least_squares(moments, prediction)
+        self._set_features(table, prediction)
+        self.coef_ = np.zeros(table.shape[1])
+        self.coef_[self.support_] = fit.coef[1:]
+        self.intercept_ = float(fit.coef[0])
+        self.sigma_, self.adjusted_r2_ = fit.sigma, fit.adjusted_r2
+
+    def _predict(self, table: FeatureTable, columns: list[int]) -> Floats:
+        return self.intercept_ + linear(table, columns, self.coef_)
+
+
+class NaiveOLS(_LinearRegressor):
+    """Least squares on the rows that have an outcome, as if they were a random sample.
+
+    Parameters
+    ----------
+    prediction_features : sequence of str, int or bool, optional
+        Names, positions or a mask of X's columns; None is all of them.
+    on_collinear : {"error", "drop"}
+        What to do with collinear columns: refuse, naming them, or leave out with a warning.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K,)
+        Zero where a feature does not predict.
+    intercept_, sigma_, adjusted_r2_ : float
+    prediction_features_, dropped_features_ : list
+    support_ : ndarray of bool, shape (K,)
+    row_counts_ : dict
+    n_selected_, n_features_in_ : int
+
+    Examples
+    --------
+    >>> from heckmanfa import NaiveOLS
+    >>> from heckmanfa.datasets import load_mroz
+    >>> mroz = load_mroz()
+    >>> model = NaiveOLS().fit(mroz[["educ", "exper", "expersq"]], mroz["lwage"])
+    >>> round(float(model.coef_[0]), 4)
+    0.1075
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "prediction_features": ["array-like", None],
+        "on_collinear": [StrOptions({"error", "drop"})],
+    }
+
+    def __init__(self, prediction_features: Any = None, *, on_collinear: str = "error") -> None:
+        self.prediction_features = prediction_features
+        self.on_collinear = on_collinear
+
+    def fit(self, X: Any, y: Any, selected: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the regression on the selected rows.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+        y : array_like of shape (n,)
+            The outcome, NaN where missing.
+        selected : array_like of bool, optional
+            Who is selected, as in `Heckman.fit`.
+        sample_weight : array_like, optional
+            Frequencies.
+
+        Returns
+        -------
+        self
+        """
+        with one_blas_thread():
+            table, sample, _, prediction = self._take_in(X, y, selected, sample_weight)
+            self._solve(sample.rows, table, prediction)
+        return self
+
+
+class InverseProbabilityWeighted(_LinearRegressor):
+    """Least squares on the selected rows, weighted by one over their probability of selection.
+
+    It is right where selection depends on the features alone (missing at random); selection on
+    what is not observed stays uncorrected.
+
+    Parameters
+    ----------
+    prediction_features, selection_features : sequence of str, int or bool, optional
+        Names, positions or a mask of X's columns in each equation; None is all of them.
+    clip : float
+        The largest weight, as a multiple of the smallest possible one, 1. Larger ones are cut to
+        it, and counted in ``n_clipped_``.
+    on_collinear, on_separation : {"error", "drop"}
+        As in `Heckman`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K,)
+    intercept_, sigma_, adjusted_r2_ : float
+    n_clipped_ : int
+        Selected rows whose weight was cut.
+    max_weight_ : float
+        The largest weight before it was cut.
+    selection_coef_ : ndarray of shape (K,)
+    selection_intercept_ : float
+        Of the probit.
+
+    Notes
+    -----
+    Other attributes are those of `NaiveOLS`. Standard errors are not given: those of least squares
+    would ignore that the weights are estimated.
+
+    Examples
+    --------
+    >>> from heckmanfa import InverseProbabilityWeighted
+    >>> from heckmanfa.datasets import load_mroz
+    >>> mroz = load_mroz()
+    >>> z = mroz[["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]]
+    >>> model = InverseProbabilityWeighted(["educ", "exper", "expersq"]).fit(z, mroz["lwage"])
+    >>> model.n_clipped_
+    0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "prediction_features": ["array-like", None],
+        "selection_features": ["array-like", None],
+        "clip": [Interval(Real, 1, None, closed="left")],
+        "on_collinear": [StrOptions({"error", "drop"})],
+        "on_separation": [StrOptions({"error", "drop"})],
+    }
+
+    def __init__(
+        self,
+        prediction_features: Any = None,
+        selection_features: Any = None,
+        *,
+        clip: float = 50.0,
+        on_collinear: str = "error",
+        on_separation: str = "error",
+    ) -> None:
+        self.prediction_features = prediction_features
+        self.selection_features = selection_features
+        self.clip = clip
+        self.on_collinear = on_collinear
+        self.on_separation = on_separation
+
+    def fit(self, X: Any, y: Any, selected: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the probit on all rows and the weighted regression on the selected ones.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+        y : array_like of shape (n,)
+            The outcome, NaN where missing.
+        selected : array_like of bool, optional
+            Who is selected, as in `Heckman.fit`.
+        sample_weight : array_like, optional
+            Frequencies.
+
+        Returns
+        -------
+        self
+        """
+        with one_blas_thread():
+            return self._fit(X, y, selected, sample_weight)
+
+    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> Self:
+        table, sample, selection, prediction = self._take_in(
+            X, y, selected, sample_weight, self.selection_features
+        )
+        self.selection_coef_ = np.zeros(table.shape[1])
+        self.selection_intercept_ = float("inf")
+        self.n_clipped_, self.max_weight_ = 0, 1.0
+        if sample.all_selected:
+            warn(
+                f"no outcome is missing among the {sample.row_counts['selected']} rows, so that "
+                "all weights are one: ordinary least squares is fitted.",
+                AllObservedWarning,
+            )
+            self._solve(sample.rows, table, prediction)
+            return self
+        fitted = fit_selection(
+            sample.rows,
+            selection,
+            self._names,
+            on_collinear=self.on_collinear,
+            on_separation=self.on_separation,
+        )
+        probit = fitted.probit
+        self.row_counts_ |= fitted.row_counts()
+        self.selection_coef_[list(probit.features)] = probit.coef[1:]
+        self.selection_intercept_ = float(probit.coef[0])
+        parts = list(fitted.rows.map(_inverse_probabilities, probit, columns=probit.features))
+        kept, inverse = (np.concatenate(part) for part in zip(*parts, strict=True))
+        self.max_weight_ = float(inverse[kept].max())
+        self.n_clipped_ = int(np.count_nonzero(inverse[kept] > self.clip))
+        rows = cast(ArrayRows, fitted.rows)
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight.copy()
+        weight[slice(None) if rows.kept is None else rows.kept] *= np.minimum(inverse, self.clip)
+        prediction = [one for one in prediction if one not in fitted.separating]
+        self._solve(replace(rows, weight=weight), table, prediction)
+        return self
+
+
+def _inverse_probabilities(block: Block, probit: Probit) -> tuple[Mask, Floats]:
+    """Who is selected, and one over the probability of that; one for the others."""
+    index = probit.coordinates.design(block.features).times(probit.inner_coef)
+    # A weight beyond what a number can hold is cut in any case.
+    inverse = np.exp(np.minimum(-log_cdf(index), _LARGEST_EXPONENT))
+    return block.selected, np.where(block.selected, inverse, 1.0)

@@ -1,0 +1,218 @@
+"""The command line: ``heckmanfa``."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heckmanfa import __version__
+from heckmanfa.errors import HeckmanfaError
+from heckmanfa.features import nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="heckmanfa",
+    help="Heckman selection models, and which features predict and which only select.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+_FAILED, _USAGE = 1, 2
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"heckmanfa {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Heckman selection models, and which features predict and which only select."""
+
+
+@app.command()
+def reproduce(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables by their label in the paper; all of them unless given."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the deterministic rows, in seconds.")
+    ] = False,
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="Imitate the published run: lambda = 0 where Phi underflows, and the lost sign "
+            "in Heckman-FA*'s sigma.",
+        ),
+    ] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of whatever depends on a seed.")] = 5,
+    splits: Annotated[int, typer.Option(min=2, help="Random splits, beyond the paper.")] = 20,
+    ru: Annotated[
+        bool, typer.Option("--ru/--no-ru", help="Run RU regression, which needs Torch.")
+    ] = True,
+    beyond: Annotated[
+        bool, typer.Option("--beyond/--no-beyond", help="Show rows that the paper does not have.")
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for each table as CSV, JSON and Markdown.")
+    ] = None,
+) -> None:
+    """Rerun the tables of Mai and Wu's paper, with our figures beside the printed ones.
+
+    The data are read from the folder that HECKMANFA_DATA names, or from the cache, or are
+    downloaded. The exit status is 1 if a row that is deterministic does not come out.
+    """
+    from rich.console import Console
+
+    from heckmanfa.paper import DETERMINISTIC, TABLES, Options
+
+    chosen = list(tables or TABLES)
+    for name in chosen:
+        if name not in TABLES:
+            hint = nearest(name, TABLES) or "."
+            typer.echo(
+                f"there is no table {name!r}{hint} The tables: {', '.join(TABLES)}.", err=True
+            )
+            raise typer.Exit(_USAGE)
+    if quick:
+        for name in tables or []:
+            if name not in DETERMINISTIC:
+                typer.echo(f"{name} has no deterministic rows; left out by --quick", err=True)
+        chosen = [name for name in chosen if name in DETERMINISTIC]
+    if ru and not quick and importlib.util.find_spec("torch") is None:
+        typer.echo(
+            "Torch is not installed, so that RU regression is left out: pip install "
+            "'heckmanfa[torch]', or pass --no-ru.",
+            err=True,
+        )
+        ru = False
+    # As wide as it needs where nobody looks, so that a file has whole lines.
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    start = time.perf_counter()
+    off = 0
+    try:
+        with _progress(console, len(chosen)) as (say, step):
+            options = Options(quick, as_published, seeds, splits, ru, say)
+            for name in chosen:
+                title, make = TABLES[name]
+                frame = make(options)
+                off += int((frame["status"] == "OFF").sum())
+                shown = frame if beyond else frame[frame["part"] == "paper"]
+                if len(shown):
+                    _show(name, title, shown, console)
+                if out is not None:
+                    _write(out, name, title, frame)
+                step()
+    except HeckmanfaError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(_FAILED) from error
+    seconds = time.perf_counter() - start
+    said = "every deterministic row comes out" if not off else f"{off} deterministic rows are OFF"
+    console.print(f"{said}; {seconds:.0f} s", highlight=False)
+    if out is not None:
+        console.print(f"written to {out}", highlight=False)
+    if off:
+        raise typer.Exit(_FAILED)
+
+
+@contextmanager
+def _progress(
+    console: Console, total: int
+) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
+    """Show a bar over the tables on a terminal; yields what to call in between."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    bar = Progress(
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("", total=total)
+        yield lambda what: bar.update(task, description=what), lambda: bar.advance(task)
+
+
+def _show(name: str, title: str, frame: pd.DataFrame, console: Console) -> None:
+    """Print a table."""
+    from rich.table import Table
+
+    table = Table(title=f"{name}: {title}", title_justify="left")
+    for column in ("data", "row", "quantity"):
+        table.add_column(column, overflow="fold")
+    for column in ("ours", "printed", "±"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("note", overflow="fold")
+    styles = {"OFF": "bold red", "match": "green", "differs": "yellow"}
+    before = ("", "")
+    for row in frame.to_dict("records"):
+        status = str(row["status"])
+        style = styles.get(status, "dim" if row["part"] == "beyond" else "")
+        # A label that stays the same is said once.
+        labels = str(row["dataset"]), str(row["row"])
+        shown = ("", "") if labels == before else labels
+        before = labels
+        table.add_row(
+            *shown,
+            str(row["quantity"]),
+            _figure(row["ours"], row["quantity"]),
+            _figure(row["printed"], row["quantity"]),
+            _figure(row["spread"], row["quantity"]),
+            f"[{style}]{status}[/]" if style else status,
+            str(row["note"]),
+        )
+    console.print(table)
+
+
+def _figure(value: float | None, quantity: str) -> str:
+    if value is None or value != value:
+        return ""
+    if quantity in ("place", "training rows", "selected rows"):
+        return f"{value:.0f}"
+    if quantity == "p-value":
+        return f"{value:.3g}"
+    return f"{value:.2f}" if quantity in ("seconds", "number of features") else f"{value:.4f}"
+
+
+def _write(folder: Path, name: str, title: str, frame: pd.DataFrame) -> None:
+    """Write a table as CSV, JSON and Markdown."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frame.to_csv(folder / f"{name}.csv", index=False)
+    records = json.loads(frame.to_json(orient="records"))
+    (folder / f"{name}.json").write_text(
+        json.dumps({"table": name, "title": title, "rows": records}, indent=1) + "\n",
+        encoding="utf-8",
+    )
+    columns = ["dataset", "row", "quantity", "ours", "printed", "spread", "status", "note"]
+    lines = [f"# {name}: {title}", "", f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns)]
+    for row in frame.to_dict("records"):
+        figures = [_figure(row[one], row["quantity"]) for one in ("ours", "printed", "spread")]
+        words = [str(row[one]) for one in ("dataset", "row", "quantity")]
+        lines.append(f"| {' | '.join([*words, *figures, row['status'], row['note']])} |")
+    (folder / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,269 @@
+"""The paper's two data sets, split as it splits them, or by the same protocol in other ways."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.datasets._files import DataFile, find
+from heckmanfa.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PaperData", "fetch_compas", "fetch_crime"]
+
+_SHARE = 0.7
+SPLITS = ("paper", "stable", "random")
+
+
+@dataclass(frozen=True, eq=False)
+class PaperData:
+    """A data set with hidden outcomes: n training rows, of which m keep theirs, and test rows."""
+
+    name: str
+    split: str
+    X: pd.DataFrame = field(repr=False)
+    """features of the n training rows, as they are in the source"""
+    y: NDArray[np.float64] = field(repr=False)
+    """outcome of the training rows, NaN where it is hidden, (n,)"""
+    X_test: pd.DataFrame = field(repr=False)
+    """features of the test rows"""
+    y_test: NDArray[np.float64] = field(repr=False)
+    """their outcome"""
+    complete_y: NDArray[np.float64] = field(repr=False)
+    """outcome of every training row, the hidden ones too, for study, (n,)"""
+    feature_names: tuple[str, ...] = field(repr=False)
+    target_name: str
+    description: str = field(repr=False)
+    citation: str = field(repr=False)
+    licence: str = field(repr=False)
+
+    @property
+    def selected(self) -> NDArray[np.bool_]:
+        """Which training rows keep their outcome, (n,)."""
+        return np.asarray(~np.isnan(self.y))
+
+
+def _memberships(name: str) -> NDArray[np.int64]:
+    """Row numbers or ids that ship with the package, one a line under a heading."""
+    text = files("heckmanfa.datasets").joinpath("data", name).read_text(encoding="utf-8")
+    return np.array([int(line) for line in text.split()[1:]])
+
+
+def _assemble(
+    frame: pd.DataFrame,
+    features: list[str],
+    outcome: NDArray[np.float64],
+    key: NDArray[np.float64],
+    *,
+    split: str,
+    random_state: Any,
+    paper_kept: Callable[[Any], NDArray[np.bool_]],
+    **words: Any,
+) -> PaperData:
+    """Split rows 70/30, and hide the outcome of the 30% of training rows highest on a key."""
+    if split not in SPLITS:
+        raise InputError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
+    if split != "random" and random_state is not None:
+        raise InputError(f"random_state is used with split='random' only; the split is {split!r}")
+    n_rows = len(frame)
+    n = int(_SHARE * n_rows)
+    order = np.arange(n_rows)
+    if split == "random":
+        order = np.random.default_rng(random_state).permutation(n_rows)
+    train, test = order[:n], order[n:]
+    if split == "paper":
+        kept = paper_kept(frame.iloc[train])
+    else:
+        # Ties at the cut go to the earlier row.
+        lowest = np.argsort(key[train], kind="stable")[: int(_SHARE * n)]
+        kept = np.zeros(n, dtype=bool)
+        kept[lowest] = True
+    X = frame[features].astype(np.float64)
+    return PaperData(
+        split=split,
+        X=X.iloc[train].reset_index(drop=True),
+        y=np.where(kept, outcome[train], np.nan),
+        X_test=X.iloc[test].reset_index(drop=True),
+        y_test=outcome[test],
+        complete_y=outcome[train],
+        feature_names=tuple(features),
+        **words,
+    )
+
+
+# CRIME. -------------------------------------------------------------------------------------------
+
+_CRIME = DataFile(
+    name="communities.data",
+    url="https://archive.ics.uci.edu/ml/machine-learning-databases/communities/communities.data",
+    sha256="09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea",
+)
+
+
+def fetch_crime(split: str = "paper", *, random_state: Any = None) -> PaperData:
+    """CRIME: violent crimes in 1,994 communities of the United States (UCI).
+
+    26 features; the outcome is kept for the 70% of training communities with the fewest people
+    under the poverty level (NumUnderPov).
+
+    Parameters
+    ----------
+    split : {"paper", "stable", "random"}
+        "paper": the first 70% of the rows train, and the membership of the selected is the
+        paper's, which broke ties by chance. "stable": the same with ties broken by row order.
+        "random": a random 70% of the rows train.
+    random_state : int or numpy.random.Generator, optional
+        For "random".
+
+    Returns
+    -------
+    PaperData
+
+    Notes
+    -----
+    The file is looked for in the folder that the environment variable HECKMANFA_DATA names, then
+    in the cache, and is then downloaded from UCI.
+    """
+    import pandas as pd
+
+    columns = files("heckmanfa.datasets").joinpath("data", "crime_columns.txt").read_text().split()
+    frame = pd.read_csv(find(_CRIME), header=None, names=columns, na_values="?")
+    frame = frame.drop(columns=["state", "county", "community", "communityname", "fold"])
+    frame["OtherPerCap"] = frame["OtherPerCap"].fillna(frame["OtherPerCap"].mean())
+    frame = frame.dropna(axis=1)
+
+    def kept(training: pd.DataFrame) -> NDArray[np.bool_]:
+        return np.isin(np.arange(len(training)), _memberships("crime_rows.txt"))
+
+    return _assemble(
+        frame,
+        list(frame.columns[1:27]),
+        frame["ViolentCrimesPerPop"].to_numpy(np.float64),
+        frame["NumUnderPov"].to_numpy(np.float64),
+        split=split,
+        random_state=random_state,
+        paper_kept=kept,
+        name="CRIME",
+        target_name="ViolentCrimesPerPop",
+        description=(
+            "Communities and Crime: socio-economic features of 1,994 communities of the United "
+            "States and their violent crimes per population, all scaled to 0 to 1. The outcome of "
+            "30% of the training communities is hidden: those with the most people in poverty."
+        ),
+        citation=(
+            "Redmond, M. (2009). Communities and Crime [Dataset]. UCI Machine Learning Repository. "
+            "https://doi.org/10.24432/C53W3X"
+        ),
+        licence="CC BY 4.0, by the UCI Machine Learning Repository; not part of this package.",
+    )
+
+
+# COMPAS. ------------------------------------------------------------------------------------------
+
+_PERSONAL = (
+    *("name", "first", "last", "dob"),
+    *("c_case_number", "r_case_number", "vr_case_number"),
+)
+
+
+def _without_people(content: bytes) -> bytes:
+    """Drop the columns that identify people."""
+    import pandas as pd
+
+    frame = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False)
+    return frame.drop(columns=list(_PERSONAL), errors="ignore").to_csv(index=False).encode()
+
+
+_COMPAS = DataFile(
+    name="compas-scores-two-years.csv",
+    url=(
+        "https://raw.githubusercontent.com/propublica/compas-analysis/master/"
+        "compas-scores-two-years.csv"
+    ),
+    sha256="c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
+    stripped_sha256="3bbc3288b268942fe3166bb6bfc0b6dbde3f31ed839ea636fffa1a6457d2c9f4",
+    strip=_without_people,
+)
+
+
+def fetch_compas(split: str = "paper", *, random_state: Any = None) -> PaperData:
+    """COMPAS: risk scores of 5,278 defendants in Florida (ProPublica).
+
+    10 features; the outcome, a fifth of the decile score, is kept for the 70% of training
+    defendants with the lowest score: selection is on the outcome itself, as in the paper.
+
+    Parameters
+    ----------
+    split : {"paper", "stable", "random"}
+        "paper": the first 70% of the rows train, and the membership of the selected is the
+        paper's, which broke ties by chance. "stable": the same with ties broken by row order.
+        "random": a random 70% of the rows train.
+    random_state : int or numpy.random.Generator, optional
+        For "random".
+
+    Returns
+    -------
+    PaperData
+
+    Notes
+    -----
+    The file is looked for in the folder that the environment variable HECKMANFA_DATA names, then
+    in the cache, and is then downloaded from ProPublica's repository. Names, birth dates and case
+    numbers are dropped before it is kept.
+    """
+    import pandas as pd
+
+    frame = pd.read_csv(find(_COMPAS), keep_default_na=False)
+    frame = frame[
+        pd.to_numeric(frame["days_b_screening_arrest"]).between(-30, 30)
+        & (frame["is_recid"] != -1)
+        & (frame["c_charge_degree"] != "O")
+        & (frame["score_text"] != "N/A")
+        & frame["race"].isin(["African-American", "Caucasian"])
+    ].reset_index(drop=True)
+    frame["sex"] = (frame["sex"] == "Male").astype(np.float64)
+    dummies = {
+        "age_cat_25 - 45": ("age_cat", "25 - 45"),
+        "age_cat_Greater than 45": ("age_cat", "Greater than 45"),
+        "race_Caucasian": ("race", "Caucasian"),
+        "c_charge_degree_M": ("c_charge_degree", "M"),
+    }
+    for name, (column, level) in dummies.items():
+        frame[name] = (frame[column] == level).astype(np.float64)
+    counts = ["juv_fel_count", "juv_misd_count", "priors_count", "two_year_recid"]
+
+    def kept(training: pd.DataFrame) -> NDArray[np.bool_]:
+        return np.isin(training["id"].to_numpy(), _memberships("compas_ids.txt"))
+
+    return _assemble(
+        frame,
+        ["sex", "age", *counts, *dummies],
+        0.2 * frame["decile_score"].to_numpy(np.float64),
+        frame["decile_score.1"].to_numpy(np.float64),
+        split=split,
+        random_state=random_state,
+        paper_kept=kept,
+        name="COMPAS",
+        target_name="decile_score x 0.2",
+        description=(
+            "COMPAS: features of 5,278 defendants in Broward County, Florida, and the decile of "
+            "their risk score, times 0.2. The outcome of 30% of the training rows is hidden: "
+            "those with the highest score."
+        ),
+        citation=(
+            "Larson, J., Mattu, S., Kirchner, L. and Angwin, J. (2016). How we analyzed the COMPAS "
+            "recidivism algorithm. ProPublica. https://github.com/propublica/compas-analysis"
+        ),
+        licence=(
+            "Published by ProPublica without a licence statement; not part of this package. Names, "
+            "birth dates and case numbers are dropped."
+        ),
+    )
