@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("docs/index.md", "docs/searching.md", "docs/search_study.md")
+PAGES = (
+    *("docs/index.md", "docs/searching.md", "docs/search_study.md"),
+    "docs/paper_findings.md",
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 

@@ -53,7 +53,11 @@ def main(
 def reproduce(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables by their label in the paper; all of them unless given."),
+        typer.Argument(
+            help="Tables by their label in the paper (sampling, topjfeats, moretopj, "
+            "testingmsespi0, significance, executiontimes, selfeatures), and beyond and splits, "
+            "which go further; all of them unless given."
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Only the deterministic rows, in seconds.")

@@ -93,9 +93,8 @@ def _download(file: DataFile) -> bytes:
                 f"{file.sha256}: it is damaged, or the source has changed. Try again. {advice}"
             ) from error
         except Exception as error:  # what a network and a disk can do
-            reason = str(error).split("\n", 1)[0][:200]
             raise DataError(
-                f"{file.name} could not be downloaded from {file.url} ({type(error).__name__}: "
-                f"{reason}). {advice}"
+                f"{file.name} could not be downloaded from {file.url} ({type(error).__name__}: is "
+                f"there a network?). {advice}"
             ) from error
         return Path(path).read_bytes()
