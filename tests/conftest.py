@@ -12,7 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.datasets import (
+    PaperData,
+    fetch_compas,
+    fetch_crime,
+    load_mroz,
+    make_selection,
+)
 
 HERE = Path(__file__).parent
 
@@ -59,6 +65,19 @@ def recorded_training():
     return dict(np.load(_find("oracles", "assignment_training_compas.npz")))
 
 
+@pytest.fixture(scope="session")
+def paper_files():
+    """A folder with the files of the paper's data sets, which HECKMANFA_DATA then names."""
+    names = ("communities.data", "compas-scores-two-years.csv")
+    folder = _find("data", names[0]).parent
+    for name in names[1:]:
+        if not (folder / name).exists():
+            pytest.skip(f"{name} is not where {names[0]} is")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HECKMANFA_DATA", str(folder))
+        yield folder
+
+
 @dataclass(frozen=True)
 class Split:
     """A data set of the paper, its features standardised by the rows whose outcome is kept."""
@@ -68,53 +87,24 @@ class Split:
     X_test: np.ndarray
     y_test: np.ndarray
 
-
-def _split(frame: pd.DataFrame, y: np.ndarray, kept: np.ndarray) -> Split:
-    """The first 70% train, and of these the outcome is seen where it was kept."""
-    n = len(kept)
-    X = frame.to_numpy(float)
-    X = (X - X[:n][kept].mean(axis=0)) / X[:n][kept].std(axis=0)
-    return Split(X[:n], np.where(kept, y[:n], np.nan), X[n:], y[n:])
+    @classmethod
+    def of(cls, data: PaperData) -> Split:
+        kept = data.X.to_numpy()[data.selected]
+        centre, scale = kept.mean(axis=0), kept.std(axis=0)
+        X, X_test = ((one.to_numpy() - centre) / scale for one in (data.X, data.X_test))
+        return cls(X, data.y, X_test, data.y_test)
 
 
 @pytest.fixture(scope="session")
-def crime():
+def crime(paper_files):
     """UCI's Communities and Crime by the paper's protocol: 26 features, 976 of 1,395 selected."""
-    columns = _find("data", "communities.columns.txt").read_text().split()
-    frame = pd.read_csv(
-        _find("data", "communities.data"), header=None, names=columns, na_values="?"
-    )
-    frame = frame.drop(columns=["state", "county", "community", "communityname", "fold"])
-    frame = frame.fillna({"OtherPerCap": frame["OtherPerCap"].mean()}).dropna(axis=1)
-    kept = np.zeros(int(0.7 * len(frame)), dtype=bool)
-    kept[pd.read_csv(_find("data", "crime_paper_observed_rows.csv"))["row"]] = True
-    return _split(frame.iloc[:, 1:27], frame["ViolentCrimesPerPop"].to_numpy(), kept)
+    return Split.of(fetch_crime())
 
 
 @pytest.fixture(scope="session")
-def compas():
+def compas(paper_files):
     """ProPublica's COMPAS by the paper's protocol: 10 features, 2,585 of 3,694 selected."""
-    frame = pd.read_csv(_find("data", "compas-scores-two-years.csv"), keep_default_na=False)
-    days = pd.to_numeric(frame["days_b_screening_arrest"])
-    frame = frame[
-        days.between(-30, 30)
-        & (frame["is_recid"] != -1)
-        & (frame["c_charge_degree"] != "O")
-        & (frame["score_text"] != "N/A")
-        & frame["race"].isin(["African-American", "Caucasian"])
-    ]
-    counts = ["age", "juv_fel_count", "juv_misd_count", "priors_count", "two_year_recid"]
-    features = pd.DataFrame({"sex": frame["sex"] == "Male", **frame[counts].astype(float)})
-    for column, level in (
-        ("age_cat", "25 - 45"),
-        ("age_cat", "Greater than 45"),
-        ("race", "Caucasian"),
-        ("c_charge_degree", "M"),
-    ):
-        features[f"{column}_{level}"] = frame[column] == level
-    ids = pd.read_csv(_find("data", "compas_paper_observed_ids.csv"))["id"]
-    kept = frame["id"].isin(ids).to_numpy()[: int(0.7 * len(frame))]
-    return _split(features, 0.2 * frame["decile_score"].to_numpy(), kept)
+    return Split.of(fetch_compas())
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,8 @@ def reproduce(
         typer.echo(str(error), err=True)
         raise typer.Exit(_FAILED) from error
     seconds = time.perf_counter() - start
-    said = "every deterministic row comes out" if not off else f"{off} deterministic rows are OFF"
+    rows = "row is" if off == 1 else "rows are"
+    said = f"{off} deterministic {rows} OFF" if off else "every deterministic row comes out"
     console.print(f"{said}; {seconds:.0f} s", highlight=False)
     if out is not None:
         console.print(f"written to {out}", highlight=False)

@@ -150,7 +150,7 @@ class RURegressor(ObservedRegressor):
                     optimiser.zero_grad()
                     loss.backward()
                     optimiser.step()
-                    total += float(loss) * len(rows) / n
+                    total += float(loss.detach()) * len(rows) / n
                 if show is not None:
                     show(epoch, f"loss {total:.5g}")
         return total
