@@ -12,6 +12,9 @@ import skops.io
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, lars_path
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import heckmanfa
@@ -26,6 +29,7 @@ from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     AllObservedWarning,
     CollinearError,
+    ConvergenceWarning,
     DroppedFeaturesWarning,
     HeckmanfaError,
     HeckmanfaWarning,
@@ -34,8 +38,17 @@ from heckmanfa.errors import (
     MissingValueError,
     NoExclusionWarning,
     NoOutcomeError,
+    UnderdeterminedWarning,
     UnknownFeatureError,
 )
+from heckmanfa.model_selection import (
+    SelectionKFold,
+    joint_log_likelihood,
+    observed_mae,
+    observed_mse,
+    observed_r2,
+)
+from heckmanfa.randomness import generator
 
 # Some models here are chosen or built badly, and say so; that is not what these tests are about.
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.RhoOutsideWarning")
@@ -509,3 +522,48 @@ def test_without_torch_the_extra_is_named_and_a_fitted_model_still_predicts(
     assert isinstance(caught.value, ImportError)
     assert isinstance(caught.value, HeckmanfaError)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(simulated.X), expected)
+
+
+# Where baselines meet the rest. --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scorer", [observed_r2, observed_mse, observed_mae])
+def test_the_scorers_of_selection_models_score_regressions_too(scorer, simulated):
+    folds = SelectionKFold(3)
+    for model in (NaiveOLS(), make_pipeline(StandardScaler(), InverseProbabilityWeighted())):
+        scores = cross_val_score(model, simulated.X, simulated.y, cv=folds, scoring=scorer)
+        assert np.isfinite(scores).all()
+    with pytest.raises(InputError, match="NaiveOLS has no selection equation"):
+        joint_log_likelihood(NaiveOLS().fit(simulated.X, simulated.y), simulated.X, simulated.y)
+
+
+def test_more_features_than_rows_warn_whatever_the_weights():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4, 4)), rng.normal(size=4)
+    for weight in (None, [2, 2, 2, 2]):
+        with pytest.warns(UnderdeterminedWarning, match="4 features and an intercept, but 4 rows"):
+            model = NaiveOLS().fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(model.predict(X), y, atol=1e-9)
+
+
+def test_the_lasso_drops_collinear_columns_where_asked(simulated):
+    X = np.column_stack([simulated.X, 2 * simulated.X[:, 1]])
+    options = {"selection_features": range(6)}
+    with pytest.raises(CollinearError, match="'x6' is a linear function of 'x1'"):
+        HeckmanLasso(**options).fit(X, simulated.y)
+    with pytest.warns(DroppedFeaturesWarning, match="left out 'x6'"):
+        model = HeckmanLasso(**options, on_collinear="drop").fit(X, simulated.y)
+    plain = HeckmanLasso().fit(simulated.X, simulated.y)
+    assert model.prediction_features_ == plain.prediction_features_
+
+
+def test_a_training_that_diverges_says_so(simulated):
+    pytest.importorskip("torch")
+    with pytest.warns(ConvergenceWarning, match="the training diverged"):
+        RURegressor(learning_rate=1e18, epochs=20, random_state=0).fit(simulated.X, simulated.y)
+
+
+@pytest.mark.parametrize("seed", [-1, "a"])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(InputError, match="random_state must be None, a seed"):
+        generator(seed)

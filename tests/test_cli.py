@@ -178,3 +178,42 @@ def test_ru_is_run_where_torch_is_installed(installed, asked, monkeypatch):
     assert ("pip install 'heckmanfa[torch]'" in text) == (not installed)
     assert "Torch" not in call("reproduce", "sampling", "--no-ru")[1]
     assert "Torch" not in call("reproduce", "sampling", "--quick")[1]
+
+
+def test_a_folder_that_is_a_file_is_refused_before_anything_runs(asked, tmp_path):
+    target = tmp_path / "taken"
+    target.write_text("mine")
+    status, text = call("reproduce", "sampling", "--out", str(target))
+    assert status == 2
+    assert "is a file" in text
+    assert asked == []
+    assert target.read_text() == "mine"
+
+
+def test_asking_for_nothing_is_said(asked):
+    for arguments in (["splits", "--quick"], ["beyond", "--no-beyond"]):
+        status, text = call("reproduce", *arguments)
+        assert status == 2
+        assert "nothing is left to run" in text
+
+
+def test_a_table_named_twice_is_run_once_and_rows_are_counted(asked):
+    status, text = call("reproduce", "sampling", "sampling")
+    assert status == 0
+    assert len(asked) == 1
+    assert "every deterministic row comes out (1 in all)" in text
+
+
+def test_written_rows_keep_every_digit(monkeypatch, tmp_path):
+    def stub(given):
+        table = Table()
+        table.random("CRIME", "a row", "p-value", 3.580001e-09, 7.723e-11)
+        return table.frame()
+
+    monkeypatch.setitem(TABLES, "significance", ("A stub", stub))
+    status, text = call("reproduce", "significance", "--out", str(tmp_path), "--no-ru")
+    assert status == 0
+    assert "no row here is deterministic" in text
+    row = json.loads((tmp_path / "significance.json").read_text())["rows"][0]
+    assert (row["ours"], row["printed"], row["spread"]) == (3.580001e-09, 7.723e-11, None)
+    assert "7.723e-11" in (tmp_path / "significance.md").read_text()

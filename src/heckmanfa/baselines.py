@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError, Str
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.equations import check_prediction, fit_selection
-from heckmanfa.errors import AllObservedWarning, InputError, warn
+from heckmanfa.errors import AllObservedWarning, InputError, UnderdeterminedWarning, warn
 from heckmanfa.features import (
     FeatureTable,
     linear,
@@ -24,7 +24,7 @@ from heckmanfa.features import (
     refuse_missing,
     resolve,
 )
-from heckmanfa.intake import Sample, observed_rows, read_features, read_sample
+from heckmanfa.intake import Sample, observed_r2, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.moments import gather_moments
 from heckmanfa.normal import Floats, log_cdf
@@ -119,12 +119,7 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
         -------
         float
         """
-        from sklearn.metrics import r2_score
-
-        predicted = self.predict(X)
-        outcome, rows = observed_rows(y, predicted)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return float(r2_score(outcome[rows], predicted[rows], sample_weight=weight))
+        return observed_r2(y, self.predict(X), sample_weight)
 
 
 class _LinearRegressor(ObservedRegressor):
@@ -136,15 +131,44 @@ class _LinearRegressor(ObservedRegressor):
     adjusted_r2_: float
     on_collinear: str
 
+    def fit(self, X: Any, y: Any, selected: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the regression on the selected rows.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+        y : array_like of shape (n,)
+            The outcome, NaN where missing.
+        selected : array_like of bool, optional
+            Who is selected, as in `Heckman.fit`.
+        sample_weight : array_like, optional
+            Frequencies.
+
+        Returns
+        -------
+        self
+        """
+        with one_blas_thread():
+            self._fit(X, y, selected, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
+        raise NotImplementedError
+
     def _solve(self, rows: Rows, table: FeatureTable, prediction: Positions) -> None:
         moments = gather_moments(rows, prediction, table.shape[1], None)
-        if len(prediction) < moments.n_selected:
+        if len(prediction) < self.n_selected_:
             prediction, dropped = check_prediction(
                 moments, prediction, self._names, self.on_collinear
             )
             self.dropped_features_ = names_or_positions(table.names, dropped)
         else:
             self.dropped_features_ = []
+            warn(
+                f"{len(prediction)} features and an intercept, but {self.n_selected_} rows with an "
+                "outcome: the coefficients are those of minimum norm. Use fewer features.",
+                UnderdeterminedWarning,
+            )
         fit = fit_least_squares(moments, prediction)
         self._set_features(table, prediction)
         self.coef_ = np.zeros(table.shape[1])
@@ -195,27 +219,9 @@ class NaiveOLS(_LinearRegressor):
         self.prediction_features = prediction_features
         self.on_collinear = on_collinear
 
-    def fit(self, X: Any, y: Any, selected: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the regression on the selected rows.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, K)
-        y : array_like of shape (n,)
-            The outcome, NaN where missing.
-        selected : array_like of bool, optional
-            Who is selected, as in `Heckman.fit`.
-        sample_weight : array_like, optional
-            Frequencies.
-
-        Returns
-        -------
-        self
-        """
-        with one_blas_thread():
-            table, sample, _, prediction = self._take_in(X, y, selected, sample_weight)
-            self._solve(sample.rows, table, prediction)
-        return self
+    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
+        table, sample, _, prediction = self._take_in(X, y, selected, sample_weight)
+        self._solve(sample.rows, table, prediction)
 
 
 class InverseProbabilityWeighted(_LinearRegressor):
@@ -248,8 +254,9 @@ class InverseProbabilityWeighted(_LinearRegressor):
 
     Notes
     -----
-    Other attributes are those of `NaiveOLS`. Standard errors are not given: those of least squares
-    would ignore that the weights are estimated.
+    Other attributes are those of `NaiveOLS`; ``sigma_`` and ``adjusted_r2_`` are those of the
+    weighted regression, which takes a weight for a number of rows. Standard errors are not given:
+    those of least squares would ignore that the weights are estimated.
 
     Examples
     --------
@@ -285,27 +292,7 @@ class InverseProbabilityWeighted(_LinearRegressor):
         self.on_collinear = on_collinear
         self.on_separation = on_separation
 
-    def fit(self, X: Any, y: Any, selected: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the probit on all rows and the weighted regression on the selected ones.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, K)
-        y : array_like of shape (n,)
-            The outcome, NaN where missing.
-        selected : array_like of bool, optional
-            Who is selected, as in `Heckman.fit`.
-        sample_weight : array_like, optional
-            Frequencies.
-
-        Returns
-        -------
-        self
-        """
-        with one_blas_thread():
-            return self._fit(X, y, selected, sample_weight)
-
-    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
         table, sample, selection, prediction = self._take_in(
             X, y, selected, sample_weight, self.selection_features
         )
@@ -319,7 +306,7 @@ class InverseProbabilityWeighted(_LinearRegressor):
                 AllObservedWarning,
             )
             self._solve(sample.rows, table, prediction)
-            return self
+            return
         fitted = fit_selection(
             sample.rows,
             selection,
@@ -340,7 +327,6 @@ class InverseProbabilityWeighted(_LinearRegressor):
         weight[slice(None) if rows.kept is None else rows.kept] *= np.minimum(inverse, self.clip)
         prediction = [one for one in prediction if one not in fitted.separating]
         self._solve(replace(rows, weight=weight), table, prediction)
-        return self
 
 
 def _inverse_probabilities(block: Block, probit: Probit) -> tuple[Mask, Floats]:

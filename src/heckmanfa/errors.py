@@ -33,6 +33,7 @@ __all__ = [
     "SeparationError",
     "TextNumbersWarning",
     "TooFewRowsError",
+    "UnderdeterminedWarning",
     "UnknownFeatureError",
     "warn",
 ]
@@ -125,6 +126,10 @@ class BinaryOutcomeWarning(HeckmanfaWarning):
 
 class TextNumbersWarning(HeckmanfaWarning):
     """A text column whose values are all numbers was taken for categories."""
+
+
+class UnderdeterminedWarning(HeckmanfaWarning):
+    """There are more coefficients than rows can tell apart; those of minimum norm are given."""
 
 
 class DroppedFeaturesWarning(HeckmanfaWarning):

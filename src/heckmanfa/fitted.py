@@ -14,7 +14,7 @@ from heckmanfa.diagnostics import Diagnostics, diagnose
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.features import FeatureTable, linear, refuse_missing
 from heckmanfa.formula import FormulaDesign
-from heckmanfa.intake import flags, observed_rows, read_features, read_outcome
+from heckmanfa.intake import flags, observed_r2, read_features, read_outcome
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
@@ -153,12 +153,7 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         -------
         float
         """
-        from sklearn.metrics import r2_score
-
-        predicted = self.predict(X, kind="selected")
-        outcome, rows = observed_rows(y, predicted)
-        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return float(r2_score(outcome[rows], predicted[rows], sample_weight=weight))
+        return observed_r2(y, self.predict(X, kind="selected"), sample_weight)
 
     def log_likelihood(self, X: Any, y: Any, selected: Any = None) -> float:
         """Joint log-likelihood of selection and outcomes in other data, at the estimates.

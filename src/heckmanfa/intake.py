@@ -31,7 +31,15 @@ from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows
 # The squares of outcomes in this range can be summed without overflow.
 _SMALLEST, _LARGEST = 1e-140, 1e140
 
-__all__ = ["Sample", "flags", "observed_rows", "read_features", "read_outcome", "read_sample"]
+__all__ = [
+    "Sample",
+    "flags",
+    "observed_r2",
+    "observed_rows",
+    "read_features",
+    "read_outcome",
+    "read_sample",
+]
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,15 @@ def observed_rows(y: Any, predicted: Floats) -> tuple[Floats, Mask]:
             "a cross-validation, split with heckmanfa.model_selection.SelectionKFold"
         )
     return outcome, rows
+
+
+def observed_r2(y: Any, predicted: Floats, sample_weight: Any = None) -> float:
+    """R^2 of predictions over the rows that have an outcome."""
+    from sklearn.metrics import r2_score
+
+    outcome, rows = observed_rows(y, predicted)
+    weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+    return float(r2_score(outcome[rows], predicted[rows], sample_weight=weight))
 
 
 def read_sample(

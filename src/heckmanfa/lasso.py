@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import Interval
 
 from heckmanfa.choices import Choices
 from heckmanfa.equations import Selection
+from heckmanfa.errors import CollinearError, DroppedFeaturesWarning, warn
 from heckmanfa.extraction import Goal, Search
 from heckmanfa.extraction.lasso import lasso
 from heckmanfa.moments import Moments
@@ -101,4 +102,18 @@ on_separation
         self.power = power
 
     def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
-        return lasso(moments, choices, goal, names=self._names, power=self.power)
+        try:
+            return lasso(moments, choices, goal, names=self._names, power=self.power)
+        except CollinearError as error:
+            if self.on_collinear != "drop":
+                raise
+            away = [one for one in error.columns if one not in choices.always]
+            if not away:
+                raise
+            listed = ", ".join(repr(self._names[one]) for one in away)
+            warn(
+                f"left out {listed}: {str(error).split('. The adaptive')[0]}",
+                DroppedFeaturesWarning,
+            )
+            fewer = choices.without_columns(away)
+            return lasso(moments, fewer, goal, names=self._names, power=self.power)

@@ -15,6 +15,7 @@ from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 
+from heckmanfa.baselines import ObservedRegressor
 from heckmanfa.errors import InputError
 from heckmanfa.intake import observed_rows, read_outcome
 
@@ -51,12 +52,20 @@ def joint_log_likelihood(estimator: Any, X: Any, y: Any) -> float:
         if len(estimator.steps) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator.steps[-1][1]
+    if isinstance(estimator, ObservedRegressor):
+        raise InputError(
+            f"{type(estimator).__name__} has no selection equation, and so no joint likelihood; "
+            "use observed_r2, observed_mse or observed_mae"
+        )
     value: float = estimator.log_likelihood(X, y)
     return value / len(np.asarray(y))
 
 
 def _on_observed(metric: Callable[..., float], estimator: Any, X: Any, y: Any) -> float:
-    predicted = estimator.predict(X, kind="selected")
+    # The rows that are scored on were selected; a regression that knows no selection has one kind.
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    kind = {} if isinstance(last, ObservedRegressor) else {"kind": "selected"}
+    predicted = estimator.predict(X, **kind)
     outcome, rows = observed_rows(y, predicted)
     return float(metric(outcome[rows], predicted[rows]))
 

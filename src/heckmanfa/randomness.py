@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from heckmanfa.errors import InputError
+
 __all__ = ["generator"]
 
 
@@ -13,4 +15,10 @@ def generator(random_state: Any) -> np.random.Generator:
     """Turn None, a seed, a Generator or a RandomState into a Generator."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "random_state must be None, a seed of at least 0 or a random generator; got "
+            f"{random_state!r}"
+        ) from error

@@ -2,8 +2,7 @@
 
 Sahoo, Lei and Wager (2022): two networks h and alpha are trained together on the rows with an
 outcome by the loss l / Gamma + (1 - 1 / Gamma) alpha(x) + (Gamma - 1 / Gamma) max(l - alpha(x), 0),
-where l is the squared error of h(x). A model that minimises it is robust to any selection on
-features that changes the odds of a row by at most Gamma.
+where l is the squared error of h(x).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from heckmanfa.baselines import ObservedRegressor
-from heckmanfa.errors import MissingExtraError
+from heckmanfa.errors import ConvergenceWarning, MissingExtraError, warn
 from heckmanfa.features import FeatureTable
 from heckmanfa.normal import Floats
 from heckmanfa.progress import progress_line
@@ -63,7 +62,14 @@ class RURegressor(ObservedRegressor):
     Notes
     -----
     Both networks have two hidden layers of 64 units. Features and outcome are standardised by the
-    rows with an outcome.
+    rows with an outcome. With l the squared error of the prediction h(x), the loss is
+    l / gamma + (1 - 1 / gamma) alpha(x) + (gamma - 1 / gamma) max(l - alpha(x), 0). What minimises
+    it does best in the worst case, over all laws of the outcome given the features whose density
+    differs from that of the rows with an outcome by a factor of at most gamma.
+
+    References
+    ----------
+    Sahoo, R., Lei, L. and Wager, S. (2022). Learning from a biased sample. arXiv:2209.01754.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -122,6 +128,11 @@ class RURegressor(ObservedRegressor):
             torch.manual_seed(seed)
             networks = [_network(torch, inputs.shape[1]) for _ in range(2)]
             self.loss_ = self._train(torch, networks, inputs, target)
+        if not math.isfinite(self.loss_):
+            warn(
+                f"the training diverged: its loss is {self.loss_}. Use a smaller learning_rate.",
+                ConvergenceWarning,
+            )
         self._weights = [
             parameter.detach().numpy().copy() for parameter in networks[0].parameters()
         ]

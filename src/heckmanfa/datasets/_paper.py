@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.datasets._files import DataFile, find
 from heckmanfa.errors import InputError
+from heckmanfa.randomness import generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +78,7 @@ def _assemble(
     n = int(_SHARE * n_rows)
     order = np.arange(n_rows)
     if split == "random":
-        order = np.random.default_rng(random_state).permutation(n_rows)
+        order = generator(random_state).permutation(n_rows)
     train, test = order[:n], order[n:]
     if split == "paper":
         kept = paper_kept(frame.iloc[train])
@@ -120,7 +121,7 @@ def fetch_crime(split: str = "paper", *, random_state: Any = None) -> PaperData:
         "paper": the first 70% of the rows train, and the membership of the selected is the
         paper's, which broke ties by chance. "stable": the same with ties broken by row order.
         "random": a random 70% of the rows train.
-    random_state : int or numpy.random.Generator, optional
+    random_state : int, numpy.random.Generator or RandomState, optional
         For "random".
 
     Returns
@@ -206,7 +207,7 @@ def fetch_compas(split: str = "paper", *, random_state: Any = None) -> PaperData
         "paper": the first 70% of the rows train, and the membership of the selected is the
         paper's, which broke ties by chance. "stable": the same with ties broken by row order.
         "random": a random 70% of the rows train.
-    random_state : int or numpy.random.Generator, optional
+    random_state : int, numpy.random.Generator or RandomState, optional
         For "random".
 
     Returns

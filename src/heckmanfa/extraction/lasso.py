@@ -69,7 +69,8 @@ def lasso(
         raise CollinearError(
             "the features are collinear among the selected rows: "
             f"{'; '.join(describe_dependencies(found, labels))}. The adaptive lasso then has no "
-            "least-squares weights; leave some out with never=[...]"
+            "least-squares weights; leave some out with never=[...], or pass on_collinear='drop'",
+            [(*choices.always, *columns)[item.column - 2] for item in found],
         )
     # Without units: the path ends at a penalty of 1e-7 and takes shorter columns for collinear.
     features = features / scale

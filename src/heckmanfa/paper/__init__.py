@@ -17,6 +17,7 @@ from heckmanfa.paper.significance import significance
 from heckmanfa.paper.top_features import top_features
 
 __all__ = [
+    "BEYOND",
     "DETERMINISTIC",
     "TABLES",
     "Options",
@@ -43,6 +44,9 @@ TABLES: dict[str, tuple[str, Callable[[Options | None], pd.DataFrame]]] = {
     "splits": ("The same over random splits", random_splits),
 }
 """Each table by its label in the paper: a title, and the function that reproduces it."""
+
+BEYOND = ("beyond", "splits")
+"""The tables that the paper does not have."""
 
 DETERMINISTIC = ("selfeatures", "sampling", "topjfeats", "moretopj")
 """The tables that have rows which do not depend on a seed or a machine."""

@@ -12,7 +12,7 @@ from heckmanfa.datasets import PaperData
 from heckmanfa.errors import NoFeasibleAssignmentError
 from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import Experiment, Judged, fit, judge
-from heckmanfa.paper.rows import Table
+from heckmanfa.paper.rows import Table, counted
 from heckmanfa.ru import RURegressor
 
 __all__ = ["Printed", "add_listed", "add_ru", "add_searched", "ru_errors"]
@@ -85,12 +85,15 @@ def add_searched(
     if not found:
         table.random(
             experiment.name, row, "test MSE", float("nan"), printed.heckman[1],
-            note=f"no assignment in the window in {options.seeds} seeds",
+            note=f"no assignment in the window in {counted(options.seeds, 'seed')}",
         )  # fmt: skip
         return found
     sets = {one.features for one in found}
     first = ", ".join(str(one) for one in found[0].features)
-    words = f"{len(found)} of {options.seeds} seeds, {len(sets)} distinct sets; the first: {first}"
+    words = (
+        f"{len(found)} of {counted(options.seeds, 'seed')}, {counted(len(sets), 'set')}: {first}"
+    )
+    words += ", ..." if len(sets) > 1 else ""
     for quantity, name, value in (
         ("rho", "rho", printed.rho),
         ("adjusted R2", "adjusted_r2", printed.adjusted_r2),
@@ -134,7 +137,7 @@ def add_ru(
             float(means[place]),
             printed.ru[place],
             spread=spreads[place],
-            note=f"{options.seeds} seeds",
+            note=counted(options.seeds, "seed"),
         )
 
 

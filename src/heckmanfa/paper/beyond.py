@@ -143,8 +143,8 @@ def random_splits(options: Options | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Mean test errors over the splits in which every method could be fitted count for each
-        method by itself; ``spread`` is half the width of a 95% interval for the mean.
+        Mean test errors of each method over the splits in which it found an assignment (the note
+        says how many); ``spread`` is half the width of a 95% interval for the mean.
     """
     options = Options() if options is None else options
     table = Table("beyond")
@@ -162,7 +162,7 @@ def random_splits(options: Options | None = None) -> pd.DataFrame:
                 except NoFeasibleAssignmentError:
                     continue
         for name, errors in found.items():
-            note = f"{len(errors)} of {options.splits} random splits"
+            note = f"{len(errors)} of {options.splits} random splits; ± a 95% interval of the mean"
             for place, quantity in enumerate(("test MSE", "marginal test MSE")):
                 values = np.array([one[place] for one in errors])
                 if len(values) == 0:

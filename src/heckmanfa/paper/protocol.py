@@ -48,12 +48,13 @@ class Experiment:
         init_prob: float = 0.75,
         n_draws: int = 1000,
         data: PaperData | None = None,
+        windowed: bool = True,
     ) -> HeckmanFA:
-        """Run Heckman-FA with the paper's settings."""
+        """Run Heckman-FA with the paper's settings, in its window of rho or without."""
         data = self.data() if data is None else data
         model = HeckmanFA(
             extraction,
-            rho_range=self.rho_range,
+            rho_range=self.rho_range if windowed else None,
             learning_rate=self.learning_rate,
             standardize="features",
             epochs=epochs,

@@ -7,9 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["Table"]
+__all__ = ["Table", "counted"]
 
 COLUMNS = ["part", "dataset", "row", "quantity", "ours", "printed", "spread", "status", "note"]
+
+
+def counted(number: int, what: str) -> str:
+    """Say how many of something."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @dataclass

@@ -23,7 +23,7 @@ _PRINTED = {
         *("age_cat_25 - 45", "age_cat_Greater than 45", "race_Caucasian", "c_charge_degree_M"),
     ),
 }
-_ROWS = {"CRIME": (1395, 976), "COMPAS": (3694, 2585)}
+_ROWS = {"CRIME": (1395, 976), "COMPAS": (None, 2585)}
 
 
 def selection_features(options: Options | None = None) -> pd.DataFrame:
@@ -46,7 +46,10 @@ def selection_features(options: Options | None = None) -> pd.DataFrame:
         data = experiment.data()
         printed = _PRINTED[experiment.name]
         n, m = _ROWS[experiment.name]
-        table.exact(experiment.name, "rows", "training rows", len(data.y), n, digits=0)
+        if n is None:
+            table.beyond(experiment.name, "rows", "training rows", len(data.y))
+        else:
+            table.exact(experiment.name, "rows", "training rows", len(data.y), n, digits=0)
         table.exact(experiment.name, "rows", "selected rows", int(data.selected.sum()), m, digits=0)
         moved = printed.index("HispPerCap") if "HispPerCap" in printed else len(printed)
         for place, name in enumerate(data.feature_names, start=1):
