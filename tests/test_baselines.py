@@ -524,7 +524,7 @@ def test_without_torch_the_extra_is_named_and_a_fitted_model_still_predicts(
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(simulated.X), expected)
 
 
-# Where baselines meet the rest. --------------------------------------------------------------------
+# Where baselines meet the rest. -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scorer", [observed_r2, observed_mse, observed_mae])
