@@ -72,7 +72,7 @@ def model(request):
 
 @pytest.fixture
 def frame(simulated):
-    return pd.DataFrame(simulated.X, columns=NAMES)
+    return pd.DataFrame(simulated.X.copy(), columns=NAMES)
 
 
 @pytest.fixture

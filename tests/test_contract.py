@@ -126,7 +126,7 @@ def test_cloning_and_pickling_keep_what_they_should(simulated, method):
 
 
 def test_a_skops_round_trip_trusts_only_this_package_and_predicts_the_same(simulated, method):
-    frame = pd.DataFrame(simulated.X, columns=list("abcdef"))
+    frame = pd.DataFrame(simulated.X.copy(), columns=list("abcdef"))
     model = Heckman(["a", "c", "d"], method=method).fit(frame, simulated.y)
     data = skops.io.dumps(model)
     unknown = skops.io.get_untrusted_types(data=data)

@@ -95,7 +95,7 @@ def test_the_pilot_is_small_evenly_spread_and_all_rows_where_they_are_few(rows):
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "pandas-nullable", "mixed dtypes"])
 def test_frames_of_every_kind_give_the_same_fit_with_their_names(kind, simulated):
-    frame = pd.DataFrame(simulated.X, columns=[f"v{i}" for i in range(6)])
+    frame = pd.DataFrame(simulated.X.copy(), columns=[f"v{i}" for i in range(6)])
     frame["v5"] = (frame["v5"] > 0).astype(int)
     y = pd.Series(simulated.y)
     expected = Heckman(["v0", "v1"]).fit(frame, y)
