@@ -25,9 +25,8 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
-from heckmanfa.features import FeatureTable, names_or_positions, nearest, resolve
-from heckmanfa.fitted import FittedSelectionModel
-from heckmanfa.formula import FormulaDesign
+from heckmanfa.features import FeatureTable, names_or_positions, resolve
+from heckmanfa.formula_model import FormulaModel
 from heckmanfa.intake import Sample, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
@@ -40,7 +39,7 @@ from heckmanfa.twostep import TwoStep, fit_two_step
 __all__ = ["Heckman"]
 
 
-class Heckman(FittedSelectionModel):
+class Heckman(FormulaModel):
     """Heckman's selection model: an outcome seen only for those selected.
 
     The prediction equation (the field also calls it the outcome equation) is
@@ -223,19 +222,6 @@ class Heckman(FittedSelectionModel):
         if self.cov_type != "cluster" and groups is not None:
             raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
 
-    @classmethod
-    def _check_names(cls, parameters: dict[str, Any]) -> None:
-        """Refuse parameters that formulas decide, and those that do not exist."""
-        allowed = [name for name in cls._get_param_names() if not name.endswith("ion_features")]
-        for name in parameters:
-            if name not in allowed:
-                raise InputError(f"from_formula has no parameter {name!r}{nearest(name, allowed)}")
-
-    @classmethod
-    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
-        """Say parameters that name terms of the prediction formula by their columns."""
-        return parameters
-
     def _prediction(self, table: FeatureTable) -> list[int]:
         """Columns that the prediction equation may need."""
         return resolve(table, self.prediction_features, "prediction_features")
@@ -409,58 +395,3 @@ class Heckman(FittedSelectionModel):
         self._set_counts(moments.n_selected, moments.n_selected, kind)
         self.converged_ = True
         self._set_covariance(fit.covariance, [])
-
-    @classmethod
-    def from_formula(
-        cls,
-        prediction: str,
-        selection: str,
-        data: Any,
-        *,
-        sample_weight: Any = None,
-        groups: Any = None,
-        **parameters: Any,
-    ) -> Self:
-        """Fit the model that two formulas describe, on a data frame.
-
-        Parameters
-        ----------
-        prediction : str
-            The prediction equation, as in ``"log(wage) ~ educ + exper + I(exper**2)"``.
-        selection : str
-            The selection equation; its left side, where there is one, says who is selected
-            (0 and 1, or true and false); without one, the rows with an outcome are.
-        data : data frame
-            pandas, Polars or PyArrow. Rows with a missing outcome are kept; rows with a missing
-            regressor that they need are left out and counted in ``row_counts_``.
-        sample_weight, groups : str or array_like, optional
-            A column of ``data``, or one entry for each of its rows.
-        **parameters
-            Those of `Heckman`, but for the two lists of features.
-
-        Returns
-        -------
-        Heckman
-            Fitted; its `predict` and other methods take frames with the formulas' variables.
-            A clone of it knows the columns that the formulas made, not the formulas: in
-            cross-validation, make the columns first and use `fit`.
-        """
-        cls._check_names(parameters)
-        design = FormulaDesign.build(prediction, selection, data)
-        parameters = cls._with_terms(parameters, design.prediction_terms)
-        model = cls(
-            prediction_features=design.prediction_columns,
-            selection_features=design.selection_columns,
-            **parameters,
-        )
-        model.fit(
-            design.features,
-            design.outcome,
-            selected=design.selected,
-            sample_weight=design.rows_of(data, sample_weight, "sample_weight"),
-            groups=design.rows_of(data, groups, "groups"),
-        )
-        model.row_counts_["total"] = design.n_rows
-        model.row_counts_["left_out_regressor_missing"] = design.n_left_out
-        model._design = design.without_data()
-        return model
