@@ -6,17 +6,18 @@ selection on what is not observed.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.equations import check_prediction, fit_selection
-from heckmanfa.errors import AllObservedWarning, InputError, UnderdeterminedWarning, warn
+from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.features import (
     FeatureTable,
     linear,
@@ -24,7 +25,7 @@ from heckmanfa.features import (
     refuse_missing,
     resolve,
 )
-from heckmanfa.intake import Sample, observed_r2, read_features, read_sample
+from heckmanfa.intake import Sample, check_parameters, observed_r2, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.moments import gather_moments
 from heckmanfa.normal import Floats, log_cdf
@@ -53,14 +54,7 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
         self, X: Any, y: Any, selected: Any, sample_weight: Any, selection_features: Any = ()
     ) -> tuple[FeatureTable, Sample, list[int], list[int]]:
         """Check parameters, take in the data, and set what it says about features and rows."""
-        for role in ("prediction_features", "selection_features"):
-            one = getattr(self, role, None)
-            if isinstance(one, str):
-                raise InputError(f"{role} must be a list of columns: write [{one!r}], not {one!r}")
-        try:
-            self._validate_params()
-        except InvalidParameterError as error:
-            raise InputError(str(error)) from error
+        check_parameters(self)
         table = read_features(self, X, reset=True)
         selection = resolve(table, selection_features, "selection_features")
         prediction = resolve(table, self.prediction_features, "prediction_features")
@@ -102,8 +96,9 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
         refuse_missing(table, columns)
         return self._predict(table, columns)
 
+    @abstractmethod
     def _predict(self, table: FeatureTable, columns: list[int]) -> Floats:
-        raise NotImplementedError
+        """Predict from the columns that were read."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of `predict` over the rows that have an outcome.
@@ -152,8 +147,9 @@ class _LinearRegressor(ObservedRegressor):
             self._fit(X, y, selected, sample_weight)
         return self
 
+    @abstractmethod
     def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
-        raise NotImplementedError
+        """Take in the data and solve for the coefficients."""
 
     def _solve(self, rows: Rows, table: FeatureTable, prediction: Positions) -> None:
         moments = gather_moments(rows, prediction, table.shape[1], None)

@@ -23,7 +23,14 @@ from heckmanfa.probit import Probit, fit_probit, selection_coordinates
 from heckmanfa.rows import Block, Positions, Rows
 from heckmanfa.separation import Separation, decided, find_separation
 
-__all__ = ["Selection", "check_prediction", "count_rows", "fit_selection", "gather"]
+__all__ = [
+    "Selection",
+    "check_prediction",
+    "count_rows",
+    "fit_selection",
+    "gather",
+    "say_dropped",
+]
 
 
 @dataclass
@@ -93,7 +100,7 @@ def fit_selection(
             if on_collinear != "drop" and not suspects:
                 raise
             away = [order[place] for place in error.columns]
-            _say_dropped(away, labels, str(error).split(". Leave")[0])
+            say_dropped(away, labels, str(error).split(". Leave")[0])
             dropped += away
             separating += [one for one in away if one in suspects]
             features = [one for one in features if one not in away]
@@ -170,12 +177,13 @@ def check_prediction(
                 "on_collinear='drop'.",
                 [item.column - 1 for item in found],
             )
-        _say_dropped(away, labels, text)
+        say_dropped(away, labels, text)
         return [one for one in features if one not in away], away
     return list(features), []
 
 
-def _say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:
+def say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:
+    """Warn that columns were left out, by name, and why."""
     warn(f"left out {_listed(away, labels)}: {why}", DroppedFeaturesWarning)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from heckmanfa.equations import (
     Selection,
@@ -27,7 +27,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.features import FeatureTable, names_or_positions, resolve
 from heckmanfa.formula_model import FormulaModel
-from heckmanfa.intake import Sample, read_features, read_sample
+from heckmanfa.intake import Sample, check_parameters, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
 from heckmanfa.moments import Moments, gather_moments
@@ -204,14 +204,7 @@ class Heckman(FormulaModel):
         return self
 
     def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
-        for role in ("prediction_features", "selection_features"):
-            one = getattr(self, role)
-            if isinstance(one, str):
-                raise InputError(f"{role} must be a list of columns: write [{one!r}], not {one!r}")
-        try:
-            self._validate_params()
-        except InvalidParameterError as error:
-            raise InputError(str(error)) from error
+        check_parameters(self)
         if sample_weight is not None and self.weight_kind == "sampling" and self.cov_type is None:
             raise InputError(
                 "sampling weights need cov_type='robust' or 'cluster': the classical covariance "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self
 
 from heckmanfa.errors import InputError
@@ -15,6 +16,7 @@ __all__ = ["FormulaModel"]
 class FormulaModel(FittedSelectionModel):
     """A fitted model that can be asked for by formulas; `fit` is for a subclass to give."""
 
+    @abstractmethod
     def fit(
         self,
         X: Any,
@@ -24,7 +26,6 @@ class FormulaModel(FittedSelectionModel):
         groups: Any = None,
     ) -> Self:
         """Fit both equations."""
-        raise NotImplementedError
 
     @classmethod
     def from_formula(

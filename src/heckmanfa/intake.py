@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, column_or_1d
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import validate_data
 
 from heckmanfa.errors import (
@@ -33,6 +34,7 @@ _SMALLEST, _LARGEST = 1e-140, 1e140
 
 __all__ = [
     "Sample",
+    "check_parameters",
     "flags",
     "observed_r2",
     "observed_rows",
@@ -50,6 +52,18 @@ class Sample:
     row_counts: dict[str, int]
     n_groups: int
     all_selected: bool
+
+
+def check_parameters(estimator: BaseEstimator) -> None:
+    """Refuse parameters that are no choice; a list of columns that came as one text first."""
+    for role in ("prediction_features", "selection_features", "always", "never"):
+        one = getattr(estimator, role, None)
+        if isinstance(one, str):
+            raise InputError(f"{role} must be a list of columns: write [{one!r}], not {one!r}")
+    try:
+        estimator._validate_params()
+    except InvalidParameterError as error:
+        raise InputError(str(error)) from error
 
 
 def read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 
 from heckmanfa.choices import Choices
-from heckmanfa.equations import Selection
-from heckmanfa.errors import CollinearError, DroppedFeaturesWarning, warn
+from heckmanfa.equations import Selection, say_dropped
+from heckmanfa.errors import CollinearError
 from heckmanfa.extraction import Goal, Search
 from heckmanfa.extraction.lasso import lasso
 from heckmanfa.moments import Moments
@@ -110,10 +110,6 @@ on_separation
             away = [one for one in error.columns if one not in choices.always]
             if not away:
                 raise
-            listed = ", ".join(repr(self._names[one]) for one in away)
-            warn(
-                f"left out {listed}: {str(error).split('. The adaptive')[0]}",
-                DroppedFeaturesWarning,
-            )
+            say_dropped(away, self._names, str(error).split(". The adaptive")[0])
             fewer = choices.without_columns(away)
             return lasso(moments, fewer, goal, names=self._names, power=self.power)

@@ -16,7 +16,6 @@ from heckmanfa.choices import Choices, read_choices, settle
 from heckmanfa.equations import Selection
 from heckmanfa.errors import (
     AllObservedWarning,
-    InputError,
     NoExclusionWarning,
     NoFeasibleAssignmentError,
     NotSearchedError,
@@ -86,10 +85,6 @@ class SearchedHeckman(Heckman):
         """Search, and return what was looked at."""
 
     def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
-        for role in ("always", "never"):
-            one = getattr(self, role)
-            if isinstance(one, str):
-                raise InputError(f"{role} must be a list of columns: write [{one!r}], not {one!r}")
         super()._check_parameters(sample_weight, groups)
         check_window(self.rho_range)
 

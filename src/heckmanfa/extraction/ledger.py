@@ -117,25 +117,21 @@ class Ledger:
         """
         usable = np.isfinite(loss) if feasible is None else np.isfinite(loss) & feasible
         self.n_assignments += int(np.count_nonzero(usable))
+        good = sure = np.flatnonzero(usable & (loss <= self.threshold))
         if self._window is None:
             self.n_in_range = self.n_assignments
-            good = usable & (loss <= self.threshold)
-            sure = good
         else:
             inside = usable & self._inside(imr, sse, 0.0)
             self.n_in_range += int(np.count_nonzero(inside))
             if not np.isfinite(self.best):
                 self._see(sse, imr, usable, words)
-            near = loss <= self.threshold
-            good = usable & near & self._inside(imr, sse, _END)
-            sure = good & self._inside(imr, sse, -_END)
-        chosen = np.flatnonzero(good)
-        if len(chosen) == 0:
+            good = good[self._inside(imr[good], sse[good], _END)]
+            sure = good[self._inside(imr[good], sse[good], -_END)]
+        if len(good) == 0:
             return
-        self._kept.append((loss[chosen], words(chosen)))
-        self._n_kept += len(chosen)
-        if sure.any():
-            self.best = min(self.best, float(loss[sure].min()))
+        self._kept.append((loss[good], words(good)))
+        self._n_kept += len(good)
+        self.best = float(loss[sure].min(initial=self.best))
         if self._n_kept > 2 * self._keep:
             self._trim()
 

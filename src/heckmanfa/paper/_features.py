@@ -12,10 +12,10 @@ from heckmanfa.datasets import PaperData
 from heckmanfa.errors import NoFeasibleAssignmentError
 from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import Experiment, Judged, fit, judge
-from heckmanfa.paper.rows import Table, counted
+from heckmanfa.paper.rows import Table, between, counted
 from heckmanfa.ru import RURegressor
 
-__all__ = ["Printed", "add_listed", "add_ru", "add_searched", "ru_errors"]
+__all__ = ["Printed", "add_listed", "add_ru", "add_searched", "ru_errors", "searched"]
 
 
 @dataclass(frozen=True)
@@ -66,28 +66,35 @@ def add_listed(
     )
 
 
-def add_searched(
-    table: Table, experiment: Experiment, extraction: str, printed: Printed, options: Options
+def searched(
+    experiment: Experiment, options: Options, extraction: str, what: str, **settings: Any
 ) -> list[Judged]:
-    """Add what our search finds, over seeds."""
+    """Judge what searches find, for every seed that finds an assignment in the window."""
     data = experiment.data()
-    found: list[Judged] = []
+    found = []
     for seed in range(options.seeds):
-        options.say(f"{experiment.name}: search by {extraction}, seed {seed}")
+        options.say(f"{experiment.name}: {what}, seed {seed}")
         try:
-            model = experiment.search(extraction, seed=seed)
+            model = experiment.search(extraction, seed=seed, **settings)
         except NoFeasibleAssignmentError:
             continue
-        found.append(
-            judge(data, model, as_published=options.as_published, star=extraction == "rank")
-        )
+        star = extraction == "rank"
+        found.append(judge(data, model, as_published=options.as_published, star=star))
+    return found
+
+
+def add_searched(
+    table: Table, experiment: Experiment, extraction: str, printed: Printed, options: Options
+) -> None:
+    """Add what our search finds, over seeds."""
+    found = searched(experiment, options, extraction, f"search by {extraction}")
     row = f"found by {extraction}"
     if not found:
         table.random(
             experiment.name, row, "test MSE", float("nan"), printed.heckman[1],
             note=f"no assignment in the window in {counted(options.seeds, 'seed')}",
         )  # fmt: skip
-        return found
+        return
     sets = {one.features for one in found}
     first = ", ".join(str(one) for one in found[0].features)
     words = (
@@ -104,13 +111,12 @@ def add_searched(
         values = np.array([getattr(one, name) for one in found])
         table.random(
             experiment.name, row, quantity, float(values.mean()), value,
-            spread=_spread(values), note=words if quantity == "test MSE" else "",
+            spread=between(values), note=words if quantity == "test MSE" else "",
         )  # fmt: skip
     values = np.array([one.test_marginal for one in found])
     table.beyond(
-        experiment.name, row, "marginal test MSE", float(values.mean()), spread=_spread(values)
+        experiment.name, row, "marginal test MSE", float(values.mean()), spread=between(values)
     )
-    return found
 
 
 def add_ru(
@@ -127,7 +133,7 @@ def add_ru(
     for seed in range(options.seeds):
         options.say(f"{experiment.name}: RU, seed {seed}")
         errors.append(ru_errors(experiment.data(), features, seed))
-    means, spreads = np.mean(errors, axis=0), [_spread(one) for one in np.array(errors).T]
+    means, spreads = np.mean(errors, axis=0), [between(one) for one in np.array(errors).T]
     row = "features " + ", ".join(str(one) for one in features)
     for place, quantity in enumerate(("RU train MSE", "RU test MSE")):
         table.random(
@@ -147,7 +153,3 @@ def ru_errors(data: PaperData, features: Sequence[int], seed: int) -> tuple[floa
     observed = data.selected
     train = np.mean((data.y[observed] - model.predict(data.X[observed])) ** 2)
     return float(train), float(np.mean((data.y_test - model.predict(data.X_test)) ** 2))
-
-
-def _spread(values: Any) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")

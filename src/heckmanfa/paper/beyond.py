@@ -20,12 +20,13 @@ from heckmanfa.extraction import Goal, sample
 from heckmanfa.lasso import HeckmanLasso
 from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import COMPAS, CRIME, Experiment
-from heckmanfa.paper.rows import Table
+from heckmanfa.paper.rows import Table, between
 from heckmanfa.searches import HeckmanBestSubset
 
 __all__ = ["beyond", "random_splits"]
 
 _START = 0.75
+_SEEDED = ("Heckman-FA, window", "draws without training, window")
 
 
 def _untrained(experiment: Experiment, data: PaperData, seed: int) -> Heckman:
@@ -97,19 +98,21 @@ def beyond(options: Options | None = None) -> pd.DataFrame:
         ("marginal"), and rho, for each method; those with seeds as means.
     """
     options = Options() if options is None else options
-    table = Table("beyond")
+    table = Table()
     if options.quick:
         return table.frame()
     for experiment in (CRIME, COMPAS):
         data = experiment.data()
-        for name, make in _methods(experiment, data, 0, everything=True):
+        by_seed = [
+            dict(_methods(experiment, data, seed, everything=True)) for seed in range(options.seeds)
+        ]
+        for name in by_seed[0]:
             options.say(f"{experiment.name}: {name}")
-            seeds = options.seeds if "Heckman-FA" in name or "draws" in name else 1
+            seeds = options.seeds if name in _SEEDED else 1
             found = []
-            for seed in range(seeds):
-                again = dict(_methods(experiment, data, seed, everything=True))[name]
+            for methods in by_seed[:seeds]:
                 try:
-                    model = _fitted(make if seed == 0 else again)
+                    model = _fitted(methods[name])
                 except NoFeasibleAssignmentError:
                     continue
                 rho = getattr(model, "rho_", float("nan"))
@@ -129,8 +132,8 @@ def _add(
         values = np.array([one[place] for one in found])
         if len(values) == 0 or np.isnan(values).all():
             continue
-        spread = float(values.std(ddof=1)) if len(values) > 1 else None
-        table.beyond(dataset, name, quantity, float(values.mean()), spread=spread, note=note)
+        mean = float(values.mean())
+        table.beyond(dataset, name, quantity, mean, spread=between(values), note=note)
 
 
 def random_splits(options: Options | None = None) -> pd.DataFrame:
@@ -147,7 +150,7 @@ def random_splits(options: Options | None = None) -> pd.DataFrame:
         says how many); ``spread`` is half the width of a 95% interval for the mean.
     """
     options = Options() if options is None else options
-    table = Table("beyond")
+    table = Table()
     if options.quick:
         return table.frame()
     for experiment in (CRIME, COMPAS):

@@ -49,7 +49,6 @@ def execution_times(options: Options | None = None) -> pd.DataFrame:
         for draws, (seconds, errors) in _PRINTED[experiment.name].items():
             for place, epochs in enumerate(_EPOCHS):
                 row = f"B = {draws}, T = {epochs}"
-                options.say(f"{experiment.name}: {row}")
                 start = time.perf_counter()
                 add_errors(
                     table,

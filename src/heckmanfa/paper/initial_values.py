@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from heckmanfa.errors import NoFeasibleAssignmentError
+from heckmanfa.paper._features import searched
 from heckmanfa.paper.options import Options
-from heckmanfa.paper.protocol import COMPAS, CRIME, Experiment, judge
-from heckmanfa.paper.rows import Table
+from heckmanfa.paper.protocol import COMPAS, CRIME, Experiment
+from heckmanfa.paper.rows import Table, between
 
 __all__ = ["initial_values"]
 
@@ -46,7 +46,6 @@ def initial_values(options: Options | None = None) -> pd.DataFrame:
     for experiment in (CRIME, COMPAS):
         for start, values in _PRINTED[experiment.name].items():
             for epochs, printed in zip(_EPOCHS, values, strict=True):
-                options.say(f"{experiment.name}: c = {start}, T = {epochs}")
                 add_errors(
                     table,
                     experiment,
@@ -68,24 +67,15 @@ def add_errors(
     **settings: float,
 ) -> None:
     """Add the mean test error of searches over seeds."""
-    data = experiment.data()
-    errors, marginal = [], []
-    for seed in range(options.seeds):
-        try:
-            model = experiment.search(seed=seed, **settings)  # type: ignore[arg-type]
-        except NoFeasibleAssignmentError:
-            continue
-        found = judge(data, model, as_published=options.as_published)
-        errors.append(found.test)
-        marginal.append(found.test_marginal)
-    several = len(errors) > 1
+    found = searched(experiment, options, "sample", row, **settings)
+    errors, marginal = [one.test for one in found], [one.test_marginal for one in found]
     table.random(
         experiment.name,
         row,
         "test MSE",
         float(np.mean(errors)) if errors else float("nan"),
         printed,
-        spread=float(np.std(errors, ddof=1)) if several else None,
+        spread=between(errors),
         note=f"{len(errors)} of {options.seeds} seeds have an assignment in the window",
     )
     table.beyond(
@@ -93,5 +83,5 @@ def add_errors(
         row,
         "marginal test MSE",
         float(np.mean(marginal)) if marginal else float("nan"),
-        spread=float(np.std(marginal, ddof=1)) if several else None,
+        spread=between(marginal),
     )

@@ -10,7 +10,7 @@ from heckmanfa.compressed import compress
 from heckmanfa.extraction import correlations
 from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import CRIME, fit, judge
-from heckmanfa.paper.rows import Table, counted
+from heckmanfa.paper.rows import Table, between, counted
 
 __all__ = ["more_top_features"]
 
@@ -73,7 +73,7 @@ def more_top_features(options: Options | None = None) -> pd.DataFrame:
             "test MSE",
             float(np.mean(errors[size])),
             printed,
-            spread=float(np.std(errors[size], ddof=1)) if options.seeds > 1 else None,
+            spread=between(errors[size]),
             note=f"lambda = 0 on five test rows; {counted(options.seeds, 'seed')}",
         )
         table.beyond(
@@ -81,6 +81,6 @@ def more_top_features(options: Options | None = None) -> pd.DataFrame:
             f"Heckman-FA*, J = {size}",
             "marginal test MSE",
             float(np.mean(marginal[size])),
-            spread=float(np.std(marginal[size], ddof=1)) if options.seeds > 1 else None,
+            spread=between(marginal[size]),
         )
     return table.frame()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-__all__ = ["Table", "counted"]
+__all__ = ["Table", "between", "counted"]
 
 COLUMNS = ["part", "dataset", "row", "quantity", "ours", "printed", "spread", "status", "note"]
 
@@ -15,6 +16,11 @@ COLUMNS = ["part", "dataset", "row", "quantity", "ours", "printed", "spread", "s
 def counted(number: int, what: str) -> str:
     """Say how many of something."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def between(values: Any) -> float | None:
+    """Standard deviation between runs; None where there is but one."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 @dataclass
@@ -26,7 +32,6 @@ class Table:
     seeds or machines; "beyond" for what the paper does not have.
     """
 
-    part: str = "paper"
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def exact(
@@ -65,8 +70,7 @@ class Table:
         note: str = "",
     ) -> None:
         """Add a value that depends on seeds, with the standard deviation between them."""
-        status = "random" if self.part == "paper" else "beyond"
-        self._add(dataset, row, quantity, ours, printed, spread, status, note)
+        self._add(dataset, row, quantity, ours, printed, spread, "random", note)
 
     def timed(self, dataset: str, row: str, quantity: str, ours: float, printed: float) -> None:
         """Add a time in seconds."""
@@ -97,7 +101,7 @@ class Table:
         status: str,
         note: str,
     ) -> None:
-        values = (self.part, dataset, row, quantity, ours, printed, spread, status, note)
+        values = ("paper", dataset, row, quantity, ours, printed, spread, status, note)
         self.rows.append(dict(zip(COLUMNS, values, strict=True)))
 
     def frame(self) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from heckmanfa.errors import NoFeasibleAssignmentError
 from heckmanfa.paper._features import ru_errors
 from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import COMPAS, CRIME, judge
-from heckmanfa.paper.rows import Table
+from heckmanfa.paper.rows import Table, between
 
 __all__ = ["significance"]
 
@@ -67,14 +67,14 @@ def significance(options: Options | None = None) -> pd.DataFrame:
             note = f"{len(ours)} assignments from {seed} seeds; printed spread {spread}"
             table.random(
                 experiment.name, row, "test MSE difference", float(gap.mean()), difference,
-                spread=float(gap.std(ddof=1)), note=note,
+                spread=between(gap), note=note,
             )  # fmt: skip
             test = stats.ttest_rel(ours, errors)
             table.random(experiment.name, row, "p-value", float(test.pvalue), p_value)
             gap = np.array(marginal) - np.array(errors)
             table.beyond(
                 experiment.name, row, "marginal test MSE difference", float(gap.mean()),
-                spread=float(gap.std(ddof=1)),
+                spread=between(gap),
                 note="Heckman-FA without the inverse Mills ratio in its predictions",
             )  # fmt: skip
     return table.frame()
