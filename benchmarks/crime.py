@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.common import ROOT
-from heckmanfa.datasets import make_selection
+from heckmanfa.datasets import fetch_crime, make_selection
+from heckmanfa.datasets._paper import crime_frame
 
 Floats = NDArray[np.float64]
 
-FILES = ("communities.data", "communities.columns.txt", "crime_paper_observed_rows.csv")
+FILE = "communities.data"
 N_ROWS, N_PAPER = 1_395, 26
 """rows that train, and the paper's number of features"""
 N_PREDICTING = 12
@@ -34,9 +34,9 @@ class Data:
 
 
 def folder() -> Path | None:
-    """Where CRIME's files are; None where they are not."""
+    """Where CRIME's file is; None where it is not."""
     for one in (os.environ.get("HECKMANFA_DATA"), ROOT.parent / "shared" / "data"):
-        if one is not None and all((Path(one) / name).exists() for name in FILES):
+        if one is not None and (Path(one) / FILE).exists():
             return Path(one)
     return None
 
@@ -65,16 +65,9 @@ def _simulated(n_features: int) -> tuple[Floats, Floats]:
 
 def _crime(source: Path, n_features: int) -> tuple[Floats, Floats]:
     """The paper's 26 features first, then population and the columns that follow in the file."""
-    columns = (source / "communities.columns.txt").read_text().split()
-    frame = pd.read_csv(source / "communities.data", header=None, names=columns, na_values="?")
-    frame = frame.drop(columns=["state", "county", "community", "communityname", "fold"])
-    frame = frame.fillna({"OtherPerCap": frame["OtherPerCap"].mean()}).dropna(axis=1)
-    outcome = frame.pop("ViolentCrimesPerPop").to_numpy()[:N_ROWS]
+    os.environ["HECKMANFA_DATA"] = str(source)
     # The key that decides whose outcome is hidden is no feature.
-    features = frame.drop(columns="NumUnderPov").iloc[:N_ROWS]
+    features = crime_frame().drop(columns=["NumUnderPov", "ViolentCrimesPerPop"]).iloc[:N_ROWS]
     population, *others = features.columns
     names = [*others[:N_PAPER], population, *others[N_PAPER:]][:n_features]
-    rows = pd.read_csv(source / "crime_paper_observed_rows.csv")["row"]
-    y = np.full(N_ROWS, np.nan)
-    y[rows] = outcome[rows]
-    return features[names].to_numpy(float), y
+    return features[names].to_numpy(float), fetch_crime().y

@@ -109,6 +109,17 @@ _CRIME = DataFile(
 )
 
 
+def crime_frame() -> pd.DataFrame:
+    """Every complete numeric column of CRIME, in file order: the features, the key, the outcome."""
+    import pandas as pd
+
+    columns = files("heckmanfa.datasets").joinpath("data", "crime_columns.txt").read_text().split()
+    frame = pd.read_csv(find(_CRIME), header=None, names=columns, na_values="?")
+    frame = frame.drop(columns=["state", "county", "community", "communityname", "fold"])
+    frame["OtherPerCap"] = frame["OtherPerCap"].fillna(frame["OtherPerCap"].mean())
+    return frame.dropna(axis=1)
+
+
 def fetch_crime(split: str = "paper", *, random_state: Any = None) -> PaperData:
     """CRIME: violent crimes in 1,994 communities of the United States (UCI).
 
@@ -133,13 +144,7 @@ def fetch_crime(split: str = "paper", *, random_state: Any = None) -> PaperData:
     The file is looked for in the folder that the environment variable HECKMANFA_DATA names, then
     in the cache, and is then downloaded from UCI.
     """
-    import pandas as pd
-
-    columns = files("heckmanfa.datasets").joinpath("data", "crime_columns.txt").read_text().split()
-    frame = pd.read_csv(find(_CRIME), header=None, names=columns, na_values="?")
-    frame = frame.drop(columns=["state", "county", "community", "communityname", "fold"])
-    frame["OtherPerCap"] = frame["OtherPerCap"].fillna(frame["OtherPerCap"].mean())
-    frame = frame.dropna(axis=1)
+    frame = crime_frame()
 
     def kept(training: pd.DataFrame) -> NDArray[np.bool_]:
         return np.isin(np.arange(len(training)), _memberships("crime_rows.txt"))
