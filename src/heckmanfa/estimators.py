@@ -26,12 +26,12 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.features import FeatureTable, names_or_positions, resolve
-from heckmanfa.formula_model import FormulaModel
 from heckmanfa.intake import Sample, check_parameters, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
 from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.normal import Floats
+from heckmanfa.refereed import RefereedModel
 from heckmanfa.rows import Positions, one_blas_thread
 from heckmanfa.sandwich import CovarianceKind
 from heckmanfa.twostep import TwoStep, fit_two_step
@@ -39,7 +39,7 @@ from heckmanfa.twostep import TwoStep, fit_two_step
 __all__ = ["Heckman"]
 
 
-class Heckman(FormulaModel):
+class Heckman(RefereedModel):
     """Heckman's selection model: an outcome seen only for those selected.
 
     The prediction equation (the field also calls it the outcome equation) is
@@ -167,9 +167,16 @@ class Heckman(FormulaModel):
         self._design = None
         self._atanh_rho = self._log_sigma = self._second_maximum = None
         table = read_features(self, X, reset=True)
-        selection = resolve(table, self.selection_features, "selection_features")
-        prediction = self._prediction(table)
-        sample = read_sample(
+        sample = self._take_in(table, y, selected, sample_weight, groups)
+        self._fit_sample(table, sample)
+        return self
+
+    def _take_in(
+        self, table: FeatureTable, y: Any, selected: Any, sample_weight: Any, groups: Any
+    ) -> Sample:
+        """Apply the row rules."""
+        selection, prediction = self._columns(table)
+        return read_sample(
             table,
             y,
             selected=selected,
@@ -179,29 +186,43 @@ class Heckman(FormulaModel):
             selection=selection,
             prediction=prediction,
         )
+
+    def _fit_sample(self, table: FeatureTable, sample: Sample) -> None:
+        """Fit both equations on rows that were taken in."""
+        prediction = self._prediction(table)
         kind = CovarianceKind(
             self.cov_type or "classical", self.weight_kind == "sampling", sample.n_groups
         )
-        self.row_counts_ = sample.row_counts
+        self.row_counts_ = dict(sample.row_counts)
         self.dropped_features_ = []
         self._names = table.labels(range(table.shape[1]))
         if sample.all_selected:
             self._fit_all_observed(table, sample, prediction, kind)
-            return self
-        fitted = fit_selection(
-            sample.rows,
-            selection,
-            self._names,
-            on_collinear=self.on_collinear,
-            on_separation=self.on_separation,
-        )
+            return
+        fitted, moments = self._compress(table, sample)
         prediction = [one for one in prediction if one not in fitted.separating]
-        moments = gather(fitted, prediction, table.shape[1])
         self.row_counts_ |= fitted.row_counts()
         self.dropped_features_ += names_or_positions(table.names, fitted.dropped)
         features = self._choose(moments, fitted, prediction, table)
         self._finish(moments, fitted, features, kind, table)
-        return self
+
+    def _columns(self, table: FeatureTable) -> tuple[list[int], list[int]]:
+        """Columns of the selection equation, and those that the prediction equation may need."""
+        selection = resolve(table, self.selection_features, "selection_features")
+        return selection, self._prediction(table)
+
+    def _compress(self, table: FeatureTable, sample: Sample) -> tuple[Selection, Moments]:
+        """Fit the selection equation and compress the selected rows."""
+        selection, prediction = self._columns(table)
+        fitted = fit_selection(
+            sample.rows,
+            selection,
+            table.labels(range(table.shape[1])),
+            on_collinear=self.on_collinear,
+            on_separation=self.on_separation,
+        )
+        prediction = [one for one in prediction if one not in fitted.separating]
+        return fitted, gather(fitted, prediction, table.shape[1])
 
     def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
         check_parameters(self)

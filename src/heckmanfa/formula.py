@@ -80,6 +80,8 @@ class FormulaDesign:
 
     prediction: Equation
     selection: Equation
+    texts: tuple[str, str]
+    """the two formulas as they were given"""
     selection_columns: list[str]
     prediction_columns: list[str]
     prediction_terms: dict[str, list[str]]
@@ -154,6 +156,7 @@ class FormulaDesign:
         return cls(
             prediction=predictor,
             selection=learned,
+            texts=(prediction, selection),
             selection_columns=list(z.columns),
             prediction_columns=list(x.columns),
             prediction_terms={

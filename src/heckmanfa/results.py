@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,12 @@ from scipy import stats
 from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.formula import plain_words
+from heckmanfa.sections import wrapped_note
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
 
-__all__ = ["Summary", "Wald", "summarize", "tidy", "vcov", "wald_test", "wrapped_note"]
+__all__ = ["Summary", "Wald", "summarize", "tidy", "vcov", "wald_test"]
 
 _COLUMNS = {
     "estimate": "estimate",
@@ -300,11 +300,6 @@ def _number(value: float, column: str) -> str:
     if column == "statistic":
         return f"{value:.2f}"
     return f"{value:.5g}"
-
-
-def wrapped_note(text: str, width: int) -> list[str]:
-    """Set a note as lines of text, behind a dash."""
-    return textwrap.wrap("- " + text, width, subsequent_indent="  ")
 
 
 def summarize(model: FittedSelectionModel, conf_level: float) -> Summary:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.extraction.criteria import NEARLY
 from heckmanfa.extraction.search import KEPT
 from heckmanfa.least_squares import fit_least_squares
-from heckmanfa.results import wrapped_note
+from heckmanfa.sections import Report, Section
 
 if TYPE_CHECKING:
     from heckmanfa.searched import SearchedHeckman
@@ -22,12 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["SearchReport", "compare", "report_search"]
 
 _RUNNER_UPS = 10
-_WIDTH = 88
 _CRITERION_WORDS = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
 
 
-@dataclass(frozen=True)
-class SearchReport:
+@dataclass(frozen=True, repr=False, eq=False)
+class SearchReport(Report):
     """How prediction features were found; prints in words, shows as HTML in a notebook."""
 
     criterion: str
@@ -72,54 +70,17 @@ class SearchReport:
         facts.append((f"Within {self.tolerance:g} of the best", f"{self.n_near:,}{more}"))
         return facts
 
-    def _tables(self) -> list[tuple[str, pd.DataFrame]]:
-        best = self.runner_ups.copy()
-        best["features"] = [", ".join(str(name) for name in row) for row in best["features"]]
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
         return [
-            ("The best assignments", best),
-            (f"Among the {self.n_near:,} within {self.tolerance:g}", self.spread),
+            Section(facts=tuple(self._facts())),
+            Section("The best assignments", table=self.runner_ups),
+            Section(
+                f"Among the {self.n_near:,} within {self.tolerance:g}",
+                table=self.spread,
+                notes=self.notes,
+            ),
         ]
-
-    def __str__(self) -> str:
-        """Return the text form."""
-        lines = [f"{name + ':':<28}{value}" for name, value in self._facts()]
-        for title, table in self._tables():
-            lines += ["", title, _plain(table)]
-        lines += ["", *(line for note in self.notes for line in wrapped_note(note, _WIDTH))]
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        facts = "".join(
-            f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
-            f"<td>{html.escape(value)}</td></tr>"
-            for name, value in self._facts()
-        )
-        tables = "".join(
-            f"<p>{html.escape(title)}</p>"
-            + table.to_html(index=False, float_format=lambda one: f"{one:.5g}", na_rep="")
-            for title, table in self._tables()
-        )
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        return f"<div class='heckmanfa-search'><table>{facts}</table>{tables}<ul>{notes}</ul></div>"
-
-
-def _plain(table: pd.DataFrame) -> str:
-    """Lay out a table as text, features last and cut to what a line holds."""
-    table = table.copy()
-    if "features" in table:
-        features = table.pop("features")
-        table["features"] = [one if len(one) <= 56 else one[:53] + "..." for one in features]
-    return str(
-        table.to_string(
-            index=False,
-            na_rep="",
-            float_format=lambda one: f"{one:.5g}",
-            formatters={"features": lambda one: f"  {one:<56}".rstrip()},
-            justify="right",
-        )
-    )
 
 
 def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchReport:

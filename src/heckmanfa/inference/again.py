@@ -1,0 +1,110 @@
+"""The rows of a fit, taken in once more, for methods that a fitted model alone cannot answer."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heckmanfa.equations import Selection
+from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError
+from heckmanfa.features import FeatureTable
+from heckmanfa.formula import FormulaDesign
+from heckmanfa.intake import Sample, read_features
+from heckmanfa.moments import Moments
+from heckmanfa.rows import one_blas_thread
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators import Heckman
+
+__all__ = ["Again", "read_again"]
+
+# Two fits to the same rows differ by rounding alone, unless these came in another order.
+_SAME = 1e-6
+
+
+@dataclass(frozen=True)
+class Again:
+    """What a fit made of its rows."""
+
+    table: FeatureTable
+    sample: Sample
+    selection: Selection
+    """the selection equation, with the rows that both equations were fitted to"""
+    moments: Moments
+    design: FormulaDesign | None
+    """with the columns that the formulas made, for a model from formulas"""
+
+
+def read_again(
+    model: Heckman,
+    X: Any,
+    y: Any,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> Again:
+    """Take in the rows that a model was fitted to, and refuse others.
+
+    Parameters
+    ----------
+    model : Heckman
+        Fitted.
+    X, y, selected, sample_weight, groups
+        As they were passed to `Heckman.fit`; for a model from formulas, X is the data frame, y
+        and ``selected`` are None, and the other two may name columns.
+
+    Returns
+    -------
+    Again
+    """
+    if model._probit is None:
+        raise NotIdentifiedError(
+            "no outcome was missing in the fit, so that there is no selection to ask about"
+        )
+    with warnings.catch_warnings(), one_blas_thread():
+        # All that there is to warn of was said by the fit.
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        design = None
+        if model._design is not None:
+            if y is not None or selected is not None:
+                raise InputError(
+                    "the formulas say what the outcome is and who is selected: pass the data "
+                    "frame alone"
+                )
+            design = FormulaDesign.build(*model._design.texts, X)
+            sample_weight = design.rows_of(X, sample_weight, "sample_weight")
+            groups = design.rows_of(X, groups, "groups")
+            X, y, selected = design.features, design.outcome, design.selected
+        table = read_features(model, X, reset=False)
+        sample = model._take_in(table, y, selected, sample_weight, groups)
+        if sample.all_selected:
+            raise InputError(_another(model, sample, "no outcome is missing in the rows given"))
+        selection, moments = model._compress(table, sample)
+    if not _same(moments, model._moments):
+        raise InputError(_another(model, sample, "the rows given are not those of the fit"))
+    return Again(table, sample, selection, moments, design)
+
+
+def _same(one: Moments, other: Moments) -> bool:
+    if one.columns != other.columns or one.factor.shape != other.factor.shape:
+        return False
+    lengths = np.linalg.norm(other.factor, axis=0)
+    # A triangular factor is unique but for the signs of its rows.
+    mine, theirs = (
+        part.factor * np.where(np.diag(part.factor) < 0, -1.0, 1.0)[:, None]
+        for part in (one, other)
+    )
+    return bool(np.all(np.abs(mine - theirs) <= _SAME * lengths))
+
+
+def _another(model: Heckman, sample: Sample, what: str) -> str:
+    given, fitted = sample.row_counts, model.row_counts_
+    return (
+        f"{what}: pass X and y (and selected, sample_weight) as they were passed to fit. Here "
+        f"{given['selected']} rows are selected and {given['unselected']} are not; in the fit "
+        f"{fitted['selected']} were and {fitted['unselected']} were not."
+    )

@@ -1,0 +1,119 @@
+"""How reports are set: facts, tables and notes, as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Report", "Section", "text_of_section", "wrapped_note"]
+
+WIDTH = 88
+_LONGEST_CELL = 56
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report."""
+
+    title: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    table: pd.DataFrame | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Report:
+    """What a method gives back: it prints as text, and shows as HTML in a notebook."""
+
+    @abstractmethod
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return "\n\n".join(text_of_section(one, WIDTH) for one in self.sections())
+
+    def __repr__(self) -> str:
+        """Return the text form."""
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        inner = "".join(html_of_section(one) for one in self.sections())
+        return f"<div class='heckmanfa-report'>{inner}</div>"
+
+
+def wrapped_note(text: str, width: int) -> list[str]:
+    """Set a note as lines of text, behind a dash."""
+    return textwrap.wrap("- " + text, width, subsequent_indent="  ")
+
+
+def text_of_section(section: Section, width: int) -> str:
+    """Set a section as text."""
+    lines = [section.title] if section.title else []
+    label = max((len(name) for name, _ in section.facts), default=0)
+    label = max(label + 3, 28)
+    lines += [f"{name + ':':<{label}}{value}" for name, value in section.facts]
+    if section.table is not None:
+        lines.append(_plain(section.table))
+    lines += [line for note in section.notes for line in wrapped_note(note, width)]
+    return "\n".join(lines)
+
+
+def html_of_section(section: Section) -> str:
+    """Set a section as HTML."""
+    parts = [f"<p><strong>{html.escape(section.title)}</strong></p>"] if section.title else []
+    if section.facts:
+        rows = "".join(
+            f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
+            f"<td>{html.escape(value)}</td></tr>"
+            for name, value in section.facts
+        )
+        parts.append(f"<table>{rows}</table>")
+    if section.table is not None:
+        table = _readable(section.table)
+        parts.append(table.to_html(index=False, float_format=_number, na_rep="", border=0))
+    if section.notes:
+        parts.append(
+            "<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in section.notes) + "</ul>"
+        )
+    return "".join(parts)
+
+
+def _number(value: float) -> str:
+    return f"{value:.5g}"
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    """Say columns' names in words, and sets of features as text."""
+    table = table.rename(columns=lambda name: str(name).replace("_", " "))
+    for name in table.columns:
+        if table[name].map(lambda one: isinstance(one, tuple)).any():
+            table[name] = [", ".join(str(part) for part in one) for one in table[name]]
+    return table
+
+
+def _plain(table: pd.DataFrame) -> str:
+    """Lay out a table as text: text to the left, sets of features last and cut to fit."""
+    table = _readable(table)
+    if "features" in table:
+        features = table.pop("features")
+        table["features"] = [
+            one if len(one) <= _LONGEST_CELL else one[: _LONGEST_CELL - 3] + "..."
+            for one in features
+        ]
+    formatters = {}
+    for name in table.columns:
+        if table[name].map(lambda one: isinstance(one, str)).all() and len(table):
+            width = max(len(str(name)), int(table[name].str.len().max()))
+            formatters[name] = lambda one, width=width: f"{one:<{width}}"
+    text = str(
+        table.to_string(
+            index=False, na_rep="", float_format=_number, formatters=formatters, justify="right"
+        )
+    )
+    return "\n".join(line.rstrip() for line in text.splitlines())
