@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.linalg import column_norms
 from heckmanfa.normal import Floats, inverse_mills
 from heckmanfa.results import Wald, chi2_test
+from heckmanfa.sections import Finding, Report
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -58,13 +60,15 @@ class Diagnostics:
     """rows given that miss a selection feature"""
     rho_conditioned: bool = False
     """whether rho-hat was chosen to be in a window, so that it is not tested"""
+    findings: tuple[Finding, ...] = ()
+    """what other reports found"""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each diagnostic: name, value, and a word where it is a caution."""
         rows = [(name, value, flag) for name, value, flag, _ in self._lines()]
         return pd.DataFrame(rows, columns=["diagnostic", "value", "verdict"])
 
-    def _lines(self) -> list[tuple[str, str, str, str]]:
+    def _lines(self) -> Sequence[tuple[str, str, str, str]]:
         """Name, value, verdict and a sentence for each diagnostic."""
         condition = not self.condition_number < _HIGH_CONDITION
         apart = (
@@ -176,7 +180,7 @@ class Diagnostics:
                     else "Predictions given selection stay within what was seen.",
                 )
             )
-        return lines
+        return [*lines, *self.findings]
 
     def __str__(self) -> str:
         """Return the diagnostics in words."""
@@ -203,7 +207,9 @@ class Diagnostics:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
-def diagnose(model: FittedSelectionModel, index: Floats | None) -> Diagnostics:
+def diagnose(
+    model: FittedSelectionModel, index: Floats | None, reports: Sequence[Report]
+) -> Diagnostics:
     """Compute the diagnostics of a fitted model; see `Heckman.diagnostics`.
 
     Parameters
@@ -211,6 +217,8 @@ def diagnose(model: FittedSelectionModel, index: Floats | None) -> Diagnostics:
     model : FittedSelectionModel
     index : ndarray or None
         Selection index of rows to predict for.
+    reports : sequence of Report
+        Whose findings are added.
 
     Returns
     -------
@@ -258,6 +266,7 @@ def diagnose(model: FittedSelectionModel, index: Floats | None) -> Diagnostics:
         share_outside=None if index is None else _share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
         rho_conditioned=model._rho_is_conditioned,
+        findings=tuple(line for one in reports for line in one.findings()),
     )
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "TooFewRowsError",
     "UnderdeterminedWarning",
     "UnknownFeatureError",
+    "sentence",
     "warn",
 ]
 
@@ -154,6 +155,11 @@ class SearchWarning(HeckmanfaWarning):
 
 class CovarianceWarning(HeckmanfaWarning):
     """The estimated covariance is not positive semi-definite, or its information matrix is not."""
+
+
+def sentence(kind: type[Exception]) -> str:
+    """Say what an error or a warning is: the first line of its docstring."""
+    return str(kind.__doc__).strip().splitlines()[0]
 
 
 def warn(message: str, category: type[HeckmanfaWarning]) -> None:

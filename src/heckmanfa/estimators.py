@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 
 from heckmanfa.equations import (
@@ -205,6 +206,26 @@ class Heckman(RefereedModel):
         self.dropped_features_ += names_or_positions(table.names, fitted.dropped)
         features = self._choose(moments, fitted, prediction, table)
         self._finish(moments, fitted, features, kind, table)
+
+    def _for_replicates(self) -> Self:
+        """Return an unfitted copy whose many fits are only asked for estimates."""
+        model: Self = clone(self)
+        model.set_params(cov_type=None)
+        return model
+
+    def _like(self, table: FeatureTable, source: np.random.Generator) -> Self:
+        """Return an unfitted copy that is ready for rows of such a table."""
+        model: Self = clone(self)
+        model.n_features_in_ = table.shape[1]
+        if table.names is not None:
+            model.feature_names_in_ = np.array(table.names, dtype=object)
+        model._design = model._atanh_rho = model._log_sigma = model._second_maximum = None
+        if "random_state" in self._get_param_names():
+            model.set_params(random_state=int(source.integers(2**31)))
+        return model
+
+    def _refuse_interrupted(self) -> None:
+        """Pass on an interruption that a search has answered with what it had found so far."""
 
     def _columns(self, table: FeatureTable) -> tuple[list[int], list[int]]:
         """Columns of the selection equation, and those that the prediction equation may need."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from heckmanfa.intake import flags, observed_r2, read_features, read_outcome
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
+from heckmanfa.sections import Report, read_reports
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,6 +81,11 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
     @property
     def _rho_is_conditioned(self) -> bool:
         """Whether rho-hat was part of a choice, so that no test of rho = 0 is valid."""
+        return False
+
+    @property
+    def _is_search(self) -> bool:
+        """Whether `fit` searches for the prediction features."""
         return False
 
     def _search_notes(self) -> list[str]:
@@ -274,12 +281,27 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return results.wald_test(self, hypothesis, value)
 
-    def summary(self, conf_level: float = 0.95) -> results.Summary:
-        """Both equations as a table, with the row counts and warnings; prints and shows HTML."""
-        check_is_fitted(self)
-        return results.summarize(self, conf_level)
+    def summary(
+        self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()
+    ) -> results.Summary:
+        """Both equations as a table, with the row counts and warnings; prints and shows HTML.
 
-    def diagnostics(self, X: Any = None) -> Diagnostics:
+        Parameters
+        ----------
+        conf_level : float
+            Of the intervals.
+        include : report or sequence of reports
+            What `bootstrap`, `uncertainty_interval`, `what_if`, `exclusion_test`,
+            `specification_tests`, `margins` or ``honest_`` gave, to be set below.
+
+        Returns
+        -------
+        Summary
+        """
+        check_is_fitted(self)
+        return results.summarize(self, conf_level, read_reports(include))
+
+    def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot tell: exclusion, collinearity, rho, extrapolation.
 
         Parameters
@@ -287,6 +309,9 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         X : array or data frame, optional
             Rows to predict for: the share whose selection index lies outside the fitted range
             is reported.
+        include : report or sequence of reports
+            As in `summary`: what they found is added. What varying rho and putting features back
+            would do needs no rows, and is always there.
 
         Returns
         -------
@@ -296,7 +321,14 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         index = None
         if X is not None and self._probit is not None:
             index = self._index(self._read(X, prediction=False, selection=True))
-        return diagnose(self, index)
+        reports = read_reports(include)
+        given = {type(one) for one in reports}
+        reports = [one for one in self._own_reports() if type(one) not in given] + reports
+        return diagnose(self, index, reports)
+
+    def _own_reports(self) -> list[Report]:
+        """Reports that need no rows, for the diagnostics."""
+        return []
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` ended well."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -36,11 +36,13 @@ __all__ = [
     "Sample",
     "check_parameters",
     "flags",
+    "group_codes",
     "observed_r2",
     "observed_rows",
     "read_features",
     "read_outcome",
     "read_sample",
+    "reweighted",
 ]
 
 
@@ -201,17 +203,8 @@ def read_sample(
         kept &= ~weightless
         if sampling and kept.any():
             weight = weight / weight[kept].mean()
-    in_fit = chosen & kept
-    counts["selected"] = int(np.count_nonzero(in_fit))
-    counts["unselected"] = int(np.count_nonzero(kept & ~chosen))
-    _check_outcome(outcome, in_fit, n)
-    n_kept = counts["selected"] + counts["unselected"]
-    if counts["unselected"] and n_kept <= len(selection) + 1:
-        raise TooFewRowsError(
-            f"{len(selection)} selection features and an intercept need more than "
-            f"{len(selection) + 1} rows; there are {n_kept}"
-        )
-    codes, n_groups = (None, 0) if groups is None else _codes(groups, kept)
+    counts |= _checked_counts(outcome, chosen, kept, len(selection))
+    codes, n_groups = (None, 0) if groups is None else group_codes(groups, kept)
     columns = sorted({*selection, *prediction})
     rows = ArrayRows(
         source=table.source(columns),
@@ -223,6 +216,46 @@ def read_sample(
     )
     _check_features(rows, table, selection, prediction)
     return Sample(rows, counts, n_groups, counts["unselected"] == 0)
+
+
+def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
+    """Give the rows of a sample other weights; those of weight zero are left out.
+
+    Parameters
+    ----------
+    sample : Sample
+    weight : (n,) ndarray
+        Zero or more for each row that there is, those of no part in ``sample`` among them.
+    n_selection : int
+        How many selection features there are.
+
+    Returns
+    -------
+    Sample
+        Without groups; what its counts say is about distinct rows.
+    """
+    rows = sample.rows
+    kept = weight > 0 if rows.kept is None else rows.kept & (weight > 0)
+    counts = sample.row_counts | _checked_counts(rows.outcome, rows.selected, kept, n_selection)
+    part = replace(rows, weight=weight, kept=None if kept.all() else kept, group=None)
+    return Sample(part, counts, 0, counts["unselected"] == 0)
+
+
+def _checked_counts(outcome: Floats, chosen: Mask, kept: Mask, n_selection: int) -> dict[str, int]:
+    """Count the rows of a fit by whether they are selected, and refuse too few."""
+    in_fit = chosen & kept
+    counts = {
+        "selected": int(np.count_nonzero(in_fit)),
+        "unselected": int(np.count_nonzero(kept & ~chosen)),
+    }
+    _check_outcome(outcome, in_fit, len(outcome))
+    n_kept = counts["selected"] + counts["unselected"]
+    if counts["unselected"] and n_kept <= n_selection + 1:
+        raise TooFewRowsError(
+            f"{n_selection} selection features and an intercept need more than "
+            f"{n_selection + 1} rows; there are {n_kept}"
+        )
+    return counts
 
 
 def _check_outcome(outcome: Floats, in_fit: Mask, n: int) -> None:
@@ -348,15 +381,16 @@ def _weights(sample_weight: Any, n: int) -> Floats:
     return values
 
 
-def _codes(groups: Any, kept: Mask) -> tuple[NDArray[np.intp], int]:
+def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[np.intp], int]:
+    """Number the groups of the rows that are kept, from 0, and count them."""
     native = nw.from_native(groups, series_only=True, pass_through=True)
     values = native.to_numpy() if isinstance(native, nw.Series) else np.asarray(groups)
     if values.ndim != 1 or len(values) != len(kept):
-        raise InputError(f"groups must have one entry for each of the {len(kept)} rows of X")
+        raise InputError(f"{what} must have one entry for each of the {len(kept)} rows of X")
     missing = np.array([one is None or one != one for one in values], dtype=bool)
     if np.any(missing & kept):
         raise InputError(
-            f"groups is missing in {np.count_nonzero(missing & kept)} rows; every row needs one"
+            f"{what} is missing in {np.count_nonzero(missing & kept)} rows; every row needs one"
         )
     # Codes only over rows in the fit, so that no empty group is counted.
     unique, inverse = np.unique(values[kept], return_inverse=True)

@@ -33,7 +33,7 @@ class HeckmanLasso(SearchedHeckman):
     power : float
         Every feature's penalty is divided by its least-squares coefficient to this power; 0 is
         the plain lasso.
-    rho_range, always, never, max_features, feature_groups, verbose
+    rho_range, always, never, max_features, feature_groups, honest, n_splits, random_state, verbose
         As in `HeckmanBestSubset`; groups of several columns are refused.
     prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
 on_separation
@@ -74,6 +74,9 @@ on_separation
         never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
+        honest: bool = False,
+        n_splits: int = 50,
+        random_state: Any = None,
         verbose: int = 0,
         prediction_features: Any = None,
         selection_features: Any = None,
@@ -90,6 +93,9 @@ on_separation
             never=never,
             max_features=max_features,
             feature_groups=feature_groups,
+            honest=honest,
+            n_splits=n_splits,
+            random_state=random_state,
             verbose=verbose,
             prediction_features=prediction_features,
             selection_features=selection_features,

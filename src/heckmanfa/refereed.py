@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from heckmanfa.inference.specification import SpecificationTests
     from heckmanfa.inference.uncertainty import UncertaintyInterval
     from heckmanfa.inference.what_if import ExclusionTest, WhatIf
+    from heckmanfa.sections import Report
 
 __all__ = ["RefereedModel"]
 
@@ -25,6 +26,11 @@ class RefereedModel(FormulaModel):
     Methods that need rows take those of the fit; for a model from formulas, ``X`` is the data
     frame and ``y`` is left out.
     """
+
+    def _own_reports(self) -> list[Report]:
+        if self._probit is None:
+            return []
+        return [self.uncertainty_interval(), self.what_if()]
 
     def bootstrap(
         self,

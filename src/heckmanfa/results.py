@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,12 @@ from scipy import stats
 from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.formula import plain_words
-from heckmanfa.sections import wrapped_note
+from heckmanfa.sections import Report, Section, html_of_section, text_of_section, wrapped_note
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
 
-__all__ = ["Summary", "Wald", "summarize", "tidy", "vcov", "wald_test"]
+__all__ = ["Summary", "Wald", "check_level", "summarize", "tidy", "vcov", "wald_test"]
 
 _COLUMNS = {
     "estimate": "estimate",
@@ -82,10 +83,15 @@ def _estimates(model: FittedSelectionModel) -> np.ndarray[Any, np.dtype[np.float
     return np.array(values, dtype=np.float64)
 
 
-def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
-    """Estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
+def check_level(conf_level: float) -> None:
+    """Refuse a level of confidence that is none."""
     if not 0 < conf_level < 1:
         raise InputError(f"conf_level must lie between 0 and 1; got {conf_level}")
+
+
+def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
+    """Estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
+    check_level(conf_level)
     quantile = stats.norm.ppf(0.5 + conf_level / 2.0)
     estimate = _estimates(model)
     with np.errstate(invalid="ignore"):
@@ -200,6 +206,8 @@ class Summary:
     notes: list[str]
     comparison: pd.DataFrame | None = None
     """coefficients of other models beside those of this one, after a search"""
+    sections: tuple[Section, ...] = ()
+    """other reports that were asked for"""
 
     def __str__(self) -> str:
         """Return the text form."""
@@ -223,6 +231,7 @@ class Summary:
             lines += ["-" * width, *self._text_comparison(label)]
         lines.append("=" * width)
         lines += [line for note in self.notes for line in wrapped_note(note, width)]
+        lines += ["\n" + text_of_section(one, width) for one in self.sections]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -281,7 +290,9 @@ class Summary:
             f"<table>{facts}</table>"
             f"<table><caption>Intervals at {100 * self.conf_level:g}%</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"{self._html_comparison()}<ul>{notes}</ul></div>"
+            f"{self._html_comparison()}<ul>{notes}</ul>"
+            + "".join(html_of_section(one) for one in self.sections)
+            + "</div>"
         )
 
 
@@ -302,7 +313,7 @@ def _number(value: float, column: str) -> str:
     return f"{value:.5g}"
 
 
-def summarize(model: FittedSelectionModel, conf_level: float) -> Summary:
+def summarize(model: FittedSelectionModel, conf_level: float, reports: Sequence[Report]) -> Summary:
     """Put a fitted model into a `Summary`."""
     counts = model.row_counts_
     left_out = {
@@ -336,7 +347,8 @@ def summarize(model: FittedSelectionModel, conf_level: float) -> Summary:
     if beside is not None:
         table, more = beside
         notes += [*more, _COMPARISON_NOTE]
-    return Summary(title, facts, tidy(model, conf_level), conf_level, notes, table)
+    sections = tuple(part for one in reports for part in one.sections())
+    return Summary(title, facts, tidy(model, conf_level), conf_level, notes, table, sections)
 
 
 _COMPARISON_NOTE = (

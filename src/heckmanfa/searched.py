@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -26,8 +26,10 @@ from heckmanfa.estimators import Heckman
 from heckmanfa.extraction import Goal, Search
 from heckmanfa.extraction.criteria import CRITERIA, check_window
 from heckmanfa.features import FeatureTable, names_or_positions
+from heckmanfa.inference.honest import TARGET, Honest, over_splits
 from heckmanfa.moments import Moments
-from heckmanfa.rows import Positions
+from heckmanfa.randomness import generator
+from heckmanfa.rows import ArrayRows, Positions
 from heckmanfa.sandwich import CovarianceKind
 
 if TYPE_CHECKING:
@@ -49,6 +51,9 @@ class SearchedHeckman(Heckman):
         "never": ["array-like", None],
         "max_features": [Interval(Integral, 1, None, closed="left"), None],
         "feature_groups": ["array-like", dict, None],
+        "honest": ["boolean"],
+        "n_splits": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
 
@@ -56,6 +61,8 @@ class SearchedHeckman(Heckman):
     """None where every outcome was observed, so that nothing was searched"""
     _candidates: tuple[int, ...]
     """columns that the search could choose from"""
+    honest_: Honest
+    """what each split gave, where ``honest`` asks for it"""
     _n_possible: int
     """how many assignments of them there are"""
 
@@ -68,6 +75,9 @@ class SearchedHeckman(Heckman):
         never: Any,
         max_features: int | None,
         feature_groups: Any,
+        honest: bool,
+        n_splits: int,
+        random_state: Any,
         verbose: int,
         **heckman: Any,
     ) -> None:
@@ -78,6 +88,9 @@ class SearchedHeckman(Heckman):
         self.never = never
         self.max_features = max_features
         self.feature_groups = feature_groups
+        self.honest = honest
+        self.n_splits = n_splits
+        self.random_state = random_state
         self.verbose = verbose
 
     @abstractmethod
@@ -105,7 +118,12 @@ class SearchedHeckman(Heckman):
             )
         self._search = self._look(moments, selection, choices, goal)
         self._candidates, self._n_possible = choices.columns, choices.n_assignments
-        features = [int(one) for one in np.flatnonzero(self._search.best)]
+        best = self._search.best
+        if self.honest:
+            assert isinstance(selection.rows, ArrayRows)
+            self.honest_ = over_splits(self, table, selection.rows)
+            best = self.honest_.chosen
+        features = [int(one) for one in np.flatnonzero(best)]
         if set(selection.probit.features) <= set(features):
             warn(
                 "every selection feature is among those chosen to predict: with no excluded "
@@ -124,6 +142,8 @@ class SearchedHeckman(Heckman):
         table: FeatureTable,
     ) -> None:
         super()._finish(moments, selection, features, kind, table)
+        if self.honest:
+            self._set_honest()
         window = check_window(self.rho_range)
         if self.method == "ml" and window is not None and not window[0] <= self.rho_ <= window[1]:
             warn(
@@ -131,6 +151,50 @@ class SearchedHeckman(Heckman):
                 f"[{window[0]:g}, {window[1]:g}]: the search goes by the two-step estimate",
                 SearchWarning,
             )
+
+    def _settled_on(self, features: Positions) -> Heckman:
+        """Return the model of some features that are no longer searched for."""
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[list(features)] = True
+        names = [one for one in Heckman._get_param_names() if one != "prediction_features"]
+        return Heckman(mask, **{one: getattr(self, one) for one in names})
+
+    def _split_seed(self) -> list[int]:
+        """Draw what the random halves start from, apart from what the search draws."""
+        return [int(one) for one in generator(self.random_state).integers(2**31, size=4)] + [1]
+
+    def _set_honest(self) -> None:
+        """Put the medians over splits in place of the estimates, with their standard errors.
+
+        Correlations are those of the fit to all rows. The intercept is such that the prediction
+        at the average selected row is the median one.
+        """
+        honest, k = self.honest_, self.n_features_in_
+        values, errors = honest.medians(), honest.std_errors()
+        means = np.zeros(k)
+        means[list(self._moments.columns)] = self._moments.means[:-2]
+        inside = self.support_
+        level = np.median(
+            honest.estimates[:, 0] + np.nan_to_num(honest.estimates[:, 1 : k + 1]) @ means
+        )
+        self.coef_[inside] = values[1 : k + 1][inside]
+        self.intercept_ = float(level - self.coef_ @ means)
+        self.imr_coef_, self.rho_, self.sigma_ = (float(one) for one in values[k + 1 :])
+        spread = np.sqrt(np.diag(self._covariance))
+        honest_spread = spread.copy()
+        places = {"Intercept": 0, "imr": k + 1, "rho": k + 2, "sigma": k + 3}
+        places |= {self._names[int(one)]: 1 + int(one) for one in np.flatnonzero(inside)}
+        for place, (equation, term) in enumerate(self._terms):
+            if equation != "selection":
+                honest_spread[place] = errors[places[term]]
+        ratio = honest_spread / spread
+        self._covariance = self._covariance * ratio * ratio[:, None]
+        if self._atanh_rho is not None:
+            self._atanh_rho = (
+                float(np.arctanh(self.rho_)),
+                float(errors[k + 2] / (1.0 - self.rho_**2)),
+            )
+            self._log_sigma = float(np.log(self.sigma_)), float(errors[k + 3] / self.sigma_)
 
     def _prediction(self, table: FeatureTable) -> list[int]:
         """Columns that an assignment may hold; those in ``never`` are not read."""
@@ -205,8 +269,27 @@ class SearchedHeckman(Heckman):
         return names_or_positions(names, range(self.n_features_in_))
 
     @property
+    def _is_search(self) -> bool:
+        return True
+
+    def _for_replicates(self) -> Self:
+        model = super()._for_replicates()
+        model.set_params(verbose=0)
+        return model
+
+    def _refuse_interrupted(self) -> None:
+        if self._search is not None and self._search.interrupted:
+            raise KeyboardInterrupt
+
+    @property
     def _rho_is_conditioned(self) -> bool:
-        return self._search is not None and self._search.goal.rho_range is not None
+        # An honest rho is estimated on rows that had no part in the choice.
+        return self._window is not None and not self.honest
+
+    @property
+    def _window(self) -> tuple[float, float] | None:
+        """The window of rho that was searched in."""
+        return None if self._search is None else self._search.goal.rho_range
 
     def _search_notes(self) -> list[str]:
         """What a reader of the estimates has to know about the search."""
@@ -232,25 +315,49 @@ class SearchedHeckman(Heckman):
                 f"{best} of the {n} assignments{inside or ' looked at'}, out of "
                 f"{self._n_possible:,}{gap}."
             ]
-        notes.append(
-            "Standard errors, intervals and p-values ignore the search: they are those of a model "
-            "whose features were known beforehand, and are too small."
-        )
+        if self.honest:
+            notes = self._honest_notes(notes)
+        else:
+            notes.append(
+                "Standard errors, intervals and p-values ignore the search: they are those of a "
+                "model whose features were known beforehand, and are too small."
+            )
         if search.goal.rho_range is not None:
             low, high = search.goal.rho_range
             share = search.n_in_range / search.n_assignments
-            notes.append(
-                f"rho was conditioned on: only assignments whose two-step rho is in [{low:g}, "
-                f"{high:g}] were allowed ({100 * share:.2g}% of those looked at). It is no "
-                "evidence of selection bias, and no test of rho = 0 is reported."
+            window = (
+                f"only assignments whose two-step rho is in [{low:g}, {high:g}] were allowed "
+                f"({100 * share:.2g}% of those looked at)"
             )
-            if not low <= self.rho_ <= high:
+            notes.append(
+                f"In the halves that choose, {window}; rho is estimated on the others, which had "
+                "no part in that."
+                if self.honest
+                else f"rho was conditioned on: {window}. It is no evidence of selection bias, and "
+                "no test of rho = 0 is reported."
+            )
+            if not self.honest and not low <= self.rho_ <= high:
                 notes.append(
                     f"Maximum likelihood puts rho at {self.rho_:.4g}, outside that window."
                 )
         if search.ended:
             notes.append(search.ended)
         return notes
+
+    def _honest_notes(self, notes: list[str]) -> list[str]:
+        honest = self.honest_
+        return [
+            "Honest estimates: features are chosen on one random half of the rows and estimated "
+            f"on the other. Those here were chosen in at least half of {len(honest.estimates)} "
+            "splits; estimates are medians over the splits that chose the feature, and standard "
+            "errors account for the search.",
+            TARGET,
+            *(f"{count} splits failed: {reason}" for reason, count in honest.failures.items()),
+            *(
+                note.replace("The prediction features are", "With all rows, they would be")
+                for note in notes
+            ),
+        ]
 
     @classmethod
     def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:

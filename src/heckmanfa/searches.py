@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -63,6 +63,13 @@ class HeckmanFA(SearchedHeckman):
         The most prediction features.
     feature_groups : list of lists, or dict of lists, optional
         Columns that are in or out together, as the dummies of one category.
+    honest : bool
+        Choose the features on one random half of the rows and estimate them on the other, over
+        ``n_splits`` splits: the prediction features are those that at least half of the splits
+        chose, and every coefficient is the median over the splits that chose it. Its target is
+        the coefficient in the model that was chosen; its standard error accounts for the search.
+    n_splits : int
+        How many random splits ``honest`` makes.
     record_path : int
         Record the probabilities every so many epochs in ``path_``; 0 does not.
     random_state : int, numpy.random.Generator or RandomState, optional
@@ -87,6 +94,9 @@ class HeckmanFA(SearchedHeckman):
     path_ : dict
         "epoch" (records,), "inclusion_prob" (records, K) and "mae" (records,) of the training;
         empty unless ``record_path`` asks for it.
+
+    honest_ : Honest
+        What the splits gave, where ``honest`` asks for them: `tidy`, `splits`.
 
     Notes
     -----
@@ -113,7 +123,6 @@ class HeckmanFA(SearchedHeckman):
         "standardize": ["boolean", StrOptions({"features"})],
         "step_on": [StrOptions({"log_pi", "pi"})],
         "record_path": [Interval(Integral, 0, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(
@@ -133,6 +142,8 @@ class HeckmanFA(SearchedHeckman):
         never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
+        honest: bool = False,
+        n_splits: int = 50,
         record_path: int = 0,
         random_state: Any = None,
         verbose: int = 0,
@@ -151,6 +162,9 @@ class HeckmanFA(SearchedHeckman):
             never=never,
             max_features=max_features,
             feature_groups=feature_groups,
+            honest=honest,
+            n_splits=n_splits,
+            random_state=random_state,
             verbose=verbose,
             prediction_features=prediction_features,
             selection_features=selection_features,
@@ -169,7 +183,6 @@ class HeckmanFA(SearchedHeckman):
         self.standardize = standardize
         self.step_on = step_on
         self.record_path = record_path
-        self.random_state = random_state
 
     def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
         names, source = self._names, generator(self.random_state)
@@ -200,7 +213,7 @@ class HeckmanFA(SearchedHeckman):
         if not trained.interrupted:
             return found
         ended = f"The training was interrupted after {trained.n_epochs} of {self.epochs} epochs."
-        return replace(found, ended=ended)
+        return replace(found, ended=ended, interrupted=True)
 
     def _train(
         self,
@@ -274,6 +287,15 @@ class HeckmanBestSubset(SearchedHeckman):
         The most prediction features.
     feature_groups : list of lists, or dict of lists, optional
         Columns that are in or out together, as the dummies of one category.
+    honest : bool
+        Choose the features on one random half of the rows and estimate them on the other, over
+        ``n_splits`` splits: the prediction features are those that at least half of the splits
+        chose, and every coefficient is the median over the splits that chose it. Its target is
+        the coefficient in the model that was chosen; its standard error accounts for the search.
+    n_splits : int
+        How many random splits ``honest`` makes.
+    random_state : int, numpy.random.Generator or RandomState, optional
+        Of the random halves of ``honest``; nothing else is random.
     verbose : int
         Show progress on a terminal.
     prediction_features : sequence of str, int or bool, optional
@@ -294,6 +316,9 @@ class HeckmanBestSubset(SearchedHeckman):
         bic, in_range.
     n_assignments_ : int
         How many assignments were looked at; all others were ruled out by bounds.
+
+    honest_ : Honest
+        What the splits gave, where ``honest`` asks for them: `tidy`, `splits`.
 
     Notes
     -----
@@ -326,6 +351,9 @@ class HeckmanBestSubset(SearchedHeckman):
         never: Any = (),
         max_features: int | None = None,
         feature_groups: Any = None,
+        honest: bool = False,
+        n_splits: int = 50,
+        random_state: Any = None,
         verbose: int = 0,
         prediction_features: Any = None,
         selection_features: Any = None,
@@ -342,6 +370,9 @@ class HeckmanBestSubset(SearchedHeckman):
             never=never,
             max_features=max_features,
             feature_groups=feature_groups,
+            honest=honest,
+            n_splits=n_splits,
+            random_state=random_state,
             verbose=verbose,
             prediction_features=prediction_features,
             selection_features=selection_features,
@@ -353,6 +384,12 @@ class HeckmanBestSubset(SearchedHeckman):
         )
         self.max_nodes = max_nodes
         self.tolerance = tolerance
+
+    def _for_replicates(self) -> Self:
+        model = super()._for_replicates()
+        # Others nearly as good are not asked for.
+        model.set_params(tolerance=0.0)
+        return model
 
     @property
     def optimal_(self) -> bool:

@@ -6,12 +6,22 @@ import html
 import textwrap
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from heckmanfa.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Report", "Section", "text_of_section", "wrapped_note"]
+__all__ = [
+    "Finding",
+    "Report",
+    "Section",
+    "html_of_section",
+    "read_reports",
+    "text_of_section",
+    "wrapped_note",
+]
 
 WIDTH = 88
 _LONGEST_CELL = 56
@@ -27,12 +37,26 @@ class Section:
     notes: tuple[str, ...] = ()
 
 
+class Finding(NamedTuple):
+    """A line of the diagnostics."""
+
+    name: str
+    value: str
+    verdict: str
+    """"ok", "caution" or "problem" """
+    words: str
+
+
 class Report:
     """What a method gives back: it prints as text, and shows as HTML in a notebook."""
 
     @abstractmethod
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
+
+    def findings(self) -> list[Finding]:
+        """Return what the diagnostics of the model should say of it."""
+        return []
 
     def __str__(self) -> str:
         """Return the text form."""
@@ -45,6 +69,18 @@ class Report:
     def _repr_html_(self) -> str:
         inner = "".join(html_of_section(one) for one in self.sections())
         return f"<div class='heckmanfa-report'>{inner}</div>"
+
+
+def read_reports(include: Any) -> list[Report]:
+    """Take in one report or several."""
+    reports = [include] if isinstance(include, Report) else list(include)
+    for one in reports:
+        if not isinstance(one, Report):
+            raise InputError(
+                "include takes what bootstrap(), margins(), uncertainty_interval() and the other "
+                f"methods return; got {type(one).__name__}"
+            )
+    return reports
 
 
 def wrapped_note(text: str, width: int) -> list[str]:

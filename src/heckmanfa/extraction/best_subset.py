@@ -125,7 +125,13 @@ def best_subset(
         ),
         SearchWarning,
     )
-    return replace(found, gap=gap, optimal=gap == 0.0, ended=f"The search {reason}.")
+    return replace(
+        found,
+        gap=gap,
+        optimal=gap == 0.0,
+        ended=f"The search {reason}.",
+        interrupted=tree.interrupted,
+    )
 
 
 def _in_words(

@@ -65,6 +65,8 @@ class Search:
     """nodes of the search tree"""
     ended: str = ""
     """why the search ended early; empty where it did not"""
+    interrupted: bool = False
+    """whether that was Ctrl-C"""
 
     @property
     def masks(self) -> Mask:
