@@ -11,10 +11,11 @@ from heckmanfa.formula_model import FormulaModel
 
 if TYPE_CHECKING:
     from heckmanfa.inference.bootstrap import Bootstrap
+    from heckmanfa.inference.exclusion import ExclusionTest
     from heckmanfa.inference.margins import Margins
     from heckmanfa.inference.specification import SpecificationTests
     from heckmanfa.inference.uncertainty import UncertaintyInterval
-    from heckmanfa.inference.what_if import ExclusionTest, WhatIf
+    from heckmanfa.inference.what_if import WhatIf
     from heckmanfa.sections import Report
 
 __all__ = ["RefereedModel"]
@@ -160,7 +161,7 @@ class RefereedModel(FormulaModel):
         -------
         ExclusionTest
         """
-        from heckmanfa.inference.what_if import exclusion_test
+        from heckmanfa.inference.exclusion import exclusion_test
 
         check_is_fitted(self)
         return exclusion_test(

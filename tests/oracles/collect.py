@@ -3,7 +3,8 @@
     python tests/oracles/collect.py FOLDER
 
 FOLDER holds the CSV files that R wrote ({case}_{2step,ml}_{coef,vcov,pred}.csv), Stata's results
-(stata18_heckman_ml.json) and NIST's data sets (nist/*.csv); README.md says which calls made them.
+(stata18_heckman_ml.json), NIST's data sets (nist/*.csv) and the uncertainty intervals of R's ui
+(ui_mroz_wooldridge.csv); README.md says which calls made them.
 Numbers are kept as the decimals that were written, and every 25th row of the predictions.
 """
 
@@ -79,12 +80,22 @@ def nist(folder: Path) -> dict[str, Any]:
     return sets
 
 
+def uncertainty(folder: Path) -> dict[str, Any]:
+    """Collect the results of R's ui, column by column."""
+    head, *rows = _read(folder / "ui_mroz_wooldridge.csv")
+    columns = {
+        name: [_number(row[place]) for row in rows] for place, name in enumerate(head) if place
+    }
+    return {"mroz_wooldridge": {"term": [row[0] for row in rows], **columns}}
+
+
 def main(folder: Path) -> None:
-    """Write the three files."""
+    """Write the files."""
     made = {
         "r_sampleselection.json": sample_selection(folder),
         "stata18.json": json.loads((folder / "stata18_heckman_ml.json").read_text()),
         "nist.json": nist(folder / "nist"),
+        "ui.json": uncertainty(folder),
     }
     for name, content in made.items():
         (HERE / name).write_text(json.dumps(content, separators=(",", ":")) + "\n")

@@ -1,0 +1,222 @@
+"""Tests of exclusions that are more than one: some are put back while at least one stays out.
+
+By maximum likelihood, which reads the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.errors import InputError
+from heckmanfa.features import FeatureTable, names_or_positions, resolve
+from heckmanfa.inference.again import Again, read_again
+from heckmanfa.inference.what_if import predicting, probit_of, solve_two_step
+from heckmanfa.likelihood import fit_likelihood
+from heckmanfa.results import chi2_test
+from heckmanfa.rows import one_blas_thread
+from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.sections import Finding, Report, Section
+from heckmanfa.twostep import TwoStep
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators import Heckman
+
+__all__ = ["ExclusionTest", "exclusion_test"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ExclusionTest(Report):
+    """Whether spare exclusions agree with the others; prints, and shows as HTML in a notebook."""
+
+    cov_type: str | None
+    tests: pd.DataFrame
+    """as `tidy` gives it"""
+    notes: tuple[str, ...]
+
+    def tidy(self) -> pd.DataFrame:
+        """Return one row for each test.
+
+        Returns
+        -------
+        DataFrame
+            tested (the features put back), stays_out (what identifies the model), statistic, df
+            and p_value of the joint Wald test, rho and log_likelihood of the model with the
+            features put back, and a note where there is something to say about its fit.
+        """
+        return self.tests.copy()
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+        facts = [
+            ("Estimates", "maximum likelihood"),
+            ("Covariance", self.cov_type or "classical"),
+        ]
+        table = self.tests[["stays_out", "statistic", "df", "p_value", "rho"]]
+        title = "Each excluded feature stays out in turn; the others are tested together"
+        if len(table) == 1:
+            facts += [
+                ("Tested", _listed(self.tests["tested"].iloc[0])),
+                ("Stays out", _listed(self.tests["stays_out"].iloc[0])),
+            ]
+            table, title = table.drop(columns="stays_out"), ""
+        fits = [
+            f"With {_listed(out)} out: {note}."
+            for out, note in zip(self.tests["stays_out"], self.tests["note"], strict=True)
+            if note
+        ]
+        return [
+            Section("Do excluded features belong into the prediction equation?", tuple(facts)),
+            Section(title, table=table, notes=(*fits, *self.notes)),
+        ]
+
+    def findings(self) -> list[Finding]:
+        """Return what the diagnostics of the model should say of it."""
+        lowest = self.tests.sort_values("p_value").iloc[0]
+        rejected = bool(lowest["p_value"] < 0.05)
+        return [
+            Finding(
+                "joint test of exclusions",
+                f"smallest p {lowest['p_value']:.3g}, with {_listed(lowest['stays_out'])} out",
+                "caution" if rejected else "ok",
+                "Some exclusions contradict others, or the normal law fails."
+                if rejected
+                else "The exclusions do not contradict one another; that proves none of them.",
+            )
+        ]
+
+
+def exclusion_test(
+    model: Heckman,
+    X: Any,
+    y: Any,
+    features: Sequence[Any] | None,
+    *,
+    selected: Any,
+    sample_weight: Any,
+    groups: Any,
+) -> ExclusionTest:
+    """Test excluded features while at least one stays out; see `Heckman.exclusion_test`.
+
+    Parameters
+    ----------
+    model : Heckman
+        Fitted.
+    X, y, selected, sample_weight, groups
+        As they were passed to `Heckman.fit`.
+    features : sequence of str or int, or None
+        Excluded features to put back; None lets each stay out in turn.
+
+    Returns
+    -------
+    ExclusionTest
+    """
+    tests = _sets_to_test(model, features)
+    model._check_parameters(sample_weight, groups)
+    again = read_again(model, X, y, selected=selected, sample_weight=sample_weight, groups=groups)
+    with one_blas_thread():
+        rows = [_wald(model, again, tested, out) for tested, out in tests]
+    columns = ["tested", "stays_out", "statistic", "df", "p_value", "rho", "log_likelihood"]
+    table = pd.DataFrame(rows, columns=[*columns, "note"])
+    return ExclusionTest(model.cov_type, table, tuple(_exclusion_notes(model, len(tests))))
+
+
+def _sets_to_test(
+    model: Heckman, features: Sequence[Any] | None
+) -> list[tuple[list[int], list[int]]]:
+    """Settle what is put back and what stays out, as positions in X."""
+    excluded = [one for one in probit_of(model).features if not model.support_[one]]
+    names = getattr(model, "feature_names_in_", None)
+    listed = _listed(names_or_positions(names, excluded))
+    if len(excluded) < 2:
+        have = f"{listed} alone is" if excluded else "no selection feature is"
+        raise InputError(
+            f"{have} excluded from the prediction equation: with an excluded feature put back, "
+            "at least one other must stay out, or nothing but the normal law would identify the "
+            "model. No exclusion can be tested here."
+        )
+    if features is None:
+        return [([one for one in excluded if one != out], [out]) for out in excluded]
+    table = FeatureTable(None if names is None else tuple(names), (0, model.n_features_in_), None)
+    tested = resolve(table, features, "features")
+    if not tested:
+        raise InputError(f"features is empty; the excluded features are {listed}")
+    for one in tested:
+        if one not in excluded:
+            raise InputError(
+                f"{table.label(one)!r} is not an excluded feature (in the selection equation, and "
+                f"not in the prediction equation); these are {listed}"
+            )
+    out = [one for one in excluded if one not in tested]
+    if not out:
+        raise InputError(
+            f"features names every excluded feature ({listed}): at least one must stay out, or "
+            "nothing but the normal law would identify the model"
+        )
+    return [(tested, out)]
+
+
+def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> dict[str, Any]:
+    """Fit the model with some features put back, and test their coefficients."""
+    probit, rows = again.selection.probit, again.selection.rows
+    names = again.table.names
+    row: dict[str, Any] = {
+        "tested": tuple(names_or_positions(names, tested)),
+        "stays_out": tuple(names_or_positions(names, out)),
+        "df": len(tested),
+        "note": "",
+    }
+    start = solve_two_step(again.moments, probit, sorted([*predicting(model), *tested]))
+    if not isinstance(start, TwoStep):
+        return row | {"note": start}
+    kind = CovarianceKind(
+        model.cov_type or "classical", model.weight_kind == "sampling", again.sample.n_groups
+    )
+    fit = fit_likelihood(again.moments, probit, start, kind, rows)
+    places = [1 + start.features.index(one) for one in tested]
+    test = chi2_test(fit.coef[places], fit.covariance[np.ix_(places, places)])
+    notes = []
+    if not fit.converged:
+        notes.append("maximum likelihood did not converge, and is not to be trusted")
+    elif not fit.information_is_positive:
+        notes.append("the information is not positive definite, so that there is no covariance")
+    if fit.second_maximum is not None:
+        height, rho = fit.second_maximum
+        notes.append(f"the likelihood has a higher maximum ({height:.4f}) at rho = {rho:.3f}")
+    return row | {
+        "statistic": test.statistic,
+        "p_value": test.p_value,
+        "rho": fit.rho,
+        "log_likelihood": fit.log_likelihood,
+        "note": "; ".join(notes),
+    }
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(str(one) for one in names)
+
+
+def _exclusion_notes(model: Heckman, n_tests: int) -> list[str]:
+    notes = [
+        "That an exclusion is valid cannot be proved from data. A large p-value says that the "
+        "features tested are compatible with what stays out, not that any of them is a valid "
+        "exclusion: what stays out is assumed to be one, and so is the normal law of the errors.",
+        "A small p-value says that the features tested belong into the prediction equation, or "
+        "that what stays out does, or that the normal law fails. Where what stays out hardly "
+        "drives selection, the test sees little.",
+    ]
+    if n_tests > 1:
+        notes.append(
+            f"These are {n_tests} tests of overlapping sets, and their p-values are not corrected "
+            "for that."
+        )
+    if model._search_notes():
+        notes.append(
+            "Features were found by a search: what it left out is what looked useless to it in "
+            "these rows, so that p-values are too large."
+        )
+    return notes

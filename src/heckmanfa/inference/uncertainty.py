@@ -1,0 +1,417 @@
+"""Sensitivity to rho: coefficients for a range of rho instead of an estimate of it.
+
+Genback, Stanghellini and de Luna (2015), "Uncertainty intervals for regression parameters with
+non-ignorable missingness in the outcome", Statistical Papers 56. Among the selected rows the
+error is rho sigma lambda + v, so that with X = [1, X_S], m rows and J features
+
+    beta(rho)    = beta_OLS - rho sigma(rho) (X'X)^-1 X'lambda,
+    sigma(rho)^2 = s^2 / (1 - rho^2 A),   A = (sum u lambda + lambda' P_X lambda) / (m - J),
+    se(rho)^2    = sigma(rho)^2 (1 - rho^2 mean of delta) diag (X'X)^-1,
+
+where u = z'gamma, delta = lambda (lambda + u), and s^2 is the residual variance of least squares.
+As sigma^2 = s^2 + A kappa^2 in kappa = rho sigma(rho), every question about where a coefficient or
+an end of its confidence interval is zero is an equation of first or second degree in kappa. All
+of it is in the compressed data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.linalg import solve_upper
+from heckmanfa.moments import Moments
+from heckmanfa.normal import Floats
+from heckmanfa.rows import Positions
+from heckmanfa.sections import Finding, Report, Section
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators import Heckman
+
+__all__ = ["RhoCurve", "UncertaintyInterval", "uncertainty_interval"]
+
+
+@dataclass(frozen=True, eq=False)
+class RhoCurve:
+    """Coefficients and their standard errors as functions of rho."""
+
+    terms: tuple[str, ...]
+    """intercept first"""
+    least_squares: Floats
+    """(1 + J,) coefficients at rho = 0"""
+    of_lambda: Floats
+    """(1 + J,) coefficients of lambda regressed on the same features"""
+    unit_variance: Floats
+    """(1 + J,) diagonal of (X'X)^-1"""
+    residual_variance: float
+    """s^2 = SSE / (m - J - 1)"""
+    shrinkage: float
+    """A"""
+    mean_delta: float
+
+    @classmethod
+    def build(cls, moments: Moments, features: Positions, terms: Sequence[str]) -> RhoCurve:
+        """Take both regressions from the compressed data.
+
+        Parameters
+        ----------
+        moments : Moments
+        features : sequence of int
+            Positions in X of the J prediction features.
+        terms : sequence of str
+            1 + J names.
+
+        Returns
+        -------
+        RhoCurve
+        """
+        r = moments.subset(features)
+        m, j = moments.n_selected, len(features)
+        design = r[: j + 1, : j + 1]
+        solved = solve_upper(design, r[: j + 1, -2:])
+        inverse_root = solve_upper(design, np.eye(j + 1))
+        # The sum of u lambda is that of delta less that of lambda^2, of which P_X lambda gives
+        # back all but the residuals.
+        explained = m * moments.mean_delta - float(r[-2, -2] ** 2)
+        return cls(
+            terms=tuple(terms),
+            least_squares=solved[:, 1],
+            of_lambda=solved[:, 0],
+            unit_variance=np.sum(inverse_root**2, axis=1),
+            residual_variance=float(np.sum(r[-2:, -1] ** 2)) / (m - j - 1.0),
+            shrinkage=explained / (m - j),
+            mean_delta=moments.mean_delta,
+        )
+
+    @property
+    def reach(self) -> float:
+        """Under this |rho|, at most 1, sigma is defined."""
+        return float(self.shrinkage**-0.5) if self.shrinkage > 1.0 else 1.0
+
+    def sigma(self, rho: Floats) -> Floats:
+        """Standard deviation of the outcome's error for each rho."""
+        return np.asarray(np.sqrt(self.residual_variance / (1.0 - self.shrinkage * rho**2)))
+
+    def estimate(self, rho: Floats) -> Floats:
+        """Coefficients (R, 1 + J) for R values of rho."""
+        return self.least_squares - np.outer(rho * self.sigma(rho), self.of_lambda)
+
+    def std_error(self, rho: Floats) -> Floats:
+        """Their standard errors, likewise."""
+        variance = self.sigma(rho) ** 2 * (1.0 - self.mean_delta * rho**2)
+        return np.sqrt(np.outer(variance, self.unit_variance))
+
+    def sign_changes(self) -> Floats:
+        """For each coefficient, the rho at which it is zero; NaN where there is none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._rho_of(self.least_squares / self.of_lambda / self._s)
+
+    def significance_changes(self, quantile: float) -> Floats:
+        """Nearest rho below and above zero at which an end of the confidence interval is zero.
+
+        Parameters
+        ----------
+        quantile : float
+            How many standard errors the interval reaches to each side.
+
+        Returns
+        -------
+        (1 + J, 2) ndarray
+            NaN where there is none inside (-1, 1).
+        """
+        reach = quantile * np.sqrt(self.unit_variance)
+        b, c = self.least_squares / (reach * self._s), self.of_lambda / reach
+        # In k = rho sigma / s: (b - k c)^2 = 1 + (A - mean of delta) k^2, free of any units.
+        squared = c**2 - (self.shrinkage - self.mean_delta)
+        rho = self._rho_of(_quadratic_roots(squared, -2.0 * b * c, b**2 - 1.0))
+        below = np.where(rho < 0, rho, -np.inf).max(axis=1)
+        above = np.where(rho > 0, rho, np.inf).min(axis=1)
+        found = np.column_stack([below, above])
+        return np.where(np.isfinite(found), found, np.nan)
+
+    @property
+    def _s(self) -> float:
+        return float(np.sqrt(self.residual_variance))
+
+    def _rho_of(self, k: Floats) -> Floats:
+        """The rho in (-1, 1) whose rho sigma(rho) is k times s; NaN where there is none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rho = k / np.sqrt(1.0 + self.shrinkage * k**2)
+        return np.where(np.abs(rho) < self.reach, rho, np.nan)
+
+
+def _quadratic_roots(a: Floats, b: Floats, c: Floats) -> Floats:
+    """Both real roots (..., 2) of a x^2 + b x + c, none of them by a difference of near equals."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = -0.5 * (b + np.copysign(np.sqrt(b**2 - 4.0 * a * c), b))
+        roots = np.stack([half / a, c / half], axis=-1)
+    return np.where(np.isfinite(roots), roots, np.nan)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class UncertaintyInterval(Report):
+    """Where each coefficient lies for rho in a range; prints, and shows as HTML in a notebook."""
+
+    rho: tuple[float, float]
+    """the range"""
+    conf_level: float
+    grid: Floats
+    """the values of rho looked at, the ends of the range among them"""
+    rho_hat: float
+    """the model's own estimate of rho"""
+    n_selected: int | float
+    curve: RhoCurve
+    notes: tuple[str, ...]
+
+    @property
+    def _quantile(self) -> float:
+        return float(stats.norm.ppf(0.5 + self.conf_level / 2.0))
+
+    def tidy(self) -> pd.DataFrame:
+        """Return one row for each coefficient.
+
+        Returns
+        -------
+        DataFrame
+            term; ols (the estimate at rho = 0); bound_low and bound_high, between which the
+            estimate lies for rho in the range; ui_low and ui_high, the union of the confidence
+            intervals over the grid; sign_change, the rho at which the estimate is zero;
+            significance_low and significance_high, the nearest rho below and above zero at which
+            the confidence interval starts or stops to contain zero: there a coefficient that is
+            significant at rho = 0 stops to be so, and one that is not becomes so. These three
+            are looked for in all of (-1, 1), and are NaN where there is none.
+        """
+        ends = self.curve.estimate(np.array(self.rho))
+        centre = self.curve.estimate(self.grid)
+        reach = self._quantile * self.curve.std_error(self.grid)
+        significance = self.curve.significance_changes(self._quantile)
+        return pd.DataFrame(
+            {
+                "term": self.curve.terms,
+                "ols": self.curve.least_squares,
+                # rho sigma(rho) rises in rho, so that the extremes are at the ends.
+                "bound_low": ends.min(axis=0),
+                "bound_high": ends.max(axis=0),
+                "ui_low": (centre - reach).min(axis=0),
+                "ui_high": (centre + reach).max(axis=0),
+                "sign_change": self.curve.sign_changes(),
+                "significance_low": significance[:, 0],
+                "significance_high": significance[:, 1],
+            }
+        )
+
+    def path(self) -> pd.DataFrame:
+        """Return one row for each coefficient and each rho of the grid.
+
+        Returns
+        -------
+        DataFrame
+            rho, sigma, term, estimate, std_error, ci_low, ci_high.
+        """
+        n, width = len(self.grid), len(self.curve.terms)
+        estimate = self.curve.estimate(self.grid).ravel()
+        error = self.curve.std_error(self.grid).ravel()
+        return pd.DataFrame(
+            {
+                "rho": np.repeat(self.grid, width),
+                "sigma": np.repeat(self.curve.sigma(self.grid), width),
+                "term": list(self.curve.terms) * n,
+                "estimate": estimate,
+                "std_error": error,
+                "ci_low": estimate - self._quantile * error,
+                "ci_high": estimate + self._quantile * error,
+            }
+        )
+
+    def plot(self, terms: Sequence[str] | None = None, axes: Any = None) -> Any:
+        """Draw coefficients over rho; see `heckmanfa.plots.uncertainty`.
+
+        Parameters
+        ----------
+        terms : sequence of str, optional
+            All but the intercept unless given.
+        axes : Axes or array of Axes, optional
+            One for each term; a new figure unless given.
+
+        Returns
+        -------
+        ndarray of matplotlib.axes.Axes
+        """
+        from heckmanfa import plots
+
+        return plots.uncertainty(self, terms, axes)
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+        table = self.tidy()
+        low, high = self.rho
+        place = "inside" if low <= self.rho_hat <= high else "outside"
+        percent = f"{100 * self.conf_level:g}%"
+        facts = (
+            ("Range of rho", f"[{low:g}, {high:g}]"),
+            ("Confidence level", percent),
+            ("Selected rows", f"{self.n_selected:,}"),
+            ("rho as the model estimates it", f"{self.rho_hat:.4g}, {place} the range"),
+        )
+        changes = ["term", "sign_change", "significance_low", "significance_high"]
+        return [
+            Section("Uncertainty intervals", facts=facts),
+            Section(
+                "Bounds of the estimates, and the union of their confidence intervals",
+                table=table[["term", "ols", "bound_low", "bound_high", "ui_low", "ui_high"]],
+                notes=tuple(_interval_words(table)),
+            ),
+            Section(
+                "The rho at which a conclusion changes",
+                table=table[changes],
+                notes=(
+                    *_sign_words(table, self.rho, self.curve.reach),
+                    "significance low and high: the nearest rho below and above zero at which "
+                    f"the {percent} confidence interval starts or stops to contain zero. Nothing "
+                    "is shown where there is none in (-1, 1).",
+                ),
+            ),
+            Section(notes=self.notes),
+        ]
+
+    def findings(self) -> list[Finding]:
+        """Return what the diagnostics of the model should say of it."""
+        table = self.tidy().iloc[1:]
+        low, high = self.rho
+        turning = table[table["sign_change"].between(low, high)]["term"].tolist()
+        clear = ((table["ui_low"] > 0) | (table["ui_high"] < 0)).sum()
+        return [
+            Finding(
+                f"rho from {low:g} to {high:g}",
+                f"{len(turning)} of {len(table)} coefficients change sign, {clear} stay "
+                "significant",
+                "caution" if turning else "ok",
+                f"The sign of {_listed(turning)} depends on rho; see uncertainty_interval()."
+                if turning
+                else "Every sign is the same for any rho in that range; see "
+                "uncertainty_interval().",
+            )
+        ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _interval_words(table: pd.DataFrame) -> list[str]:
+    features = table.iloc[1:]
+    clear = features[(features["ui_low"] > 0) | (features["ui_high"] < 0)]["term"].tolist()
+    if clear:
+        return [f"Zero is outside the uncertainty interval of {_listed(clear)}."]
+    return ["Zero is inside the uncertainty interval of every feature."] if len(features) else []
+
+
+def _sign_words(table: pd.DataFrame, rho: tuple[float, float], reach: float) -> list[str]:
+    features = table.iloc[1:]
+    kept = features[features["sign_change"].isna()]["term"].tolist()
+    everywhere = f"for every rho in (-{reach:.4g}, {reach:.4g})"
+    words = []
+    if kept:
+        verb = "keeps its sign" if len(kept) == 1 else "keep their signs"
+        words.append(f"{_listed(kept)} {verb} {everywhere}.")
+    for term, where in features[["term", "sign_change"]].dropna().itertuples(index=False):
+        place = "inside" if rho[0] <= where <= rho[1] else "outside"
+        words.append(f"{term} changes sign at rho = {where:.3g}, {place} the range.")
+    return words
+
+
+def uncertainty_interval(
+    model: Heckman, rho: tuple[float, float], conf_level: float, n_grid: int
+) -> UncertaintyInterval:
+    """Vary rho over a range; see `Heckman.uncertainty_interval`.
+
+    Parameters
+    ----------
+    model : Heckman
+        Fitted.
+    rho : (float, float)
+        The range, inside (-1, 1); one value may be given twice.
+    conf_level : float
+    n_grid : int
+        How many values of rho to look at.
+
+    Returns
+    -------
+    UncertaintyInterval
+    """
+    low, high = _read_range(rho)
+    if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
+        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
+    if not isinstance(n_grid, Integral) or n_grid < 2:
+        raise InputError(f"n_grid must be a whole number of at least 2; got {n_grid!r}")
+    if model._probit is None:
+        raise NotIdentifiedError(
+            "no outcome was missing in the fit, so that no rho could change the estimates"
+        )
+    features = [int(one) for one in np.flatnonzero(model.support_)]
+    terms = ["Intercept", *(model._names[one] for one in features)]
+    curve = RhoCurve.build(model._moments, features, terms)
+    if not max(-low, high) < curve.reach:
+        raise InputError(
+            f"sigma is not defined for |rho| of {curve.reach:.6g} or more with these few selected "
+            f"rows; got the range [{low:g}, {high:g}]"
+        )
+    return UncertaintyInterval(
+        rho=(low, high),
+        conf_level=float(conf_level),
+        grid=np.unique(np.linspace(low, high, int(n_grid))),
+        rho_hat=model.rho_,
+        n_selected=model.n_selected_,
+        curve=curve,
+        notes=tuple(_notes(model)),
+    )
+
+
+def _read_range(rho: Any) -> tuple[float, float]:
+    try:
+        ends = list(rho)
+    except TypeError:
+        ends = []
+    if len(ends) != 2 or not all(
+        not isinstance(one, bool) and isinstance(one, Real) and np.isfinite(float(one))
+        for one in ends
+    ):
+        raise InputError(f"rho must be two numbers, as in (-0.3, 0.3); got {rho!r}")
+    low, high = (float(one) for one in ends)
+    if low > high:
+        raise InputError(f"rho must be (low, high); got ({low:g}, {high:g})")
+    if not (low > -1 and high < 1):
+        raise InputError(f"rho must lie inside (-1, 1); got ({low:g}, {high:g})")
+    return low, high
+
+
+def _notes(model: Heckman) -> list[str]:
+    notes = [
+        "A range of rho is an assumption, in the place of an exclusion: no data says that rho "
+        "lies in it. The normal law of the errors and the probit for selection are still relied "
+        "on. rho = 0 is least squares on the selected rows, which takes outcomes to be missing at "
+        "random.",
+        "The standard error at each rho takes rho and the estimated selection equation as given.",
+    ]
+    if not abs(model.rho_) < 1:
+        notes.append("The model's own estimate of rho is outside (-1, 1), and says little here.")
+    if model._search_notes():
+        notes.append(
+            "The features were found by a search, and the standard errors take them as given: "
+            "they are too small."
+        )
+    if model._rho_is_conditioned:
+        notes.append("The model's own rho is in a window because the search looked for that.")
+    if model.weight_kind == "sampling" or model.cov_type is not None:
+        notes.append(
+            "The standard errors take rows to be independent and to weigh the same, other than "
+            f"the {model.cov_type or 'classical'} ones of the model."
+        )
+    return notes

@@ -1,0 +1,270 @@
+"""Other exclusions, one at a time: each feature put back, and each taken out.
+
+By the two-step estimator on the compressed data, where an assignment costs no pass over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from heckmanfa.errors import NotIdentifiedError
+from heckmanfa.linalg import dependencies
+from heckmanfa.moments import Moments
+from heckmanfa.probit import Probit
+from heckmanfa.rows import Positions, Rows
+from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.sections import Finding, Report, Section
+from heckmanfa.twostep import TwoStep, fit_two_step
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators import Heckman
+
+__all__ = ["WhatIf", "predicting", "probit_of", "solve_two_step", "what_if"]
+
+_NO_EXCLUSION = "no exclusion is left: only the normal law identifies it"
+_CLASSICAL = CovarianceKind("classical", False)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class WhatIf(Report):
+    """What other exclusions would have given; prints, and shows as HTML in a notebook."""
+
+    facts: tuple[tuple[str, str], ...]
+    changes: pd.DataFrame
+    """as `tidy` gives it"""
+    terms: pd.DataFrame
+    """as `coefficients` gives it"""
+    notes: tuple[str, ...]
+
+    def tidy(self) -> pd.DataFrame:
+        """Return one row for each change to the prediction equation.
+
+        Returns
+        -------
+        DataFrame
+            change ("put back" or "take out"); feature; t and p_value of that feature, in the
+            equation that holds it; rho, and rho_shift from the equation as it is; sigma,
+            adjusted_r2, bic; n_excluded, how many selection features are out of the prediction
+            equation then; most_moved, the other feature whose coefficient moves the furthest,
+            and most_moved_by, how far, in its standard errors in the equation as it is; note.
+            Numbers are NaN where the change gives no model, and the note says why.
+        """
+        return self.changes.copy()
+
+    def coefficients(self) -> pd.DataFrame:
+        """Return one row for each change and each term of the prediction equation.
+
+        Returns
+        -------
+        DataFrame
+            change, feature, term (Intercept, the features, imr, rho, sigma), before, after,
+            shift, shift_in_se (in standard errors of the equation as it is; rho and sigma have
+            none). The feature itself has no value before it is put back, or after it is taken
+            out.
+        """
+        return self.terms.copy()
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+        columns = ["feature", "t", "p_value", "rho", "rho_shift", "most_moved", "most_moved_by"]
+        parts = [Section("What if the prediction equation held other features", facts=self.facts)]
+        for change, title in (
+            ("put back", "Put back into the prediction equation, one at a time"),
+            ("take out", "Taken out of the prediction equation, one at a time"),
+        ):
+            rows = self.changes[self.changes["change"] == change]
+            if len(rows):
+                said = rows[rows["note"] != ""]
+                notes = [f"{one.feature}: {one.note}." for one in said.itertuples()]
+                parts.append(Section(title, table=rows[columns], notes=tuple(notes)))
+        return [*parts, Section(notes=self.notes)]
+
+    def findings(self) -> list[Finding]:
+        """Return what the diagnostics of the model should say of it."""
+        back = self.changes[(self.changes["change"] == "put back") & self.changes["t"].notna()]
+        if back.empty:
+            return []
+        largest = back.iloc[int(back["t"].abs().argmax())]
+        wanted = bool(abs(largest["t"]) > 1.96)
+        return [
+            Finding(
+                "excluded features put back",
+                f"largest |t| {abs(largest['t']):.2f} ({largest['feature']}), which moves rho by "
+                f"{largest['rho_shift']:.3g}",
+                "caution" if wanted else "ok",
+                "It may belong into the prediction equation; see what_if()."
+                if wanted
+                else "None asks to be let in; that proves no exclusion valid. See what_if().",
+            )
+        ]
+
+
+def what_if(model: Heckman) -> WhatIf:
+    """Put each excluded feature back, and take each predicting one out; see `Heckman.what_if`.
+
+    Parameters
+    ----------
+    model : Heckman
+        Fitted.
+
+    Returns
+    -------
+    WhatIf
+    """
+    probit, moments = probit_of(model), model._moments
+    chosen = predicting(model)
+    base = solve_two_step(moments, probit, chosen)
+    assert isinstance(base, TwoStep)
+    out = [one for one in moments.columns if one not in chosen]
+    alternatives = [("put back", one, sorted([*chosen, one])) for one in out]
+    notes = []
+    if len(chosen) > 1:
+        alternatives += [
+            ("take out", one, [other for other in chosen if other != one]) for one in chosen
+        ]
+    elif chosen:
+        notes.append(
+            f"{model._names[chosen[0]]} is the only feature that predicts, and is not taken out."
+        )
+    changes, terms = [], [pd.DataFrame(columns=_TERMS)]
+    for change, feature, features in alternatives:
+        other = solve_two_step(moments, probit, features)
+        n_excluded = len(set(probit.features) - set(features))
+        row: dict[str, Any] = {"change": change, "feature": model._names[feature]}
+        if isinstance(other, TwoStep):
+            reasons = [] if abs(other.solution.rho) < 1 else ["rho outside (-1, 1)"]
+            long = _side_by_side(base, other, model._names)
+            terms.append(long.assign(**row))
+            row |= _summary(base, other, feature, long)
+        else:
+            reasons = [other]
+        reasons += [] if n_excluded else [_NO_EXCLUSION]
+        changes.append(row | {"n_excluded": n_excluded, "note": "; ".join(reasons)})
+    facts = (
+        ("Features that predict", str(len(chosen))),
+        ("Selection features excluded", str(len(set(probit.features) - set(chosen)))),
+        ("Two-step rho", f"{float(base.solution.rho):.4g}"),
+        ("Two-step sigma", f"{float(base.solution.sigma):.4g}"),
+    )
+    return WhatIf(
+        facts=facts,
+        changes=pd.DataFrame(changes, columns=_CHANGES),
+        terms=pd.concat(terms[1:] or terms, ignore_index=True)[_TERMS],
+        notes=(*notes, *_what_if_notes(model)),
+    )
+
+
+_CHANGES = [
+    *("change", "feature", "t", "p_value", "rho", "rho_shift", "sigma", "adjusted_r2", "bic"),
+    *("n_excluded", "most_moved", "most_moved_by", "note"),
+]
+_TERMS = ["change", "feature", "term", "before", "after", "shift", "shift_in_se"]
+
+
+def probit_of(model: Heckman) -> Probit:
+    """Return the selection equation of a model that has one."""
+    if model._probit is None:
+        raise NotIdentifiedError(
+            "no outcome was missing in the fit, so that no feature is excluded from anything"
+        )
+    return model._probit
+
+
+def predicting(model: Heckman) -> list[int]:
+    """Positions in X of the prediction features."""
+    return [int(one) for one in np.flatnonzero(model.support_)]
+
+
+def solve_two_step(moments: Moments, probit: Probit, features: Positions) -> TwoStep | str:
+    """Fit an assignment from the compressed data, or say why that cannot be done."""
+    if dependencies(moments.subset(features, imr=False, outcome=False)):
+        return "collinear with the other features among the selected rows"
+    if not moments.n_selected > len(features) + 2:
+        return "too few selected rows"
+    try:
+        # A classical covariance reads no rows.
+        return fit_two_step(moments, probit, features, _CLASSICAL, cast("Rows", None))
+    except NotIdentifiedError:
+        return "the inverse Mills ratio is collinear with the features"
+
+
+def _side_by_side(base: TwoStep, other: TwoStep, names: Sequence[str]) -> pd.DataFrame:
+    """Both equations' terms, the features in the order of X, by position: names may be any."""
+    together = sorted({*base.features, *other.features})
+    with np.errstate(invalid="ignore"):
+        errors = np.sqrt(np.diag(base.covariance)[: len(base.coef)])
+    size = len(together) + 4
+    before, after, error = (np.full(size, np.nan) for _ in range(3))
+    for fit, values in ((base, before), (other, after)):
+        values[_places(fit, together)] = fit.coef
+        values[-2:] = float(fit.solution.rho), float(fit.solution.sigma)
+    error[_places(base, together)] = errors
+    return pd.DataFrame(
+        {
+            "term": ["Intercept", *(names[one] for one in together), "imr", "rho", "sigma"],
+            "before": before,
+            "after": after,
+            "shift": after - before,
+            "shift_in_se": (after - before) / error,
+        }
+    )
+
+
+def _places(fit: TwoStep, together: list[int]) -> list[int]:
+    return [0, *(1 + together.index(one) for one in fit.features), len(together) + 1]
+
+
+def _summary(base: TwoStep, other: TwoStep, feature: int, terms: pd.DataFrame) -> dict[str, Any]:
+    """Numbers of a change; the feature's t value is from the equation that holds it."""
+    holder = base if feature in base.features else other
+    place = 1 + holder.features.index(feature)
+    with np.errstate(invalid="ignore"):
+        t = float(holder.coef[place] / np.sqrt(holder.covariance[place, place]))
+    moves = terms.iloc[1:-3].dropna()
+    furthest = moves.iloc[int(moves["shift_in_se"].abs().argmax())] if len(moves) else None
+    solution = other.solution
+    return {
+        "t": t,
+        "p_value": float(2.0 * stats.norm.sf(abs(t))),
+        "rho": float(solution.rho),
+        "rho_shift": float(solution.rho) - float(base.solution.rho),
+        "sigma": float(solution.sigma),
+        "adjusted_r2": float(solution.adjusted_r2),
+        "bic": float(solution.bic),
+        "most_moved": "" if furthest is None else furthest["term"],
+        "most_moved_by": np.nan if furthest is None else furthest["shift_in_se"],
+    }
+
+
+def _what_if_notes(model: Heckman) -> list[str]:
+    notes = [
+        "most moved: the other feature whose coefficient moves the furthest, counted in its "
+        "standard errors in the equation as it is.",
+        "That an exclusion is valid cannot be proved from data. A small t of a feature put back "
+        "does not do so: it rests on the other exclusions being valid and on the normal law of "
+        "the errors, and on the normal law alone where no other exclusion is left.",
+    ]
+    if model.method == "ml":
+        notes.append(
+            "What-if is by the two-step estimator, also for the equation as it is, and not by the "
+            "maximum likelihood of the model."
+        )
+    if model.cov_type is not None or model.weight_kind == "sampling":
+        notes.append(
+            "Standard errors are classical, and not as in the model: rows are taken to be "
+            "independent and to weigh the same."
+        )
+    if model._search_notes():
+        notes.append(
+            "The features were found by a search, so that t values lean towards what it did: "
+            "features that it left out look useless, and those that it chose look useful."
+        )
+    if model._rho_is_conditioned:
+        notes.append("The rho of the equation as it is was chosen to be in a window.")
+    return notes

@@ -1,0 +1,176 @@
+"""Pictures of what models report, by Matplotlib (the extra ``plots``).
+
+Every function returns its Axes, so that a caller can add to them, change them, or save the figure
+with ``axes[0].figure.savefig(...)``. Those that are not given any draw on a new figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
+from heckmanfa.features import nearest
+
+if TYPE_CHECKING:
+    from heckmanfa.inference.uncertainty import UncertaintyInterval
+
+__all__ = ["uncertainty"]
+
+# From the colour-blind safe palette of Okabe and Ito.
+_BLUE, _ORANGE, _VERMILION, _GREY = "#0072B2", "#E69F00", "#D55E00", "#595959"
+_PANELS_A_ROW = 3
+_PANEL_INCHES = (3.1, 2.6)
+_LEGEND_INCHES = 2.0
+
+
+def uncertainty(
+    interval: UncertaintyInterval, terms: Sequence[str] | None = None, axes: Any = None
+) -> NDArray[Any]:
+    """Draw coefficients over the range of rho, one panel each.
+
+    A line is the estimate at each rho and the band its confidence interval; dotted lines are the
+    bounds of the estimate. A dot is least squares (rho = 0), a cross the rho at which the sign
+    changes, and a diamond the nearest one below or above zero at which the confidence interval
+    starts or stops to contain zero, all where they are inside the range.
+
+    Parameters
+    ----------
+    interval : UncertaintyInterval
+    terms : sequence of str, optional
+        Coefficients to draw, "Intercept" among them; all but that unless given.
+    axes : Axes or array of Axes, optional
+        One for each term; a new figure unless given.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        One for each term, in order.
+    """
+    table = interval.tidy().set_index("term")
+    path = interval.path()
+    wanted = _terms(list(table.index), terms)
+    panels, is_new = _panels(len(wanted), axes)
+    marks: dict[str, Any] = {}
+    for panel, term in zip(panels, wanted, strict=True):
+        marks |= _draw(panel, path[path["term"] == term], table.loc[term], interval)
+        panel.set_title(term)
+        panel.set_xlabel("rho")
+        panel.set_ylabel("coefficient")
+    if is_new:
+        figure = panels[0].figure
+        figure.legend(
+            marks.values(),
+            marks.keys(),
+            loc="outside lower center",
+            ncols=int(figure.get_figwidth() / _LEGEND_INCHES),
+            frameon=False,
+            fontsize="small",
+        )
+    else:
+        panels[0].legend(marks.values(), marks.keys(), fontsize="small")
+    return panels
+
+
+def _draw(panel: Any, path: Any, row: Any, interval: UncertaintyInterval) -> dict[str, Any]:
+    """Draw one coefficient, and return what a legend needs."""
+    low, high = interval.rho
+    level = f"{100 * interval.conf_level:g}% confidence interval"
+    marks: dict[str, Any] = {}
+    panel.axhline(0.0, color=_GREY, linewidth=0.8, zorder=1)
+    if low == high:
+        spread = (path["ci_high"] - path["ci_low"]) / 2.0
+        marks["estimate"], _, (marks[level],) = panel.errorbar(
+            path["rho"], path["estimate"], yerr=spread, fmt="s", color=_BLUE, capsize=4
+        )
+        panel.set_xlim(low - 0.1, low + 0.1)
+    else:
+        (marks["estimate"],) = panel.plot(
+            path["rho"], path["estimate"], color=_BLUE, linewidth=1.8, zorder=3
+        )
+        marks[level] = panel.fill_between(
+            path["rho"], path["ci_low"], path["ci_high"], color=_BLUE, alpha=0.18, linewidth=0
+        )
+        for bound in (row["bound_low"], row["bound_high"]):
+            marks["bounds of the estimate"] = panel.axhline(
+                bound, color=_BLUE, linewidth=1.0, linestyle=":", zorder=2
+            )
+        panel.set_xlim(low, high)
+    shown = {
+        "least squares": ([0.0], row["ols"], "o", "black"),
+        "sign changes": ([row["sign_change"]], 0.0, "X", _VERMILION),
+        "significance first changes": (
+            [row["significance_low"], row["significance_high"]],
+            0.0,
+            "D",
+            _ORANGE,
+        ),
+    }
+    for label, (places, height, marker, color) in shown.items():
+        inside = [rho for rho in places if low <= rho <= high]
+        if inside:
+            # A mark at an end of the range is shown whole.
+            (marks[label],) = panel.plot(
+                inside,
+                [height] * len(inside),
+                linestyle="none",
+                marker=marker,
+                markersize=6,
+                color=color,
+                markeredgecolor="black",
+                markeredgewidth=0.6,
+                zorder=5,
+                clip_on=False,
+            )
+    return marks
+
+
+def _terms(known: list[str], terms: Sequence[str] | None) -> list[str]:
+    if terms is None:
+        return known[1:] or known
+    wanted = [terms] if isinstance(terms, str) else list(terms)
+    if not wanted:
+        raise InputError("terms is empty: there is nothing to draw")
+    for term in wanted:
+        if term not in known:
+            raise UnknownFeatureError(
+                f"{term!r} is no coefficient of the prediction equation" + nearest(str(term), known)
+            )
+    return wanted
+
+
+def _panels(count: int, axes: Any) -> tuple[NDArray[Any], bool]:
+    """Return the axes given, or those of a new figure, and whether they are new."""
+    if axes is not None:
+        panels = np.asarray(axes, dtype=object).ravel()
+        if len(panels) != count:
+            raise InputError(f"{count} coefficients are to be drawn, but axes has {len(panels)}")
+        return panels, False
+    columns = 2 if count == 4 else min(count, _PANELS_A_ROW)
+    rows = -(-count // columns)
+    width, height = _PANEL_INCHES
+    figure, made = _pyplot().subplots(
+        rows,
+        columns,
+        squeeze=False,
+        layout="constrained",
+        # A single panel leaves room for the legend under it.
+        figsize=(max(width * columns, 4.8), height * rows + 0.6),
+    )
+    panels = made.ravel()
+    for spare in panels[count:]:
+        figure.delaxes(spare)
+    return panels[:count], True
+
+
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingExtraError(
+            "plots need Matplotlib, which is not installed: pip install 'heckmanfa[plots]'"
+        ) from error
+    return pyplot

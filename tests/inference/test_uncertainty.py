@@ -1,0 +1,369 @@
+"""Uncertainty intervals: against R's ui, against rows, and against a known truth."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from heckmanfa import Heckman, HeckmanBestSubset
+from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.errors import AllObservedWarning, InputError, NotIdentifiedError
+from heckmanfa.inference.again import read_again
+from heckmanfa.inference.uncertainty import RhoCurve
+from heckmanfa.linalg import solve_upper
+from heckmanfa.moments import gather_moments
+from heckmanfa.normal import mills
+
+PREDICTION = [0, 2, 3]
+
+
+def by_rows(X, y, gamma, columns, rho, weight=None):
+    """beta, its standard errors and sigma at one rho, from the selected rows."""
+    s = ~np.isnan(y)
+    w = np.ones(s.sum()) if weight is None else weight[s]
+    index = gamma[0] + X[s] @ gamma[1:]
+    ratio, delta = mills(index)
+    x = np.column_stack([np.ones(s.sum()), X[s][:, columns]])
+    root = np.sqrt(w)[:, None]
+    both = np.column_stack([y[s], ratio])
+    (b, c), *_ = (part.T for part in np.linalg.lstsq(x * root, both * root, rcond=None)[:1])
+    m, j = w.sum(), len(columns)
+    s2 = w @ (y[s] - x @ b) ** 2 / (m - j - 1)
+    share = (w @ (index * ratio) + w @ (x @ c) ** 2) / (m - j)
+    sigma = np.sqrt(s2 / (1 - rho**2 * share))
+    variance = sigma**2 * (1 - rho**2 * (w @ delta) / m)
+    inverse = np.linalg.inv((x * root).T @ (x * root))
+    return b - rho * sigma * c, np.sqrt(variance * np.diag(inverse)), sigma
+
+
+def gamma_of(model):
+    return np.append(model.selection_intercept_, model.selection_coef_)
+
+
+# Against R's ui. ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mroz(case):
+    return case("mroz_wooldridge")
+
+
+@pytest.fixture(scope="module")
+def theirs(oracle):
+    return oracle("ui")["mroz_wooldridge"]
+
+
+@pytest.fixture(scope="module")
+def ours(mroz):
+    model = Heckman(mroz.prediction, mroz.selection).fit(mroz.X, mroz.y)
+    return model.uncertainty_interval((-0.3, 0.3), n_grid=61)
+
+
+def glm_probit(z, selected):
+    """R's glm(..., family = binomial("probit")): Fisher scoring from its start, to its stop."""
+
+    def deviance(mean):
+        return -2.0 * np.sum(np.log(np.where(selected, mean, 1.0 - mean)))
+
+    y = selected.astype(float)
+    mean = (y + 0.5) / 2.0
+    index, before = norm.ppf(mean), deviance(mean)
+    for _ in range(25):
+        slope = norm.pdf(index)
+        root = slope / np.sqrt(mean * (1.0 - mean))
+        working = index + (y - mean) / slope
+        coef = np.linalg.lstsq(z * root[:, None], working * root, rcond=None)[0]
+        index = z @ coef
+        mean = norm.cdf(index)
+        now = deviance(mean)
+        if abs(now - before) / (abs(now) + 0.1) < 1e-8:
+            return coef
+        before = now
+    raise AssertionError("no convergence")
+
+
+@pytest.fixture(scope="module")
+def given_their_probit(mroz, ours):
+    """The interval of the gamma-hat at which R's glm stops."""
+    model = Heckman(mroz.prediction, mroz.selection).fit(mroz.X, mroz.y)
+    selected = mroz.y.notna().to_numpy()
+    gamma = glm_probit(np.column_stack([np.ones(len(mroz.X)), mroz.X[mroz.selection]]), selected)
+    assert 1e-7 < np.abs(gamma / model._probit.coef - 1).max() < 1e-4
+    probit = dataclasses.replace(
+        model._probit,
+        coef=gamma,
+        inner_coef=solve_upper(model._probit.coordinates.back(), gamma),
+    )
+    rows = read_again(model, mroz.X, mroz.y).selection.rows
+    moments = gather_moments(rows, model._moments.columns, model.n_features_in_, probit)
+    features = np.flatnonzero(model.support_)
+    curve = RhoCurve.build(moments, features, ours.curve.terms)
+    mean_square = moments.factor[:, -2] @ moments.factor[:, -2] / moments.n_selected
+    return dataclasses.replace(ours, curve=curve), mean_square
+
+
+def test_a_converged_probit_gives_the_bounds_of_ui_to_the_digits_of_its_own(ours, theirs):
+    table, path = ours.tidy(), ours.path()
+    assert table["term"].tolist() == ["Intercept", "educ", "exper", "exper2"]
+    np.testing.assert_allclose(table["bound_low"], theirs["bound_low"], rtol=1e-5)
+    np.testing.assert_allclose(table["bound_high"], theirs["bound_high"], rtol=1e-5)
+    ends = [path[path["rho"] == end]["estimate"] for end in (-0.3, 0.3)]
+    np.testing.assert_allclose(ends[0], theirs["coef_m0.3"], rtol=1e-5)
+    np.testing.assert_allclose(ends[1], theirs["coef_p0.3"], rtol=1e-5)
+
+
+def test_the_probit_of_ui_gives_its_bounds_and_coefficients(given_their_probit, theirs):
+    interval, _ = given_their_probit
+    table, path = interval.tidy(), interval.path()
+    np.testing.assert_allclose(table["bound_low"], theirs["bound_low"], rtol=1e-12)
+    np.testing.assert_allclose(table["bound_high"], theirs["bound_high"], rtol=1e-12)
+    ends = [path[path["rho"] == end]["estimate"] for end in (-0.3, 0.3)]
+    np.testing.assert_allclose(ends[0], theirs["coef_m0.3"], rtol=1e-12)
+    np.testing.assert_allclose(ends[1], theirs["coef_p0.3"], rtol=1e-12)
+
+
+def test_the_standard_errors_of_ui_are_those_with_a_wrong_sign(given_their_probit, theirs, mroz):
+    """It subtracts the mean of lambda^2 where E[v^2 | s = 1] adds it."""
+    interval, mean_square = given_their_probit
+    curve = interval.curve
+    wrong = dataclasses.replace(curve, mean_delta=curve.mean_delta - 2 * mean_square)
+    table = dataclasses.replace(interval, curve=wrong).tidy()
+    low = np.array([-0.3])
+    np.testing.assert_allclose(wrong.std_error(low)[0], theirs["se_m0.3"], rtol=1e-12)
+    np.testing.assert_allclose(table["ui_low"], theirs["ui_low"], rtol=1e-11)
+    np.testing.assert_allclose(table["ui_high"], theirs["ui_high"], rtol=1e-11)
+    # Ours: the residual v = e - rho sigma lambda of the rows themselves.
+    s = mroz.y.notna().to_numpy()
+    z = np.column_stack([np.ones(len(mroz.X)), mroz.X[mroz.selection]])
+    gamma = glm_probit(z, s)
+    beta, error, _ = by_rows(
+        mroz.X[mroz.selection].to_numpy(), mroz.y.to_numpy(), gamma, [1, 2, 3], -0.3
+    )
+    np.testing.assert_allclose(curve.estimate(low)[0], beta, rtol=1e-9)
+    np.testing.assert_allclose(curve.std_error(low)[0], error, rtol=1e-9)
+    assert np.all(curve.std_error(low)[0] < 0.97 * np.array(theirs["se_m0.3"]))
+
+
+def test_the_variance_of_what_selection_leaves_has_the_plus_sign():
+    """E[v^2 | s = 1] = sigma^2 (1 - rho^2 (u lambda + lambda^2)), seen in errors that are known."""
+    data = make_selection(200_000, 3, 2, rho=0.8, sigma=2.0, selection_rate=0.4, random_state=1)
+    index = data.selection_intercept + data.X @ data.selection_coef
+    e = data.complete_y - data.intercept - data.X @ data.coef
+    ratio, _ = mills(index)
+    s = data.selected
+    v = (e - 0.8 * 2.0 * ratio)[s]
+    mean = np.mean((index * ratio)[s])
+    square = np.mean(ratio[s] ** 2)
+    assert np.mean(v**2) == pytest.approx(4 * (1 - 0.64 * (mean + square)), rel=0.01)
+    assert np.mean(v**2) < 0.6 * 4 * (1 - 0.64 * (mean - square))
+
+
+# Against the rows. ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rho", [-0.95, -0.2, 0.0, 0.7])
+def test_coefficients_and_errors_at_a_rho_are_those_of_least_squares_on_rows(rho, simulated):
+    model = Heckman(PREDICTION).fit(simulated.X, simulated.y)
+    path = model.uncertainty_interval((rho, rho), conf_level=0.9).path()
+    beta, error, sigma = by_rows(simulated.X, simulated.y, gamma_of(model), PREDICTION, rho)
+    assert path["rho"].tolist() == [rho] * 4
+    assert path["term"].tolist() == ["Intercept", "x0", "x2", "x3"]
+    np.testing.assert_allclose(path["estimate"], beta, rtol=1e-10)
+    np.testing.assert_allclose(path["std_error"], error, rtol=1e-10)
+    np.testing.assert_allclose(path["sigma"], sigma, rtol=1e-10)
+    np.testing.assert_allclose(path["ci_high"], beta + norm.ppf(0.95) * error, rtol=1e-10)
+
+
+def test_rho_zero_is_least_squares(simulated):
+    X, y, s = simulated.X, simulated.y, simulated.selected
+    table = Heckman(PREDICTION).fit(X, y).uncertainty_interval((0, 0)).tidy()
+    x = np.column_stack([np.ones(s.sum()), X[s][:, PREDICTION]])
+    beta, sse = np.linalg.lstsq(x, y[s], rcond=None)[:2]
+    error = np.sqrt(sse / (s.sum() - 4) * np.diag(np.linalg.inv(x.T @ x)))
+    for name in ("ols", "bound_low", "bound_high"):
+        np.testing.assert_allclose(table[name], beta, rtol=1e-12)
+    np.testing.assert_allclose(table["ui_low"], beta - norm.ppf(0.975) * error, rtol=1e-10)
+    np.testing.assert_allclose(table["ui_high"], beta + norm.ppf(0.975) * error, rtol=1e-10)
+
+
+def test_bounds_and_the_union_of_intervals_are_extremes_of_the_path(simulated):
+    interval = (
+        Heckman(PREDICTION)
+        .fit(simulated.X, simulated.y)
+        .uncertainty_interval((-0.6, 0.8), n_grid=401)
+    )
+    assert interval.grid[[0, -1]].tolist() == [-0.6, 0.8]
+    assert len(interval.grid) == 401
+    by_term = interval.path().groupby("term", sort=False)
+    table = interval.tidy().set_index("term")
+    pd.testing.assert_series_equal(table["bound_low"], by_term["estimate"].min(), check_names=False)
+    pd.testing.assert_series_equal(
+        table["bound_high"], by_term["estimate"].max(), check_names=False
+    )
+    pd.testing.assert_series_equal(table["ui_low"], by_term["ci_low"].min(), check_names=False)
+    pd.testing.assert_series_equal(table["ui_high"], by_term["ci_high"].max(), check_names=False)
+
+
+def crossings(function, reach):
+    """Every zero of a function of rho that a fine scan brackets."""
+    grid = np.linspace(-reach, reach, 40_001)[1:-1]
+    values = function(grid)
+    places = np.flatnonzero(np.sign(values[1:]) != np.sign(values[:-1]))
+    return [
+        brentq(lambda r: float(function(np.array([r]))[0]), grid[i], grid[i + 1], xtol=1e-14)
+        for i in places
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tipping_points_are_where_a_scan_finds_them(seed):
+    data = make_selection(
+        300, 8, prediction_features=[0, 1, 2], rho=0.3, sigma=4.0, random_state=seed
+    )
+    model = Heckman([0, 1, 2, 3, 4, 5]).fit(data.X, data.y)
+    interval = model.uncertainty_interval((-0.1, 0.1), conf_level=0.9)
+    curve, table = interval.curve, interval.tidy()
+    quantile = norm.ppf(0.95)
+    seen = set()
+    for j, row in table.iterrows():
+        zeros = crossings(lambda r, j=j: curve.estimate(r)[:, j], curve.reach)
+        np.testing.assert_allclose(
+            row["sign_change"], zeros[0] if zeros else np.nan, rtol=0, atol=1e-10
+        )
+        ends = [
+            zero
+            for side in (-1, 1)
+            for zero in crossings(
+                lambda r, j=j, side=side: (
+                    curve.estimate(r)[:, j] + side * quantile * curve.std_error(r)[:, j]
+                ),
+                curve.reach,
+            )
+        ]
+        below = max((one for one in ends if one < 0), default=np.nan)
+        above = min((one for one in ends if one > 0), default=np.nan)
+        np.testing.assert_allclose(row["significance_low"], below, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(row["significance_high"], above, rtol=0, atol=1e-10)
+        seen.add(bool(abs(row["ols"]) > quantile * curve.std_error(np.zeros(1))[0, j]))
+    assert seen == {True, False}
+    assert table["sign_change"].notna().any()
+
+
+def test_units_do_not_move_tipping_points():
+    data = make_selection(300, 6, prediction_features=[0, 1, 2], sigma=4.0, random_state=0)
+    plain = Heckman([0, 1, 2, 3]).fit(data.X, data.y).uncertainty_interval().tidy()
+    X = data.X * [1e-60, 1, 1e60, 1, 1, 1]
+    scaled = Heckman([0, 1, 2, 3]).fit(X, 1e60 * data.y).uncertainty_interval().tidy()
+    for name in ("sign_change", "significance_low", "significance_high"):
+        np.testing.assert_allclose(scaled[name], plain[name], rtol=1e-9)
+        assert plain[name].notna().any()
+
+
+@pytest.mark.parametrize("rho", [-0.6, 0.5])
+def test_at_the_true_rho_the_coefficients_are_near_the_truth(rho):
+    data = make_selection(50_000, 6, 4, rho=rho, sigma=1.5, random_state=3)
+    model = Heckman(np.flatnonzero(data.support)).fit(data.X, data.y)
+    truth = np.append(data.intercept, data.coef[data.support])
+    at = model.uncertainty_interval((rho, rho)).path()
+    np.testing.assert_allclose(at["estimate"], truth, atol=0.03)
+    np.testing.assert_allclose(at["sigma"], 1.5, rtol=0.02)
+    wide = model.uncertainty_interval((rho - 0.2, rho + 0.2)).tidy()
+    assert np.all((wide["bound_low"] < truth) & (truth < wide["bound_high"]))
+    naive = wide["ols"] - truth
+    assert np.abs(naive).max() > 5 * np.abs(at["estimate"] - truth).max()
+
+
+def test_frequency_weights_are_repeated_rows(simulated):
+    weight = np.random.default_rng(0).integers(1, 4, len(simulated.y))
+    once = Heckman(PREDICTION).fit(simulated.X, simulated.y, sample_weight=weight)
+    again = Heckman(PREDICTION).fit(
+        np.repeat(simulated.X, weight, axis=0), np.repeat(simulated.y, weight)
+    )
+    one, other = (m.uncertainty_interval((-0.2, 0.6)) for m in (once, again))
+    pd.testing.assert_frame_equal(one.tidy(), other.tidy(), rtol=1e-9)
+    pd.testing.assert_frame_equal(one.path(), other.path(), rtol=1e-9)
+    assert one.n_selected == weight[simulated.selected].sum()
+
+
+# Models and reports. --------------------------------------------------------------------------
+
+
+def test_a_formula_model_gives_the_same_as_its_columns():
+    frame = load_mroz()
+    model = Heckman.from_formula(
+        "lwage ~ educ + exper + I(exper**2)",
+        "lfp ~ nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618",
+        frame,
+    )
+    columns = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
+    plain = Heckman(["educ", "exper", "expersq"]).fit(frame[columns], frame["lwage"])
+    ours, theirs = (m.uncertainty_interval().tidy().iloc[:, 1:] for m in (model, plain))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+    text = str(model.uncertainty_interval((-0.8, 0.3)))
+    assert "educ keeps its sign for every rho in (-1, 1)." in text
+    assert "exper changes sign at rho = -0.755, inside the range." in text
+    assert "0.04861, inside the range" in text
+    assert "Zero is outside the uncertainty interval of educ." in text
+    assert "search" not in text
+
+
+def test_a_report_says_what_its_standard_errors_leave_out(simulated):
+    model = HeckmanBestSubset(rho_range=(-0.9, 0.9), method="ml", cov_type="robust")
+    model.fit(simulated.X, simulated.y)
+    interval = model.uncertainty_interval((0.6, 0.9))
+    text = " ".join(str(interval).split())
+    assert "found by a search" in text
+    assert "because the search looked for that" in text
+    assert "other than the robust ones" in text
+    assert "no data says that rho lies in it" in text
+    plain = Heckman(model.prediction_features_).fit(simulated.X, simulated.y)
+    pd.testing.assert_frame_equal(
+        interval.tidy(), plain.uncertainty_interval((0.6, 0.9)).tidy(), rtol=1e-9
+    )
+    assert "<table>" in interval._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rho": 0.3}, "two numbers"),
+        ({"rho": (0.1, 0.2, 0.3)}, "two numbers"),
+        ({"rho": ("a", "b")}, "two numbers"),
+        ({"rho": (0.1, np.nan)}, "two numbers"),
+        ({"rho": (0.3, -0.3)}, r"\(low, high\)"),
+        ({"rho": (-1.0, 0.3)}, r"inside \(-1, 1\)"),
+        ({"rho": (0.0, 1.5)}, r"inside \(-1, 1\)"),
+        ({"conf_level": 95}, "conf_level"),
+        ({"conf_level": 0.0}, "conf_level"),
+        ({"n_grid": 1}, "n_grid"),
+        ({"n_grid": 2.5}, "n_grid"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(options, words, simulated):
+    model = Heckman(PREDICTION).fit(simulated.X, simulated.y)
+    with pytest.raises(InputError, match=words):
+        model.uncertainty_interval(**options)
+
+
+def test_nothing_is_said_where_no_outcome_was_missing(simulated):
+    with pytest.warns(AllObservedWarning):
+        model = Heckman(PREDICTION).fit(simulated.X, simulated.complete_y)
+    with pytest.raises(NotIdentifiedError, match="no outcome was missing"):
+        model.uncertainty_interval()
+
+
+def test_a_range_in_which_sigma_is_not_defined_is_refused():
+    """Few selected rows for their features, of which every one was unlikely to be selected."""
+    data = make_selection(4000, 22, 20, selection_rate=0.01, strength=0.3, random_state=0)
+    model = Heckman(np.flatnonzero(data.support)).fit(data.X, data.y)
+    interval = model.uncertainty_interval((-0.3, 0.3))
+    reach = interval.curve.reach
+    assert 0.5 < reach < 1
+    with pytest.raises(InputError, match=re.escape(f"|rho| of {reach:.6g} or more")):
+        model.uncertainty_interval((-0.3, 0.5 + reach / 2))
+    changes = interval.tidy()["sign_change"]
+    assert changes.abs().max() < reach

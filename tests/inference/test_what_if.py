@@ -1,0 +1,358 @@
+"""What-if and tests of exclusions: against refits of the model with those features."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from heckmanfa import Heckman, HeckmanBestSubset
+from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.errors import (
+    AllObservedWarning,
+    DroppedFeaturesWarning,
+    HeckmanfaWarning,
+    InputError,
+    NotIdentifiedError,
+    UnknownFeatureError,
+)
+from heckmanfa.inference import exclusion as module
+
+SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
+PREDICTION = ["educ", "exper", "expersq"]
+
+
+@pytest.fixture(scope="module")
+def mroz():
+    return load_mroz()
+
+
+@pytest.fixture(scope="module")
+def model(mroz):
+    return Heckman(PREDICTION).fit(mroz[SELECTION], mroz["lwage"])
+
+
+def refit(features, X, y, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        return Heckman(features, **options).fit(X, y)
+
+
+def estimates(model):
+    """Terms of the prediction equation, and those of the errors."""
+    table = model.tidy()
+    return table[table["equation"] != "selection"].set_index("term")
+
+
+def check_against_refits(model, X, y, names):
+    """Every number of what-if, from models that are fitted anew."""
+    answer = model.what_if()
+    table, long = answer.tidy(), answer.coefficients()
+    inside = list(model.prediction_features_)
+    base = refit(inside, X, y)
+    before = estimates(base)
+    assert set(table["feature"]) == {names[one] for one in model._moments.columns}
+    for row in table.itertuples():
+        place = names.index(row.feature)
+        feature = row.feature if isinstance(X, pd.DataFrame) else place
+        assert (row.change == "take out") == (feature in inside)
+        others = [one for one in inside if one != feature]
+        features = others if row.change == "take out" else [*inside, feature]
+        other = refit(features, X, y)
+        after = estimates(other)
+        holder = before if row.change == "take out" else after
+        assert row.t == pytest.approx(holder.loc[row.feature, "statistic"], rel=1e-8)
+        assert row.p_value == pytest.approx(2 * norm.sf(abs(row.t)))
+        assert row.rho == pytest.approx(other.rho_, rel=1e-8)
+        assert row.rho_shift == pytest.approx(other.rho_ - base.rho_, abs=1e-9)
+        assert row.sigma == pytest.approx(other.sigma_, rel=1e-8)
+        assert row.adjusted_r2 == pytest.approx(other.adjusted_r2_, rel=1e-8)
+        assert row.bic == pytest.approx(other.bic_, rel=1e-8)
+        left = set(other.selection_features_) - set(other.prediction_features_)
+        assert row.n_excluded == len(left)
+        part = long[(long["change"] == row.change) & (long["feature"] == row.feature)]
+        part = part.set_index("term")
+        assert part.index[0] == "Intercept"
+        assert part.index[-3:].tolist() == ["imr", "rho", "sigma"]
+        for terms, values in ((before, part["before"]), (after, part["after"])):
+            np.testing.assert_allclose(values.dropna(), terms["estimate"], rtol=1e-8)
+            assert values.dropna().index.tolist() == terms.index.tolist()
+        shift = after["estimate"].reindex(part.index) - before["estimate"].reindex(part.index)
+        np.testing.assert_allclose(part["shift"], shift, atol=1e-9)
+        error = before["std_error"].reindex(part.index)
+        np.testing.assert_allclose(part["shift_in_se"], shift / error, rtol=1e-6, atol=1e-8)
+        moves = part["shift_in_se"].iloc[1:-3].dropna()
+        assert row.most_moved == moves.abs().idxmax()
+        assert row.most_moved_by == moves[row.most_moved]
+
+
+def test_what_if_equals_refits_on_mroz(model, mroz):
+    check_against_refits(model, mroz[SELECTION], mroz["lwage"], SELECTION)
+
+
+def test_what_if_equals_refits_without_names(simulated):
+    names = [f"x{i}" for i in range(6)]
+    model = Heckman([0, 2, 3]).fit(simulated.X, simulated.y)
+    check_against_refits(model, simulated.X, simulated.y, names)
+
+
+def test_what_if_after_a_search_says_so(mroz):
+    model = HeckmanBestSubset(criterion="bic", rho_range=(-0.9, 0.9))
+    model.fit(mroz[SELECTION], mroz["lwage"])
+    check_against_refits(model, mroz[SELECTION], mroz["lwage"], SELECTION)
+    text = " ".join(str(model.what_if()).split())
+    assert "features that it left out look useless" in text
+    assert "chosen to be in a window" in text
+
+
+def test_candidates_of_a_search_that_only_predict_are_put_back(simulated):
+    model = HeckmanBestSubset(selection_features=[0, 1, 4], prediction_features=[0, 2, 3, 5])
+    model.fit(simulated.X, simulated.y)
+    table = model.what_if().tidy()
+    assert sorted(table["feature"]) == [f"x{i}" for i in range(6)]
+
+
+def test_maximum_likelihood_and_robust_models_are_told_what_they_get(model, mroz):
+    other = Heckman(PREDICTION, method="ml", cov_type="robust")
+    other.fit(mroz[SELECTION], mroz["lwage"])
+    answer = other.what_if()
+    pd.testing.assert_frame_equal(answer.tidy(), model.what_if().tidy(), rtol=1e-9)
+    text = " ".join(str(answer).split())
+    assert "by the two-step estimator" in text
+    assert "Standard errors are classical" in text
+    plain = " ".join(str(model.what_if()).split())
+    assert "two-step estimator" not in plain
+    assert "classical" not in plain
+    assert "cannot be proved from data" in plain
+    assert "<table" in answer._repr_html_()
+
+
+def test_frequency_weights_are_repeated_rows(simulated):
+    weight = np.random.default_rng(0).integers(1, 4, len(simulated.y))
+    once = Heckman([0, 2, 3]).fit(simulated.X, simulated.y, sample_weight=weight)
+    again = Heckman([0, 2, 3]).fit(
+        np.repeat(simulated.X, weight, axis=0), np.repeat(simulated.y, weight)
+    )
+    one, other = once.what_if(), again.what_if()
+    pd.testing.assert_frame_equal(one.tidy(), other.tidy(), rtol=1e-8)
+    pd.testing.assert_frame_equal(one.coefficients(), other.coefficients(), rtol=1e-7)
+
+
+def test_features_may_have_the_names_of_other_terms(simulated):
+    names = ["rho", "sigma", "imr", "Intercept", "a", "b"]
+    X = pd.DataFrame(simulated.X, columns=names)
+    named = Heckman(["rho", "imr", "Intercept"]).fit(X, simulated.y).what_if()
+    plain = Heckman([0, 2, 3]).fit(simulated.X, simulated.y).what_if()
+    numbers = ["t", "rho", "most_moved_by", "bic"]
+    pd.testing.assert_frame_equal(named.tidy()[numbers], plain.tidy()[numbers])
+    pd.testing.assert_frame_equal(
+        named.coefficients().iloc[:, 3:], plain.coefficients().iloc[:, 3:]
+    )
+
+
+def test_what_gives_no_model_has_a_reason():
+    rng = np.random.default_rng(5)
+    data = make_selection(600, 3, prediction_features=[0, 1], random_state=1)
+    # Among the selected rows "twin" is x0; elsewhere it is not.
+    twin = np.where(data.selected, data.X[:, 0], rng.normal(size=600))
+    X = pd.DataFrame(np.column_stack([data.X, twin]), columns=["a", "b", "c", "twin"])
+    table = Heckman(["a", "b"]).fit(X, data.y).what_if().tidy().set_index("feature")
+    assert "collinear" in table.loc["twin", "note"]
+    assert table.loc["twin", ["t", "p_value", "rho", "bic", "most_moved_by"]].isna().all()
+    assert table.loc["c", "note"] == ""
+    assert table.loc["a", "change"] == "take out"
+    with pytest.warns(DroppedFeaturesWarning):
+        model = Heckman(["a", "b", "twin"], on_collinear="drop").fit(X, data.y)
+    assert "collinear" in model.what_if().tidy().set_index("feature").loc["twin", "note"]
+
+
+def test_a_lambda_that_would_be_linear_in_the_features_is_said():
+    rng = np.random.default_rng(0)
+    x = (rng.random(400) < 0.5).astype(float)
+    z = rng.normal(size=400)
+    y = np.where(rng.normal(size=400) + x > 0, z + rng.normal(size=400), np.nan)
+    answer = refit([1], np.column_stack([x, z]), y, selection_features=[0]).what_if()
+    table = answer.tidy().set_index("feature")
+    assert "inverse Mills ratio is collinear" in table.loc["x0", "note"]
+    assert "no exclusion is left" in table.loc["x0", "note"]
+    assert np.isnan(table.loc["x0", "t"])
+    assert len(answer.coefficients()) == 0
+    text = " ".join(str(answer).split())
+    assert "x1 is the only feature that predicts" in text
+    assert "x0: the inverse Mills ratio" in text
+
+
+def test_the_last_exclusion_put_back_leaves_the_normal_law_alone(simulated):
+    model = Heckman([0, 1, 2, 3, 4]).fit(simulated.X, simulated.y)
+    table = model.what_if().tidy()
+    last = table[table["change"] == "put back"]
+    assert last["feature"].tolist() == ["x5"]
+    assert last["n_excluded"].tolist() == [0]
+    assert "only the normal law identifies it" in last["note"].iloc[0]
+
+
+def test_a_rho_outside_is_said():
+    data = make_selection(6000, 5, prediction_features=[0, 1, 2], rho=0.5, random_state=2)
+    answer = Heckman([0, 1, 2]).fit(data.X, data.y).what_if()
+    table = answer.tidy().set_index("feature")
+    assert table.loc["x2", "rho"] > 1
+    assert table.loc["x2", "note"] == "rho outside (-1, 1)"
+    assert "x2: rho outside (-1, 1)." in str(answer)
+
+
+# Tests of exclusions. -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cov_type", [None, "robust", "cluster"])
+def test_an_exclusion_test_is_the_wald_test_of_a_refit(cov_type, mroz):
+    X, y = mroz[SELECTION], mroz["lwage"]
+    groups = mroz["age"] if cov_type == "cluster" else None
+    model = Heckman(PREDICTION, cov_type=cov_type).fit(X, y, groups=groups)
+    test = model.exclusion_test(X, y, ["kids5", "age"], groups=groups)
+    row = test.tidy().iloc[0]
+    other = Heckman([*PREDICTION, "kids5", "age"], method="ml", cov_type=cov_type)
+    other.fit(X, y, groups=groups)
+    wald = other.wald_test("kids5 = 0, age = 0")
+    assert row["tested"] == ("age", "kids5")
+    assert row["stays_out"] == ("nwifeinc", "kids618")
+    assert row["statistic"] == pytest.approx(wald.statistic, rel=1e-8)
+    assert row["df"] == 2
+    assert row["p_value"] == pytest.approx(wald.p_value, rel=1e-8)
+    assert row["rho"] == pytest.approx(other.rho_, rel=1e-8)
+    assert row["log_likelihood"] == pytest.approx(other.log_likelihood_, rel=1e-12)
+    assert row["note"] == ""
+    assert len(test.tidy()) == 1
+    text = str(test)
+    assert "age, kids5" in text
+    assert (cov_type or "classical") in text
+
+
+def test_each_exclusion_stays_out_in_turn(model, mroz):
+    X, y = mroz[SELECTION], mroz["lwage"]
+    test = model.exclusion_test(X, y)
+    table = test.tidy()
+    excluded = ("nwifeinc", "age", "kids5", "kids618")
+    assert table["stays_out"].tolist() == [(one,) for one in excluded]
+    for row in table.itertuples():
+        assert row.tested == tuple(one for one in excluded if one not in row.stays_out)
+        other = Heckman([*PREDICTION, *row.tested], method="ml").fit(X, y)
+        wald = other.wald_test([f"{one} = 0" for one in row.tested])
+        assert row.statistic == pytest.approx(wald.statistic, rel=1e-7)
+    text = " ".join(str(test).split())
+    assert "cannot be proved from data" in text
+    assert "compatible with what stays out" in text
+    assert "4 tests of overlapping sets" in text
+    assert "<table" in test._repr_html_()
+
+
+def test_positions_weights_and_selected_go_through(simulated):
+    rng = np.random.default_rng(0)
+    weight = rng.random(len(simulated.y)) + 0.2
+    given = {"selected": simulated.selected, "sample_weight": weight}
+    options = {"cov_type": "robust", "weight_kind": "sampling"}
+    model = Heckman([0, 2, 3], **options).fit(simulated.X, simulated.complete_y, **given)
+    row = model.exclusion_test(simulated.X, simulated.complete_y, [5, 1], **given).tidy().iloc[0]
+    assert (row["tested"], row["stays_out"]) == ((1, 5), (4,))
+    other = Heckman([0, 1, 2, 3, 5], method="ml", **options)
+    other.fit(simulated.X, simulated.complete_y, **given)
+    assert row["statistic"] == pytest.approx(other.wald_test("x1 = 0, x5 = 0").statistic, rel=1e-8)
+
+
+def test_a_formula_model_takes_its_frame(mroz):
+    prediction = "lwage ~ educ + exper + I(exper**2)"
+    selection = "lfp ~ nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618"
+    model = Heckman.from_formula(
+        prediction, selection, mroz, cov_type="cluster", groups="age", method="ml"
+    )
+    row = model.exclusion_test(mroz, features=["kids5"], groups="age").tidy().iloc[0]
+    other = Heckman.from_formula(
+        prediction + " + kids5", selection, mroz, cov_type="cluster", groups="age", method="ml"
+    )
+    wald = other.wald_test("kids5 = 0")
+    assert row["statistic"] == pytest.approx(wald.statistic, rel=1e-7)
+    assert row["stays_out"] == ("nwifeinc", "age", "kids618")
+    with pytest.raises(InputError, match="groups"):
+        model.exclusion_test(mroz)
+
+
+def test_a_searched_model_is_tested_with_a_caution(mroz):
+    model = HeckmanBestSubset(criterion="bic").fit(mroz[SELECTION], mroz["lwage"])
+    test = model.exclusion_test(mroz[SELECTION], mroz["lwage"])
+    outside = [one for one in SELECTION if one not in model.prediction_features_]
+    assert test.tidy()["stays_out"].tolist() == [(one,) for one in outside]
+    assert "p-values are too large" in " ".join(str(test).split())
+
+
+def test_an_exclusion_that_does_not_hold_is_found():
+    data = make_selection(6000, 5, prediction_features=[0, 1, 2], rho=0.5, random_state=2)
+    right = Heckman([0, 1, 2]).fit(data.X, data.y).exclusion_test(data.X, data.y, [3])
+    wrong = refit([0, 1], data.X, data.y).exclusion_test(data.X, data.y, [2])
+    assert right.tidy()["p_value"].iloc[0] > 0.01
+    assert wrong.tidy()["p_value"].iloc[0] < 1e-10
+
+
+def test_a_second_maximum_is_told(case):
+    data = case("mroz_greene")
+    model = refit(data.prediction, data.X, data.y, selection_features=data.selection)
+    row = model.exclusion_test(data.X, data.y, ["faminc"]).tidy().iloc[0]
+    assert "higher maximum" in row["note"]
+
+
+def test_a_fit_that_fails_is_told(model, mroz, monkeypatch):
+    X, y = mroz[SELECTION], mroz["lwage"]
+
+    def answer(**changes):
+        def broken(*args):
+            return dataclasses.replace(fit_likelihood(*args), **changes)
+
+        monkeypatch.setattr(module, "fit_likelihood", broken)
+        return model.exclusion_test(X, y, ["age"])
+
+    fit_likelihood = module.fit_likelihood
+    test = answer(converged=False)
+    assert "did not converge" in test.tidy()["note"].iloc[0]
+    assert "did not converge" in str(test)
+    test = answer(information_is_positive=False, covariance=np.full((14, 14), np.nan))
+    assert "not positive definite" in test.tidy()["note"].iloc[0]
+    assert test.tidy()[["statistic", "p_value"]].isna().all(axis=None)
+
+
+def test_what_is_collinear_cannot_be_tested():
+    rng = np.random.default_rng(5)
+    data = make_selection(600, 3, prediction_features=[0], random_state=1)
+    twin = np.where(data.selected, data.X[:, 0], rng.normal(size=600))
+    X = np.column_stack([data.X, twin])
+    table = Heckman([0]).fit(X, data.y).exclusion_test(X, data.y, [3]).tidy()
+    assert np.isnan(table["statistic"].iloc[0])
+    assert "collinear" in table["note"].iloc[0]
+
+
+def test_tests_that_nothing_would_identify_are_refused(model, mroz):
+    X, y = mroz[SELECTION], mroz["lwage"]
+    with pytest.raises(InputError, match=r"'educ' is not an excluded feature.*nwifeinc, age"):
+        model.exclusion_test(X, y, ["educ"])
+    with pytest.raises(UnknownFeatureError, match="Did you mean 'kids5'"):
+        model.exclusion_test(X, y, ["kids"])
+    with pytest.raises(InputError, match="at least one must stay out"):
+        model.exclusion_test(X, y, ["nwifeinc", "age", "kids5", "kids618"])
+    with pytest.raises(InputError, match="features is empty; the excluded features are nwifeinc"):
+        model.exclusion_test(X, y, [])
+    one = Heckman([*PREDICTION, "age", "kids5", "kids618"]).fit(X, y)
+    with pytest.raises(InputError, match="nwifeinc alone is excluded"):
+        one.exclusion_test(X, y)
+    none = refit(SELECTION, X, y)
+    with pytest.raises(InputError, match="no selection feature is excluded"):
+        none.exclusion_test(X, y)
+    with pytest.raises(InputError, match="not those of the fit"):
+        model.exclusion_test(X.iloc[:-1], y.iloc[:-1])
+
+
+def test_nothing_is_asked_where_no_outcome_was_missing(simulated):
+    with pytest.warns(AllObservedWarning):
+        model = Heckman([0, 2, 3]).fit(simulated.X, simulated.complete_y)
+    with pytest.raises(NotIdentifiedError, match="no outcome was missing"):
+        model.what_if()
+    with pytest.raises(NotIdentifiedError, match="no outcome was missing"):
+        model.exclusion_test(simulated.X, simulated.complete_y)
