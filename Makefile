@@ -24,6 +24,7 @@ check: $(VENV)/.stamp-test
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.searches
+	$(BIN)/python -m benchmarks.bootstrap
 
 study: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -m study -s

@@ -142,6 +142,18 @@ def write(page: Path, text: str, begin: str, end: str) -> None:
     page.write_text(before + text.rstrip("\n") + after.rstrip("\n") + "\n", encoding="utf-8")
 
 
+def markdown(tables: Iterable[str], lines: dict[str, list[str]], begin: str, end: str) -> str:
+    """Tables and what there is to say about them as part of a page, between two comments."""
+    parts = [
+        " ".join(lines["machine"]),
+        *tables,
+        "\n".join(f"- {line}" for line in [*lines["notes"], *lines["agreement"]]),
+        "Targets:",
+        "\n".join(f"- {line}" for line in lines["targets"]),
+    ]
+    return "\n\n".join([begin, *parts, end]) + "\n"
+
+
 def tell(console: Console, lines: dict[str, list[str]], seconds: float) -> None:
     """Print what there is to say about the figures, and how they stand to the targets."""
     for part in ("machine", "notes", "agreement"):

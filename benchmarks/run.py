@@ -24,7 +24,16 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.common import OtherLoad, child, judged, machine, markdown_table, tell, write
+from benchmarks.common import (
+    OtherLoad,
+    child,
+    judged,
+    machine,
+    markdown,
+    markdown_table,
+    tell,
+    write,
+)
 from heckmanfa.datasets import make_selection
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -277,18 +286,6 @@ def agreement(settings: Sequence[Setting], wrong: Sequence[str]) -> list[str]:
     ]
 
 
-def markdown(settings: Sequence[Setting], lines: dict[str, list[str]]) -> str:
-    """The figures as part of a page."""
-    parts = [
-        " ".join(lines["machine"]),
-        markdown_table(HEADER, [2], rows(settings)),
-        "\n".join(f"- {line}" for line in [*lines["notes"], *lines["agreement"]]),
-        "Targets:",
-        "\n".join(f"- {line}" for line in lines["targets"]),
-    ]
-    return "\n\n".join([BEGIN, *parts, END]) + "\n"
-
-
 def rounds_of(n: int) -> int:
     # A large fit is long enough to be timed well twice; a third round would cost a minute.
     return 3 if n < 1_000_000 else 2
@@ -336,7 +333,8 @@ def main(arguments: Any = None) -> int:
     console.print(table)
     tell(console, lines, time.perf_counter() - start)
     if options.out is not None:
-        write(options.out, markdown(settings, lines), BEGIN, END)
+        table = markdown_table(HEADER, [2], rows(settings))
+        write(options.out, markdown([table], lines, BEGIN, END), BEGIN, END)
     return 1 if wrong else 0
 
 

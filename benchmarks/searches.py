@@ -22,7 +22,17 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import crime
-from benchmarks.common import Figures, OtherLoad, child, judged, machine, span, tell, write
+from benchmarks.common import (
+    Figures,
+    OtherLoad,
+    child,
+    judged,
+    machine,
+    markdown,
+    span,
+    tell,
+    write,
+)
 from benchmarks.measure_searches import (
     DRAWS,
     EPOCHS,
@@ -321,18 +331,6 @@ def _row(best: Subset, with_leaps: bool) -> tuple[str, ...]:
     )
 
 
-def markdown(figures: Sequence[Figures], lines: dict[str, list[str]]) -> str:
-    """The figures as part of a page."""
-    parts = [
-        " ".join(lines["machine"]),
-        *(one.markdown() for one in figures),
-        "\n".join(f"- {line}" for line in [*lines["notes"], *lines["agreement"]]),
-        "Targets:",
-        "\n".join(f"- {line}" for line in lines["targets"]),
-    ]
-    return "\n\n".join([BEGIN, *parts, END]) + "\n"
-
-
 def main(arguments: Any = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--simulate", action="store_true", help="even where CRIME's data are")
@@ -361,7 +359,12 @@ def main(arguments: Any = None) -> int:
         one.show(console)
     tell(console, lines, time.perf_counter() - start)
     if options.out is not None:
-        write(options.out, markdown(figures, lines), BEGIN, END)
+        write(
+            options.out,
+            markdown((one.markdown() for one in figures), lines, BEGIN, END),
+            BEGIN,
+            END,
+        )
     return 1 if wrong else 0
 
 
