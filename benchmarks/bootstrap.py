@@ -3,7 +3,8 @@
 Mroz's data with fifteen candidate features: each replicate fits the probit, finds the best of all
 32,767 assignments by BIC, with proof, and fits it. Beside it stands what one would write by hand:
 scikit-learn's `resample` copies rows, and a clone of the model is fitted to them. Every measurement
-is a process of its own, so that the start of the worker processes is in the figures.
+is a process of its own. The first call starts the worker processes, which takes them a second or
+two; a later one finds them ready.
 """
 
 from __future__ import annotations
@@ -49,17 +50,22 @@ def _measure(jobs: int) -> dict[str, Any]:
         for seed in range(BY_HAND):
             clone(model).fit(*resample(X, y, random_state=seed))
         seconds = (time.perf_counter() - start) * REPLICATES / BY_HAND
-        return {"seconds": seconds, "sum": 0.0, "failed": 0}
-    start = time.perf_counter()
-    boot = model.bootstrap(X, y, REPLICATES, random_state=0, n_jobs=jobs)
+        return {"seconds": seconds}
+    seconds = []
+    for _ in range(jobs):
+        start = time.perf_counter()
+        boot = model.bootstrap(X, y, REPLICATES, random_state=0, n_jobs=jobs)
+        seconds.append(time.perf_counter() - start)
     return {
-        "seconds": time.perf_counter() - start,
+        "seconds": seconds[0],
+        "again": seconds[-1],
         "sum": float(boot.replicates.estimates.sum()),
         "failed": boot.n_failed,
     }
 
 
 def _best(jobs: int) -> dict[str, Any]:
+    """The round whose first call was quickest."""
     runs = [
         json.loads(child(["-m", "benchmarks.bootstrap", "--measure", str(jobs)]).splitlines()[-1])
         for _ in range(ROUNDS)
@@ -92,6 +98,7 @@ def main() -> None:
             )
             for name, run in (
                 ("bootstrap, n_jobs=2", two),
+                ("the same again", {"seconds": two["again"]}),
                 ("bootstrap, n_jobs=1", one),
                 ("copied rows, one after another", by_hand),
             )
@@ -100,8 +107,9 @@ def main() -> None:
     lines = {
         "machine": machine(load.share(), INSTALLED),
         "notes": [
-            f"Seconds are the best of {ROUNDS} rounds, the start of the worker processes among "
-            f"them. Copied rows are measured over {BY_HAND} replicates, scaled up.",
+            f"Seconds are of the best of {ROUNDS} rounds. The first call with two processes "
+            "starts them, the one after it finds them ready. Copied rows are measured over "
+            f"{BY_HAND} replicates, scaled up.",
         ],
         "agreement": [
             "One and two processes give the same bits."
@@ -117,7 +125,8 @@ def main() -> None:
             judged(
                 f"two processes are at least {LEAST_GAIN:g} times as fast as one",
                 gain >= LEAST_GAIN,
-                f"{gain:.2f} times",
+                f"{gain:.2f} times, their start included; "
+                f"{one['seconds'] / two['again']:.2f} times when they are ready",
             ),
         ],
     }

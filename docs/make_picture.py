@@ -1,8 +1,8 @@
-"""Draw docs/img/selection.png, the picture of the README and of the home page.
+"""Draw docs/img/selection.png, the picture of the README and of the home page, and uncertainty.png.
 
     python docs/make_picture.py
 
-The data are simulated, so that the truth is known; least squares and the selection model both
+The data of the first are simulated, so that the truth is known; least squares and the selection model both
 see only the outcomes of the selected rows.
 """
 
@@ -16,13 +16,14 @@ import matplotlib as mpl
 import numpy as np
 
 from heckmanfa import Heckman
-from heckmanfa.datasets import Selection, make_selection
+from heckmanfa.datasets import Selection, load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 TARGET = Path(__file__).parent / "img" / "selection.png"
+UNCERTAINTY = TARGET.with_name("uncertainty.png")
 
 # Black, blue and vermillion of the palette of Okabe and Ito, which colour-blind readers can tell
 # apart; line styles and markers differ too.
@@ -97,8 +98,17 @@ def intervals(axes: Any) -> None:
     axes.set_title("Five features that predict, three that only select", loc="left")
 
 
+def draw_uncertainty() -> None:
+    """Wages of Mroz's women over rho, for the page on what can be claimed."""
+    mroz = load_mroz()
+    features = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
+    model = Heckman(["educ", "exper", "expersq"]).fit(mroz[features], mroz["lwage"])
+    panels = model.uncertainty_interval(rho=(-0.9, 0.9)).plot()
+    panels[0].figure.savefig(UNCERTAINTY, dpi=140, metadata={"Software": None})
+
+
 def main() -> None:
-    """Write the picture."""
+    """Write both pictures."""
     style = {
         "font.size": 11,
         "axes.titlesize": 12,
@@ -122,6 +132,7 @@ def main() -> None:
         TARGET.parent.mkdir(exist_ok=True)
         figure.savefig(TARGET, dpi=140, metadata={"Software": None})
         plt.close(figure)
+        draw_uncertainty()
 
 
 if __name__ == "__main__":

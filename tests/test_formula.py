@@ -264,3 +264,15 @@ def test_other_misuse_says_what_to_do(mroz):
         Heckman.from_formula("lwage ~ educ ++* age", WORK, mroz)
     assert "\x1b" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("term", ["center(age)", "bs(age, df=4)", "scale(age)", "poly(age, 2)"])
+def test_rows_that_miss_a_variable_of_a_stateful_term_are_left_out(term):
+    frame = load_mroz().astype({"age": float})
+    frame.loc[[2, 600], "age"] = np.nan
+    model = Heckman.from_formula(
+        f"lwage ~ educ + {term}", f"~ educ + kids5 + nwifeinc + {term}", frame
+    )
+    assert model.row_counts_["left_out_regressor_missing"] == 2
+    assert np.isnan(model.predict(frame)[[2, 600]]).all()
+    assert np.isfinite(np.delete(model.predict(frame), [2, 600])).all()

@@ -65,10 +65,10 @@ class Diagnostics:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each diagnostic: name, value, and a word where it is a caution."""
-        rows = [(name, value, flag) for name, value, flag, _ in self._lines()]
+        rows = [(name, value, flag) for name, value, flag, _ in self.lines()]
         return pd.DataFrame(rows, columns=["diagnostic", "value", "verdict"])
 
-    def _lines(self) -> Sequence[tuple[str, str, str, str]]:
+    def lines(self) -> Sequence[tuple[str, str, str, str]]:
         """Name, value, verdict and a sentence for each diagnostic."""
         condition = not self.condition_number < _HIGH_CONDITION
         apart = (
@@ -186,7 +186,7 @@ class Diagnostics:
         """Return the diagnostics in words."""
         return "\n".join(
             f"[{flag:>7}] {name}: {value}\n          {words}"
-            for name, value, flag, words in self._lines()
+            for name, value, flag, words in self.lines()
         )
 
     __repr__ = __str__
@@ -195,7 +195,7 @@ class Diagnostics:
         rows = "".join(
             f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
             f"<td>{html.escape(value)}</td><td>{flag}</td><td>{html.escape(words)}</td></tr>"
-            for name, value, flag, words in self._lines()
+            for name, value, flag, words in self.lines()
         )
         head = "".join(
             f"<th scope='col'>{name}</th>" for name in ("diagnostic", "value", "verdict", "meaning")

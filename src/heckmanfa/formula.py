@@ -24,11 +24,12 @@ from heckmanfa.errors import (
     UnknownFeatureError,
     warn,
 )
+from heckmanfa.expressions import parse_factor
 from heckmanfa.features import nearest
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
 
-__all__ = ["FormulaDesign"]
+__all__ = ["FormulaDesign", "is_numeric", "to_pandas"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Equation:
         """Take what a formula has learned out of formulaic's own objects."""
         return cls(
             text=text,
-            numeric=[one for one in _variables(spec.formula, frame) if _is_numeric(frame[one])],
+            numeric=[one for one in _variables(spec.formula, frame) if is_numeric(frame[one])],
             transforms=_plain(spec.transform_state),
             encodings={
                 expression: (
@@ -111,7 +112,7 @@ class FormulaDesign:
         -------
         FormulaDesign
         """
-        frame = _pandas(data)
+        frame = to_pandas(data)
         left, right, right_text = _parse(prediction, "prediction")
         who, drivers, drivers_text = _parse(selection, "selection")
         if left is None:
@@ -181,7 +182,7 @@ class FormulaDesign:
         if values is None:
             return None
         if isinstance(values, str):
-            frame = _pandas(data)
+            frame = to_pandas(data)
             if values not in frame.columns:
                 raise UnknownFeatureError(
                     f"{what}: the data has no column {values!r}{nearest(values, frame.columns)}"
@@ -206,7 +207,7 @@ class FormulaDesign:
         DataFrame
             The model's columns, one row for each row of ``data``, NaN where a variable is missing.
         """
-        frame = _pandas(data)
+        frame = to_pandas(data)
         columns = list(dict.fromkeys([*self.selection_columns, *self.prediction_columns]))
         result = pd.DataFrame(np.nan, index=frame.index, columns=columns, dtype=np.float64)
         for equation, needed, learned in (
@@ -264,17 +265,25 @@ def _variables(formula: Formula, frame: pd.DataFrame) -> list[str]:
     for variable in (str(one) for one in formula.required_variables):
         dotted = [one for one in expressions if one in frame and one.startswith(variable + ".")]
         names.update(dotted if dotted and variable not in frame else [variable])
+    # What is inside a stateful function (center, a spline) is not among those.
+    for expression in expressions - {*frame.columns}:
+        try:
+            named = parse_factor(expression)[1]
+        except SyntaxError:
+            continue
+        names.update(name for name in named if name in frame)
     return sorted(names)
 
 
-def _is_numeric(column: pd.Series[Any]) -> bool:
+def is_numeric(column: pd.Series[Any]) -> bool:
+    """Whether a column holds numbers or booleans."""
     return bool(pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
 
 
 def _check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
     """Refuse text where the fit had numbers, and categories that it did not have."""
     for name in learned.numeric:
-        if not _is_numeric(frame[name]) and frame[name].notna().any():
+        if not is_numeric(frame[name]) and frame[name].notna().any():
             raise InputError(
                 f"column {name!r} held numbers in the fit and holds text or categories here; "
                 "convert it, for example with pandas.to_numeric"
@@ -308,7 +317,7 @@ def _emptiest(frame: pd.DataFrame, names: list[str]) -> str:
 
 def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> None:
     for name, (_, categories) in encodings.items():
-        if categories and name in frame and not _is_numeric(frame[name]):
+        if categories and name in frame and not is_numeric(frame[name]):
             numbers = pd.to_numeric(pd.Series(categories, dtype=object), errors="coerce")
             if numbers.notna().all():
                 warn(
@@ -336,7 +345,8 @@ def _check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
             )
 
 
-def _pandas(data: Any) -> pd.DataFrame:
+def to_pandas(data: Any) -> pd.DataFrame:
+    """Take in the data of formulas as a pandas frame."""
     try:
         frame = nw.from_native(data, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
@@ -392,7 +402,7 @@ def _one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
                 f"the left side of the {equation} formula cannot be evaluated: {plain_words(error)}"
             ) from error
         part = pd.DataFrame(matrix)
-        text = [one for one in _variables(formula, frame) if not _is_numeric(frame[one])]
+        text = [one for one in _variables(formula, frame) if not is_numeric(frame[one])]
         if part.shape[1] != 1 or text:
             raise FormulaError(
                 f"the left side of the {equation} formula, {formula}, must be one number a row"

@@ -42,6 +42,7 @@ __all__ = [
     "read_features",
     "read_outcome",
     "read_sample",
+    "read_weights",
     "reweighted",
 ]
 
@@ -196,7 +197,7 @@ def read_sample(
         "left_out_zero_weight": 0,
     }
     kept = ~(chosen & ~observed)
-    weight = None if sample_weight is None else _weights(sample_weight, n)
+    weight = None if sample_weight is None else read_weights(sample_weight, n)
     if weight is not None:
         weightless = kept & (weight == 0)
         counts["left_out_zero_weight"] = int(np.count_nonzero(weightless))
@@ -359,7 +360,8 @@ def flags(selected: Any, n: int) -> Mask:
     )
 
 
-def _weights(sample_weight: Any, n: int) -> Floats:
+def read_weights(sample_weight: Any, n: int) -> Floats:
+    """Take in weights of zero or more, one for each of n rows or one for all."""
     values = np.asarray(_column(sample_weight, "sample_weight"))
     if values.dtype.kind not in "biuf":
         values = floats(values, "sample_weight")

@@ -320,7 +320,8 @@ class SearchedHeckman(Heckman):
         else:
             notes.append(
                 "Standard errors, intervals and p-values ignore the search: they are those of a "
-                "model whose features were known beforehand, and are too small."
+                "model whose features were known beforehand, and are too small. bootstrap() "
+                "repeats the search; honest=True estimates on rows that had no part in it."
             )
         if search.goal.rho_range is not None:
             low, high = search.goal.rho_range

@@ -96,6 +96,7 @@ def text_of_section(section: Section, width: int) -> str:
     lines += [f"{name + ':':<{label}}{value}" for name, value in section.facts]
     if section.table is not None:
         lines.append(_plain(section.table))
+        lines += [""] if section.notes else []
     lines += [line for note in section.notes for line in wrapped_note(note, width)]
     return "\n".join(lines)
 
@@ -142,14 +143,17 @@ def _plain(table: pd.DataFrame) -> str:
             one if len(one) <= _LONGEST_CELL else one[: _LONGEST_CELL - 3] + "..."
             for one in features
         ]
-    formatters = {}
+    headers = []
     for name in table.columns:
-        if table[name].map(lambda one: isinstance(one, str)).all() and len(table):
-            width = max(len(str(name)), int(table[name].str.len().max()))
-            formatters[name] = lambda one, width=width: f"{one:<{width}}"
+        texts = table[name].map(lambda one: isinstance(one, str))
+        width = len(str(name))
+        if len(table) and texts.all():
+            width = max(width, int(table[name].str.len().max()))
+            table[name] = table[name].str.ljust(width)
+        headers.append(f"{name:<{width}}" if texts.all() else str(name))
     text = str(
-        table.to_string(
-            index=False, na_rep="", float_format=_number, formatters=formatters, justify="right"
+        table.set_axis(headers, axis=1).to_string(
+            index=False, na_rep="", float_format=_number, justify="right"
         )
     )
     return "\n".join(line.rstrip() for line in text.splitlines())

@@ -1,0 +1,254 @@
+"""The rows to take effects at, and what a change in each feature does to them.
+
+In a model from arrays a feature is a column; in a model from formulas it is a variable of
+`heckmanfa.inference.variables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.features import nearest, resolve
+from heckmanfa.formula import to_pandas
+from heckmanfa.inference.targets import Estimates, design_blocks
+from heckmanfa.inference.variables import (
+    FormulaColumns,
+    Move,
+    Variable,
+    at_means,
+    read_variable,
+    uses_of,
+)
+from heckmanfa.intake import read_weights
+from heckmanfa.normal import Floats
+
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = ["Blocks", "ChangedRows", "formula_rows", "plain_rows"]
+
+# Formulas take milliseconds to evaluate on however few rows.
+_FORMULA_ROWS = 2**15
+
+Blocks = Iterator[tuple[Floats, Floats, Iterator[Move]]]
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """Rows to take effects at, and the changes whose effects are asked for."""
+
+    changes: list[tuple[str, str]]
+    """term, and the change in words"""
+    n_rows: int
+    n_left_out: int
+    """rows that miss a variable"""
+    notes: list[str]
+    blocks: Blocks
+    """weights that sum to one over all blocks, design (n, 1 + k), and a move for each change"""
+
+
+def plain_rows(
+    model: FittedSelectionModel,
+    X: Any,
+    estimates: Estimates,
+    at: str,
+    features: Sequence[Any] | None,
+    sample_weight: Any,
+    *,
+    prediction: bool,
+    selection: bool,
+) -> ChangedRows:
+    """Take in X for a model whose features are its columns.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+    X : array or data frame
+    estimates : Estimates
+        Its columns make the design.
+    at : {"average", "means"}
+    features : sequence of str or int, optional
+        All columns of the design, unless given.
+    sample_weight : array_like, optional
+    prediction, selection : bool
+        Which equations are needed.
+
+    Returns
+    -------
+    ChangedRows
+    """
+    table = model._read(X, prediction=prediction, selection=selection)
+    wanted = estimates.columns if features is None else resolve(table, features, "features")
+    _refuse_none(wanted)
+    binary = np.ones(len(wanted), dtype=bool)
+    for _, block in design_blocks(table, wanted):
+        binary &= np.all((block[:, 1:] == 0) | (block[:, 1:] == 1), axis=0)
+    place = {column: 1 + i for i, column in enumerate(estimates.columns)}
+    weight = _shares(sample_weight, table.shape[0])
+
+    def moves(design: Floats) -> Iterator[Move]:
+        for column, discrete in zip(wanted, binary, strict=True):
+            where = place.get(column)
+            if discrete:
+                before, after = design.copy(), design.copy()
+                if where is not None:
+                    before[:, where], after[:, where] = 0.0, 1.0
+                yield Move(before=before, after=after)
+            else:
+                slopes = np.zeros((1, design.shape[1]))
+                if where is not None:
+                    slopes[0, where] = 1.0
+                yield Move(slopes=slopes)
+
+    def blocks() -> Blocks:
+        parts = design_blocks(table, estimates.columns)
+        if at == "average":
+            for where, design in parts:
+                yield weight[where], design, moves(design)
+        else:
+            row = np.sum([weight[where] @ design for where, design in parts], axis=0)[None, :]
+            yield np.ones(1), row, moves(row)
+
+    changes = [
+        (table.label(column), "0 to 1" if discrete else "slope")
+        for column, discrete in zip(wanted, binary, strict=True)
+    ]
+    return ChangedRows(changes, table.shape[0], 0, [], blocks())
+
+
+def formula_rows(
+    model: FittedSelectionModel,
+    X: Any,
+    estimates: Estimates,
+    at: str,
+    features: Sequence[Any] | None,
+    sample_weight: Any,
+    *,
+    prediction: bool,
+    selection: bool,
+) -> ChangedRows:
+    """Take in a frame for a model whose features are the variables of its formulas.
+
+    Parameters
+    ----------
+    model, X, estimates, at, features, sample_weight, prediction, selection
+        As in `plain_rows`; ``sample_weight`` may name a column.
+
+    Returns
+    -------
+    ChangedRows
+        Without the rows that miss a variable.
+    """
+    assert model._design is not None
+    frame, formulas = to_pandas(X), model._design
+    used = {model._names[column] for column in estimates.columns}
+    terms = {term for term, columns in formulas.prediction_terms.items() if used & {*columns}}
+    in_prediction, in_selection = (
+        uses_of(equation, frame) for equation in (formulas.prediction, formulas.selection)
+    )
+    every = _names_in([*in_prediction, *in_selection])
+    uses = [*(in_prediction if prediction else []), *(in_selection if selection else [])]
+    in_model = _names_in(
+        [
+            *(uses_of(formulas.prediction, frame, terms) if prediction else []),
+            *(in_selection if selection else []),
+        ]
+    )
+    wanted = in_model if features is None else _resolve_variables(features, every, frame)
+    columns = FormulaColumns(formulas, estimates.columns, prediction, selection)
+    weight = _frame_weights(sample_weight, frame)
+    frame = frame[list(dict.fromkeys([*_names_in(uses), *wanted]))]
+    complete = frame.notna().all(axis=1).to_numpy(dtype=bool).copy()
+    if complete.any():
+        complete[complete] = ~np.isnan(columns.of(frame[complete])).any(axis=1)
+    if not weight[complete].any():
+        raise InputError(
+            f"no row is left: each of the {len(frame)} rows misses a variable of the formulas, or "
+            "has no weight"
+        )
+    frame = frame[complete].reset_index(drop=True)
+    weight = weight[complete] / weight[complete].sum()
+    variables: list[Variable] = []
+    notes: list[str] = []
+    for name in wanted:
+        variable = read_variable(name, frame, uses, columns)
+        jump = next((use.factor for use in uses if use.jumps and name in use.names), None)
+        if variable.levels is not None or jump is None:
+            variables.append(variable)
+        elif features is None:
+            notes.append(f"{name!r} is left out: it has no slope, since {jump!r} jumps.")
+        else:
+            raise InputError(
+                f"features: {name!r} has no slope, since the formulas use it in {jump!r}, which "
+                "jumps. Make that a column of its own in the data, and name it in the formulas."
+            )
+    _refuse_none(variables)
+    if at == "means":
+        frame, weight = at_means(frame, weight, uses)
+
+    def moves(part: pd.DataFrame, design: Floats) -> Iterator[Move]:
+        for variable in variables:
+            yield from variable.moves(part, design, columns)
+
+    def blocks() -> Blocks:
+        if at == "means":
+            design = columns.of(frame)
+            averaged = (
+                Move(*(None if one is None else weight[None, :] @ one for one in move))
+                for move in moves(frame, design)
+            )
+            yield np.ones(1), weight[None, :] @ design, averaged
+            return
+        for start in range(0, len(frame), _FORMULA_ROWS):
+            part = frame.iloc[start : start + _FORMULA_ROWS].reset_index(drop=True)
+            design = columns.of(part)
+            yield weight[start : start + _FORMULA_ROWS], design, moves(part, design)
+
+    changes = [(one.name, words) for one in variables for words in one.words()]
+    n_left_out = int(np.count_nonzero(~complete))
+    return ChangedRows(changes, len(complete) - n_left_out, n_left_out, notes, blocks())
+
+
+def _names_in(uses: list[Any]) -> list[str]:
+    return list(dict.fromkeys(name for use in uses for name in use.names))
+
+
+def _resolve_variables(features: Any, names: list[str], frame: pd.DataFrame) -> list[str]:
+    if isinstance(features, str):
+        raise InputError(f"features must be a list of variables; got the text {features!r}")
+    wanted = list(features)
+    for one in wanted:
+        if one not in names:
+            where = "the formulas use no variable" if one in frame else "there is no variable"
+            raise UnknownFeatureError(f"features: {where} {one!r}{nearest(str(one), names)}")
+        if wanted.count(one) > 1:
+            raise InputError(f"features names {one!r} twice")
+    return wanted
+
+
+def _refuse_none(wanted: Sequence[Any]) -> None:
+    if not wanted:
+        raise InputError("there is no feature to take an effect of; name some in features=[...]")
+
+
+def _frame_weights(sample_weight: Any, frame: pd.DataFrame) -> Floats:
+    if isinstance(sample_weight, str):
+        if sample_weight not in frame:
+            raise UnknownFeatureError(
+                f"sample_weight: the data has no column {sample_weight!r}"
+                + nearest(sample_weight, [str(one) for one in frame.columns])
+            )
+        sample_weight = frame[sample_weight].to_numpy()
+    return _shares(sample_weight, len(frame))
+
+
+def _shares(sample_weight: Any, n: int) -> Floats:
+    """Weights of the rows, which sum to one."""
+    weight = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
+    return np.asarray(weight / weight.sum())

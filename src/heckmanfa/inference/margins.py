@@ -1,0 +1,229 @@
+"""Marginal effects: what a change in a feature does to expected outcomes and to selection.
+
+A feature in both equations moves E[y | x, s = 1] in two ways, by its coefficient and by whom it
+selects. Standard errors are by the delta method from the joint covariance of both equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.features import nearest
+from heckmanfa.inference.changes import Blocks, formula_rows, plain_rows
+from heckmanfa.inference.targets import (
+    TARGETS,
+    Effect,
+    Estimates,
+    Parts,
+    level_effect,
+    normal_quantile,
+    parts_of,
+    slope_effect,
+)
+from heckmanfa.inference.variables import Move
+from heckmanfa.normal import Floats
+from heckmanfa.rows import one_blas_thread
+from heckmanfa.sections import Report, Section
+
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = ["Margins", "margins"]
+
+_DEFAULT = ("marginal", "selected", "selection")
+_WORDS = {
+    "marginal": "marginal: on E[y | x], the outcome of anyone with these features",
+    "selected": "selected: on E[y | x, s = 1], given selection",
+    "unselected": "unselected: on E[y | x, s = 0], given that the row is not selected",
+    "selection": "selection: on P(s = 1 | x)",
+}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Margins(Report):
+    """Marginal effects of m features on expectations; see `Heckman.margins`."""
+
+    table: pd.DataFrame
+    """as `tidy` gives it"""
+    covariance: Floats
+    """of all effects, in the order of ``table``"""
+    at: str
+    conf_level: float
+    n_rows: int
+    """rows that effects were taken at"""
+    notes: tuple[str, ...]
+
+    def tidy(self) -> pd.DataFrame:
+        """Effects, standard errors, tests and intervals as a data frame.
+
+        Returns
+        -------
+        DataFrame
+            Columns target ("marginal", "selected", "unselected", "selection"), term, change
+            ("slope", "0 to 1", or from one category to another), estimate, std_error, statistic
+            (z), p_value, ci_low, ci_high.
+        """
+        return self.table.copy()
+
+    def vcov(self) -> pd.DataFrame:
+        """Joint covariance of all effects, labelled (target, term, change) as in `tidy`."""
+        labels = pd.MultiIndex.from_frame(self.table[["target", "term", "change"]])
+        return pd.DataFrame(self.covariance.copy(), index=labels, columns=labels)
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report: a table for each target, then the notes."""
+        where = {
+            "average": f"effects averaged over {self.n_rows} rows",
+            "means": f"effects at the average of {self.n_rows} rows",
+        }[self.at]
+        parts = [Section(f"Marginal effects: {where}")]
+        for target, rows in self.table.groupby("target", sort=False):
+            table = rows.drop(columns="target").reset_index(drop=True)
+            parts.append(Section(f"Effects {_WORDS[str(target)]}", table=table))
+        return [*parts, Section(notes=self.notes)]
+
+
+def margins(
+    model: FittedSelectionModel,
+    X: Any,
+    kind: str | Sequence[str] = _DEFAULT,
+    at: str = "average",
+    features: Sequence[Any] | None = None,
+    *,
+    sample_weight: Any = None,
+    conf_level: float = 0.95,
+) -> Margins:
+    """Marginal effects of features; see `Heckman.margins`."""
+    kinds, notes = _read_kinds(model, kind)
+    if at not in ("average", "means"):
+        raise InputError(
+            f"at must be 'average' or 'means'; got {at!r}{nearest(str(at), ['average', 'means'])}"
+        )
+    quantile = normal_quantile(conf_level)
+    needs = {
+        "prediction": any(one != "selection" for one in kinds),
+        "selection": model._probit is not None and any(one != "marginal" for one in kinds),
+    }
+    estimates = Estimates.of(model, **needs)
+    take_in = plain_rows if model._design is None else formula_rows
+    # Where every outcome was observed, all are selected.
+    targets = kinds if model._probit is not None else ["marginal"] * len(kinds)
+    with one_blas_thread():
+        rows = take_in(model, X, estimates, at, features, sample_weight, **needs)
+        effects, gradients = _effects(estimates, targets, len(rows.changes), rows.blocks)
+        covariance = gradients @ estimates.covariance @ gradients.T
+    table = pd.DataFrame(
+        [(target, *change) for target in kinds for change in rows.changes],
+        columns=["target", "term", "change"],
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.sqrt(np.diag(covariance))
+        table["estimate"], table["std_error"] = effects, error
+        table["statistic"] = effects / error
+        table["p_value"] = 2.0 * special.ndtr(-np.abs(effects / error))
+    table["ci_low"], table["ci_high"] = effects - quantile * error, effects + quantile * error
+    if rows.n_left_out:
+        notes.append(f"{rows.n_left_out} rows miss a variable of the formulas, and are left out.")
+    notes += [*rows.notes, *_notes(model, kinds, table)]
+    return Margins(table, covariance, at, float(conf_level), rows.n_rows, tuple(notes))
+
+
+def _effects(
+    estimates: Estimates, targets: Sequence[str], n_changes: int, blocks: Blocks
+) -> tuple[Floats, Floats]:
+    """Sum effects and their gradients over the rows: targets one after another, then changes."""
+    values = np.zeros((len(targets), n_changes))
+    gradients = np.zeros((len(targets), n_changes, len(estimates.covariance)))
+
+    def parts_at(design: Floats) -> list[Parts]:
+        index = design @ estimates.selection_coef
+        return [parts_of(one, index, estimates.imr_coef) for one in targets]
+
+    for weight, design, moves in blocks:
+        base = parts_at(design)
+        for change, move in enumerate(moves):
+            for target, sign, effect in _terms(estimates, move, design, base, parts_at):
+                value, gradient = effect.average(weight)
+                values[target, change] += sign * value
+                gradients[target, change] += sign * gradient
+    return values.ravel(), gradients.reshape(-1, gradients.shape[-1])
+
+
+def _terms(
+    estimates: Estimates,
+    move: Move,
+    design: Floats,
+    base: list[Parts],
+    parts_at: Callable[[Floats], list[Parts]],
+) -> Iterator[tuple[int, float, Effect]]:
+    """Yield place of the target, sign and effect: a slope, or what is after and before."""
+    if move.slopes is not None:
+        for target, parts in enumerate(base):
+            yield target, 1.0, slope_effect(estimates, parts, design, move.slopes)
+        return
+    for sign, level in ((1.0, move.after), (-1.0, move.before)):
+        assert level is not None
+        for target, parts in enumerate(parts_at(level)):
+            yield target, sign, level_effect(estimates, parts, level)
+
+
+def _read_kinds(model: FittedSelectionModel, kind: Any) -> tuple[list[str], list[str]]:
+    """Return the targets, and what there is to say about those left out."""
+    kinds = [kind] if isinstance(kind, str) else list(kind)
+    if not kinds:
+        raise InputError("kind is empty; name at least one of " + ", ".join(map(repr, TARGETS)))
+    for one in kinds:
+        if one not in TARGETS:
+            raise InputError(
+                "kind must be some of 'marginal', 'selected', 'unselected' and 'selection'; got "
+                f"{one!r}{nearest(str(one), TARGETS)}"
+            )
+        if kinds.count(one) > 1:
+            raise InputError(f"kind names {one!r} twice")
+    if model._probit is not None:
+        return kinds, []
+    note = "No outcome was missing in the fit: nothing is known about selection."
+    if tuple(kinds) == _DEFAULT:
+        return ["marginal", "selected"], [note]
+    unknown = [one for one in kinds if one in ("selection", "unselected")]
+    if unknown:
+        raise NotIdentifiedError(
+            f"kind {unknown[0]!r}: no outcome was missing in the fit, so that nothing is known "
+            "about selection; ask for kind='marginal'"
+        )
+    return kinds, [note]
+
+
+def _notes(model: FittedSelectionModel, kinds: list[str], table: pd.DataFrame) -> list[str]:
+    notes = ["Standard errors are by the delta method, with these rows held fixed."]
+    if (table["change"] != "slope").any():
+        notes.append(
+            "A feature that holds only 0 and 1 here, and each category, has a discrete change as "
+            "its effect; others have a slope."
+        )
+    if (table["std_error"] == 0).any():
+        notes.append("An effect of exactly 0 is that of a feature which has no part in the target.")
+    if model._probit is None:
+        return notes
+    if model._search_notes():
+        notes.append(
+            "The prediction features were searched for: standard errors, intervals and p-values "
+            "ignore the search, and are too small."
+        )
+    if model._rho_is_conditioned and {"selected", "unselected"} & {*kinds}:
+        notes.append(
+            "rho was conditioned on by rho_range: effects given selection rest on a rho that was "
+            "chosen to lie in a window."
+        )
+    if table["std_error"].isna().any():
+        notes.append(
+            "The covariance of the estimates is not known, or not positive: see summary()."
+        )
+    return notes

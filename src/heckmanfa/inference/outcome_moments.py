@@ -1,0 +1,235 @@
+"""Moments of the outcome's error among selected rows, and the test that they are normal.
+
+With Hermite polynomials H_k (H_2 = e^2 - 1, H_3 = e^3 - 3 e, ...), all that the test needs of the
+selection model is short. Among selected rows, e = rho w + sqrt(1 - rho^2) h with w a standard
+normal above -u and h another one, so that
+
+    A_k = E[H_k(e) | s = 1] = rho^k lambda(u) H_{k-1}(-u),   A_0 = 1,
+
+and a product of two polynomials is a sum of others. With a = (u + rho e) / sqrt(1 - rho^2),
+
+    E[H_k(e) lambda(a) | s = 1] = sqrt(1 - rho^2) L_k,   L_k = rho^k lambda(u) H_k(-u),
+
+and since e H_k = H_{k+1} + k H_{k-1}, the covariances of H_k with a row's score are
+
+    u:      L_k - A_k lambda(u) = -rho^k (delta(u) H_{k-1}(-u) + (k - 1) lambda(u) H_{k-2}(-u)),
+    x'beta: k A_{k-1} / sigma,
+    s:      k A_k + k (k - 1) A_{k-2},
+    t:      k (1 - rho^2) L_{k-1},
+
+s = log sigma and t = atanh rho as in `heckmanfa.likelihood_terms`. Nothing here is a difference of
+large numbers but the variances, which lose u^4 units in the last place for u far below zero.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg as sla
+
+from heckmanfa.likelihood import fit_likelihood
+from heckmanfa.likelihood_terms import Problem, State, evaluate, predicting_only
+from heckmanfa.linalg import solve_upper
+from heckmanfa.moments import Moments
+from heckmanfa.normal import Floats, mills
+from heckmanfa.probit import Probit
+from heckmanfa.rows import Block, Positions, Rows, total
+from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.twostep import fit_two_step
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators import Heckman
+
+__all__ = ["expected_hermite", "hermite", "normality_test", "score_covariances", "variances"]
+
+ORDERS = (3, 4)
+# Beyond this lambda is zero: no row is truncated.
+_NEVER_TRUNCATED = 40.0
+
+
+def hermite(x: Floats, degree: int) -> list[Floats]:
+    """Hermite polynomials H_0 to H_degree, orthogonal under the standard normal law.
+
+    Parameters
+    ----------
+    x : ndarray
+    degree : int
+        At least 1.
+
+    Returns
+    -------
+    list of ndarray
+    """
+    values = [np.ones_like(x), x]
+    for k in range(1, degree):
+        values.append(x * values[k] - k * values[k - 1])
+    return values
+
+
+def expected_hermite(u: Floats, rho: float, degree: int) -> list[Floats]:
+    """Expectations A_0 to A_degree of the Hermite polynomials of e in selected rows.
+
+    Parameters
+    ----------
+    u : ndarray
+        Selection index of each row.
+    rho : float
+    degree : int
+
+    Returns
+    -------
+    list of ndarray
+    """
+    u = np.minimum(u, _NEVER_TRUNCATED)
+    ratio = mills(u)[0]
+    powers = hermite(-u, max(degree - 1, 1))
+    return [np.ones_like(u), *(rho**k * (ratio * powers[k - 1]) for k in range(1, degree + 1))]
+
+
+def variances(expected: list[Floats]) -> tuple[Floats, Floats, Floats]:
+    """Variance of H_3, its covariance with H_4, and the variance of H_4.
+
+    Parameters
+    ----------
+    expected : list of ndarray
+        A_0 to A_8.
+
+    Returns
+    -------
+    tuple of ndarray
+    """
+    a = expected
+    return (
+        a[6] + 9.0 * a[4] + 18.0 * a[2] + 6.0 - a[3] ** 2,
+        a[7] + 12.0 * a[5] + 36.0 * a[3] + 24.0 * a[1] - a[3] * a[4],
+        a[8] + 16.0 * a[6] + 72.0 * a[4] + 96.0 * a[2] + 24.0 - a[4] ** 2,
+    )
+
+
+def score_covariances(u: Floats, rho: float, k: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Covariances of H_k with the derivatives of the log density of a selected row.
+
+    Parameters
+    ----------
+    u : ndarray
+        Selection index of each row.
+    rho : float
+    k : int
+        At least 2.
+
+    Returns
+    -------
+    tuple of ndarray
+        With the derivatives in u, in x'beta / sigma, in log sigma and in atanh rho.
+    """
+    u = np.minimum(u, _NEVER_TRUNCATED)
+    ratio, slope = mills(u)
+    powers = hermite(-u, k)
+    a = expected_hermite(u, rho, k)
+    return (
+        -(rho**k) * (slope * powers[k - 1] + (k - 1) * (ratio * powers[k - 2])),
+        k * a[k - 1],
+        k * a[k] + k * (k - 1) * a[k - 2],
+        k * (1.0 - rho**2) * rho ** (k - 1) * (ratio * powers[k - 1]),
+    )
+
+
+def normality_test(
+    model: Heckman, moments: Moments, probit: Probit, features: Positions, rows: Rows
+) -> tuple[float, str]:
+    """Test that the third and fourth moments of e are those of the selection model.
+
+    Parameters
+    ----------
+    model : Heckman
+        Fitted. The test is at the maximum-likelihood estimates, which are made here unless the
+        model has them.
+    moments, probit, rows
+        What the fit made of its rows.
+    features : sequence of int
+        Positions in X of the prediction features.
+
+    Returns
+    -------
+    statistic, note : float, str
+        Chi-squared with two degrees of freedom; NaN where the note says why.
+    """
+    if model.method == "ml" and model._atanh_rho is not None and model._log_sigma is not None:
+        beta = np.array([model.intercept_, *model.coef_[features]])
+        gamma = np.array(
+            [model.selection_intercept_, *model.selection_coef_[list(probit.features)]]
+        )
+        log_sigma, atanh_rho = model._log_sigma[0], model._atanh_rho[0]
+        converged, second = model.converged_, model._second_maximum
+    else:
+        kind = CovarianceKind("classical", False)
+        start = fit_two_step(moments, probit, features, kind, rows)
+        fit = fit_likelihood(moments, probit, start, kind, rows)
+        beta, gamma = fit.coef.copy(), fit.selection_coef
+        log_sigma, atanh_rho = fit.log_sigma, fit.atanh_rho
+        converged, second = fit.converged and probit.converged, fit.second_maximum
+    if not converged:
+        return float("nan"), "maximum likelihood, at which the test is made, did not converge"
+    problem = Problem.build(moments, probit, features)
+    beta[0] -= problem.centre
+    theta = np.concatenate(
+        [
+            solve_upper(problem.selection_back, gamma),
+            solve_upper(problem.prediction_back, beta) / problem.scale,
+            [log_sigma - np.log(problem.scale), atanh_rho],
+        ]
+    )
+    columns = [*probit.features, *predicting_only(probit, features)]
+    statistic = _statistic(rows, columns, problem, evaluate(rows, columns, problem, theta))
+    if np.isnan(statistic):
+        return statistic, "the information at the maximum of the likelihood is not positive"
+    if second is not None:
+        return statistic, (
+            "the likelihood has a higher maximum elsewhere; the test is at the one reached from "
+            "the two-step estimates"
+        )
+    return statistic, ""
+
+
+def _statistic(rows: Rows, columns: Positions, problem: Problem, state: State) -> float:
+    """Chi-squared of the moments at a maximum of the likelihood; NaN where it is not a proper one.
+
+    The variance is in closed form, but for the information: the observed one is used, since the
+    expected one has none. In simulations, the choice makes no difference to the size of the test.
+    """
+    gap, spread, cross = total(rows.map(_sums, problem, state.theta, columns=columns))
+    try:
+        half = sla.solve_triangular(np.linalg.cholesky(-state.hessian), cross, lower=True)
+        # What the estimates take out of the moments has to be taken out of their variance.
+        root = np.linalg.cholesky(spread - half.T @ half)
+        standard = sla.solve_triangular(root, gap, lower=True)
+    except (np.linalg.LinAlgError, ValueError):
+        return float("nan")
+    return float(standard @ standard)
+
+
+def _sums(block: Block, problem: Problem, theta: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums over a block's selected rows: moments, their variance, covariance with the scores."""
+    block = block.only_selected()
+    p, j = problem.sizes
+    both = np.zeros((len(problem.prediction), 2))
+    both[:p, 0] = theta[:p]
+    both[:, 1] = problem.prediction @ theta[p : p + j]
+    design = problem.union.design(block.features)
+    u, mean = design.times(both).T
+    sigma, rho = float(np.exp(theta[-2])), float(np.tanh(theta[-1]))
+    e = ((block.outcome - problem.centre) / problem.scale - mean) / sigma
+    weight = np.ones(len(e)) if block.weight is None else block.weight
+
+    seen, expected = hermite(e, max(ORDERS)), expected_hermite(u, rho, 2 * max(ORDERS))
+    gap = np.array([weight @ (seen[k] - expected[k]) for k in ORDERS])
+    third, both_orders, fourth = (float(weight @ one) for one in variances(expected))
+    cross = np.empty((p + j + 2, len(ORDERS)))
+    for place, k in enumerate(ORDERS):
+        in_u, in_mean, in_s, in_t = score_covariances(u, rho, k)
+        pulled = design.pull(np.column_stack([weight * in_u, weight * in_mean]))
+        cross[:p, place] = pulled[:p, 0]
+        cross[p:-2, place] = problem.prediction.T @ pulled[:, 1] / sigma
+        cross[-2:, place] = weight @ in_s, weight @ in_t
+    return gap, np.array([[third, both_orders], [both_orders, fourth]]), cross

@@ -1,0 +1,438 @@
+"""Tests of what a selection model assumes: normal errors, equal variances, functional form.
+
+Two kinds of test are made from one pass over the rows each. In the probit, regressors are added
+to the score (the artificial regression of Davidson and MacKinnon, 1984, with the expected
+information). In the second step of Algorithm 1, columns are added to [1, X_S, lambda] and their
+coefficients tested with Heckman's covariance: these are zero under the model, so that it does not
+matter that the columns are functions of estimates. The test of normality in the prediction
+equation is in `heckmanfa.inference.outcome_moments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from heckmanfa.errors import InputError
+from heckmanfa.inference.again import read_again
+from heckmanfa.inference.outcome_moments import normality_test
+from heckmanfa.linalg import (
+    Stacker,
+    column_norms,
+    residual_share,
+    solve_upper,
+    stack,
+    subset_factor,
+)
+from heckmanfa.moments import Moments, gather_moments
+from heckmanfa.normal import Floats, mills
+from heckmanfa.probit import Probit
+from heckmanfa.results import chi2_test
+from heckmanfa.rows import Block, Mask, Positions, Rows, one_blas_thread, pick
+from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.sections import Finding, Report, Section
+from heckmanfa.twostep import fit_two_step
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators import Heckman
+
+__all__ = ["SpecificationTest", "SpecificationTests", "specification_tests"]
+
+# An added column of which less than this share lies outside the span of the others says nothing
+# that they do not: its own digits are those of functions of estimates.
+_SAME_SPAN = 1e-9
+_ROUNDING = 1e-14
+_CLASSICAL = CovarianceKind("classical", False)
+
+
+@dataclass(frozen=True)
+class SpecificationTest:
+    """One test: chi-squared under the model."""
+
+    name: str
+    statistic: float
+    """NaN where it could not be computed"""
+    df: int
+    note: str = ""
+    """why it could not be computed, or why it has fewer degrees of freedom than usual"""
+
+    @property
+    def p_value(self) -> float:
+        """Probability of a statistic as large where the model is right."""
+        return float(stats.chi2.sf(self.statistic, self.df)) if self.df else float("nan")
+
+    @property
+    def equation(self) -> str:
+        """The equation that it is about: "selection" or "prediction"."""
+        return _FACTS[self.name][1]
+
+    @property
+    def reference(self) -> str:
+        """Who proposed it."""
+        return _FACTS[self.name][2]
+
+    @property
+    def verdict(self) -> str:
+        """In words, at 5%."""
+        if np.isnan(self.p_value):
+            return "not computed"
+        return "rejected at 5%" if self.p_value < 0.05 else "not rejected"
+
+    def __str__(self) -> str:
+        """Say the result in a line."""
+        words = _FACTS[self.name][0]
+        if np.isnan(self.statistic):
+            return f"{words}: not computed; {self.note}"
+        return f"{words}: chi2({self.df}) = {self.statistic:.4f}, p = {self.p_value:.4g}"
+
+
+# In words, the equation, the reference, and what a rejection says.
+_FACTS = {
+    "normality_selection": (
+        "normality, selection",
+        "selection",
+        "Bera, Jarque and Lee (1984)",
+        "the index's error is skewed or has other tails than a normal one, or the index has "
+        "another form",
+    ),
+    "heteroskedasticity_selection": (
+        "equal variance, selection",
+        "selection",
+        "Davidson and MacKinnon (1984)",
+        "the variance of the index's error depends on the selection features, or the index has "
+        "another form",
+    ),
+    "normality_prediction": (
+        "normality, prediction",
+        "prediction",
+        "Newey (1985); Pagan and Vella (1989)",
+        "the outcome's error is skewed or has other tails than a normal one; at the "
+        "maximum-likelihood estimates",
+    ),
+    "correction_form": (
+        "form of the correction",
+        "prediction",
+        "Pagan and Vella (1989)",
+        "the mean of the outcome's error among selected rows is not a multiple of the inverse "
+        "Mills ratio",
+    ),
+    "reset": (
+        "RESET",
+        "prediction",
+        "Ramsey (1969)",
+        "powers or products of the prediction features are missing from that equation",
+    ),
+}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SpecificationTests(Report):
+    """Tests of a fitted model's assumptions, by attribute or by name."""
+
+    normality_selection: SpecificationTest
+    heteroskedasticity_selection: SpecificationTest
+    normality_prediction: SpecificationTest
+    correction_form: SpecificationTest
+    reset: SpecificationTest
+    notes: tuple[str, ...] = ()
+    """what to know about these data"""
+
+    def __getitem__(self, name: str) -> SpecificationTest:
+        """Return a test by its name."""
+        if name not in _FACTS:
+            raise InputError(f"there is no test {name!r}; there are {', '.join(_FACTS)}")
+        found: SpecificationTest = getattr(self, name)
+        return found
+
+    def __iter__(self) -> Iterator[SpecificationTest]:
+        """Iterate over the tests."""
+        return (self[name] for name in _FACTS)
+
+    def tidy(self) -> pd.DataFrame:
+        """Return one row for each test.
+
+        Returns
+        -------
+        DataFrame
+            Columns test, equation ("selection" or "prediction"), statistic (chi-squared), df,
+            p_value, reference, and note: why a test could not be computed, or has fewer degrees
+            of freedom than usual.
+        """
+        names = ["equation", "statistic", "df", "p_value", "reference", "note"]
+        return pd.DataFrame(
+            [[one.name, *(getattr(one, name) for name in names)] for one in self],
+            columns=["test", *names],
+        )
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+        rows, about, meanings = [], [], []
+        for one in self:
+            words, _, reference, meaning = _FACTS[one.name]
+            rows.append((words, one.statistic, one.df, one.p_value, one.verdict))
+            about += [f"{words}: {one.note}."] if one.note else []
+            meanings.append(f"{words}, by {reference}: {meaning}.")
+        table = pd.DataFrame(rows, columns=["test", "chi2", "df", "p_value", "verdict"])
+        return [
+            Section("Specification tests", table=table, notes=(*about, *self.notes)),
+            Section("What a rejection says", notes=tuple(meanings)),
+        ]
+
+    def findings(self) -> list[Finding]:
+        """Return what the diagnostics of the model should say of it."""
+        lines = []
+        for one in self:
+            words, _, _, meaning = _FACTS[one.name]
+            said = {
+                "rejected at 5%": f"Rejected at 5%: {meaning}.",
+                "not rejected": "Not rejected, which proves nothing.",
+                "not computed": "It could not be tested.",
+            }[one.verdict]
+            value = str(one).removeprefix(f"{words}: ")
+            flag = "ok" if one.verdict == "not rejected" else "caution"
+            lines.append(Finding(words, value, flag, said))
+        return lines
+
+
+_NOTES = (
+    "Each test takes all else in the model as right, so that a fault in one place may show in "
+    "several tests. One true model in twenty is rejected by each.",
+    "A test that does not reject proves nothing: it may not see the fault, or the rows may be "
+    "too few.",
+)
+_BY_COVARIANCE = {
+    "robust": "The tests are of the model itself, under which classical covariances are right: "
+    'cov_type "robust" makes no difference to them.',
+    "cluster": "The tests take rows as independent, groups or not: where rows of a group are "
+    "alike, they reject too often.",
+}
+_SEARCHED = (
+    "The tests take the features as given and ignore the search for them, which looks for "
+    "features that fit."
+)
+
+
+def specification_tests(
+    model: Heckman, X: Any, y: Any, *, selected: Any = None, sample_weight: Any = None
+) -> SpecificationTests:
+    """Test what a fitted model assumes; see `Heckman.specification_tests`.
+
+    Parameters
+    ----------
+    model : Heckman
+        Fitted.
+    X, y, selected, sample_weight
+        As they were passed to `Heckman.fit`.
+
+    Returns
+    -------
+    SpecificationTests
+    """
+    if model.weight_kind == "sampling" and sample_weight is not None:
+        raise InputError(
+            "specification tests are not known for sampling weights: their law assumes that rows "
+            "were drawn with equal chances. Fit without weights, or with weight_kind='frequency' "
+            "where weights count rows."
+        )
+    again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)
+    moments, probit, rows = again.moments, again.selection.probit, again.selection.rows
+    features = [int(one) for one in np.flatnonzero(model.support_)]
+    notes = [*_NOTES]
+    if model.cov_type is not None:
+        notes.append(_BY_COVARIANCE[model.cov_type])
+    if model._search_notes():
+        notes.append(_SEARCHED)
+    with one_blas_thread():
+        index = _Index.of(probit)
+        statistic, note = normality_test(model, moments, probit, features, rows)
+        tests = [
+            *_probit_tests(rows, index),
+            SpecificationTest("normality_prediction", statistic, 2, note),
+            *_second_step_tests(moments, index, features, rows),
+        ]
+    return SpecificationTests(**{one.name: one for one in tests}, notes=tuple(notes))
+
+
+# Tests in the probit. ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Index:
+    """The index z'gamma, moved and scaled so that its powers keep their digits."""
+
+    probit: Probit
+    centre: float
+    scale: float
+
+    @classmethod
+    def of(cls, probit: Probit) -> _Index:
+        """Any numbers will do that are of the size of its mean and spread."""
+        coordinates = probit.coordinates
+        centre = coordinates.design(coordinates.mean[None]).times(probit.inner_coef)
+        scale = float(np.linalg.norm(probit.coef[1:] * coordinates.scale))
+        return cls(probit, float(centre[0]), scale if scale > 0 else 1.0)
+
+    def standard(self, u: Floats) -> Floats:
+        return (u - self.centre) / self.scale
+
+
+def _probit_tests(rows: Rows, index: _Index) -> Iterator[SpecificationTest]:
+    p = len(index.probit.features)
+    factors, score = Stacker(2 * p + 3), np.zeros(2 * p + 3)
+    for part, gradient in rows.map(_artificial, index, columns=index.probit.features):
+        factors.add(part)
+        score += gradient
+    r = factors.result()
+    powers, products = [p + 1, p + 2], list(range(p + 3, 2 * p + 3))
+    yield _score_test("normality_selection", r, score, p + 1, powers)
+    yield _score_test("heteroskedasticity_selection", r, score, p + 1, products)
+
+
+def _artificial(block: Block, index: _Index) -> tuple[Floats, Floats]:
+    """Factor of the artificial regressors [z, t^2, t^3, t z], and the sum of their scores.
+
+    With u = z'gamma, phi / sqrt(Phi (1 - Phi)) is the root of lambda(u) lambda(-u), and a score
+    is lambda(u) or -lambda(-u): no quotient of small numbers is left. t is u, standardised, which
+    changes the span of the regressors as little as the coordinates of z do.
+    """
+    design = index.probit.coordinates.design(block.features)
+    u = design.times(index.probit.inner_coef)
+    z, t = design.scaled(np.ones(len(u))), index.standard(u)
+    regressors = np.column_stack([z, t**2, t**3, t[:, None] * z[:, 1:]])
+    up, down = mills(u)[0], mills(-u)[0]
+    square, score = up * down, np.where(block.selected, up, -down)
+    if block.weight is not None:
+        square, score = square * block.weight, score * block.weight
+    gradient = regressors.T @ score
+    return stack([regressors * np.sqrt(square)[:, None]], regressors.shape[1]), gradient
+
+
+def _score_test(
+    name: str, r: Floats, score: Floats, n_given: int, added: Sequence[int]
+) -> SpecificationTest:
+    """Explained sum of squares of the artificial regression, by its factor and its score."""
+    given = list(range(n_given))
+    kept, note = _independent(r, given, added, "the selection features")
+    if not kept:
+        return SpecificationTest(name, float("nan"), 0, note)
+    columns = [*given, *kept]
+    standard = solve_upper(subset_factor(r, columns), score[columns], transposed=True)
+    return SpecificationTest(name, float(np.sum(standard[n_given:] ** 2)), len(kept), note)
+
+
+def _independent(
+    r: Floats, given: Sequence[int], added: Sequence[int], what: str
+) -> tuple[list[int], str]:
+    """Which of the added columns of a factor are no combinations of others, and what to say."""
+    n_given, columns = len(given), subset_factor(r, [*given, *added])
+    # Columns that are themselves nearly collinear, or far from zero, have fewer digits to give.
+    lost = _ROUNDING / max(float(residual_share(columns)[:n_given].min()), _ROUNDING)
+    least = max(_SAME_SPAN, lost) * column_norms(columns)[n_given:]
+    rest, places = columns[n_given:, n_given:], list(range(len(added)))
+    if not np.all(np.abs(np.diag(rest)) > least):
+        places = []
+        for place, length in enumerate(least):
+            if abs(subset_factor(rest, [*places, place])[-1, -1]) > length:
+                places.append(place)
+    kept = [added[place] for place in places]
+    if len(kept) == len(added):
+        return kept, ""
+    if not kept:
+        return kept, f"all that the test would add is a linear combination of {what}"
+    counts = f"{len(added) - len(kept)} of the {len(added)} columns that the test adds"
+    return kept, f"{counts} are linear combinations of {what} and one another"
+
+
+# Tests in the second step. -------------------------------------------------------------------
+
+
+def _second_step_tests(
+    moments: Moments, index: _Index, features: Positions, rows: Rows
+) -> Iterator[SpecificationTest]:
+    mask = np.zeros(moments.n_features, dtype=bool)
+    mask[list(features)] = True
+    slopes = moments.solve(mask).coef[list(moments.columns)]
+    k, n_features = len(moments.columns), moments.n_features
+    spread = float(np.linalg.norm(moments.factor[1:, 1 : k + 1] @ slopes))
+    scale = np.sqrt(moments.n_selected) / spread if spread > 0 else 0.0
+    more = range(n_features, n_features + 4)
+    held = (*moments.columns, *more)
+    extended = _Extended(rows, held, index, moments.means[:k], slopes * scale)
+    wide = gather_moments(extended, held, n_features + 4, index.probit)
+    yield _added_test("correction_form", wide, features, more[:2], rows)
+    yield _added_test("reset", wide, features, more[2:], rows)
+
+
+def _added_test(
+    name: str, moments: Moments, features: Positions, added: Sequence[int], rows: Rows
+) -> SpecificationTest:
+    """Wald test of columns that are added to the second step."""
+    assert moments.probit is not None
+    given = [0, *moments.places(features), len(moments.columns) + 1]
+    kept, note = _independent(
+        moments.factor, given, moments.places(added), "the prediction features and lambda"
+    )
+    if not kept:
+        return SpecificationTest(name, float("nan"), 0, note)
+    # Columns at right angles to [1, X_S, lambda] leave beta_H as it is, so that the covariance is
+    # taken at the estimates of the model that is tested; the test is the same otherwise.
+    r = subset_factor(moments.factor, [*given, *kept])
+    inverse = solve_upper(r, np.eye(len(r)))[:, len(given) :]
+    whole, delta = moments.factor.copy(), moments.factor_delta.copy()
+    for part in (whole, delta):
+        part[:, kept] = part[:, [*given, *kept]] @ inverse
+    apart = replace(moments, factor=stack([whole], len(whole)), factor_delta=delta)
+    chosen = [moments.columns[place - 1] for place in kept]
+    fit = fit_two_step(apart, moments.probit, [*features, *chosen], _CLASSICAL, rows)
+    block = slice(len(features) + 1, len(features) + 1 + len(kept))
+    covariance = fit.covariance[block, block]
+    if not np.all(np.isfinite(covariance)) or not np.linalg.eigvalsh(covariance)[0] > 0:
+        note = "the two-step covariance is not positive definite, or the selected rows are too few"
+        return SpecificationTest(name, float("nan"), len(kept), note)
+    wald = chi2_test(fit.coef[block], covariance)
+    return SpecificationTest(name, wald.statistic, wald.df, note)
+
+
+@dataclass(frozen=True)
+class _Extended:
+    """Rows with four more columns: lambda t, lambda t^2, f^2 and f^3.
+
+    t and f are z'gamma and the fitted x'beta, standardised.
+    """
+
+    rows: Rows
+    columns: tuple[int, ...]
+    """those that there are, and four more"""
+    index: _Index
+    centre: Floats
+    slopes: Floats
+
+    def map(self, function: Callable[..., Any], *args: Any, columns: Positions) -> Iterator[Any]:
+        places = [self.columns.index(one) for one in columns]
+        return self.rows.map(self._on, places, function, args, columns=self.columns[:-4])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def pilot(self, n_rows: int) -> _Extended:
+        return replace(self, rows=self.rows.pilot(n_rows))
+
+    def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> _Extended:
+        places = [self.columns.index(one) for one in columns]
+        task = (self._on, places, function, args)
+        return replace(self, rows=self.rows.without(*task, columns=self.columns[:-4]))
+
+    def _on(self, block: Block, places: Positions, function: Any, args: tuple[Any, ...]) -> Any:
+        probit = self.index.probit
+        z = block.features[:, [self.columns.index(one) for one in probit.features]]
+        u = probit.coordinates.design(z).times(probit.inner_coef)
+        ratio, t = mills(u)[0], self.index.standard(u)
+        fitted = (block.features - self.centre) @ self.slopes
+        more = [ratio * t, ratio * t**2, fitted**2, fitted**3]
+        features = np.column_stack([block.features, *more])
+        return function(block._replace(features=pick(features, places)), *args)

@@ -1,0 +1,266 @@
+"""The expectations of a fitted model, and their gradients in its parameters.
+
+With u = z'gamma, each is a x'b + h(u, b_H): a is 0 for the probability of selection and 1
+otherwise, and h is 0, b_H lambda(u), -b_H lambda(-u) or Phi(u). `heckmanfa.inference.margins` and
+`heckmanfa.inference.intervals` are built on this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import special
+
+from heckmanfa.errors import InputError
+from heckmanfa.features import FeatureTable
+from heckmanfa.normal import Floats, log_cdf, mills
+from heckmanfa.rows import Positions
+
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = [
+    "TARGETS",
+    "Effect",
+    "Estimates",
+    "Parts",
+    "design_blocks",
+    "level_effect",
+    "mills_curve",
+    "normal_quantile",
+    "parts_of",
+    "slope_effect",
+    "with_ones",
+]
+
+TARGETS = ("marginal", "selected", "unselected", "selection")
+
+_BLOCK_ROWS = 8192
+_SQRT_2PI = (2.0 * np.pi) ** 0.5
+# Left of this point the derivative of delta is taken from a continued fraction.
+_TAIL, _TAIL_TERMS = -3.0, 55
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Both equations over the k columns of X that are in one of them, intercepts first."""
+
+    columns: list[int]
+    """k positions in X"""
+    coef: Floats
+    """(1 + k,)"""
+    selection_coef: Floats
+    """(1 + k,)"""
+    imr_coef: float
+    covariance: Floats
+    """(2 (1 + k) + 1,) squared: ``coef``, ``selection_coef``, ``imr_coef``; zero where a column
+    is not in the equation"""
+
+    @classmethod
+    def of(cls, model: FittedSelectionModel, *, prediction: bool, selection: bool) -> Estimates:
+        """Take one equation, or both, out of a fitted model."""
+        predicting = [int(one) for one in np.flatnonzero(model.support_)]
+        selecting = [] if model._probit is None else [int(one) for one in model._probit.features]
+        selection = selection and model._probit is not None
+        columns = sorted({*(predicting if prediction else []), *(selecting if selection else [])})
+        k = len(columns)
+        place = {column: 1 + i for i, column in enumerate(columns)}
+        coef, selection_coef = np.zeros(1 + k), np.zeros(1 + k)
+        rows: list[int] = []
+        places: list[int] = []
+        if prediction:
+            coef[0] = model.intercept_
+            coef[1:] = model.coef_[columns]
+            rows += range(1 + len(predicting))
+            places += [0, *(place[one] for one in predicting)]
+        if selection:
+            selection_coef[0] = model.selection_intercept_
+            selection_coef[1:] = model.selection_coef_[columns]
+            first = model._terms.index(("selection", "Intercept"))
+            rows += range(first, first + 1 + len(selecting))
+            places += [1 + k, *(1 + k + place[one] for one in selecting)]
+        if prediction and selection:
+            rows.append(model._terms.index(("errors", "imr")))
+            places.append(2 * (1 + k))
+        covariance = np.zeros((2 * k + 3, 2 * k + 3))
+        covariance[np.ix_(places, places)] = model._covariance[np.ix_(rows, rows)]
+        imr_coef = model.imr_coef_ if prediction and selection else 0.0
+        return cls(columns, coef, selection_coef, imr_coef, covariance)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The part h(u, b_H) of an expectation that is not linear, with its derivatives, by row."""
+
+    outcome: float
+    """a: 1 where x'b is a part of the expectation, else 0"""
+    value: Floats
+    slope: Floats
+    """dh / du"""
+    curve: Floats
+    """d2h / du2"""
+    imr: Floats
+    """dh / db_H"""
+    imr_slope: Floats
+    """d2h / du db_H"""
+
+
+def parts_of(kind: str, index: Floats, imr_coef: float) -> Parts:
+    """Evaluate h and its derivatives at each row's index u.
+
+    Parameters
+    ----------
+    kind : str
+        One of `TARGETS`.
+    index : (n,) ndarray
+        z'gamma.
+    imr_coef : float
+        b_H.
+
+    Returns
+    -------
+    Parts
+    """
+    nothing = np.zeros_like(index)
+    if kind == "marginal":
+        return Parts(1.0, nothing, nothing, nothing, nothing, nothing)
+    if kind == "selection":
+        density = np.exp(-0.5 * index * index) / _SQRT_2PI
+        return Parts(0.0, np.exp(log_cdf(index)), density, -index * density, nothing, nothing)
+    side = 1.0 if kind == "selected" else -1.0
+    ratio, slope = mills(side * index)
+    curve = mills_curve(side * index)
+    return Parts(
+        1.0,
+        side * imr_coef * ratio,
+        -imr_coef * slope,
+        -side * imr_coef * curve,
+        side * ratio,
+        -slope,
+    )
+
+
+def mills_curve(z: Floats) -> Floats:
+    """Derivative of delta, the slope of the inverse Mills ratio with its sign changed.
+
+    Parameters
+    ----------
+    z : ndarray
+        Points on the real line.
+
+    Returns
+    -------
+    ndarray
+        delta'(z) = lambda (1 - delta) - delta (lambda + z), close to 2 / z^3 far left.
+    """
+    z = np.asarray(z, dtype=np.float64)
+    ratio, slope = mills(z)
+    curve = np.asarray(ratio * (1.0 - slope) - slope * (ratio + z))
+    tail = z < _TAIL
+    if np.any(tail):
+        # With lambda(-x) = x + 1/(x + r), r = 2/(x + s), s = 3/(x + 4/(x + ...)), the two terms,
+        # which nearly cancel, become a product.
+        x = -z[tail]
+        s: Any = np.zeros_like(x)
+        for term in range(_TAIL_TERMS, 2, -1):
+            s = term / (x + s)
+        r = 2.0 / (x + s)
+        curve[tail] = slope[tail] * 2.0 * (r - s) / ((x + s) * (x + r))
+    return curve
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A number for each row, and its gradient as sums of vectors (n,) times matrices (n, 1 + k).
+
+    A matrix of one row stands for one that is the same in every row.
+    """
+
+    values: Floats
+    """(n,)"""
+    prediction: tuple[tuple[Floats, Floats], ...]
+    selection: tuple[tuple[Floats, Floats], ...]
+    imr: Floats
+    """(n,)"""
+
+    def average(self, weight: Floats) -> tuple[float, Floats]:
+        """Sum the rows by weights: the number, and its gradient of shape (2 (1 + k) + 1,)."""
+        blocks = [
+            sum(
+                np.sum(weight * one) * matrix[0] if len(matrix) == 1 else (weight * one) @ matrix
+                for one, matrix in terms
+            )
+            for terms in (self.prediction, self.selection)
+        ]
+        gradient = np.concatenate([*blocks, [weight @ self.imr]])
+        return float(weight @ self.values), gradient
+
+    def variance(self, covariance: Floats) -> Floats:
+        """Variance of each row's number, by the delta method."""
+        blocks = [
+            sum(one[:, None] * matrix for one, matrix in terms)
+            for terms in (self.prediction, self.selection)
+        ]
+        gradient = np.column_stack([*blocks, self.imr])
+        return np.asarray(np.sum((gradient @ covariance) * gradient, axis=1))
+
+
+def level_effect(estimates: Estimates, parts: Parts, design: Floats) -> Effect:
+    """The expectation itself, in rows of the design (n, 1 + k) that ``parts`` was evaluated at."""
+    outcome = np.full(len(design), parts.outcome)
+    return Effect(
+        outcome * (design @ estimates.coef) + parts.value,
+        ((outcome, design),),
+        ((parts.slope, design),),
+        parts.imr,
+    )
+
+
+def slope_effect(estimates: Estimates, parts: Parts, design: Floats, slopes: Floats) -> Effect:
+    """The derivative of the expectation where the design's columns have the derivative ``slopes``.
+
+    Parameters
+    ----------
+    estimates : Estimates
+    parts : Parts
+        At the rows of the design.
+    design : (n, 1 + k) ndarray
+    slopes : (n, 1 + k) or (1, 1 + k) ndarray
+        Of the columns of the design, zero for that of the intercept.
+
+    Returns
+    -------
+    Effect
+    """
+    outcome = np.full(len(design), parts.outcome)
+    moved = slopes @ estimates.selection_coef
+    return Effect(
+        outcome * (slopes @ estimates.coef) + parts.slope * moved,
+        ((outcome, slopes),),
+        ((parts.curve * moved, design), (parts.slope, slopes)),
+        parts.imr_slope * moved,
+    )
+
+
+def with_ones(columns: Floats) -> Floats:
+    """Put the intercept's column of ones before the others."""
+    return np.column_stack([np.ones(len(columns)), columns])
+
+
+def design_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Floats]]:
+    """Yield the design (b, 1 + k) a run of rows at a time, with where it is."""
+    source = table.source(columns)
+    for start in range(0, table.shape[0], _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, table.shape[0])
+        yield slice(start, stop), with_ones(source.take(start, stop, columns))
+
+
+def normal_quantile(conf_level: float) -> float:
+    """Half the width of a normal interval of this probability, in standard errors."""
+    if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
+        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
+    return float(special.ndtri(0.5 + 0.5 * float(conf_level)))
