@@ -132,6 +132,81 @@ def make_selection(
     2
     """
     n = _integer("n_samples", n_samples, 1)
+    rng = _generator(random_state)
+    truth = draw_truth(
+        rng,
+        n_features,
+        n_prediction,
+        prediction_features=prediction_features,
+        rho=rho,
+        sigma=sigma,
+        intercept=intercept,
+        selection_rate=selection_rate,
+        correlation=correlation,
+        strength=strength,
+    )
+    X, complete_y, selected = truth.rows(n, rng)
+    return Selection(
+        X=X,
+        y=np.where(selected, complete_y, np.nan),
+        selected=selected,
+        complete_y=complete_y,
+        coef=truth.coef,
+        intercept=truth.intercept,
+        selection_coef=truth.selection_coef,
+        selection_intercept=truth.selection_intercept,
+        rho=truth.rho,
+        sigma=truth.sigma,
+        support=truth.support,
+        feature_names=truth.feature_names,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The parameters of a simulated selection model, and its law of the rows."""
+
+    coef: NDArray[np.float64]
+    intercept: float
+    selection_coef: NDArray[np.float64]
+    selection_intercept: float
+    rho: float
+    sigma: float
+    correlation: float
+    support: NDArray[np.bool_]
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """``("x0", "x1", ...)``, K of them."""
+        return tuple(f"x{position}" for position in range(len(self.coef)))
+
+    def rows(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Draw features (n, K), complete outcomes (n,) and who is selected (n,)."""
+        X = rng.standard_normal((n, len(self.coef)))
+        shared = rng.standard_normal((n, 1))
+        X = math.sqrt(1 - self.correlation) * X + math.sqrt(self.correlation) * shared
+        u = rng.standard_normal(n)
+        epsilon = self.rho * u + math.sqrt(1 - self.rho**2) * rng.standard_normal(n)
+        selected = self.selection_intercept + X @ self.selection_coef + u > 0
+        return X, self.intercept + X @ self.coef + self.sigma * epsilon, selected
+
+
+def draw_truth(
+    rng: np.random.Generator,
+    n_features: int,
+    n_prediction: int,
+    *,
+    prediction_features: Sequence[int] | NDArray[np.integer] | None = None,
+    rho: float = 0.5,
+    sigma: float = 1.0,
+    intercept: float = 1.0,
+    selection_rate: float = 0.5,
+    correlation: float = 0.0,
+    strength: float = 1.0,
+) -> Truth:
+    """Draw the parameters of a selection model; see `make_selection`."""
     K = _integer("n_features", n_features, 1)
     rho = _number("rho", rho, -1, 1, "[]")
     sigma = _number("sigma", sigma, 0, math.inf, "[)")
@@ -139,7 +214,6 @@ def make_selection(
     selection_rate = _number("selection_rate", selection_rate, 0, 1, "()")
     correlation = _number("correlation", correlation, 0, 1, "[)")
     strength = _number("strength", strength, 0, math.inf, "[)")
-    rng = _generator(random_state)
 
     # The truth is drawn before the rows, and each part of it in full whatever is kept, so that
     # one seed gives one truth at every sample size and choice of features.
@@ -159,26 +233,15 @@ def make_selection(
     # d is normal with mean γ₀ and variance strength² + 1, so its sign has a known rate.
     selection_intercept = math.hypot(strength, 1.0) * float(ndtri(selection_rate))
 
-    X = rng.standard_normal((n, K))
-    shared = rng.standard_normal((n, 1))
-    X = math.sqrt(1 - correlation) * X + math.sqrt(correlation) * shared
-    u = rng.standard_normal(n)
-    epsilon = rho * u + math.sqrt(1 - rho**2) * rng.standard_normal(n)
-    selected = selection_intercept + X @ selection_coef + u > 0
-    complete_y = intercept + X @ coef + sigma * epsilon
-    return Selection(
-        X=X,
-        y=np.where(selected, complete_y, np.nan),
-        selected=selected,
-        complete_y=complete_y,
+    return Truth(
         coef=coef,
         intercept=intercept,
         selection_coef=selection_coef,
         selection_intercept=selection_intercept,
         rho=rho,
         sigma=sigma,
+        correlation=correlation,
         support=support,
-        feature_names=tuple(f"x{position}" for position in range(K)),
     )
 
 

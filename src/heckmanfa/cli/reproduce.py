@@ -1,4 +1,4 @@
-"""The command line: ``heckmanfa``."""
+"""``heckmanfa reproduce``: the tables of the paper, with our figures beside the printed ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa import __version__
 from heckmanfa.errors import HeckmanfaError
 from heckmanfa.features import nearest
 
@@ -20,36 +19,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-__all__ = ["app"]
-
-app = typer.Typer(
-    name="heckmanfa",
-    help="Heckman selection models, and which features predict and which only select.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+__all__ = ["reproduce"]
 
 _FAILED, _USAGE = 1, 2
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"heckmanfa {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
-    """Heckman selection models, and which features predict and which only select."""
-
-
-@app.command()
 def reproduce(
     tables: Annotated[
         list[str] | None,

@@ -1,0 +1,98 @@
+"""The application: its commands, and how errors end."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from heckmanfa import __version__
+from heckmanfa.cli.compare import compare
+from heckmanfa.cli.demo import demo
+from heckmanfa.cli.fit import fit
+from heckmanfa.cli.predict import predict
+from heckmanfa.cli.reproduce import reproduce
+from heckmanfa.cli.simulate import simulate
+from heckmanfa.errors import HeckmanfaError
+
+__all__ = ["app", "main"]
+
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
+_DEBUG = "--debug"
+_debug = {"on": False}
+
+app = typer.Typer(
+    name="heckmanfa",
+    help="Heckman selection models, and which features predict and which only select.",
+    epilog="Start with: heckmanfa demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"heckmanfa {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option(_DEBUG, help="Show where an error comes from (with any command).")
+    ] = False,
+) -> None:
+    """Heckman selection models, and which features predict and which only select."""
+    _debug["on"] = debug
+
+
+def _ending_well(command: Callable[..., None]) -> Callable[..., None]:
+    """Let errors end a command in one line and an exit status."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except (typer.Exit, typer.Abort):
+            raise
+        except KeyboardInterrupt as error:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(_INTERRUPTED) from error
+        except HeckmanfaError as error:
+            if _debug["on"]:
+                raise
+            typer.echo(f"error: {_one_line(error)}", err=True)
+            raise typer.Exit(_USAGE) from error
+        except Exception as error:
+            if _debug["on"]:
+                raise
+            typer.echo(
+                f"unexpected error ({type(error).__name__}: {_one_line(error)}); run the command "
+                f"again with {_DEBUG} to see where it comes from",
+                err=True,
+            )
+            raise typer.Exit(_FAILED) from error
+
+    return run
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+for _command in (fit, predict, compare, simulate, demo, reproduce):
+    app.command()(_ending_well(_command))
+
+
+def main() -> None:
+    """Run the command line; ``--debug`` may stand anywhere in it."""
+    words = [one for one in sys.argv[1:] if one != _DEBUG]
+    app([_DEBUG, *words] if len(words) < len(sys.argv) - 1 else words)

@@ -1,0 +1,50 @@
+"""What the commands share: lists of names, progress, and numbers for people."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["names", "number", "output", "saying"]
+
+
+def names(values: Sequence[str] | None) -> tuple[str, ...]:
+    """Split lists of columns at commas; a name with a comma goes in double quotes."""
+    return tuple(
+        part.strip()
+        for value in values or ()
+        for part in next(csv.reader([value], skipinitialspace=True), [])
+        if part.strip()
+    )
+
+
+@contextmanager
+def saying() -> Iterator[Callable[[str], None]]:
+    """Say what is going on: a line that moves on a terminal, plain lines elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda words: print(f"{words} ...", file=sys.stderr, flush=True)
+        return
+    with console.status("starting") as status:
+        yield lambda words: status.update(words)
+
+
+def output() -> Console:
+    """Where results go: as wide as they need where nobody looks."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(width=110, highlight=False)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Set a number, or nothing where there is none."""
+    return "" if value != value else f"{value:.{digits}g}"

@@ -1,0 +1,109 @@
+"""``heckmanfa compare``: all methods side by side on one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heckmanfa.cli.common import names, number, output, saying
+
+__all__ = ["compare"]
+
+Names = list[str] | None
+
+
+def compare(
+    data: Annotated[
+        str, typer.Argument(help="A table: CSV (any delimiter), Parquet, Feather, Stata or Excel.")
+    ],
+    outcome: Annotated[
+        str, typer.Option(help="Column of the outcome, empty where it is not observed.")
+    ],
+    selected: Annotated[
+        str | None,
+        typer.Option(help="Column of 0 and 1 (or yes and no) that says who is selected."),
+    ] = None,
+    features: Annotated[
+        Names, typer.Option(help="Columns to use, separated by commas; all others unless given.")
+    ] = None,
+    exclude: Annotated[Names, typer.Option(help="Columns not to use.")] = None,
+    weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
+    missing: Annotated[
+        str, typer.Option(help="Rows that miss a feature: drop, or mean (put the mean in).")
+    ] = "drop",
+    categorical: Annotated[Names, typer.Option(help="Columns to take as categories.")] = None,
+    numeric: Annotated[Names, typer.Option(help="Columns to take as numbers.")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of each repeat.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="How often rows are split anew.")] = 3,
+    ru: Annotated[
+        bool | None, typer.Option("--ru/--no-ru", help="RU regression (where Torch is installed).")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of whatever is random.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the table here: .csv or .parquet.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Set all methods beside one another, judged on held-out rows that have an outcome.
+
+    Example: heckmanfa compare wages.csv --outcome wage
+    """
+    with saying() as say:
+        say("loading")
+        from contextlib import ExitStack
+
+        from heckmanfa.analysis import Question, prepare
+        from heckmanfa.comparison import CAUTION, compare_methods, methods
+        from heckmanfa.tabular.files import replacing, write_table
+
+        question = Question(
+            data=data,
+            outcome=outcome,
+            selected=selected,
+            features=names(features),
+            exclude=names(exclude),
+            weights=weights,
+            missing=missing,
+            categorical=names(categorical),
+            numeric=names(numeric),
+            seed=seed,
+        )
+        with ExitStack() as files:
+            place = None if out is None else files.enter_context(replacing(out, force))
+            given = prepare(question, say)
+            groups = [list(one) for one in given.encoding.groups.values() if len(one) > 1]
+            found = compare_methods(
+                given.X,
+                given.y,
+                selected=given.selected,
+                sample_weight=given.weight,
+                estimators=methods(groups, seed, ru),
+                n_folds=folds,
+                n_repeats=repeats,
+                random_state=seed,
+                say=say,
+            )
+            if place is not None:
+                write_table(found.tidy(), place)
+    from rich.table import Table
+
+    console = output()
+    table = Table(title=f"Held-out rows with an outcome, {repeats} times {folds} folds")
+    table.add_column("method")
+    for column in ("features", "rho", "MSE", "±", "R2", "±", "seconds"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in found.tidy().to_dict("records"):
+        cells = [row[one] for one in ("rho", "mse", "mse_sd", "r2", "r2_sd", "seconds")]
+        count = "" if row["n_features"] != row["n_features"] else f"{row['n_features']:.0f}"
+        table.add_row(str(row["method"]), count, *(number(one) for one in cells))
+    console.print(table)
+    for row in found.tidy().to_dict("records"):
+        if row["note"]:
+            console.print(f"{row['method']}: {row['note']}", markup=False)
+    for name, chosen in found.features.items():
+        console.print(f"{name}: {', '.join(str(one) for one in chosen)}", markup=False, style="dim")
+    console.print(f"\nCaution. {CAUTION}", markup=False, style="yellow")
+    if out is not None:
+        console.print(f"written to {out}", markup=False)

@@ -1,0 +1,49 @@
+"""``heckmanfa demo``: from Mroz's table to a report, as one would do with one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heckmanfa.cli.common import output, saying
+
+__all__ = ["demo"]
+
+FEATURES = (
+    *("educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"),
+    *("fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"),
+)
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where to write mroz.csv and mroz.html.")] = Path(
+        "heckmanfa-demo"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Write Mroz's table of 753 women, fit it, and write the report.
+
+    Example: heckmanfa demo
+    """
+    with saying() as say:
+        say("loading")
+        from heckmanfa.analysis import Question, analyse
+        from heckmanfa.cli.fit import show
+        from heckmanfa.datasets import load_mroz
+        from heckmanfa.report import write_report
+        from heckmanfa.tabular.files import replacing, write_table
+
+        folder.mkdir(parents=True, exist_ok=True)
+        table, page = folder / "mroz.csv", folder / "mroz.html"
+        with replacing(page, force) as report:
+            with replacing(table, force) as place:
+                write_table(load_mroz()[["lwage", *FEATURES]], place)
+            question = Question(data=str(table), outcome="lwage", features=FEATURES)
+            analysis = analyse(question, say)
+            write_report(analysis, report)
+    console = output()
+    show(analysis, console)
+    console.print(f"the table: {table}\nthe report: {page}", markup=False)
+    console.print(f"the same with your own table: {Question('DATA', 'COLUMN').command()}")

@@ -1,0 +1,275 @@
+"""``heckmanfa fit``: from a table to a model, in words, a report, a model file and JSON."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heckmanfa.cli.common import names, number, output, saying
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from heckmanfa.analysis import Analysis
+
+__all__ = ["fit", "show"]
+
+Names = list[str] | None
+
+_VERDICTS = {"ok": "green", "caution": "yellow", "problem": "bold red"}
+
+
+def fit(
+    data: Annotated[
+        str, typer.Argument(help="A table: CSV (any delimiter), Parquet, Feather, Stata or Excel.")
+    ],
+    outcome: Annotated[
+        str, typer.Option(help="Column of the outcome, empty where it is not observed.")
+    ],
+    selected: Annotated[
+        str | None,
+        typer.Option(help="Column of 0 and 1 (or yes and no) that says who is selected."),
+    ] = None,
+    features: Annotated[
+        Names, typer.Option(help="Columns to use, separated by commas; all others unless given.")
+    ] = None,
+    exclude: Annotated[Names, typer.Option(help="Columns not to use in either equation.")] = None,
+    predict_with: Annotated[
+        Names,
+        typer.Option(help="Columns that may predict; with --search none, those that do."),
+    ] = None,
+    always: Annotated[Names, typer.Option(help="Columns that the search must let predict.")] = None,
+    select_only: Annotated[
+        Names,
+        typer.Option(help="Columns that drive selection and must not predict (exclusions)."),
+    ] = None,
+    search: Annotated[
+        str,
+        typer.Option(
+            help="How prediction features are found: best-subset (with a proof), fa, fa-star or "
+            "correlation (the paper's), or none."
+        ),
+    ] = "best-subset",
+    criterion: Annotated[
+        str | None,
+        typer.Option(
+            help="bic, aic or adjusted_r2: bic for best-subset, adjusted_r2 for the paper's."
+        ),
+    ] = None,
+    rho_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Only choose assignments whose rho is between these.", metavar="LO HI"),
+    ] = None,
+    method: Annotated[str, typer.Option(help="two-step or ml.")] = "two-step",
+    weights: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
+    weight_kind: Annotated[
+        str, typer.Option(help="frequency (they count rows) or sampling.")
+    ] = "frequency",
+    cluster: Annotated[
+        str | None, typer.Option(help="Column of groups whose rows are dependent.")
+    ] = None,
+    robust: Annotated[bool, typer.Option("--robust", help="Robust standard errors.")] = False,
+    missing: Annotated[
+        str, typer.Option(help="Rows that miss a feature: drop, or mean (put the mean in).")
+    ] = "drop",
+    categorical: Annotated[Names, typer.Option(help="Columns to take as categories.")] = None,
+    numeric: Annotated[Names, typer.Option(help="Columns to take as numbers.")] = None,
+    honest: Annotated[
+        bool,
+        typer.Option("--honest", help="Choose on one half of the rows, estimate on the other."),
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of whatever is random.")] = 0,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the model here (.skops), for predict.")
+    ] = None,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", help="Write the results here as JSON.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Fit a selection model to a table, and say which features predict and which only select.
+
+    Example: heckmanfa fit wages.csv --outcome wage --report wages.html
+    """
+    with saying() as say:
+        say("loading")
+        from heckmanfa.analysis import Question, analyse
+        from heckmanfa.tabular.files import replacing
+
+        question = Question(
+            data=data,
+            outcome=outcome,
+            selected=selected,
+            features=names(features),
+            exclude=names(exclude),
+            predict_with=names(predict_with),
+            always=names(always),
+            select_only=names(select_only),
+            search=search,
+            criterion=criterion,
+            rho_range=rho_range,
+            method=method,
+            weights=weights,
+            weight_kind=weight_kind,
+            cluster=cluster,
+            robust=robust,
+            missing=missing,
+            categorical=names(categorical),
+            numeric=names(numeric),
+            honest=honest,
+            seed=seed,
+        )
+        # What cannot be written is said before anything is computed, and all files are put in
+        # place together, so that a failed run leaves none.
+        with ExitStack() as files:
+            places = {
+                path: files.enter_context(replacing(path, force))
+                for path in (report, save, json_out)
+                if path is not None
+            }
+            analysis = analyse(question, say)
+            if report is not None:
+                from heckmanfa.report import write_report
+
+                say("writing the report")
+                write_report(analysis, places[report])
+            if save is not None:
+                from heckmanfa.tabular.model_file import save_model
+
+                about = {"command": question.command(), "outcome": outcome}
+                save_model(places[save], analysis.model, analysis.encoding, about, force=True)
+            if json_out is not None:
+                text = json.dumps(as_json(analysis), indent=1, allow_nan=False)
+                places[json_out].write_text(text + "\n", encoding="utf-8")
+    console = output()
+    show(analysis, console)
+    for path, what in ((report, "report"), (save, "model"), (json_out, "results")):
+        if path is not None:
+            console.print(f"{what} written to {path}", markup=False)
+
+
+def show(analysis: Analysis, console: Console) -> None:
+    """Print the answer, the coefficients beside least squares, and the diagnostics in words."""
+    from rich.padding import Padding
+
+    from heckmanfa.report.words import answer
+
+    model, question = analysis.model, analysis.question
+    counts = analysis.row_counts
+    left_out = counts["total"] - counts["selected"] - counts["unselected"]
+    console.rule(f"{question.outcome} in {Path(question.data).name}")
+    console.print(
+        f"{counts['total']:,} rows: {counts['selected']:,} selected, {counts['unselected']:,} not, "
+        f"{left_out:,} left out",
+        markup=False,
+    )
+    for name, count in analysis.missing_counts.items():
+        if question.missing == "drop":
+            console.print(f"  {count:,} rows left out miss {name}", markup=False)
+    for sentence in analysis.encoding.explain():
+        console.print(f"  {sentence}", markup=False)
+    console.print()
+    first, second, not_claimed = answer(analysis)
+    console.print("Predict:     " + ", ".join(analysis.predicting), markup=False, style="bold")
+    console.print(
+        "Only select: " + (", ".join(analysis.selecting_only) or "none"), markup=False, style="bold"
+    )
+    console.print()
+    console.print(f"{first} {second}", markup=False)
+    console.print("\nNot to be claimed:", style="bold")
+    for one in not_claimed:
+        console.print(Padding(f"- {one}", (0, 0, 0, 2)), markup=False)
+    console.print()
+    console.print(_coefficients(analysis))
+    console.print()
+    for name, value, verdict, words in model.diagnostics().lines():
+        console.print(f"[{_VERDICTS[verdict]}]{verdict:>7}[/]  ", end="")
+        console.print(f"{name}: {value}", markup=False)
+        console.print(f"         {words}", markup=False, style="dim")
+    for one in analysis.warnings:
+        console.print(f"warning: {one}", markup=False, style="yellow")
+
+
+def _coefficients(analysis: Analysis) -> Any:
+    from rich.table import Table
+
+    from heckmanfa.least_squares import fit_least_squares
+
+    model = analysis.model
+    features = [int(one) for one in model.support_.nonzero()[0]]
+    naive = fit_least_squares(model._moments, features).coef
+    table = Table(title="Prediction equation, beside least squares on the observed rows")
+    table.add_column("term")
+    for column in ("estimate", "std. error", "p", "95% interval", "least squares"):
+        table.add_column(column, justify="right", no_wrap=True)
+    tidy = model.tidy()
+    prediction = tidy[tidy["equation"] == "prediction"]
+    for place, row in enumerate(prediction.to_dict("records")):
+        table.add_row(*_cells(row), number(float(naive[place])))
+    for row in tidy[tidy["equation"] == "errors"].to_dict("records"):
+        table.add_row(*_cells(row), "", style="dim")
+    return table
+
+
+def _cells(row: dict[Any, Any]) -> list[str]:
+    low, high = number(row["ci_low"]), number(row["ci_high"])
+    return [
+        str(row["term"]),
+        number(row["estimate"]),
+        number(row["std_error"]),
+        "" if row["p_value"] != row["p_value"] else f"{row['p_value']:.3f}",
+        f"{low} to {high}" if low and high else "",
+    ]
+
+
+def as_json(analysis: Analysis) -> dict[str, Any]:
+    """Return all results in plain types; what is not a number is null."""
+    import dataclasses
+
+    from heckmanfa import __version__
+    from heckmanfa.report.words import answer
+
+    model = analysis.model
+    first, second, not_claimed = answer(analysis)
+    found = {
+        "heckmanfa": __version__,
+        "question": dataclasses.asdict(analysis.question),
+        "command": analysis.question.command(),
+        "rows": analysis.row_counts,
+        "rows_missing": analysis.missing_counts,
+        "columns_left_out": analysis.encoding.left_out,
+        "reference_levels": analysis.encoding.references,
+        "predict": analysis.predicting,
+        "only_select": analysis.selecting_only,
+        "answer": [first, second],
+        "not_to_be_claimed": not_claimed,
+        "estimates": model.tidy().to_dict("records"),
+        "rho": model.rho_,
+        "sigma": model.sigma_,
+        "adjusted_r2": model.adjusted_r2_,
+        "aic": model.aic_,
+        "bic": model.bic_,
+        "log_likelihood": model.log_likelihood_,
+        "diagnostics": model.diagnostics().to_frame().to_dict("records"),
+        "warnings": list(analysis.warnings),
+    }
+    plain = _plain(found)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value

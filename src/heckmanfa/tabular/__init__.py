@@ -1,0 +1,27 @@
+"""Tables as people have them, for the command line.
+
+`files` reads and writes them, `kinds` decides what each column is, `encoding` makes numbers of
+them, and `model_file` keeps a fitted model together with how its numbers were made.
+"""
+
+from __future__ import annotations
+
+from heckmanfa.tabular.encoding import Encoding
+from heckmanfa.tabular.files import read_table, replacing, sha256_of, write_table
+from heckmanfa.tabular.kinds import Kind, decide_kinds
+from heckmanfa.tabular.model_file import Saved, load_model, save_model
+from heckmanfa.tabular.values import to_numbers
+
+__all__ = [
+    "Encoding",
+    "Kind",
+    "Saved",
+    "decide_kinds",
+    "load_model",
+    "read_table",
+    "replacing",
+    "save_model",
+    "sha256_of",
+    "to_numbers",
+    "write_table",
+]

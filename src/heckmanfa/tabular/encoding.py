@@ -1,0 +1,267 @@
+"""From the columns of a table to the numbers that a model is fitted with, and again later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.features import nearest
+from heckmanfa.normal import Floats
+from heckmanfa.tabular.kinds import decide_kinds
+from heckmanfa.tabular.values import Levels, as_number, levels_of, to_numbers
+
+__all__ = ["Encoding"]
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How each column of a table becomes numbers; `learn` makes one, `transform` applies it.
+
+    A number stays one, and true and false become 1 and 0. A category becomes a dummy named
+    ``column[level]`` for each level but the most frequent, its reference.
+    """
+
+    sources: tuple[str, ...]
+    """columns that a table must have, in the order of the fit"""
+    levels: dict[str, tuple[str, ...]]
+    """of each category, the reference first"""
+    left_out: dict[str, str]
+    """columns that are no features, and why"""
+    missing: str
+    """``"drop"`` leaves what is missing as NaN; ``"mean"`` fills it"""
+    means: dict[str, float]
+    """of each encoded column over the rows of the fit that have it"""
+    n_missing: dict[str, int]
+    """in how many rows of the fit each source was missing, where it was"""
+
+    @classmethod
+    def learn(
+        cls,
+        frame: pd.DataFrame,
+        features: Sequence[str],
+        *,
+        categorical: Sequence[str] = (),
+        numeric: Sequence[str] = (),
+        missing: str = "drop",
+    ) -> tuple[Self, pd.DataFrame]:
+        """Learn from the rows of a fit.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        features : sequence of str
+            Columns to use; identifiers, constants, dates and long text among them are left out.
+        categorical, numeric : sequence of str
+            Columns for which the user has decided; those not among ``features`` do nothing.
+        missing : {"drop", "mean"}
+            With "mean", a missing number becomes the mean of the rows that have it, and each
+            dummy of a missing category the share of its level among the rows that have one: in
+            every way the mean of the encoded column, here and whenever other rows are encoded.
+
+        Returns
+        -------
+        encoding : Encoding
+        encoded : DataFrame
+            What `transform` makes of the same rows.
+        """
+        if missing not in ("drop", "mean"):
+            raise InputError(f"missing must be 'drop' or 'mean'; got {missing!r}")
+        features = list(features)
+        _refuse_absent(frame, [*features, *categorical, *numeric])
+        twice = sorted({one for one in features if features.count(one) > 1})
+        if twice:
+            raise InputError(f"the feature {twice[0]!r} is named twice")
+        kinds = decide_kinds(
+            frame[features],
+            categorical=[one for one in categorical if one in features],
+            numeric=[one for one in numeric if one in features],
+        )
+        used = [name for name in features if kinds[name].kind in ("number", "category")]
+        if not used:
+            said = "; ".join(f"{one.name!r} {one.reason}" for one in list(kinds.values())[:_SHOWN])
+            raise InputError(f"no column is left to fit a model with: {said or 'none was named'}")
+        plain = cls(
+            sources=tuple(used),
+            levels={name: _ordered(frame[name]) for name in used if kinds[name].kind == "category"},
+            left_out={name: kinds[name].reason for name in features if name not in used},
+            missing="drop",
+            means={},
+            n_missing={},
+        )
+        _refuse_same_names(plain.columns)
+        encoded = plain.transform(frame)
+        return cls._filled(plain, missing, encoded)
+
+    @classmethod
+    def _filled(
+        cls, plain: Encoding, missing: str, encoded: pd.DataFrame
+    ) -> tuple[Self, pd.DataFrame]:
+        holes = {name: int(encoded[name].isna().sum()) for name in plain.columns}
+        first = {name: plain._columns_of(name)[0] for name in plain.sources}
+        encoding = cls(
+            sources=plain.sources,
+            levels=plain.levels,
+            left_out=plain.left_out,
+            missing=missing,
+            means={name: float(encoded[name].mean()) for name in plain.columns},
+            n_missing={name: holes[one] for name, one in first.items() if holes[one]},
+        )
+        if missing == "mean" and encoding.n_missing:
+            encoded = encoded.fillna(encoding.means)
+        return encoding, encoded
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the encoded columns, in order."""
+        return [one for name in self.sources for one in self._columns_of(name)]
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """The dummies of each category, which a search may hold together."""
+        return {name: self._columns_of(name) for name in self.levels}
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The level of each category that has no dummy."""
+        return {name: levels[0] for name, levels in self.levels.items()}
+
+    def _columns_of(self, name: str) -> list[str]:
+        if name not in self.levels:
+            return [name]
+        return [f"{name}[{level}]" for level in self.levels[name][1:]]
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Encode the rows of a table.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            With the columns of the fit; others are ignored.
+
+        Returns
+        -------
+        DataFrame
+            Of float64, with the columns of the fit in their order and the rows of ``frame``. NaN
+            where something is missing (in all dummies of a category), unless means fill it.
+        """
+        _refuse_absent(frame, self.sources)
+        arrays: dict[str, Floats] = {}
+        for name in self.sources:
+            if name in self.levels:
+                codes = self._codes(frame[name], name)
+                for place, column in enumerate(self._columns_of(name), start=1):
+                    arrays[column] = np.where(codes < 0, np.nan, codes == place)
+            else:
+                arrays[name] = to_numbers(frame[name], name)
+        if self.missing == "mean":
+            for column, values in arrays.items():
+                arrays[column] = np.where(np.isnan(values), self.means[column], values)
+        return pd.DataFrame(arrays, index=frame.index)
+
+    def _codes(self, series: pd.Series[Any], name: str) -> Any:
+        """Return each row's place among the levels, -1 where missing; refuse levels never seen."""
+        found = _levels(series, name)
+        known = {level: place for place, level in enumerate(self.levels[name])}
+        unseen = [place for place, label in enumerate(found.labels) if label not in known]
+        if unseen:
+            counts = found.counts()
+            said = [
+                f"{found.labels[place]!r} ({_count(int(counts[place]), 'row')}, the first is row "
+                f"{int(np.argmax(found.codes == place)) + 1} of the data)"
+                for place in unseen[:_SHOWN]
+            ]
+            more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
+            raise InputError(
+                f"column {name!r} holds levels that the model was not fitted with: "
+                f"{', '.join(said)}{more}; known are {_list(self.levels[name])}"
+            )
+        places = np.array([known[label] for label in found.labels] + [-1], dtype=np.intp)
+        return places[found.codes]
+
+    def explain(self) -> list[str]:
+        """Say in sentences what became of the columns."""
+        n_numbers = len(self.sources) - len(self.levels)
+        categories = _count(len(self.levels), "category", "categories")
+        said = [
+            f"{_count(len(self.sources), 'column')} became {_count(len(self.columns), 'feature')}: "
+            f"{_count(n_numbers, 'number')} and {categories}."
+        ]
+        for name, levels in self.levels.items():
+            said.append(
+                f"The category {name!r} became {_count(len(levels) - 1, 'dummy', 'dummies')} that "
+                f"compare with its most frequent level, {levels[0]!r}."
+            )
+        if self.n_missing:
+            where = ", ".join(
+                f"{name!r} ({_count(count, 'row')})" for name, count in self.n_missing.items()
+            )
+            done = (
+                "filled with the mean of the rows that have them (shares of the levels for "
+                "categories), which makes standard errors too small"
+                if self.missing == "mean"
+                else "left missing"
+            )
+            said.append(f"Missing values were {done}: {where}.")
+        said += [f"Left out: {name!r} {reason}." for name, reason in self.left_out.items()]
+        if self.left_out:
+            said.append("To use a column all the same, pass it to --numeric or --categorical.")
+        return said
+
+
+def _levels(series: pd.Series[Any], name: str) -> Levels:
+    try:
+        return levels_of(series)
+    except TypeError as error:
+        raise InputError(f"column {name!r} holds lists or other objects, not levels") from error
+
+
+def _ordered(series: pd.Series[Any]) -> tuple[str, ...]:
+    """Order the levels, the most frequent first, then as declared, by size, or by alphabet."""
+    found = _levels(series, str(series.name))
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        declared = levels_of(pd.Series(series.cat.categories)).labels
+        order = [one for one in declared if one in found.labels]
+    else:
+        numbers = {one: as_number(one) for one in found.labels}
+        order = sorted(found.labels)
+        if None not in numbers.values():
+            order.sort(key=lambda one: numbers[one] or 0.0)
+    counts = dict(zip(found.labels, found.counts(), strict=True))
+    reference = max(order, key=lambda one: counts[one])
+    return (reference, *(one for one in order if one != reference))
+
+
+def _refuse_absent(frame: pd.DataFrame, names: Sequence[str]) -> None:
+    there = [str(one) for one in frame.columns]
+    absent = list(dict.fromkeys(one for one in names if one not in there))
+    if absent:
+        hint = nearest(absent[0], there) if len(absent) == 1 else ""
+        raise UnknownFeatureError(
+            f"the data has no column{'s' if len(absent) > 1 else ''} "
+            + ", ".join(repr(one) for one in absent)
+            + hint
+        )
+
+
+def _refuse_same_names(columns: Sequence[str]) -> None:
+    twice = sorted({one for one in columns if columns.count(one) > 1})
+    if twice:
+        raise InputError(
+            f"two features would be called {twice[0]!r}: a dummy and a column; rename the column"
+        )
+
+
+def _count(n: int, one: str, many: str | None = None) -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def _list(levels: Sequence[str]) -> str:
+    more = f" and {len(levels) - _SHOWN} more" if len(levels) > _SHOWN else ""
+    return ", ".join(repr(one) for one in levels[:_SHOWN]) + more

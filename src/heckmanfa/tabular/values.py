@@ -1,0 +1,217 @@
+"""What a cell says: a missing mark, a number, or a level of a category."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heckmanfa.errors import InputError
+from heckmanfa.normal import Floats
+from heckmanfa.rows import Mask
+
+__all__ = [
+    "MISSING_SPELLINGS",
+    "Levels",
+    "Numbers",
+    "as_number",
+    "is_date",
+    "is_plain_number",
+    "label_of",
+    "levels_of",
+    "not_numbers",
+    "numbers_of",
+    "to_numbers",
+]
+
+_MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", ".", "-", "?"})
+# Among numbers it means nothing else; among words it may be a level, such as no schooling.
+_NUMBER_MARKS = _MARKS | {"none"}
+MISSING_SPELLINGS: tuple[str, ...] = tuple(
+    sorted({spelt for one in _MARKS for spelt in (one, one.upper(), one.capitalize())} | {"NaN"})
+)
+"""the missing marks as files spell them"""
+
+_SHOWN = 3
+_LONGEST = 30
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The distinct values of a column as text, and which row has which."""
+
+    codes: NDArray[np.intp]
+    """(n,) places in ``labels``; -1 where missing"""
+    labels: list[str]
+    """in order of first appearance"""
+
+    def counts(self) -> NDArray[np.intp]:
+        """How many rows have each level."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.labels))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column read as numbers, and what in it is none."""
+
+    found: Floats
+    """(n,) NaN where missing or not a number"""
+    bad: dict[int, str]
+    """the first rows that hold something else, from 0, and what they hold"""
+    n_bad: int
+    n_given: int
+    """rows that are not missing"""
+
+
+def is_plain_number(series: pd.Series[Any]) -> bool:
+    """Whether a column's type already is a number or a truth."""
+    types = pd.api.types
+    return bool(types.is_numeric_dtype(series) or types.is_bool_dtype(series)) and not bool(
+        types.is_complex_dtype(series) or isinstance(series.dtype, pd.CategoricalDtype)
+    )
+
+
+def as_number(text: str) -> float | None:
+    """Return the number that a text spells, or None."""
+    try:
+        # Python takes 1_000 for a number, and no spreadsheet does.
+        return None if "_" in text else float(text.replace("\N{MINUS SIGN}", "-"))
+    except ValueError:
+        return None
+
+
+def label_of(value: Any) -> str:
+    """Spell a value as a level: 2.0 as 2, and runs of white space as one blank."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return " ".join(str(value).split())
+
+
+def levels_of(series: pd.Series[Any]) -> Levels:
+    """Find the distinct values of a column.
+
+    Parameters
+    ----------
+    series : Series
+        Of any type whose values can be told apart.
+
+    Returns
+    -------
+    Levels
+        Missing marks are missing, and values that differ in white space only are the same.
+
+    Raises
+    ------
+    TypeError
+        Where the values are lists or the like.
+    """
+    codes, uniques = pd.factorize(series)
+    places: dict[str, int] = {}
+    # The last place is for -1, what pandas takes for missing.
+    new = np.full(len(uniques) + 1, -1, dtype=np.intp)
+    for place, value in enumerate(uniques):
+        label = label_of(value)
+        if label.lower() not in _MARKS:
+            new[place] = places.setdefault(label, len(places))
+    return Levels(new[codes], list(places))
+
+
+def numbers_of(series: pd.Series[Any]) -> Numbers:
+    """Read a column as numbers: text that spells them, and true and false as 1 and 0.
+
+    Parameters
+    ----------
+    series : Series
+
+    Returns
+    -------
+    Numbers
+    """
+    if is_plain_number(series):
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return Numbers(values, {}, 0, int(np.count_nonzero(~np.isnan(values))))
+    levels = levels_of(series)
+    words = [label.lower() for label in levels.labels]
+    missing = np.array([word in _NUMBER_MARKS for word in words] + [True])
+    if {*words} - _NUMBER_MARKS <= {"true", "false"}:
+        spelt: list[float | None] = [float(word == "true") for word in words]
+    else:
+        spelt = [as_number(label) for label in levels.labels]
+    table = np.array([np.nan if one is None else one for one in spelt] + [np.nan])
+    table[missing] = np.nan
+    bad = np.array([one is None for one in spelt] + [False]) & ~missing
+    return Numbers(
+        found=table[levels.codes],
+        bad=_first(bad[levels.codes], levels),
+        n_bad=int(np.count_nonzero(bad[levels.codes])),
+        n_given=int(np.count_nonzero(~missing[levels.codes])),
+    )
+
+
+def _first(bad: Mask, levels: Levels) -> dict[int, str]:
+    rows = np.flatnonzero(bad)[:_SHOWN]
+    return {int(row): levels.labels[levels.codes[row]] for row in rows}
+
+
+def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floats:
+    """Return a column as float64, or refuse what is no number in it.
+
+    Parameters
+    ----------
+    series : Series
+    name : str
+        For the message.
+    asked : bool
+        Whether a number is what it has to be; otherwise the message offers ``--categorical``.
+
+    Returns
+    -------
+    (n,) ndarray
+        NaN where missing.
+    """
+    if is_date(series):
+        raise InputError(f"column {name!r} holds dates, not numbers; make numbers of them first")
+    try:
+        numbers = numbers_of(series)
+    except TypeError as error:
+        raise InputError(f"column {name!r} holds lists or other objects, not numbers") from error
+    if numbers.n_bad:
+        raise InputError(not_numbers(numbers, name, asked=asked))
+    return numbers.found
+
+
+def not_numbers(numbers: Numbers, name: str, *, asked: bool) -> str:
+    """Say what in a column is not a number, in which rows, and what to do."""
+    shown = ", ".join(f"row {row + 1} {_short(text)}" for row, text in numbers.bad.items())
+    more = ", …" if numbers.n_bad > len(numbers.bad) else ""
+    verb, it = ("is not a number", "it") if numbers.n_bad == 1 else ("are not numbers", "them")
+    way_out = (
+        f"mend {it} or mark {it} missing"
+        if asked
+        else f"mend {it}, mark {it} missing, or pass --categorical {shlex.quote(name)}"
+    )
+    return (
+        f"column {name!r}: {numbers.n_bad} of {numbers.n_given} values {verb}: {shown}{more} "
+        f"(rows of the data, the first is 1); {way_out}"
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+
+
+def is_date(series: pd.Series[Any]) -> bool:
+    """Whether a column holds dates, times or spans of time."""
+    return pd.api.types.infer_dtype(series, skipna=True) in {
+        "datetime64",
+        "datetime",
+        "date",
+        "time",
+        "timedelta64",
+        "timedelta",
+        "period",
+    }

@@ -1,0 +1,87 @@
+"""The command line in a folder of its own, with tables to try it on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from heckmanfa.cli import app
+from heckmanfa.datasets import load_mroz
+
+FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
+
+
+class Shell:
+    """A folder, and commands that run in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *arguments: object) -> tuple[int, str]:
+        """The exit status and all that was printed, without colours and line ends."""
+        result = CliRunner().invoke(app, [str(one) for one in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert "Traceback" not in result.output
+        text = re.sub(r"\x1b\[[0-9;]*m", "", result.output)
+        return result.exit_code, " ".join(text.split())
+
+    def files(self) -> set[str]:
+        return {path.name for path in self.folder.iterdir()}
+
+    def refuses(self, *arguments: object) -> str:
+        """A command that must end with status 2, one line, and no file more than before."""
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
+        result = CliRunner().invoke(app, [str(one) for one in arguments])
+        assert result.exit_code == 2, result.output
+        errors = [line for line in result.stderr.splitlines() if not line.endswith(" ...")]
+        assert len(errors) == 1, result.stderr
+        assert errors[0].startswith("error: ")
+        after = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
+        assert after == before
+        return errors[0]
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def mroz(shell):
+    """mroz.csv with a few features, and the frame in it."""
+    frame = load_mroz()[["lwage", *FEATURES]]
+    frame.to_csv(shell.folder / "mroz.csv", index=False)
+    return frame
+
+
+@pytest.fixture
+def rich_table(shell):
+    """towns.csv: categories, an identifier, a constant, gaps, weights and groups."""
+    frame = load_mroz()
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "woman": [f"w{place:04d}" for place in range(len(frame))],
+            "wage": frame["lwage"],
+            "works": np.where(frame["lfp"] == 1, "yes", "no"),
+            "educ": frame["educ"].astype(float),
+            "exper": frame["exper"],
+            "kids5": frame["kids5"],
+            "age": frame["age"],
+            "region": rng.choice(["north", "south", "west"], len(frame), p=[0.5, 0.3, 0.2]),
+            "town": rng.integers(0, 40, len(frame)),
+            "weight": rng.integers(1, 4, len(frame)),
+            "share": rng.uniform(0.5, 2.0, len(frame)),
+            "country": "US",
+        }
+    )
+    table.loc[[3, 400], "educ"] = np.nan
+    table.to_csv(shell.folder / "towns.csv", index=False)
+    return table

@@ -1,0 +1,327 @@
+"""``heckmanfa fit``: what it fits is what Python fits, and what it cannot use it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
+from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.tabular.model_file import load_model
+
+FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
+
+
+def results(shell, *arguments):
+    status, text = shell("fit", *arguments, "--json", "out.json", "--force")
+    assert status == 0, text
+    return json.loads((shell.folder / "out.json").read_text()), text
+
+
+def table_of(found):
+    return pd.DataFrame(found["estimates"])
+
+
+def same(found, model):
+    mine, theirs = table_of(found), model.tidy()
+    assert mine["term"].tolist() == theirs["term"].tolist()
+    for column in ("estimate", "std_error"):
+        np.testing.assert_allclose(
+            mine[column].astype(float), theirs[column], rtol=1e-9, err_msg=column
+        )
+
+
+def test_the_default_is_the_best_subset_by_bic(shell, mroz):
+    found, text = results(shell, "mroz.csv", "--outcome", "lwage")
+    model = HeckmanBestSubset().fit(mroz[FEATURES], mroz["lwage"])
+    same(found, model)
+    assert found["predict"] == model.prediction_features_
+    assert f"Predict: {', '.join(model.prediction_features_)}" in text
+    assert "Only select: age, kids5, kids618, nwifeinc" in text
+    assert "753 rows: 428 selected, 325 not, 0 left out" in text
+    assert "least squares" in text
+    assert "Not to be claimed: - That" in text
+    assert "They drive selection" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "model"),
+    [
+        (["--search", "none", "--predict-with", "educ,exper"], Heckman(["educ", "exper"])),
+        (
+            ["--search", "none", "--predict-with", "educ", "--method", "ml"],
+            Heckman(["educ"], method="ml"),
+        ),
+        (["--search", "fa"], HeckmanFA(random_state=0)),
+        (
+            ["--search", "fa-star", "--criterion", "bic"],
+            HeckmanFA("rank", criterion="bic", random_state=0),
+        ),
+        (["--search", "correlation", "--seed", 3], HeckmanFA("correlation")),
+        (["--criterion", "aic", "--select-only", "age"], HeckmanBestSubset("aic", never=["age"])),
+        (["--always", "age", "--robust"], HeckmanBestSubset(always=["age"], cov_type="robust")),
+        (["--rho-range", -0.5, 0.0], HeckmanBestSubset(rho_range=(-0.5, 0.0))),
+        (["--predict-with", "educ,age"], HeckmanBestSubset(prediction_features=["educ", "age"])),
+        (["--honest", "--seed", 4], HeckmanBestSubset(honest=True, random_state=4)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_options_are_parameters(shell, mroz, options, model):
+    found, _ = results(shell, "mroz.csv", "--outcome", "lwage", *options)
+    same(found, model.fit(mroz[FEATURES], mroz["lwage"]))
+
+
+def test_features_and_exclude(shell, mroz):
+    found, _ = results(
+        shell, "mroz.csv", "--outcome", "lwage", "--features", "educ, exper,age", "--features",
+        "kids5", "--exclude", "exper",
+    )  # fmt: skip
+    assert sorted([*found["predict"], *found["only_select"]]) == ["age", "educ", "kids5"]
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_categories_move_as_one_and_what_cannot_be_used_is_named(shell, rich_table):
+    found, text = results(
+        shell, "towns.csv", "--outcome", "wage", "--selected", "works", "--always", "region",
+        "--exclude", "town,weight,share",
+    )  # fmt: skip
+    assert found["reference_levels"] == {"region": "north"}
+    assert {"region[south]", "region[west]"} <= {*table_of(found)["term"]}
+    assert "region" in found["predict"]
+    assert {*found["columns_left_out"]} == {"woman", "country"}
+    assert found["rows_missing"] == {"educ": 2}
+    assert found["rows"]["left_out_regressor_missing"] == 2
+    assert found["rows"]["total"] == len(rich_table)
+    for word in ("woman", "country", "north", "2 rows left out miss educ"):
+        assert word in text
+    filled, _ = results(
+        shell,
+        "towns.csv",
+        "--outcome",
+        "wage",
+        "--missing",
+        "mean",
+        "--exclude",
+        "town,weight,works",
+    )
+    assert filled["rows"]["left_out_regressor_missing"] == 0
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_weights_and_clusters(shell, rich_table):
+    clean = rich_table.dropna(subset=["educ"])
+    X = clean[["educ", "exper", "kids5", "age"]]
+    common = ["towns.csv", "--outcome", "wage", "--features", "educ,exper,kids5,age",
+              "--search", "none", "--predict-with", "educ,exper"]  # fmt: skip
+    found, _ = results(shell, *common, "--weights", "weight")
+    same(found, Heckman(["educ", "exper"]).fit(X, clean["wage"], sample_weight=clean["weight"]))
+    found, _ = results(shell, *common, "--cluster", "town")
+    clustered = Heckman(["educ", "exper"], cov_type="cluster")
+    same(found, clustered.fit(X, clean["wage"], groups=clean["town"]))
+    found, _ = results(shell, *common, "--weights", "share", "--weight-kind", "sampling")
+    weighted = Heckman(["educ", "exper"], cov_type="robust", weight_kind="sampling")
+    same(found, weighted.fit(X, clean["wage"], sample_weight=clean["share"]))
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.dta", "t.xlsx", "t.tsv", "t.csv"])
+def test_every_kind_of_file(shell, mroz, name):
+    path = shell.folder / name
+    if name.endswith("parquet"):
+        mroz.to_parquet(path)
+    elif name.endswith("feather"):
+        mroz.to_feather(path)
+    elif name.endswith("dta"):
+        mroz.to_stata(path, write_index=False)
+    elif name.endswith("xlsx"):
+        mroz.to_excel(path, index=False)
+    else:
+        mroz.to_csv(path, sep="\t" if name.endswith("tsv") else ";", index=False)
+    found, _ = results(shell, name, "--outcome", "lwage")
+    same(found, HeckmanBestSubset().fit(mroz[FEATURES], mroz["lwage"]))
+
+
+def test_the_command_in_the_results_asks_the_same(shell, mroz):
+    import shlex
+
+    found, _ = results(
+        shell, "mroz.csv", "--outcome", "lwage", "--select-only", "age", "--select-only", "kids5",
+        "--rho-range", -0.6, 0.2, "--seed", 3, "--criterion", "aic",
+    )  # fmt: skip
+    words = shlex.split(found["command"])
+    assert words[:2] == ["heckmanfa", "fit"]
+    again, _ = results(shell, *words[2:])
+    assert again["estimates"] == found["estimates"]
+    assert again["command"] == found["command"]
+
+
+def test_files_are_written_together_and_not_replaced_unasked(shell, mroz):
+    options = ["--report", "out.html", "--save", "out.skops", "--json", "out.json"]
+    status, text = shell("fit", "mroz.csv", "--outcome", "lwage", *options)
+    assert status == 0
+    assert {"out.html", "out.skops", "out.json"} <= shell.files()
+    assert "report written to out.html" in text
+    assert load_model(shell.folder / "out.skops").model.prediction_features_
+    for option, path in zip(options[::2], options[1::2], strict=True):
+        said = shell.refuses("fit", "mroz.csv", "--outcome", "lwage", option, path)
+        assert f"{path} exists" in said
+        assert "--force" in said
+    assert shell("fit", "mroz.csv", "--outcome", "lwage", *options, "--force")[0] == 0
+
+
+# What cannot be used. ---------------------------------------------------------------------------
+
+
+def fit_refused(shell, *options):
+    return shell.refuses("fit", *options, "--report", "r.html", "--json", "r.json")
+
+
+def test_no_such_column(shell, mroz):
+    assert "Did you mean 'lwage'" in fit_refused(shell, "mroz.csv", "--outcome", "lwages")
+    for option in (
+        "--features",
+        "--exclude",
+        "--predict-with",
+        "--always",
+        "--select-only",
+        "--categorical",
+        "--numeric",
+        "--weights",
+        "--cluster",
+        "--selected",
+    ):
+        said = fit_refused(shell, "mroz.csv", "--outcome", "lwage", option, "educc")
+        assert f"{option}: the data has no column 'educc'. Did you mean 'educ'" in said
+
+
+def test_an_outcome_that_is_never_or_always_missing(shell, mroz):
+    said = fit_refused(shell, "mroz.csv", "--outcome", "kids5")
+    assert "never missing in 753 rows" in said
+    assert "hold 0" in said
+    assert "--selected" in said
+    mroz.assign(lwage=np.nan).to_csv("empty.csv", index=False)
+    assert "missing in all 753 rows" in fit_refused(shell, "empty.csv", "--outcome", "lwage")
+
+
+def test_no_rows_and_unreadable_files(shell, mroz):
+    mroz.head(0).to_csv("head.csv", index=False)
+    assert "row" in fit_refused(shell, "head.csv", "--outcome", "lwage")
+    (shell.folder / "nothing.csv").write_text("")
+    assert "nothing.csv" in fit_refused(shell, "nothing.csv", "--outcome", "lwage")
+    (shell.folder / "broken.parquet").write_bytes(b"PAR1 not really")
+    assert "broken.parquet" in fit_refused(shell, "broken.parquet", "--outcome", "lwage")
+    (shell.folder / "broken.xlsx").write_bytes(b"PK not really")
+    assert "broken.xlsx" in fit_refused(shell, "broken.xlsx", "--outcome", "lwage")
+    assert "Did you mean 'mroz.csv'" in fit_refused(shell, "mros.csv", "--outcome", "lwage")
+    (shell.folder / "table.sas").write_text("x")
+    assert "table.sas" in fit_refused(shell, "table.sas", "--outcome", "lwage")
+
+
+def test_text_in_a_number_column(shell, mroz):
+    text = mroz["educ"].astype(object)
+    text.iloc[[16, 202]] = ["many", "few?"]
+    mroz.assign(educ=text).to_csv("text.csv", index=False)
+    said = fit_refused(shell, "text.csv", "--outcome", "lwage")
+    for word in ("educ", "2 of 753", "row 17", "many", "row 203", "few?", "--categorical"):
+        assert word in said
+    status, _ = shell(
+        "fit",
+        "text.csv",
+        "--outcome",
+        "lwage",
+        "--categorical",
+        "educ",
+        "--select-only",
+        "educ",
+        "--exclude",
+        "kids618",
+    )
+    assert status in (0, 2)  # rare levels may separate, which is a refusal of its own
+
+
+def test_a_window_with_nothing_in_it(shell, mroz):
+    said = fit_refused(shell, "mroz.csv", "--outcome", "lwage", "--rho-range", 0.9, 0.95)
+    assert "rho in [0.9, 0.95]" in said
+    assert "rho-range" in said.replace("_", "-")
+
+
+def test_values_that_are_no_choice(shell, mroz):
+    for option, value in (
+        ("--search", "best-subsets"),
+        ("--criterion", "bicc"),
+        ("--method", "mle"),
+        ("--missing", "median"),
+        ("--weight-kind", "probability"),
+    ):
+        said = fit_refused(shell, "mroz.csv", "--outcome", "lwage", option, value)
+        assert f"{option} must be one of" in said
+    said = fit_refused(shell, "mroz.csv", "--outcome", "lwage", "--search", "none", "--honest")
+    assert "--search is none" in said
+    said = fit_refused(shell, "mroz.csv", "--outcome", "lwage", "--always", "lwage")
+    assert "which is the column of --outcome" in said
+    said = fit_refused(
+        shell, "mroz.csv", "--outcome", "lwage", "--exclude", "educ", "--always", "educ"
+    )
+    assert "not among the features" in said
+
+
+def test_selected_must_be_yes_or_no(shell, rich_table):
+    said = fit_refused(shell, "towns.csv", "--outcome", "wage", "--selected", "region")
+    assert "'north'" in said
+    rich_table.assign(works=1).to_csv("all.csv", index=False)
+    said = fit_refused(shell, "all.csv", "--outcome", "wage", "--selected", "works")
+    assert "all 753 rows are selected" in said
+    said = fit_refused(shell, "towns.csv", "--outcome", "wage", "--weights", "share")
+    assert "--weight-kind sampling" in said
+
+
+def test_every_row_misses_a_feature(shell, mroz):
+    gaps = mroz.assign(age=np.where(np.arange(len(mroz)) % 2, mroz["age"], np.nan))
+    gaps["educ"] = np.where(np.arange(len(mroz)) % 2, np.nan, mroz["educ"])
+    gaps.to_csv("gaps.csv", index=False)
+    said = fit_refused(shell, "gaps.csv", "--outcome", "lwage")
+    assert "every one of the 753 rows misses a feature" in said
+    assert "--missing mean" in said
+
+
+def test_a_run_that_fails_late_leaves_no_file(shell, mroz, monkeypatch):
+    import heckmanfa.tabular.model_file as module
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr(module, "save_model", broken)
+    before = shell.files()
+    status, text = shell(
+        "fit", "mroz.csv", "--outcome", "lwage", "--json", "a.json", "--save", "a.skops"
+    )
+    assert status == 1
+    assert "disk full" in text
+    assert "--debug" in text
+    assert shell.files() == before
+    with pytest.raises(RuntimeError, match="disk full"):
+        shell("--debug", "fit", "mroz.csv", "--outcome", "lwage", "--save", "a.skops")
+
+
+def test_help_of_every_command_has_an_example(shell):
+    for command in ("fit", "predict", "compare", "simulate", "demo"):
+        status, text = shell(command, "--help")
+        assert status == 0
+        assert f"Example: heckmanfa {command}" in text
+
+
+def test_names_with_commas_go_in_quotes(shell):
+    data = make_selection(400, 3, 2, random_state=0)
+    frame = pd.DataFrame(data.X, columns=["a,b", "c", "d"]).assign(y=data.y)
+    frame.to_csv("t.csv", index=False)
+    found, _ = results(shell, "t.csv", "--outcome", "y", "--select-only", '"a,b"')
+    assert found["only_select"][0] == "a,b"
+
+
+def test_the_outcome_may_be_named_in_any_letters(shell):
+    frame = load_mroz()[["lwage", *FEATURES]].rename(columns={"lwage": "log wage (€)"})
+    frame.to_csv("t.csv", index=False)
+    found, _ = results(shell, "t.csv", "--outcome", "log wage (€)")
+    assert found["question"]["outcome"] == "log wage (€)"

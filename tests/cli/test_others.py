@@ -1,0 +1,121 @@
+"""``heckmanfa simulate``, ``compare`` and ``demo``."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import Heckman, NaiveOLS
+from heckmanfa.comparison import compare_methods
+from heckmanfa.datasets import make_selection
+from heckmanfa.errors import InputError
+from heckmanfa.model_selection import SelectionKFold
+
+
+def test_a_simulated_table_has_the_truth_it_says(shell):
+    status, _ = shell(
+        "simulate", "s.parquet", "--rows", 120_000, "--features", 4, "--predicting", 2, "--seed",
+        7, "--truth", "t.json",
+    )  # fmt: skip
+    assert status == 0
+    frame, truth = pd.read_parquet("s.parquet"), json.loads((shell.folder / "t.json").read_text())
+    assert frame.shape == (120_000, 5)
+    assert frame["y"].notna().mean() == pytest.approx(0.5, abs=0.01)
+    model = Heckman(truth["predict"]).fit(frame.drop(columns="y"), frame["y"])
+    np.testing.assert_allclose(model.coef_, list(truth["coef"].values()), atol=0.03)
+    assert model.rho_ == pytest.approx(truth["rho"], abs=0.03)
+    # The truth is that of make_selection with the same seed.
+    made = make_selection(10, 4, 2, random_state=7)
+    np.testing.assert_allclose(made.coef, list(truth["coef"].values()))
+
+
+def test_rows_do_not_depend_on_how_many_follow(shell, monkeypatch):
+    import heckmanfa.cli.simulate as module
+
+    monkeypatch.setattr(module, "_BLOCK", 50)
+    for rows, name in ((120, "a.csv"), (170, "b.csv")):
+        assert shell("simulate", name, "--rows", rows)[0] == 0
+    a, b = pd.read_csv("a.csv"), pd.read_csv("b.csv")
+    assert (len(a), len(b)) == (120, 170)
+    pd.testing.assert_frame_equal(a.head(100), b.head(100))
+
+
+def test_simulate_refuses(shell):
+    assert ".csv or .parquet" in shell.refuses("simulate", "s.xlsx")
+    assert "rho" in shell.refuses("simulate", "s.csv", "--rho", 2)
+    assert "n_prediction" in shell.refuses("simulate", "s.csv", "--predicting", 20)
+    (shell.folder / "s.csv").write_text("mine")
+    assert "--force" in shell.refuses("simulate", "s.csv")
+
+
+def test_compare_sets_all_methods_side_by_side(shell, mroz):
+    status, text = shell(
+        "compare", "mroz.csv", "--outcome", "lwage", "--repeats", 1, "--folds", 3, "--no-ru",
+        "--out", "c.csv",
+    )  # fmt: skip
+    assert status == 0
+    found = pd.read_csv("c.csv").set_index("method")
+    assert set(found.index) == {
+        "naive OLS", "IPW", "two-step, all features", "ML, all features", "Heckman lasso",
+        "Heckman-FA", "Heckman-FA*", "Heckman-C", "best subset",
+    }  # fmt: skip
+    assert found["mse"].gt(0).all()
+    assert "they say nothing about the others" in text
+    # The error of least squares, by hand.
+    X, y = mroz.drop(columns="lwage"), mroz["lwage"].to_numpy()
+    squares, count = 0.0, 0
+    for train, test in SelectionKFold(3, shuffle=True, random_state=0).split(X, y):
+        model = NaiveOLS().fit(X.iloc[train], y[train])
+        seen = test[~np.isnan(y[test])]
+        squares += np.sum((y[seen] - model.predict(X.iloc[seen])) ** 2)
+        count += len(seen)
+    assert found.loc["naive OLS", "mse"] == pytest.approx(squares / count)
+
+
+def test_compare_judges_selection_models_given_selection():
+    data = make_selection(1500, 3, 2, rho=0.9, random_state=0)
+    X = pd.DataFrame(data.X, columns=["a", "b", "c"])
+    found = compare_methods(
+        X, data.y, estimators={"heckman": Heckman(data.support)}, n_folds=4, n_repeats=2
+    )
+    squares = []
+    for repeat in range(2):
+        total, count = 0.0, 0
+        folds = SelectionKFold(4, shuffle=True, random_state=repeat)
+        for train, test in folds.split(X, data.y):
+            model = Heckman(data.support).fit(X.iloc[train], data.y[train])
+            seen = test[~np.isnan(data.y[test])]
+            predicted = model.predict(X.iloc[seen], kind="selected")
+            total += np.sum((data.y[seen] - predicted) ** 2)
+            count += len(seen)
+        squares.append(total / count)
+    row = found.tidy().iloc[0]
+    assert row["mse"] == pytest.approx(np.mean(squares))
+    assert row["mse_sd"] == pytest.approx(np.std(squares, ddof=1))
+    assert "Do not choose a method by this table alone" in " ".join(str(found).split())
+    with pytest.raises(InputError, match="n_folds"):
+        compare_methods(X, data.y, n_folds=1)
+
+
+def test_a_method_that_cannot_be_fitted_is_said():
+    data = make_selection(300, 3, 2, random_state=0)
+    X = pd.DataFrame(data.X, columns=["a", "b", "c"])
+    X["twice"] = X["a"]
+    found = compare_methods(X, data.y, estimators={"all": Heckman()}, n_repeats=1)
+    assert "linear combinations" in found.tidy().iloc[0]["note"]
+
+
+def test_compare_refuses_what_fit_refuses(shell, mroz):
+    assert "Did you mean" in shell.refuses("compare", "mroz.csv", "--outcome", "lwagee")
+    assert "never missing" in shell.refuses("compare", "mroz.csv", "--outcome", "educ")
+
+
+def test_the_demo_writes_its_table_and_report(shell):
+    status, text = shell("demo", "here")
+    assert status == 0
+    assert {path.name for path in (shell.folder / "here").iterdir()} == {"mroz.csv", "mroz.html"}
+    assert "Predict: educ, exper" in text
+    assert "--force" in shell.refuses("demo", "here")

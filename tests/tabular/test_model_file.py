@@ -1,0 +1,267 @@
+"""A model comes back as it was, and a file that asks for anything else is refused unread."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+
+import heckmanfa
+from heckmanfa import (
+    Heckman,
+    HeckmanBestSubset,
+    HeckmanFA,
+    HeckmanLasso,
+    InverseProbabilityWeighted,
+    NaiveOLS,
+)
+from heckmanfa.errors import DataError, InputError
+from heckmanfa.tabular import Encoding, load_model, model_file, save_model
+
+pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+
+ABOUT = {"outcome": "wage", "rows": 800, "share": 0.25, "notes": ["a", None, True]}
+
+
+@pytest.fixture(scope="module")
+def frame(simulated):
+    frame = pd.DataFrame(simulated.X.copy(), columns=list("abcdef"))
+    frame["g"] = np.array(["u", "v", "w"])[np.arange(len(frame)) % 3]
+    frame["when"] = pd.date_range("2020-01-01", periods=len(frame))
+    return frame
+
+
+@pytest.fixture(scope="module")
+def encoding(frame):
+    return Encoding.learn(frame, list(frame))[0]
+
+
+@pytest.fixture(scope="module")
+def fitted(frame, encoding, simulated):
+    return Heckman(["a", "c", "d"]).fit(encoding.transform(frame), simulated.y)
+
+
+@pytest.fixture
+def saved(tmp_path, fitted, encoding):
+    path = tmp_path / "wages.skops"
+    save_model(path, fitted, encoding, ABOUT)
+    return path
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Heckman(["a", "c", "d"]),
+        Heckman(["a", "c", "d"], method="ml", cov_type="robust"),
+        HeckmanBestSubset(),
+        HeckmanFA(random_state=0),
+        HeckmanLasso(random_state=np.random.RandomState(0)),
+        HeckmanBestSubset(honest=True, n_splits=4, random_state=0),
+        NaiveOLS(),
+        InverseProbabilityWeighted(),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_every_model_comes_back(model, frame, encoding, simulated, tmp_path):
+    encoded = encoding.transform(frame)
+    model.fit(encoded, simulated.y)
+    save_model(tmp_path / "m.skops", model, encoding, ABOUT)
+    again = load_model(tmp_path / "m.skops")
+    assert type(again.model) is type(model)
+    assert again.encoding == encoding
+    assert again.about == ABOUT
+    assert again.version == heckmanfa.__version__
+    found = again.model.predict(again.encoding.transform(frame))
+    np.testing.assert_array_equal(found, model.predict(encoded))
+    if hasattr(model, "summary"):
+        assert str(again.model.summary()) == str(model.summary())
+
+
+def test_means_come_back(frame, simulated, tmp_path):
+    holes = frame.assign(g=frame["g"].where(np.arange(len(frame)) % 9 > 0))
+    encoding, encoded = Encoding.learn(holes, list("acdg"), missing="mean")
+    model = NaiveOLS().fit(encoded, simulated.y)
+    save_model(tmp_path / "m.skops", model, encoding, {})
+    again = load_model(tmp_path / "m.skops").encoding
+    pd.testing.assert_frame_equal(again.transform(holes), encoded)
+
+
+def test_a_file_is_replaced_only_by_force(saved, fitted, encoding):
+    before = saved.read_bytes()
+    with pytest.raises(InputError, match=r"wages\.skops exists; pass --force to replace it"):
+        save_model(saved, fitted, encoding, {"other": 1})
+    assert saved.read_bytes() == before
+    save_model(saved, fitted, encoding, {"other": 1}, force=True)
+    assert load_model(saved).about == {"other": 1}
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_what_cannot_be_saved(tmp_path, fitted, encoding, frame, simulated):
+    path = tmp_path / "m.skops"
+    with pytest.raises(InputError, match=r"about must hold plain values only: .*set"):
+        save_model(path, fitted, encoding, {"a": {1}})
+    other = NaiveOLS().fit(frame[["a", "b"]].rename(columns={"b": "q"}), simulated.y)
+    with pytest.raises(InputError, match="'q' is none of the encoded columns"):
+        save_model(path, other, encoding, {})
+    with pytest.raises(InputError, match="it has no names"):
+        save_model(path, NaiveOLS().fit(simulated.X, simulated.y), encoding, {})
+    strange = Heckman(["a", "c", "d"]).fit(encoding.transform(frame), simulated.y)
+    strange.note_ = json.dumps
+    with pytest.raises(InputError, match=r"cannot be saved safely: json\.dumps; give parameters"):
+        save_model(path, strange, encoding, {})
+    strange.note_ = (one for one in "abc")
+    with pytest.raises(InputError, match=r"the model cannot be saved: .*generator"):
+        save_model(path, strange, encoding, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+# Files that are not ours. -------------------------------------------------------------------------
+
+
+def rewritten(path, *, seal=False, manifest=None, schema=None):
+    """Change a file's manifest or schema; sealed, its digest fits again."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    if schema is not None:
+        state = json.loads(members["schema.json"])
+        schema(state)
+        members["schema.json"] = json.dumps(state).encode()
+    listed = json.loads(members.pop("heckmanfa.json"))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        if seal:
+            listed["sha256"] = model_file._digest(archive)
+        if manifest is not None:
+            manifest(listed)
+        archive.writestr("heckmanfa.json", json.dumps(listed))
+    path.write_bytes(buffer.getvalue())
+
+
+def refusal(path, kind=DataError):
+    with pytest.raises(kind) as caught:
+        load_model(path)
+    said = str(caught.value)
+    assert "\n" not in said
+    return said
+
+
+def node(module, name, loader, *arguments):
+    """What skops takes for an object of a type, made in some way."""
+    content = [
+        {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": one}
+        for one in map(json.dumps, arguments)
+    ]
+    return {
+        "__class__": name,
+        "__module__": module,
+        "__loader__": loader,
+        "__id__": 1,
+        "content": {
+            "__class__": "tuple",
+            "__module__": "builtins",
+            "__loader__": "TupleNode",
+            "__id__": 2,
+            "content": content,
+        },
+    }
+
+
+@pytest.mark.parametrize("loader", ["ConstructorFromReduceNode", "ObjectNode", "TypeNode"])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("builtins", "eval"),
+        ("heckmanfa", "import_module"),
+        ("heckmanfa.datasets._files", "TemporaryDirectory"),
+        ("heckmanfa.tabular.files", "read_table"),
+        ("heckmanfa.__main__", "app"),
+        ("heckmanfa.nowhere", "Thing"),
+        ("heckmanfa_evil", "Thing"),
+    ],
+)
+def test_a_file_that_asks_for_more_is_refused_whoever_sealed_it(
+    saved, tmp_path, module, name, loader
+):
+    mark = tmp_path / "ran"
+
+    def poison(state):
+        state["content"]["model"] = node(module, name, loader, f"touch {mark}")
+
+    rewritten(saved, seal=True, schema=poison)
+    said = refusal(saved)
+    assert f"it asks for {module}.{name}, and nothing of it was loaded" in said
+    assert not mark.exists()
+
+
+def test_a_class_of_ours_that_would_be_called_is_refused(saved):
+    def poison(state):
+        state["content"]["model"] = node(
+            "heckmanfa.datasets._files", "DataFile", "ConstructorFromReduceNode", "a", "b", "c"
+        )
+
+    rewritten(saved, seal=True, schema=poison)
+    assert "it asks for heckmanfa.datasets._files.DataFile" in refusal(saved)
+
+
+def test_a_changed_number_is_noticed(saved):
+    def change(state):
+        attributes = state["content"]["model"]["content"]["content"]
+        assert attributes["intercept_"]["__loader__"] == "JsonNode"
+        attributes["intercept_"]["content"] = "42.0"
+
+    rewritten(saved, schema=change)
+    assert "was changed after it was written" in refusal(saved)
+
+
+def test_something_else_than_a_model_is_refused(saved):
+    def swap(state):
+        state["content"]["model"] = state["content"]["encoding"]
+
+    rewritten(saved, seal=True, schema=swap)
+    assert "it holds no model" in refusal(saved)
+
+
+def test_a_schema_that_makes_no_sense_is_refused(saved):
+    rewritten(saved, seal=True, schema=lambda state: state.pop("content"))
+    assert "damaged or was changed" in refusal(saved)
+    rewritten(saved, manifest=lambda listed: listed.pop("version"))
+    assert "damaged or was changed" in refusal(saved)
+
+
+def test_a_newer_version_is_refused(saved):
+    rewritten(saved, manifest=lambda listed: listed.update(version="3.1"))
+    assert f"was written by heckmanfa 3.1; this is {heckmanfa.__version__}: upgrade" in refusal(
+        saved
+    )
+    rewritten(saved, manifest=lambda listed: listed.update(version="0.9.0"))
+    assert load_model(saved).version == "0.9.0"
+    rewritten(saved, manifest=lambda listed: listed.update(format=2))
+    assert "upgrade" in refusal(saved)
+
+
+def test_other_files_are_refused(saved, fitted, tmp_path):
+    path = tmp_path / "a.skops"
+    path.write_text("a,b\n1,2\n")
+    assert "is not a model file, or is damaged" in refusal(path)
+    path.write_bytes(saved.read_bytes()[:-100])
+    assert "is not a model file, or is damaged" in refusal(path)
+    damaged = bytearray(saved.read_bytes())
+    damaged[200] ^= 0xFF
+    path.write_bytes(damaged)
+    assert "damaged" in refusal(path)
+    skops.io.dump(fitted, path)
+    assert "is not a model file of heckmanfa" in refusal(path)
+    assert "there is no file" in refusal(tmp_path / "wage.skops", InputError)
+    assert "is a folder" in refusal(tmp_path, InputError)
+
+
+def test_twins_in_the_archive_are_refused(saved):
+    with zipfile.ZipFile(saved, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("schema.json", archive.read("schema.json"))
+    assert "was changed after it was written" in refusal(saved)
