@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.features import FeatureTable, linear, refuse_missing
 from heckmanfa.formula import FormulaDesign
 from heckmanfa.intake import flags, observed_r2, read_features, read_outcome
+from heckmanfa.maketables_protocol import MaketablesModel
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["FittedSelectionModel"]
 
 
-class FittedSelectionModel(RegressorMixin, BaseEstimator):
+class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
     """Prediction and reporting for every estimator of the package that is a Heckman model.
 
     `fit` of a subclass sets the attributes below; none is as long as the data.
@@ -96,7 +97,28 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         """Other models beside this one, for the summary, and what there is to say about it."""
         return None
 
-    def predict(self, X: Any, kind: str = "marginal") -> Floats:
+    @overload
+    def predict(
+        self, X: Any, kind: str = ..., return_interval: None = ..., conf_level: float = ...
+    ) -> Floats: ...
+
+    @overload
+    def predict(
+        self, X: Any, kind: str = ..., *, return_interval: str, conf_level: float = ...
+    ) -> tuple[Floats, Floats]: ...
+
+    @overload
+    def predict(
+        self, X: Any, kind: str, return_interval: str, conf_level: float = ...
+    ) -> tuple[Floats, Floats]: ...
+
+    def predict(
+        self,
+        X: Any,
+        kind: str = "marginal",
+        return_interval: str | None = None,
+        conf_level: float = 0.95,
+    ) -> Floats | tuple[Floats, Floats]:
         """Predict the outcome of each row.
 
         Parameters
@@ -105,13 +127,28 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
         kind : {"marginal", "selected", "unselected"}
             E[y | x], the outcome of anyone with these features; E[y | x, s = 1], given that the
             row is selected; E[y | x, s = 0], given that it is not.
+        return_interval : {None, "prediction", "confidence"}
+            "prediction" holds a new outcome with the probability ``conf_level``: its law has the
+            normal errors of the model, skewed by selection where ``kind`` asks for it, and the
+            uncertainty of the prediction coefficients. That of the selection coefficients, rho
+            and sigma is not in it. "confidence" is for the expectation itself, by the delta
+            method, with the uncertainty of both equations.
+        conf_level : float
+            Of the interval.
 
         Returns
         -------
-        ndarray of shape (n,)
+        values : ndarray of shape (n,)
             One entry for each row; NaN where a model from formulas meets a missing regressor.
+        interval : ndarray of shape (n, 2)
+            Only with ``return_interval``: lower and upper limits; NaN also where the covariance
+            of the estimates is not known.
         """
         check_is_fitted(self)
+        if return_interval is not None:
+            from heckmanfa.inference.intervals import check_interval, interval
+
+            check_interval(return_interval, conf_level)
         if kind not in ("marginal", "selected", "unselected"):
             raise InputError(f"kind must be 'marginal', 'selected' or 'unselected'; got {kind!r}")
         if kind == "unselected" and self._probit is None:
@@ -120,12 +157,13 @@ class FittedSelectionModel(RegressorMixin, BaseEstimator):
             )
         with_imr = kind != "marginal" and self._probit is not None
         table = self._read(X, prediction=True, selection=with_imr)
-        outcome = self._mean(table)
-        if not with_imr:
-            return outcome
-        index = self._index(table)
-        side = 1.0 if kind == "selected" else -1.0
-        return np.asarray(outcome + side * self.imr_coef_ * inverse_mills(side * index))
+        values = self._mean(table)
+        if with_imr:
+            side = 1.0 if kind == "selected" else -1.0
+            values += side * self.imr_coef_ * inverse_mills(side * self._index(table))
+        if return_interval is None:
+            return values
+        return values, interval(self, table, kind, return_interval, conf_level)
 
     def predict_selection(self, X: Any) -> Floats:
         """Probability of being selected, P(s = 1 | x), for each row."""

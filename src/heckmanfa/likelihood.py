@@ -27,7 +27,14 @@ from heckmanfa.rows import Positions, Rows
 from heckmanfa.sandwich import CovarianceKind, score_squares
 from heckmanfa.twostep import TwoStep
 
-__all__ = ["MaximumLikelihood", "fit_likelihood"]
+__all__ = [
+    "MaximumLikelihood",
+    "ProfileStarts",
+    "ascent",
+    "fit_likelihood",
+    "newton",
+    "starting_point",
+]
 
 _MAX_ITERATIONS = 100
 # As in the probit: an error of 1e-8 at most in the covariance, and far less in the estimates.
@@ -114,8 +121,8 @@ def fit_likelihood(
     """
     columns = [*probit.features, *predicting_only(probit, start.features)]
     problem = Problem.build(moments, probit, start.features)
-    theta = _starting_point(problem, probit, start)
-    state, passes, converged = _newton(rows, columns, problem, theta)
+    theta = starting_point(problem, probit, start)
+    state, passes, converged = newton(rows, columns, problem, theta)
     best = state.theta
     inverse, positive = _inverse_information(state)
     if converged and positive:
@@ -149,13 +156,13 @@ def fit_likelihood(
             columns,
             problem,
             state,
-            _ProfileStarts.build(moments, probit, start.features, problem),
+            ProfileStarts.build(moments, probit, start.features, problem),
             moments.n_selected,
         ),
     )
 
 
-def _starting_point(problem: Problem, probit: Probit, start: TwoStep) -> Floats:
+def starting_point(problem: Problem, probit: Probit, start: TwoStep) -> Floats:
     """Two-step values in inner coordinates; a rho-hat outside (-1, 1) starts just inside."""
     beta = start.coef[:-1].copy()
     beta[0] -= problem.centre
@@ -184,7 +191,7 @@ def _inverse_information(state: State) -> tuple[Floats, bool]:
         return np.full_like(state.hessian, np.nan), False
 
 
-def _ascent(state: State, free: int) -> Floats:
+def ascent(state: State, free: int) -> Floats:
     """Newton step over the first ``free`` parameters, made an ascent direction where H is not."""
     information = -state.hessian[:free, :free]
     gradient = state.gradient[:free]
@@ -199,7 +206,7 @@ def _ascent(state: State, free: int) -> Floats:
     return np.asarray(step / max(1.0, float(np.abs(step[-2:]).max())))
 
 
-def _newton(
+def newton(
     rows: Rows,
     columns: Positions,
     problem: Problem,
@@ -215,7 +222,7 @@ def _newton(
     free = len(theta) if free is None else free
     tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
     while passes < max_iterations and abs(state.theta[-1]) < _LARGEST_ATANH:
-        step = _ascent(state, free)
+        step = ascent(state, free)
         decrement = float(step @ state.gradient)
         if not decrement > tolerance:
             return state, passes, bool(np.isfinite(decrement))
@@ -238,7 +245,7 @@ def _second_maximum(
     columns: Positions,
     problem: Problem,
     found: State,
-    starts: _ProfileStarts,
+    starts: ProfileStarts,
     m: float,
 ) -> tuple[float, float] | None:
     """Look for a higher maximum towards rho = -1 and rho = 1.
@@ -255,7 +262,7 @@ def _second_maximum(
             if side * (target - found.theta[-1]) <= 0.25:
                 continue
             free = len(found.theta) - 1
-            state, _, _ = _newton(
+            state, _, _ = newton(
                 pilot,
                 columns,
                 problem,
@@ -265,9 +272,9 @@ def _second_maximum(
                 max_iterations=_PROFILE_ITERATIONS,
             )
             # The last step, not taken, would gain half of its decrement.
-            height = state.log_likelihood + 0.5 * float(_ascent(state, free) @ state.gradient)
+            height = state.log_likelihood + 0.5 * float(ascent(state, free) @ state.gradient)
             if height > previous + _PROFILE_RISE:
-                risen, _, _ = _newton(
+                risen, _, _ = newton(
                     rows, columns, problem, state.theta, tolerance=1e-8, max_iterations=60
                 )
                 if risen.log_likelihood > found.log_likelihood + 1e-3:
@@ -280,7 +287,7 @@ def _second_maximum(
 
 
 @dataclass(frozen=True)
-class _ProfileStarts:
+class ProfileStarts:
     """Where to start for a given rho: least squares less rho sigma times that of lambda.
 
     E[y | x, s = 1] = x'beta + rho sigma lambda, so that beta(rho) is a difference of two
@@ -301,7 +308,7 @@ class _ProfileStarts:
     @classmethod
     def build(
         cls, moments: Moments, probit: Probit, features: Positions, problem: Problem
-    ) -> _ProfileStarts:
+    ) -> ProfileStarts:
         """Take both regressions from the compressed data."""
         r = moments.subset(features)
         design, m = r[:-2, :-2], moments.n_selected

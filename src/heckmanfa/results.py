@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,35 +11,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from heckmanfa import summary_formats
 from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.formula import plain_words
-from heckmanfa.sections import Report, Section, html_of_section, text_of_section, wrapped_note
+from heckmanfa.sections import Report, Section
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
 
 __all__ = ["Summary", "Wald", "check_level", "summarize", "tidy", "vcov", "wald_test"]
-
-_COLUMNS = {
-    "estimate": "estimate",
-    "std_error": "std. error",
-    "statistic": "z",
-    "p_value": "P>|z|",
-    "ci_low": "low",
-    "ci_high": "high",
-}
-
-_WIDTHS = {
-    "estimate": 12,
-    "std_error": 12,
-    "statistic": 8,
-    "p_value": 8,
-    "ci_low": 13,
-    "ci_high": 12,
-}
-
-_COMPARISON = {"chosen": "chosen", "all_features": "all features", "naive": "least squares"}
 
 _ROW_WORDS = {
     "left_out_outcome_missing": "selected, but the outcome is missing",
@@ -196,7 +176,10 @@ def _restrictions(model: FittedSelectionModel, text: str) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Summary:
-    """A fitted model in words and tables; prints as text, shows as HTML in a notebook."""
+    """A fitted model in words and tables; prints as text, shows as HTML in a notebook.
+
+    `to_latex` and `to_markdown` set it for a paper and for a web page.
+    """
 
     title: str
     facts: list[tuple[str, str]]
@@ -211,106 +194,40 @@ class Summary:
 
     def __str__(self) -> str:
         """Return the text form."""
-        label = max(16, *(len(term) for term in self.table["term"]))
-        width = label + sum(_WIDTHS.values())
-        lines = [self.title, "=" * width]
-        half = (len(self.facts) + 1) // 2
-        for place in range(half):
-            pair = [self.facts[place], *self.facts[place + half : place + half + 1]]
-            lines.append(
-                "      ".join(f"{name + ':':<17}{value:>19}" for name, value in pair).rstrip()
-            )
-        interval = f"[{100 * self.conf_level:g}% interval]"
-        head = "".join(f"{name:>{_WIDTHS[key]}}" for key, name in list(_COLUMNS.items())[:4])
-        spread = _WIDTHS["ci_low"] + _WIDTHS["ci_high"]
-        lines += ["-" * width, f"{'':<{label}}{head}{interval:>{spread}}"]
-        for equation, rows in self.table.groupby("equation", sort=False):
-            lines += ["-" * width, _EQUATION_WORDS[str(equation)]]
-            lines += [self._text_row(row, label) for _, row in rows.iterrows()]
-        if self.comparison is not None:
-            lines += ["-" * width, *self._text_comparison(label)]
-        lines.append("=" * width)
-        lines += [line for note in self.notes for line in wrapped_note(note, width)]
-        lines += ["\n" + text_of_section(one, width) for one in self.sections]
-        return "\n".join(lines)
+        return summary_formats.text_of(self)
 
     __repr__ = __str__
 
-    def _text_row(self, row: Any, label: int) -> str:
-        cells = "".join(f"{_number(row[key], key):>{_WIDTHS[key]}}" for key in _COLUMNS)
-        return f"{row['term']:<{label}}{cells}".rstrip()
+    def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
+        r"""Set it in LaTeX, as ``table`` environments that need the package booktabs.
 
-    def _text_comparison(self, label: int) -> list[str]:
-        assert self.comparison is not None
-        names = list(_COMPARISON)
-        lines = [f"{'Beside other models':<{label}}"]
-        lines.append(f"{'':<{label}}" + "".join(f"{_COMPARISON[name]:>18}" for name in names))
-        for _, row in self.comparison.iterrows():
-            cells = "".join(f"{_number(row[name], 'estimate'):>18}" for name in names)
-            lines.append(f"{row['term']:<{label}}{cells}".rstrip())
-        return lines
+        Parameters
+        ----------
+        caption : str, optional
+            LaTeX, as it is to be printed; the title unless given.
+        label : str, optional
+            For ``\ref``; the table of other models and those of other reports get it with
+            "-comparison", "-1", "-2" and so on behind.
 
-    def _html_comparison(self) -> str:
-        if self.comparison is None:
-            return ""
-        head = "".join(
-            f"<th scope='col'>{_COMPARISON.get(str(one), '')}</th>" for one in self.comparison
-        )
-        body = ""
-        for _, row in self.comparison.iterrows():
-            cells = "".join(f"<td>{_number(row[name], 'estimate')}</td>" for name in _COMPARISON)
-            label = html.escape(str(row["term"]))
-            body += f"<tr><th scope='row' style='text-align:left'>{label}</th>{cells}</tr>"
-        return (
-            "<table><caption>Beside other models</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        Returns
+        -------
+        str
+            Both equations and the facts of the fit, with the notes below; then a table of other
+            models where there is one, and one for each part of the reports that were included.
+        """
+        return summary_formats.latex_of(self, caption, label)
+
+    def to_markdown(self) -> str:
+        """Set it in Markdown, with a table for each equation.
+
+        Returns
+        -------
+        str
+        """
+        return summary_formats.markdown_of(self)
 
     def _repr_html_(self) -> str:
-        facts = "".join(
-            f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
-            f"<td>{html.escape(value)}</td></tr>"
-            for name, value in self.facts
-        )
-        names = list(_COLUMNS.values())
-        head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ["", *names])
-        body = ""
-        for equation, rows in self.table.groupby("equation", sort=False):
-            title = html.escape(_EQUATION_WORDS[str(equation)])
-            body += (
-                f"<tr><th colspan='7' scope='colgroup' style='text-align:left'>{title}</th></tr>"
-            )
-            for _, row in rows.iterrows():
-                cells = "".join(f"<td>{_number(row[name], name)}</td>" for name in _COLUMNS)
-                label = html.escape(str(row["term"]))
-                body += f"<tr><th scope='row' style='text-align:left'>{label}</th>{cells}</tr>"
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        return (
-            f"<div class='heckmanfa-summary'><p><strong>{html.escape(self.title)}</strong></p>"
-            f"<table>{facts}</table>"
-            f"<table><caption>Intervals at {100 * self.conf_level:g}%</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"{self._html_comparison()}<ul>{notes}</ul>"
-            + "".join(html_of_section(one) for one in self.sections)
-            + "</div>"
-        )
-
-
-_EQUATION_WORDS = {
-    "prediction": "Prediction equation (outcome)",
-    "selection": "Selection equation (probit)",
-    "errors": "Errors",
-}
-
-
-def _number(value: float, column: str) -> str:
-    if not np.isfinite(value):
-        return "" if np.isnan(value) else str(value)
-    if column == "p_value":
-        return f"{value:.3f}"
-    if column == "statistic":
-        return f"{value:.2f}"
-    return f"{value:.5g}"
+        return summary_formats.html_of(self)
 
 
 def summarize(model: FittedSelectionModel, conf_level: float, reports: Sequence[Report]) -> Summary:

@@ -1,8 +1,4 @@
-"""Pictures of what models report, by Matplotlib (the extra ``plots``).
-
-Every function returns its Axes, so that a caller can add to them, change them, or save the figure
-with ``axes[0].figure.savefig(...)``. Those that are not given any draw on a new figure.
-"""
+"""Coefficients over a range of rho."""
 
 from __future__ import annotations
 
@@ -12,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
+from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, pyplot
 
 if TYPE_CHECKING:
     from heckmanfa.inference.uncertainty import UncertaintyInterval
 
 __all__ = ["uncertainty"]
 
-# From the colour-blind safe palette of Okabe and Ito.
-_BLUE, _ORANGE, _VERMILION, _GREY = "#0072B2", "#E69F00", "#D55E00", "#595959"
 _PANELS_A_ROW = 3
 _PANEL_INCHES = (3.1, 2.6)
 _LEGEND_INCHES = 2.0
@@ -80,33 +75,33 @@ def _draw(panel: Any, path: Any, row: Any, interval: UncertaintyInterval) -> dic
     low, high = interval.rho
     level = f"{100 * interval.conf_level:g}% confidence interval"
     marks: dict[str, Any] = {}
-    panel.axhline(0.0, color=_GREY, linewidth=0.8, zorder=1)
+    panel.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
     if low == high:
         spread = (path["ci_high"] - path["ci_low"]) / 2.0
         marks["estimate"], _, (marks[level],) = panel.errorbar(
-            path["rho"], path["estimate"], yerr=spread, fmt="s", color=_BLUE, capsize=4
+            path["rho"], path["estimate"], yerr=spread, fmt="s", color=BLUE, capsize=4
         )
         panel.set_xlim(low - 0.1, low + 0.1)
     else:
         (marks["estimate"],) = panel.plot(
-            path["rho"], path["estimate"], color=_BLUE, linewidth=1.8, zorder=3
+            path["rho"], path["estimate"], color=BLUE, linewidth=1.8, zorder=3
         )
         marks[level] = panel.fill_between(
-            path["rho"], path["ci_low"], path["ci_high"], color=_BLUE, alpha=0.18, linewidth=0
+            path["rho"], path["ci_low"], path["ci_high"], color=BLUE, alpha=0.18, linewidth=0
         )
         for bound in (row["bound_low"], row["bound_high"]):
             marks["bounds of the estimate"] = panel.axhline(
-                bound, color=_BLUE, linewidth=1.0, linestyle=":", zorder=2
+                bound, color=BLUE, linewidth=1.0, linestyle=":", zorder=2
             )
         panel.set_xlim(low, high)
     shown = {
         "least squares": ([0.0], row["ols"], "o", "black"),
-        "sign changes": ([row["sign_change"]], 0.0, "X", _VERMILION),
+        "sign changes": ([row["sign_change"]], 0.0, "X", VERMILION),
         "significance first changes": (
             [row["significance_low"], row["significance_high"]],
             0.0,
             "D",
-            _ORANGE,
+            ORANGE,
         ),
     }
     for label, (places, height, marker, color) in shown.items():
@@ -152,7 +147,7 @@ def _panels(count: int, axes: Any) -> tuple[NDArray[Any], bool]:
     columns = 2 if count == 4 else min(count, _PANELS_A_ROW)
     rows = -(-count // columns)
     width, height = _PANEL_INCHES
-    figure, made = _pyplot().subplots(
+    figure, made = pyplot().subplots(
         rows,
         columns,
         squeeze=False,
@@ -164,13 +159,3 @@ def _panels(count: int, axes: Any) -> tuple[NDArray[Any], bool]:
     for spare in panels[count:]:
         figure.delaxes(spare)
     return panels[:count], True
-
-
-def _pyplot() -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingExtraError(
-            "plots need Matplotlib, which is not installed: pip install 'heckmanfa[plots]'"
-        ) from error
-    return pyplot

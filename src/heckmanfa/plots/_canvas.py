@@ -1,0 +1,135 @@
+"""What all pictures share: colours, sizes, new figures and legends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.errors import InputError, MissingExtraError
+
+__all__ = [
+    "BLUE",
+    "COLORS",
+    "COLUMN_INCHES",
+    "GREY",
+    "LIGHT",
+    "LINES",
+    "MARKERS",
+    "ORANGE",
+    "VERMILION",
+    "Canvas",
+    "canvas",
+    "pyplot",
+]
+
+# From the colour-blind safe palette of Okabe and Ito, but for its yellow, which is too light for
+# a line on white.
+BLUE, ORANGE, VERMILION, GREY = "#0072B2", "#E69F00", "#D55E00", "#595959"
+COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", ORANGE, "#56B4E9", "#000000")
+LIGHT = "#A6A6A6"
+# As many as have no factor in common with the colours: a pair comes back after 28 lines.
+LINES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+
+COLUMN_INCHES = 3.4
+"""A column of a journal that has two."""
+
+_POINTS = 8.0
+_STYLE = {
+    "font.size": _POINTS,
+    "axes.titlesize": _POINTS,
+    "axes.labelsize": _POINTS,
+    "xtick.labelsize": _POINTS,
+    "ytick.labelsize": _POINTS,
+    "legend.fontsize": _POINTS,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4.0,
+    "legend.handlelength": 1.8,
+    "legend.columnspacing": 1.2,
+    # A figure this small is to be read on a screen, too.
+    "figure.dpi": 200.0,
+}
+
+
+class Canvas:
+    """Axes to draw on, and whether their figure is new."""
+
+    def __init__(self, axes: NDArray[Any], is_new: bool) -> None:
+        self.axes = axes
+        self.is_new = is_new
+
+    def legend(self, marks: dict[str, Any]) -> None:
+        """Say what is what: under a new figure, or inside the first axes of another one."""
+        if not self.is_new:
+            self.axes[0].legend(marks.values(), marks.keys(), fontsize="small")
+            return
+        figure = self.axes[0].figure
+        # As many in a row as there is room for.
+        for columns in range(len(marks), 0, -1):
+            made = figure.legend(
+                marks.values(),
+                marks.keys(),
+                loc="outside lower center",
+                ncols=columns,
+                frameon=False,
+            )
+            if columns == 1 or made.get_window_extent().width < 0.99 * figure.bbox.width:
+                return
+            made.remove()
+
+
+@contextmanager
+def canvas(ax: Any, height: float, rows: int = 1) -> Iterator[Canvas]:
+    """Yield the axes given, or those of a new figure one column wide, in its style.
+
+    Parameters
+    ----------
+    ax : Axes, sequence of Axes or None
+    height : float
+        Of a new figure, in inches.
+    rows : int
+        Axes under one another that are needed; they share what is across.
+
+    Yields
+    ------
+    Canvas
+    """
+    if ax is not None:
+        axes = np.asarray(ax, dtype=object).ravel()
+        if len(axes) != rows:
+            raise InputError(f"{rows} Axes are needed, but ax has {len(axes)}")
+        yield Canvas(axes, False)
+        return
+    plt = pyplot()
+    with plt.rc_context(_STYLE):
+        _, axes = plt.subplots(
+            rows,
+            1,
+            sharex=True,
+            squeeze=False,
+            layout="constrained",
+            figsize=(COLUMN_INCHES, height),
+        )
+        yield Canvas(axes.ravel(), True)
+
+
+def pyplot() -> Any:
+    """Import Matplotlib's pyplot, or say how to install it."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingExtraError(
+            "plots need Matplotlib, which is not installed: pip install 'heckmanfa[plots]'"
+        ) from error
+    return pyplot

@@ -1,0 +1,129 @@
+"""Coefficients of several models beside one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.features import nearest
+from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas
+
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = ["coefficients"]
+
+_MODEL_INCHES = 0.09
+_APART = 0.7
+
+
+def coefficients(
+    models: FittedSelectionModel
+    | Sequence[FittedSelectionModel]
+    | Mapping[str, FittedSelectionModel],
+    ax: Any = None,
+    conf_level: float = 0.95,
+    terms: Sequence[str] | None = None,
+) -> Any:
+    """Draw the prediction equation of one or several models, a dot and a whisker a coefficient.
+
+    Whiskers are the intervals of `Heckman.tidy`. After a search that is not honest these ignore
+    it, and are too short. Every coefficient is in the units of its feature: for sizes that can be
+    compared, fit standardised features.
+
+    Parameters
+    ----------
+    models : model, sequence of models, or dict of models
+        Fitted. The keys of a dict are their names; those of a sequence are their classes.
+    ax : Axes, optional
+        A new figure unless given.
+    conf_level : float
+        Of the whiskers.
+    terms : sequence of str, optional
+        Coefficients to draw, "Intercept" among them; all but that unless given, in the order in
+        which the models have them.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    named = _named(models)
+    tables = {name: _table(model, conf_level) for name, model in named.items()}
+    known = list(dict.fromkeys(term for table in tables.values() for term in table.index))
+    wanted = _wanted(known, terms)
+    rows = {term: place for place, term in enumerate(wanted)}
+    count = len(tables)
+    height = 0.8 + len(wanted) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)
+    offsets = (np.arange(count) - (count - 1) / 2.0) * _APART / count
+    marks: dict[str, Any] = {}
+    with canvas(ax, height) as drawn:
+        (panel,) = drawn.axes
+        panel.axvline(0.0, color=GREY, linewidth=0.6, zorder=1)
+        for place, (name, table) in enumerate(tables.items()):
+            held = table.loc[[term for term in wanted if term in table.index]]
+            spread = np.abs(held[["ci_low", "ci_high"]].sub(held["estimate"], axis=0))
+            marks[name] = panel.errorbar(
+                held["estimate"],
+                [rows[term] + offsets[place] for term in held.index],
+                xerr=spread.to_numpy().T,
+                fmt=MARKERS[place % len(MARKERS)],
+                color=COLORS[place % len(COLORS)],
+                markersize=3.5,
+                markeredgecolor="black",
+                markeredgewidth=0.4,
+                elinewidth=1.0,
+                zorder=3,
+            )
+        panel.set_yticks(range(len(wanted)), wanted)
+        panel.set_ylim(len(wanted) - 0.5, -0.5)
+        panel.set_xlabel(f"coefficient, with {100 * conf_level:g}% interval")
+        if count > 1:
+            drawn.legend(marks)
+    return panel
+
+
+def _named(models: Any) -> dict[str, FittedSelectionModel]:
+    from heckmanfa.fitted import FittedSelectionModel
+
+    if isinstance(models, FittedSelectionModel):
+        models = [models]
+    if isinstance(models, Mapping):
+        named = {str(name): model for name, model in models.items()}
+    else:
+        listed = list(models)
+        kinds = [type(model).__name__ for model in listed]
+        named = {
+            kind if kinds.count(kind) == 1 else f"{kind} ({place})": model
+            for place, (kind, model) in enumerate(zip(kinds, listed, strict=True), start=1)
+        }
+    if not named:
+        raise InputError("models is empty: there is nothing to draw")
+    for name, model in named.items():
+        if not isinstance(model, FittedSelectionModel):
+            raise InputError(
+                f"models must hold Heckman models and searches; {name!r} is a "
+                f"{type(model).__name__}"
+            )
+    return named
+
+
+def _table(model: FittedSelectionModel, conf_level: float) -> Any:
+    table = model.tidy(conf_level)
+    return table[table["equation"] == "prediction"].set_index("term")
+
+
+def _wanted(known: list[str], terms: Sequence[str] | None) -> list[str]:
+    if terms is None:
+        return [term for term in known if term != "Intercept"] or known
+    wanted = [terms] if isinstance(terms, str) else list(terms)
+    if not wanted:
+        raise InputError("terms is empty: there is nothing to draw")
+    for term in wanted:
+        if term not in known:
+            raise UnknownFeatureError(
+                f"{term!r} is no coefficient of any prediction equation" + nearest(str(term), known)
+            )
+    return wanted

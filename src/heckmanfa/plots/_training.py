@@ -1,0 +1,145 @@
+"""How Heckman-FA came to its probabilities."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.isotonic import isotonic_regression
+from sklearn.utils.validation import check_is_fitted
+
+from heckmanfa.errors import InputError
+from heckmanfa.normal import Floats
+from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas
+
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = ["assignment_path"]
+
+_LABEL_INCHES = 0.14
+_SPACE = 1.05
+# In widths of the axes, from their left.
+_NAMES_AT = 1.07
+
+
+def assignment_path(model: FittedSelectionModel, ax: Any = None, top: int = 8) -> Any:
+    """Draw the probability that each feature predicts over the epochs of the training.
+
+    Parameters
+    ----------
+    model : HeckmanFA
+        Fitted with ``record_path``.
+    ax : Axes, optional
+        A new figure unless given.
+    top : int
+        How many features to name: those with the largest probabilities at the end. The others
+        are thin grey lines.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    epochs, path = _path(model)
+    if not isinstance(top, Integral) or top < 1:
+        raise InputError(f"top must be a whole number of at least 1; got {top!r}")
+    seen = np.flatnonzero(np.isfinite(path).all(axis=0))
+    ranked = seen[np.argsort(-path[-1, seen], kind="stable")]
+    named, others = ranked[: int(top)], ranked[int(top) :]
+    names = [model._names[one] for one in named]
+    with canvas(ax, max(2.5, 0.7 + _LABEL_INCHES * len(named))) as drawn:
+        (panel,) = drawn.axes
+        marks: dict[str, Any] = {}
+        for one in others:
+            (line,) = panel.plot(epochs, path[:, one], color=LIGHT, linewidth=0.6, zorder=1)
+            marks[f"{len(others)} other features"] = line
+        lines = [
+            panel.plot(
+                epochs,
+                path[:, one],
+                color=COLORS[place % len(COLORS)],
+                linestyle=LINES[place % len(LINES)],
+                zorder=3,
+            )[0]
+            for place, one in enumerate(named)
+        ]
+        panel.set_xlim(epochs[0] - (len(epochs) < 2), epochs[-1])
+        shown = path[:, ranked]
+        space = 0.05 * max(float(np.ptp(shown)), 0.1)
+        panel.set_ylim(float(shown.min()) - space, float(shown.max()) + space)
+        panel.set_xlabel("epoch")
+        panel.set_ylabel("inclusion probability")
+        if others.size:
+            drawn.legend(marks)
+        _label_ends(panel, lines, names)
+    return panel
+
+
+def _path(model: Any) -> tuple[Any, Floats]:
+    """Return the epochs recorded, and the probabilities (records, K)."""
+    check_is_fitted(model)
+    found = getattr(model, "path_", None)
+    if found is None:
+        raise InputError(
+            f"{type(model).__name__} trains nothing; fit HeckmanFA(record_path=40) to see how the "
+            "probabilities of its features change"
+        )
+    if not found or not len(found["epoch"]):
+        model._searched()
+        reason = (
+            "extraction='correlation' trains nothing"
+            if model.extraction == "correlation"
+            else "the training was not recorded"
+        )
+        raise InputError(
+            f"{reason}: fit with record_path=40 (a record every 40 epochs, at most the number of "
+            "epochs) and extraction='sample' or 'rank'"
+        )
+    return found["epoch"], np.asarray(found["inclusion_prob"])
+
+
+def _label_ends(panel: Any, lines: list[Any], names: list[str]) -> None:
+    """Write a name at the end of each line, moved up or down where two would overlap."""
+    from matplotlib.collections import LineCollection
+
+    ends = np.array([line.get_ydata()[-1] for line in lines])
+    beside = panel.get_yaxis_transform()
+    texts = [
+        panel.text(_NAMES_AT, end, name, transform=beside, va="center_baseline")
+        for name, end in zip(names, ends, strict=True)
+    ]
+    # How high a line of text is, is known once everything has its place.
+    panel.figure.draw_without_rendering()
+    height = max(text.get_window_extent().height for text in texts)
+    low, high = panel.get_ylim()
+    gap = _SPACE * height / panel.get_window_extent().height * (high - low)
+    places = _spread(ends, gap, low, high)
+    for text, place in zip(texts, places, strict=True):
+        text.set_y(place)
+    panel.add_collection(
+        LineCollection(
+            [
+                [(1.0, end), (_NAMES_AT - 0.01, place)]
+                for end, place in zip(ends, places, strict=True)
+            ],
+            colors=[line.get_color() for line in lines],
+            linewidths=0.6,
+            transform=beside,
+            clip_on=False,
+        ),
+        autolim=False,
+    )
+
+
+def _spread(places: Floats, gap: float, low: float, high: float) -> Floats:
+    """Move places apart by at least a gap, as little as possible, and inside the limits."""
+    count = len(places)
+    # Of several at the same place the first is the highest.
+    order = np.lexsort((-np.arange(count), places))
+    gap = min(gap, (high - low) / max(count - 1, 1))
+    steps = gap * np.arange(count)
+    moved = isotonic_regression(places[order] - steps)
+    spread = np.empty(count)
+    spread[order] = np.clip(moved, low, high - steps[-1]) + steps
+    return spread
