@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -305,11 +306,21 @@ def test_a_run_that_fails_late_leaves_no_file(shell, mroz, monkeypatch):
         shell("--debug", "fit", "mroz.csv", "--outcome", "lwage", "--save", "a.skops")
 
 
-def test_help_of_every_command_has_an_example(shell):
-    for command in ("fit", "predict", "compare", "simulate", "demo"):
+def test_the_examples_in_the_help_run(shell):
+    import shlex
+
+    for command in ("simulate", "fit", "predict", "compare", "demo", "reproduce"):
         status, text = shell(command, "--help")
         assert status == 0
-        assert f"Example: heckmanfa {command}" in text
+        example = re.search(r"Example: heckmanfa (.*?)(?: \(heckmanfa| ╭|$)", text)
+        assert example is not None, text
+        words = shlex.split(example.group(1))
+        assert words[0] == command
+        if command == "compare":
+            words += ["--repeats", "1", "--folds", "2", "--no-ru"]
+        if command != "reproduce":  # tested with its data, in test_cli.py
+            status, text = shell(*words)
+            assert status == 0, text
 
 
 def test_names_with_commas_go_in_quotes(shell):

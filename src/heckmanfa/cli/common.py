@@ -6,12 +6,53 @@ import csv
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["names", "number", "output", "saying"]
+__all__ = [
+    "Categorical",
+    "Data",
+    "Exclude",
+    "Features",
+    "Force",
+    "Missing",
+    "Names",
+    "Numeric",
+    "Outcome",
+    "Seed",
+    "Selected",
+    "names",
+    "number",
+    "output",
+    "saying",
+]
+
+Names = list[str] | None
+
+Data = Annotated[
+    str, typer.Argument(help="A table: CSV (any delimiter), Parquet, Feather, Stata or Excel.")
+]
+Outcome = Annotated[
+    str, typer.Option(help="Column of the outcome, empty where it is not observed.")
+]
+Selected = Annotated[
+    str | None, typer.Option(help="Column of 0 and 1 (or yes and no) that says who is selected.")
+]
+Features = Annotated[
+    Names, typer.Option(help="Columns to use, separated by commas; all others unless given.")
+]
+Exclude = Annotated[Names, typer.Option(help="Columns not to use in either equation.")]
+Missing = Annotated[
+    str, typer.Option(help="Rows that miss a feature: drop, or mean (put the mean in).")
+]
+Categorical = Annotated[Names, typer.Option(help="Columns to take as categories.")]
+Numeric = Annotated[Names, typer.Option(help="Columns to take as numbers.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of whatever is random.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 def names(values: Sequence[str] | None) -> tuple[str, ...]:

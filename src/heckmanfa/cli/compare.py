@@ -7,48 +7,50 @@ from typing import Annotated
 
 import typer
 
-from heckmanfa.cli.common import names, number, output, saying
+from heckmanfa.cli.common import (
+    Categorical,
+    Data,
+    Exclude,
+    Features,
+    Force,
+    Missing,
+    Numeric,
+    Outcome,
+    Seed,
+    Selected,
+    names,
+    number,
+    output,
+    saying,
+)
 
 __all__ = ["compare"]
 
-Names = list[str] | None
-
 
 def compare(
-    data: Annotated[
-        str, typer.Argument(help="A table: CSV (any delimiter), Parquet, Feather, Stata or Excel.")
-    ],
-    outcome: Annotated[
-        str, typer.Option(help="Column of the outcome, empty where it is not observed.")
-    ],
-    selected: Annotated[
-        str | None,
-        typer.Option(help="Column of 0 and 1 (or yes and no) that says who is selected."),
-    ] = None,
-    features: Annotated[
-        Names, typer.Option(help="Columns to use, separated by commas; all others unless given.")
-    ] = None,
-    exclude: Annotated[Names, typer.Option(help="Columns not to use.")] = None,
+    data: Data,
+    outcome: Outcome,
+    selected: Selected = None,
+    features: Features = None,
+    exclude: Exclude = None,
     weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
-    missing: Annotated[
-        str, typer.Option(help="Rows that miss a feature: drop, or mean (put the mean in).")
-    ] = "drop",
-    categorical: Annotated[Names, typer.Option(help="Columns to take as categories.")] = None,
-    numeric: Annotated[Names, typer.Option(help="Columns to take as numbers.")] = None,
+    missing: Missing = "drop",
+    categorical: Categorical = None,
+    numeric: Numeric = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each repeat.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="How often rows are split anew.")] = 3,
     ru: Annotated[
         bool | None, typer.Option("--ru/--no-ru", help="RU regression (where Torch is installed).")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of whatever is random.")] = 0,
+    seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option(help="Write the table here: .csv or .parquet.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Set all methods beside one another, judged on held-out rows that have an outcome.
 
-    Example: heckmanfa compare wages.csv --outcome wage
+    Example: heckmanfa compare wages.csv --outcome y
     """
     with saying() as say:
         say("loading")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heckmanfa.cli.common import output, saying
+from heckmanfa.cli.common import Force, output, saying
 
 __all__ = ["demo"]
 
@@ -21,7 +21,7 @@ def demo(
     folder: Annotated[Path, typer.Argument(help="Where to write mroz.csv and mroz.html.")] = Path(
         "heckmanfa-demo"
     ),
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
 ) -> None:
     """Write Mroz's table of 753 women, fit it, and write the report.
 

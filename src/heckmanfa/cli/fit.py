@@ -9,7 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heckmanfa.cli.common import names, number, output, saying
+from heckmanfa.cli.common import (
+    Categorical,
+    Data,
+    Exclude,
+    Features,
+    Force,
+    Missing,
+    Names,
+    Numeric,
+    Outcome,
+    Seed,
+    Selected,
+    names,
+    number,
+    output,
+    saying,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,26 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = ["fit", "show"]
 
-Names = list[str] | None
-
 _VERDICTS = {"ok": "green", "caution": "yellow", "problem": "bold red"}
 
 
 def fit(
-    data: Annotated[
-        str, typer.Argument(help="A table: CSV (any delimiter), Parquet, Feather, Stata or Excel.")
-    ],
-    outcome: Annotated[
-        str, typer.Option(help="Column of the outcome, empty where it is not observed.")
-    ],
-    selected: Annotated[
-        str | None,
-        typer.Option(help="Column of 0 and 1 (or yes and no) that says who is selected."),
-    ] = None,
-    features: Annotated[
-        Names, typer.Option(help="Columns to use, separated by commas; all others unless given.")
-    ] = None,
-    exclude: Annotated[Names, typer.Option(help="Columns not to use in either equation.")] = None,
+    data: Data,
+    outcome: Outcome,
+    selected: Selected = None,
+    features: Features = None,
+    exclude: Exclude = None,
     predict_with: Annotated[
         Names,
         typer.Option(help="Columns that may predict; with --search none, those that do."),
@@ -73,16 +78,14 @@ def fit(
         str | None, typer.Option(help="Column of groups whose rows are dependent.")
     ] = None,
     robust: Annotated[bool, typer.Option("--robust", help="Robust standard errors.")] = False,
-    missing: Annotated[
-        str, typer.Option(help="Rows that miss a feature: drop, or mean (put the mean in).")
-    ] = "drop",
-    categorical: Annotated[Names, typer.Option(help="Columns to take as categories.")] = None,
-    numeric: Annotated[Names, typer.Option(help="Columns to take as numbers.")] = None,
+    missing: Missing = "drop",
+    categorical: Categorical = None,
+    numeric: Numeric = None,
     honest: Annotated[
         bool,
         typer.Option("--honest", help="Choose on one half of the rows, estimate on the other."),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of whatever is random.")] = 0,
+    seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
     save: Annotated[
         Path | None, typer.Option(help="Write the model here (.skops), for predict.")
@@ -90,11 +93,13 @@ def fit(
     json_out: Annotated[
         Path | None, typer.Option("--json", help="Write the results here as JSON.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
 ) -> None:
     """Fit a selection model to a table, and say which features predict and which only select.
 
-    Example: heckmanfa fit wages.csv --outcome wage --report wages.html
+    Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.skops
+
+    (heckmanfa simulate wages.csv makes such a table.)
     """
     with saying() as say:
         say("loading")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.cli.common import saying
+from heckmanfa.cli.common import Force, saying
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +39,11 @@ def predict(
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", help="Keep the columns of the data beside.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Predict for every row of a table, in its order.
 
-    Example: heckmanfa predict wages.skops women.csv --kind selected --out predictions.csv
+    Example: heckmanfa predict wages.skops wages.csv --kind selected --out predictions.csv
     """
     with saying() as say:
         say("loading")

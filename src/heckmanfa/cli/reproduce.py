@@ -66,6 +66,8 @@ def reproduce(
     All of them take two to three minutes on two cores. The data are read from the folder that
     HECKMANFA_DATA names, or from the cache, or are downloaded. The exit status is 1 if a
     deterministic row does not come out.
+
+    Example: heckmanfa reproduce --quick
     """
     from rich.console import Console
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heckmanfa.cli.common import saying
+from heckmanfa.cli.common import Force, saying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def simulate(
     truth: Annotated[
         Path | None, typer.Option(help="Where to write the truth as JSON; printed unless given.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
 ) -> None:
     """Write a simulated table: features, an outcome y that is empty where not selected, the truth.
 

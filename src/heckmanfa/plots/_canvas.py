@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heckmanfa.errors import InputError, MissingExtraError
+from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
+from heckmanfa.features import nearest
 
 __all__ = [
     "BLUE",
@@ -24,6 +25,7 @@ __all__ = [
     "Canvas",
     "canvas",
     "pyplot",
+    "wanted_terms",
 ]
 
 # From the colour-blind safe palette of Okabe and Ito, but for its yellow, which is too light for
@@ -133,3 +135,18 @@ def pyplot() -> Any:
             "plots need Matplotlib, which is not installed: pip install 'heckmanfa[plots]'"
         ) from error
     return pyplot
+
+
+def wanted_terms(known: list[str], terms: Sequence[str] | None) -> list[str]:
+    """Settle which coefficients to draw: all but the intercept, unless they are named."""
+    if terms is None:
+        return [term for term in known if term != "Intercept"] or known
+    wanted = [terms] if isinstance(terms, str) else list(terms)
+    if not wanted:
+        raise InputError("terms is empty: there is nothing to draw")
+    for term in wanted:
+        if term not in known:
+            raise UnknownFeatureError(
+                f"{term!r} is no coefficient of the prediction equation" + nearest(str(term), known)
+            )
+    return wanted

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.features import nearest
-from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas
+from heckmanfa.errors import InputError
+from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas, wanted_terms
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -53,7 +52,7 @@ def coefficients(
     named = _named(models)
     tables = {name: _table(model, conf_level) for name, model in named.items()}
     known = list(dict.fromkeys(term for table in tables.values() for term in table.index))
-    wanted = _wanted(known, terms)
+    wanted = wanted_terms(known, terms)
     rows = {term: place for place, term in enumerate(wanted)}
     count = len(tables)
     height = 0.8 + len(wanted) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)
@@ -113,17 +112,3 @@ def _named(models: Any) -> dict[str, FittedSelectionModel]:
 def _table(model: FittedSelectionModel, conf_level: float) -> Any:
     table = model.tidy(conf_level)
     return table[table["equation"] == "prediction"].set_index("term")
-
-
-def _wanted(known: list[str], terms: Sequence[str] | None) -> list[str]:
-    if terms is None:
-        return [term for term in known if term != "Intercept"] or known
-    wanted = [terms] if isinstance(terms, str) else list(terms)
-    if not wanted:
-        raise InputError("terms is empty: there is nothing to draw")
-    for term in wanted:
-        if term not in known:
-            raise UnknownFeatureError(
-                f"{term!r} is no coefficient of any prediction equation" + nearest(str(term), known)
-            )
-    return wanted

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.features import nearest
-from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, pyplot
+from heckmanfa.errors import InputError
+from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, pyplot, wanted_terms
 
 if TYPE_CHECKING:
     from heckmanfa.inference.uncertainty import UncertaintyInterval
@@ -47,7 +46,7 @@ def uncertainty(
     """
     table = interval.tidy().set_index("term")
     path = interval.path()
-    wanted = _terms(list(table.index), terms)
+    wanted = wanted_terms(list(table.index), terms)
     panels, is_new = _panels(len(wanted), axes)
     marks: dict[str, Any] = {}
     for panel, term in zip(panels, wanted, strict=True):
@@ -121,20 +120,6 @@ def _draw(panel: Any, path: Any, row: Any, interval: UncertaintyInterval) -> dic
                 clip_on=False,
             )
     return marks
-
-
-def _terms(known: list[str], terms: Sequence[str] | None) -> list[str]:
-    if terms is None:
-        return known[1:] or known
-    wanted = [terms] if isinstance(terms, str) else list(terms)
-    if not wanted:
-        raise InputError("terms is empty: there is nothing to draw")
-    for term in wanted:
-        if term not in known:
-            raise UnknownFeatureError(
-                f"{term!r} is no coefficient of the prediction equation" + nearest(str(term), known)
-            )
-    return wanted
 
 
 def _panels(count: int, axes: Any) -> tuple[NDArray[Any], bool]:
