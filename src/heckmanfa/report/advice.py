@@ -1,0 +1,113 @@
+"""Why each diagnostic matters, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["ADVICE", "Advice", "advice_for"]
+
+
+class Advice(NamedTuple):
+    """A diagnostic in plain words."""
+
+    why: str
+    """why it matters"""
+    ok: str
+    """what follows where it is fine"""
+    otherwise: str
+    """what to do where it is not"""
+
+
+_NO_ADVICE = Advice("", "", "")
+
+ADVICE = {
+    "selection": Advice(
+        "Without a missing outcome there is nothing to correct for.",
+        "Read the estimates as least squares.",
+        "Check that unobserved outcomes are empty cells.",
+    ),
+    "excluded features": Advice(
+        "A feature that drives selection and does not predict lets the data, and not only the "
+        "normal law of the errors, tell selection from prediction.",
+        "Say in words why these features should not predict: no test can.",
+        "Look for a feature that drives selection strongly and has no reason to predict, and name "
+        "it with --select-only; until then lean on the picture of coefficients over rho.",
+    ),
+    "lambda on the features": Advice(
+        "Where lambda is nearly a linear function of the prediction features, its coefficient and "
+        "theirs can hardly be told apart.",
+        "Nothing to do.",
+        "Add a feature that drives selection alone, or predict with fewer features.",
+    ),
+    "condition number": Advice(
+        "Nearly collinear columns make coefficients depend on the last digits of the data.",
+        "Nothing to do.",
+        "Leave out features that say the same, or read their coefficients together; centring a "
+        "feature before squaring it often helps.",
+    ),
+    "rho": Advice(
+        "rho is the correlation of what drives selection with what drives the outcome beyond the "
+        "features; outside (-1, 1) it cannot be one.",
+        "Nothing to do.",
+        "Use maximum likelihood (--method ml), which keeps rho inside, and look for stronger "
+        "exclusions; do not report this rho as a correlation.",
+    ),
+    "test of rho = 0": Advice(
+        "It asks whether selection on what was not observed is found at all.",
+        "Report it with the exclusions it rests on; not to reject is no proof of rho = 0.",
+        "Do not report a test of rho; fit without a window to have one.",
+    ),
+    "LR test of rho = 0": Advice(
+        "The same question, answered by how much the likelihood falls without the correlation.",
+        "Where it differs from the other test, trust this one rather.",
+        "Do not report a test of rho; fit without a window to have one.",
+    ),
+    "range of lambda in the fit": Advice(
+        "The effect of lambda was learned within this range and nowhere else.",
+        "Nothing to do.",
+        "Do not predict beyond it.",
+    ),
+    "rows outside that range": Advice(
+        "For these rows a prediction given selection uses lambda beyond where it was seen.",
+        "Nothing to do.",
+        "Rely on marginal predictions there, or say that these are extrapolated.",
+    ),
+    "rho from": Advice(
+        "A sign that stays the same for every plausible rho does not hang on the exclusions.",
+        "Report the bounds beside the estimates.",
+        "Do not draw a conclusion from the sign of these coefficients alone.",
+    ),
+    "excluded features put back": Advice(
+        "A feature that is wanted in the prediction equation is a doubtful exclusion.",
+        "That none is wanted does not make the exclusions valid.",
+        "Let this feature predict (--always), or argue why it should not, and compare both.",
+    ),
+    "honest splits": Advice(
+        "Features that only some halves of the rows choose may be chosen by luck.",
+        "Nothing to do.",
+        "Report how often each feature was chosen, and claim less for the rarer ones.",
+    ),
+    "bootstrap": Advice(
+        "Fits that fail on resampled rows show how near the data are to not identifying the model.",
+        "Nothing to do.",
+        "Simplify the model, or look for stronger exclusions.",
+    ),
+    "bootstrap of the search": Advice(
+        "A choice that changes with the sample is not a finding.",
+        "Nothing to do.",
+        "Report how often each feature is chosen.",
+    ),
+    "joint test of exclusions": Advice(
+        "Exclusions that contradict one another cannot all be valid.",
+        "That they agree proves none of them.",
+        "Put back those you can defend least, and compare.",
+    ),
+}
+"""By the name of the diagnostic, or what it begins with."""
+
+
+def advice_for(name: str) -> Advice:
+    """Return the words for a diagnostic; empty ones where it is not known."""
+    if name in ADVICE:
+        return ADVICE[name]
+    return ADVICE["rho from"] if name.startswith("rho from") else _NO_ADVICE

@@ -1,0 +1,70 @@
+"""How to cite a result, and how to run it again."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heckmanfa import __version__
+from heckmanfa.report.html import Column, escape, table
+
+if TYPE_CHECKING:
+    from heckmanfa.analysis import Analysis
+
+__all__ = ["citation_section"]
+
+_PAPER = (
+    "H. Mai and X. Wu (2023). On prediction feature assignment in the Heckman selection model. "
+    "arXiv:2309.08043."
+)
+_HECKMAN = (
+    "J. J. Heckman (1979). Sample selection bias as a specification error. Econometrica 47(1), "
+    "153-161."
+)
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
+
+
+def citation_section(analysis: Analysis) -> str:
+    """Say how to cite this, the command to run it again, and with what it was made.
+
+    Parameters
+    ----------
+    analysis : Analysis
+
+    Returns
+    -------
+    str
+    """
+    sources = (_PAPER, _HECKMAN, f"heckmanfa {__version__} (Python package).")
+    listed = "".join(f"<li>{escape(one)}</li>" for one in sources)
+    rows = [["Data file", analysis.question.data], ["SHA-256 of it", _digest(analysis)]]
+    rows.append(["Seed", str(analysis.question.seed)])
+    rows += [["Python", platform.python_version()], ["heckmanfa", __version__]]
+    rows += [[name, _version(name)] for name in _PACKAGES]
+    return (
+        f"<ul>{listed}</ul><h3>Run it again</h3>"
+        f'<pre tabindex="0" aria-label="Command"><code>{escape(analysis.question.command())}'
+        "</code></pre>"
+        + table(
+            "versions-table",
+            "Made with",
+            [Column("What", False), Column("Which", False)],
+            rows,
+        )
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not known"
+
+
+def _digest(analysis: Analysis) -> str:
+    from heckmanfa.tabular.files import sha256_of
+
+    path = Path(analysis.question.data)
+    return sha256_of(path) if path.is_file() else "the file is no longer there"

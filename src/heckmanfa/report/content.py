@@ -1,0 +1,274 @@
+"""The eight sections of the report, in the order in which a reader asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from heckmanfa.report.advice import advice_for
+from heckmanfa.report.asked import asked, rows_by_fate
+from heckmanfa.report.comparison import Comparison, compare_models
+from heckmanfa.report.formats import count, number, p_value
+from heckmanfa.report.html import Column, definitions, escape, items, paragraph, prose, table
+from heckmanfa.report.words import answer
+
+if TYPE_CHECKING:
+    from heckmanfa.analysis import Analysis
+    from heckmanfa.diagnostics import Diagnostics
+    from heckmanfa.report.picture import Picture
+
+__all__ = [
+    "answer_section",
+    "asked_section",
+    "coefficient_section",
+    "diagnostic_section",
+    "picture_section",
+    "row_section",
+    "selection_section",
+]
+
+_TERMS = {
+    "imr": "lambda",
+    "adjusted_r2": "adjusted R2",
+    "bic": "BIC",
+}
+_ESTIMATES = [
+    ("estimate", "Estimate"),
+    ("std_error", "Std. error"),
+    ("statistic", "z"),
+    ("p_value", "p"),
+    ("ci_low", "95% low"),
+    ("ci_high", "95% high"),
+]
+_PARTS = {
+    "prediction": "Prediction equation",
+    "errors": "Errors",
+    "left out": "May predict, and were not chosen",
+    "fit": "Fit",
+}
+_SIGNS = {"ok": "✓", "caution": "!", "problem": "✕"}
+
+
+def asked_section(analysis: Analysis) -> str:
+    """Say what was asked."""
+    return definitions(asked(analysis))
+
+
+def row_section(analysis: Analysis) -> str:
+    """Account for every row and column of the table."""
+    fates, total = rows_by_fate(analysis), analysis.row_counts["total"]
+    rows = [[words, count(n), f"{100 * n / total:.1f}%"] for words, n in fates]
+    rows.append(["All rows of the table", count(total), "100.0%"])
+    parts = [
+        table(
+            "rows-table",
+            "Rows",
+            [Column("What became of them", False), Column("Rows"), Column("Share")],
+            rows,
+        )
+    ]
+    if analysis.missing_counts:
+        ordered = sorted(analysis.missing_counts.items(), key=lambda one: -one[1])
+        parts.append(
+            table(
+                "missing-table",
+                "Rows that miss a feature",
+                [Column("Feature", False), Column("Rows"), Column("Share")],
+                [[name, count(n), f"{100 * n / total:.1f}%"] for name, n in ordered],
+            )
+        )
+        parts.append(paragraph("A row that misses several features counts in each.", "note"))
+    encoding = analysis.encoding
+    parts.append("<h3>Columns</h3>" + items(encoding.explain()))
+    if encoding.references:
+        parts.append(
+            table(
+                "references-table",
+                "Reference levels",
+                [Column("Column", False), Column("Reference", False), Column("Dummies", False)],
+                [
+                    [name, level, ", ".join(encoding.groups[name])]
+                    for name, level in encoding.references.items()
+                ],
+            )
+        )
+    dropped = [str(one) for one in analysis.model.dropped_features_]
+    if dropped:
+        parts.append(
+            paragraph(
+                "Left out by the fit as collinear, constant or deciding selection with "
+                f"certainty: {', '.join(dropped)}."
+            )
+        )
+    return "".join(parts)
+
+
+def answer_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
+    """Give the answer, and what it does not say."""
+    which, how_much, caveats = answer(analysis, diagnostics)
+    return (
+        f'<div class="answer">{paragraph(which)}{paragraph(how_much)}</div>'
+        f"<h3>What may not be claimed</h3>{items(caveats, lead=True)}"
+    )
+
+
+def coefficient_section(analysis: Analysis) -> str:
+    """Set the prediction equation beside those of other models."""
+    found = compare_models(analysis)
+    others = [("least_squares", "Least squares")]
+    if not found.is_whole and analysis.model._probit is not None:
+        others.append(("all_features", "All features"))
+    columns = [Column("Term", False)]
+    columns += [Column(title, group="This model") for _, title in _ESTIMATES]
+    columns += [Column(title, group="Beside it") for _, title in others]
+    rows: list[Sequence[str] | str] = []
+    part = ""
+    for row in found.table.to_dict("records"):
+        if row["kind"] != part:
+            part = str(row["kind"])
+            rows.append(_part_title(analysis, part))
+        name = str(row["term"])
+        label = _TERMS.get(name, name) if part in ("errors", "fit") else name
+        cells = [_cell(key, float(row[key])) for key, _ in _ESTIMATES]
+        cells += [number(float(row[key])) for key, _ in others]
+        rows.append([label, *cells])
+    outcome = analysis.question.outcome
+    text = (
+        f"An estimate says with how much more {outcome} one more of the feature goes, for anyone, "
+        "selected or not, the other features of the equation being equal."
+    )
+    return (
+        paragraph(text)
+        + table("coefficients-table", f"Coefficients for {outcome}", columns, rows)
+        + items(_coefficient_notes(analysis, found), "note")
+    )
+
+
+def _part_title(analysis: Analysis, part: str) -> str:
+    if part == "left out" and not analysis.model._is_search:
+        return "Could predict, and were not asked to"
+    return _PARTS[part]
+
+
+def _cell(key: str, value: float) -> str:
+    if key == "p_value":
+        return p_value(value)
+    if key == "statistic":
+        return "" if value != value else f"{value:.2f}"
+    return number(value)
+
+
+def _coefficient_notes(analysis: Analysis, found: Comparison) -> list[str]:
+    model = analysis.model
+    notes = [
+        "Least squares: the same features on the selected rows, with no correction for selection."
+    ]
+    if found.is_whole:
+        notes.append("Every feature that may predict does, so that this is the all-features model.")
+    elif found.is_solved:
+        notes.append(
+            f"All features: the two-step Heckman model in which each of the {found.n_all} columns "
+            "that may predict does."
+        )
+    elif model._probit is not None:
+        notes.append(
+            "The Heckman model of all features cannot be fitted: they are collinear among the "
+            "selected rows, or too many."
+        )
+    if model._probit is None:
+        return notes
+    notes.append(
+        "lambda is the inverse Mills ratio; its coefficient is rho times sigma, where rho is the "
+        "correlation of the errors of both equations, and sigma the spread of the outcome's."
+    )
+    if model._is_search and getattr(model, "honest", False):
+        notes.append(
+            "Estimates are medians over splits that chose the feature; their standard errors "
+            "account for the search."
+        )
+    elif model._is_search:
+        notes.append("Standard errors, intervals and p-values take the features as known before.")
+    if model.method == "two-step":
+        notes.append(
+            "Standard errors account for lambda being estimated; the two-step rho and sigma have "
+            "none."
+        )
+    elif not model._rho_is_conditioned:
+        notes.append("The interval and the test of rho are on the scale of atanh rho.")
+    if model._rho_is_conditioned:
+        notes.append("Nothing is said of the precision of rho, which the window conditions on.")
+    return notes
+
+
+def selection_section(analysis: Analysis) -> str:
+    """Set the selection equation."""
+    model = analysis.model
+    if model._probit is None:
+        return paragraph("No outcome is missing in the fit: there is no selection equation.")
+    tidy = model.tidy()
+    rows = [
+        [str(row["term"]), *(_cell(key, float(row[key])) for key, _ in _ESTIMATES)]
+        for row in tidy[tidy["equation"] == "selection"].to_dict("records")
+    ]
+    counts = analysis.row_counts
+    share = counts["selected"] / (counts["selected"] + counts["unselected"])
+    return paragraph(
+        f"A probit of who is selected ({100 * share:.1f}% of the rows in the fit). Where a "
+        "coefficient is positive, more of the feature goes with a higher probability of being "
+        "selected."
+    ) + table(
+        "selection-table",
+        "Who is selected",
+        [Column("Term", False), *(Column(title) for _, title in _ESTIMATES)],
+        rows,
+    )
+
+
+def diagnostic_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
+    """Say what the diagnostics found, why each matters, and what to do."""
+    lines = diagnostics.lines()
+    parts = []
+    for name, value, verdict, words in lines:
+        advice = advice_for(name)
+        todo = advice.ok if verdict == "ok" else advice.otherwise
+        todo = "" if todo == "Nothing to do." else f" {todo}"
+        why = f"<p class='note'>{escape(advice.why)}</p>" if advice.why else ""
+        parts.append(
+            f'<li><div class="verdict v-{verdict}"><span aria-hidden="true">{_SIGNS[verdict]}'
+            f"</span>{verdict}</div><div><strong>{escape(name)}</strong>: {escape(value)}"
+            f"<p>{prose(words + todo)}</p>{why}</div></li>"
+        )
+    said = {verdict: sum(line[2] == verdict for line in lines) for verdict in _SIGNS}
+    text = "; ".join(f"{n} {verdict}" for verdict, n in said.items() if n)
+    warned = ""
+    if analysis.warnings:
+        warned = f"<h3>What the fit warned of</h3>{items(analysis.warnings)}"
+    head = paragraph(f"{len(lines)} checks: {text}.")
+    return f'{head}<ul class="checks">{"".join(parts)}</ul>{warned}'
+
+
+def picture_section(pictures: Sequence[Picture]) -> str:
+    """Set the figures, each with its words and a table of the same."""
+    parts = [
+        "<noscript><p>The pictures need JavaScript; the tables under them do not.</p></noscript>",
+        '<p class="note screen">Point at a mark for its numbers; drag to zoom, and double-click to '
+        "go back.</p>",
+    ]
+    for one in pictures:
+        pick = ""
+        if one.choices:
+            options = "".join(f"<option>{escape(label)}</option>" for label in one.choices)
+            pick = (
+                f'<p class="pick"><label for="pick-{one.name}">{escape(one.choice_label)}</label>'
+                f'<select id="pick-{one.name}">{options}</select></p>'
+            )
+        parts.append(
+            f'<figure id="figure-{one.name}"><h3>{escape(one.title)}</h3>{pick}'
+            f'<div class="picture" id="plot-{one.name}" role="img" aria-label="{escape(one.alt)}" '
+            f'style="min-height:{one.spec["height"]}px"></div>'
+            f"<figcaption>{escape(one.caption)}</figcaption>"
+            f"<details><summary>The same as a table</summary>{one.fallback}</details>"
+            f'<button type="button" class="save" id="save-{one.name}" hidden>Save as SVG'
+            f'<span class="unseen">: {escape(one.title)}</span></button></figure>'
+        )
+    return "".join(parts)

@@ -1,0 +1,88 @@
+"""Which pictures a report has, and what its script reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heckmanfa.errors import MissingExtraError
+from heckmanfa.report.candidates import Candidates, read_candidates
+from heckmanfa.report.curves import coefficient_picture, specification_curve
+from heckmanfa.report.over_rho import rho_picture
+from heckmanfa.report.pictures import lambda_picture, path_picture, prediction_picture
+
+if TYPE_CHECKING:
+    from heckmanfa.analysis import Analysis
+    from heckmanfa.diagnostics import Diagnostics
+    from heckmanfa.report.picture import Picture
+
+__all__ = ["draw_pictures", "payload", "plotly_source"]
+
+
+def draw_pictures(
+    analysis: Analysis, diagnostics: Diagnostics
+) -> tuple[list[Picture], Candidates | None]:
+    """Make every picture that the analysis has.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    diagnostics : Diagnostics
+        Those of the model for the rows of the fit.
+
+    Returns
+    -------
+    pictures : list of Picture
+    candidates : Candidates or None
+        What some of them read.
+    """
+    found = read_candidates(analysis)
+    made: list[Picture | None] = []
+    if found is not None:
+        tidy = analysis.model.tidy()
+        features = [int(one) for one in np.flatnonzero(analysis.model.support_)]
+        # The clearest coefficient is the one that the answer speaks of.
+        z = tidy["statistic"].abs().fillna(0.0).to_numpy()[1 : 1 + len(features)]
+        first = [features[int(one)] for one in np.argsort(-z, kind="stable")]
+        made += [specification_curve(found), coefficient_picture(found, first)]
+    made += [
+        path_picture(analysis),
+        lambda_picture(analysis, diagnostics),
+        prediction_picture(analysis),
+        rho_picture(analysis),
+    ]
+    return [one for one in made if one is not None], found
+
+
+def payload(pictures: Sequence[Picture], found: Candidates | None) -> str:
+    """Write what the script reads, safe inside of a script element.
+
+    Parameters
+    ----------
+    pictures : sequence of Picture
+    found : Candidates or None
+
+    Returns
+    -------
+    str
+    """
+    content: dict[str, Any] = {
+        "figures": [{"name": one.name, **one.spec} for one in pictures],
+        "candidates": None if found is None else found.payload(),
+    }
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def plotly_source() -> str:
+    """Return the text of plotly.js, which goes into the page."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise MissingExtraError(
+            "the report needs Plotly, which is not installed: pip install 'heckmanfa[plots]'"
+        ) from error
+    return str(get_plotlyjs())

@@ -1,0 +1,120 @@
+"""The page: eight sections in one HTML file that reads nothing from elsewhere."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+from heckmanfa import __version__
+from heckmanfa.report.citation import citation_section
+from heckmanfa.report.content import (
+    answer_section,
+    asked_section,
+    coefficient_section,
+    diagnostic_section,
+    picture_section,
+    row_section,
+    selection_section,
+)
+from heckmanfa.report.figures import draw_pictures, payload, plotly_source
+from heckmanfa.report.formats import count
+from heckmanfa.report.html import escape
+
+if TYPE_CHECKING:
+    from heckmanfa.analysis import Analysis
+
+__all__ = ["render", "write_report"]
+
+# The browser refuses whatever is not in the file. Plotly's WebGL writes functions as it draws.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
+    "img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
+)
+
+
+def write_report(analysis: Analysis, path: str | Path, *, title: str | None = None) -> None:
+    """Write the report of an analysis as one HTML file.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    path : str or Path
+        Of the file, which is replaced.
+    title : str, optional
+        Of the page; the outcome and the file unless given.
+
+    Notes
+    -----
+    It needs Plotly, which is in the extra ``plots``.
+    """
+    text = render(analysis, title=title)
+    Path(path).write_text(text, encoding="utf-8", newline="\n")
+
+
+def render(analysis: Analysis, *, title: str | None = None) -> str:
+    """Return the report of an analysis as HTML.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    title : str, optional
+
+    Returns
+    -------
+    str
+        The same for the same analysis and the same versions.
+    """
+    plotly = plotly_source()
+    diagnostics = analysis.model.diagnostics(analysis.X)
+    pictures, found = draw_pictures(analysis, diagnostics)
+    sections = [
+        ("asked", "What was asked", asked_section(analysis)),
+        ("rows", "Which rows and columns were used", row_section(analysis)),
+        ("answer", "The answer", answer_section(analysis, diagnostics)),
+        ("coefficients", "Coefficients", coefficient_section(analysis)),
+        ("selection", "Who is selected", selection_section(analysis)),
+        (
+            "diagnostics",
+            "Diagnostics: how far to trust it",
+            diagnostic_section(analysis, diagnostics),
+        ),
+        ("pictures", "Pictures", picture_section(pictures)),
+        ("cite", "How to cite it and run it again", citation_section(analysis)),
+    ]
+    contents = "".join(
+        f'<li><a href="#{name}">{escape(head)}</a></li>' for name, head, _ in sections
+    )
+    body = "".join(
+        f'<section id="{name}" aria-labelledby="{name}-title">'
+        f'<h2 id="{name}-title">{place}. {escape(head)}</h2>{inner}</section>\n'
+        for place, (name, head, inner) in enumerate(sections, start=1)
+    )
+    folder = files("heckmanfa.report")
+    question = analysis.question
+    return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
+        policy=escape(_POLICY),
+        version=escape(__version__),
+        title=escape(
+            title or f"{question.outcome}: a selection model of {Path(question.data).name}"
+        ),
+        subtitle=escape(_subtitle(analysis)),
+        style=folder.joinpath("page.css").read_text(encoding="utf-8"),
+        contents=contents,
+        sections=body,
+        payload=payload(pictures, found),
+        plotly=plotly,
+        script=folder.joinpath("page.js").read_text(encoding="utf-8"),
+    )
+
+
+def _subtitle(analysis: Analysis) -> str:
+    counts = analysis.row_counts
+    used = counts["selected"] + counts["unselected"]
+    if analysis.model._probit is None:
+        return f"Least squares of {count(used)} rows: no outcome is missing in the fit."
+    return (
+        f"Heckman selection model of {count(used)} rows, of which {count(counts['selected'])} are "
+        "selected and have an outcome."
+    )
