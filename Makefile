@@ -25,6 +25,7 @@ bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.searches
 	$(BIN)/python -m benchmarks.bootstrap
+	$(BIN)/python -m benchmarks.command_line
 
 study: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -m study -s
@@ -43,7 +44,7 @@ $(VENV)/.stamp-venv:
 	@touch $@
 
 $(VENV)/.stamp-package: pyproject.toml $(VENV)/.stamp-venv
-	$(PIP_INSTALL) --editable .
+	$(PIP_INSTALL) --editable '.[plots]'
 	@touch $@
 
 # .stamp-test, .stamp-docs and .stamp-bench, each from the requirements of that name.

@@ -5,17 +5,21 @@
 Women who work are not a random draw of all women, so that least squares on the 428 wages may be
 biased. The selection model uses all 753 rows. Fifteen features may drive who works; which of them
 also predict the wage? Two searches answer: Heckman-FA, which trains and draws, and the best of all
-assignments, by proof.
+assignments, by proof. The answer goes into a report, reports/mroz.html, as `heckmanfa fit --report`
+writes one.
 """
 
 import warnings
+from pathlib import Path
 
 import pandas as pd
 from sklearn.linear_model import LinearRegression
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
+from heckmanfa.analysis import Question, analyse
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import NoExclusionWarning
+from heckmanfa.report import write_report
 
 FEATURES = [
     *["educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"],
@@ -57,3 +61,11 @@ table.loc["rho"] = [float("nan"), everything.rho_, learned.rho_, best.rho_]
 table.loc["BIC"] = [float("nan"), everything.bic_, learned.bic_, best.bic_]
 print("\nCoefficients: least squares on the women with a wage, and Heckman models of all women")
 print(table.replace(0.0, float("nan")).to_string(float_format="{:.4g}".format, na_rep=""))
+
+# From a file to a report, as with `heckmanfa fit reports/mroz.csv --outcome lwage --report ...`.
+folder = Path("reports")
+folder.mkdir(exist_ok=True)
+mroz[["lwage", *FEATURES]].to_csv(folder / "mroz.csv", index=False)
+question = Question(data=str(folder / "mroz.csv"), outcome="lwage")
+write_report(analyse(question), folder / "mroz.html")
+print(f"\nThe report: {(folder / 'mroz.html').resolve()}")

@@ -106,7 +106,8 @@ def test_without_data_one_line_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr("heckmanfa.paper.protocol._fetched", lambda fetch: fetch(split="paper"))
     monkeypatch.setattr("pooch.retrieve", fail)
     status, text = call("reproduce", "--quick")
-    assert status == 1
+    assert status == 2
+    assert text.startswith("error: ")
     assert len(text.strip().splitlines()) == 1
     for words in ("communities.data", "could not be downloaded", "network", "HECKMANFA_DATA"):
         assert words in text

@@ -1,7 +1,9 @@
 """The code in documents runs and prints what is shown under it.
 
-A fence of ``python`` is run; where a fence of ``text`` follows it, that is its output. The blocks
-of a file share their names, in order.
+A fence of ``python`` is run; where a fence of ``text`` follows it, that is its output. So is, in
+README.md and docs/cli.md, a fence of ``sh`` whose every line is a command of ``heckmanfa``; its
+output is what the command prints, or the line of its error where it ends with one. The blocks of a
+file share their names and a folder, in order.
 """
 
 import contextlib
@@ -9,36 +11,105 @@ import doctest
 import importlib
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from heckmanfa.cli import app
+from heckmanfa.cli.demo import FEATURES
+from heckmanfa.datasets import load_mroz
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
     *("docs/index.md", "docs/searching.md", "docs/search_study.md"),
-    "docs/paper_findings.md",
+    *("docs/paper_findings.md", "docs/claims.md", "docs/search_inference.md"),
+    *("docs/specification_study.md", "docs/cli.md", "docs/rho_window.md", "docs/diagnostics.md"),
+    *("docs/from_r.md", "docs/from_stata.md", "docs/reproduction.md", "docs/faq.md"),
 )
-BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
+WITH_CODE = (
+    *("README.md", "docs/index.md", "docs/searching.md", "docs/claims.md", "docs/cli.md"),
+    *("docs/rho_window.md", "docs/diagnostics.md", "docs/from_r.md", "docs/from_stata.md"),
+    "docs/faq.md",
+)
+WITH_COMMANDS = ("README.md", "docs/cli.md")
+BLOCK = re.compile(
+    r"^```(python|sh)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE
+)
+# Where nothing says that there is a terminal, results are 110 columns wide and have no colours,
+# whatever the width of the window that the tests run in.
+NO_TERMINAL = {"COLUMNS": "110", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
 
 
 def lines(text):
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/searching.md"])
-def test_code_in_documents_prints_what_is_shown(name):
-    blocks = BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
-    assert any(shown for _, shown in blocks)
+def run_python(code, name, names):
+    """What a block of Python prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, name, "exec"), names)
+    return printed.getvalue()
+
+
+def commands(code):
+    """The arguments of each command of a block; none where others than heckmanfa are in it."""
+    said = code.replace("\\\n", " ").splitlines()
+    if not all(line.startswith("heckmanfa ") for line in said):
+        return []
+    return [shlex.split(line)[1:] for line in said]
+
+
+def run_command(arguments):
+    """Whether a command ends well, and what it prints: its error alone where it does not."""
+    result = CliRunner().invoke(app, arguments, env=NO_TERMINAL)
+    if result.exit_code == 0:
+        return True, result.stdout
+    if not isinstance(result.exception, SystemExit):
+        raise result.exception
+    # Lines that end in dots say how far it has come.
+    said = [line for line in result.stderr.splitlines() if not line.endswith(" ...")]
+    return False, "".join(f"{line}\n" for line in said)
+
+
+def write_tables():
+    """Write the tables that README.md speaks of: that of the demo, and women without a wage."""
+    table = load_mroz()[["lwage", *FEATURES]]
+    table.to_csv("mroz.csv", index=False)
+    table[table["lwage"].isna()].drop(columns="lwage").to_csv("women.csv", index=False)
+
+
+def run_blocks(name):
+    """Yield each block of a document that is run, what is shown below it, and what it prints."""
     names = {}
-    for code, shown in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, name, "exec"), names)
-        assert lines(printed.getvalue()) == lines(shown)
+    if name == "README.md":
+        write_tables()
+    for block in BLOCK.finditer((ROOT / name).read_text(encoding="utf-8")):
+        kind, code, shown = block.groups()
+        if kind == "python":
+            yield block, shown or "", run_python(code, name, names)
+        elif name in WITH_COMMANDS and commands(code):
+            ends = [run_command(arguments) for arguments in commands(code)]
+            printed = "".join(text for _, text in ends)
+            # Where nothing is shown, what is written to files is all that matters.
+            assert shown is not None or all(well for well, _ in ends), printed
+            yield block, shown or "", printed if shown is not None else ""
+
+
+@pytest.mark.parametrize("name", WITH_CODE)
+def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown_any = False
+    for _, shown, printed in run_blocks(name):
+        assert lines(printed) == lines(shown)
+        shown_any |= bool(shown)
+    assert shown_any
 
 
 def test_the_picture_that_documents_show_is_there():
-    for name in ("README.md", "docs/index.md"):
+    for name in ("README.md", "docs/index.md", "docs/claims.md"):
         page = ROOT / name
         for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).is_file()

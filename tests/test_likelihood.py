@@ -1,10 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import chi2, multivariate_normal, norm
 
 from heckmanfa import Heckman
-from heckmanfa.datasets import make_selection
+from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, InputError
 from heckmanfa.likelihood_terms import Problem, evaluate, row_scores
 from heckmanfa.moments import gather_moments
@@ -179,3 +180,25 @@ def test_the_likelihood_of_other_data_checks_who_is_selected(model, simulated):
     assert given == pytest.approx(model.log_likelihood_, rel=1e-10)
     with pytest.raises(InputError, match="selected must be boolean"):
         model.log_likelihood(simulated.X, simulated.y, selected=np.full(800, 2))
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.SecondMaximumWarning")
+def test_units_do_not_matter_where_the_two_steps_start_in_a_hollow():
+    # At the two-step estimates the information is not positive definite, and a family's income in
+    # dollars makes its entries differ by a factor of 1e11. The maximum is BFGS's, from five starts.
+    mroz = load_mroz()
+    kids = ((mroz["kids5"] + mroz["kids618"]) > 0).astype(float)
+    columns = {"age": mroz["age"], "age2": mroz["age"] ** 2.0, "faminc": mroz["faminc"]}
+    columns |= {"kids": kids, "educ": mroz["educ"], "exper": mroz["exper"]}
+    columns |= {"exper2": mroz["exper"] ** 2.0, "city": mroz["city"]}
+    raw = pd.DataFrame(columns)
+    model = Heckman(
+        ["exper", "exper2", "educ", "city"],
+        ["age", "age2", "faminc", "kids", "educ"],
+        method="ml",
+    )
+    for X in (raw, (raw - raw.mean()) / raw.std(), raw * 1e-3):
+        model.fit(X, mroz["lwage"])
+        assert model.converged_
+        assert model.log_likelihood_ == pytest.approx(-911.66687, abs=1e-4)
+        assert model.rho_ == pytest.approx(-0.82306, abs=1e-4)

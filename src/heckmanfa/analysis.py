@@ -30,6 +30,9 @@ SEARCHES = ("best-subset", "fa", "fa-star", "correlation", "none")
 _EXTRACTIONS = {"fa": "sample", "fa-star": "rank", "correlation": "correlation"}
 _TRUE = {"1", "1.0", "true", "t", "yes", "y"}
 _FALSE = {"0", "0.0", "false", "f", "no", "n"}
+# With so few features and no window, assignments that are worse by this much are found in no time:
+# the report shows them all.
+_FEW_FEATURES, _NEAR = 26, {"bic": 10.0, "aic": 10.0}
 # So many points are enough for a picture of the training.
 _PATH_POINTS = 200
 
@@ -188,6 +191,9 @@ def prepare(question: Question, tell: Callable[[str], None]) -> Prepared:
     outcome = _outcome(question, frame)
     selected = None if question.selected is None else _flags(frame, question.selected)
     weight = None if question.weights is None else _weights(question, frame)
+    if question.cluster is not None and frame[question.cluster].isna().any():
+        gaps = int(frame[question.cluster].isna().sum())
+        raise InputError(f"--cluster: column {question.cluster!r} is missing in {gaps} rows")
     tell(f"encoding {len(names)} columns")
     encoding, X = Encoding.learn(
         frame[names],
@@ -376,8 +382,8 @@ def _weights(question: Question, frame: pd.DataFrame) -> Floats:
         raise InputError(f"--weights: column {name!r} is missing in {missing} rows")
     if question.weight_kind == "frequency" and np.any(values != np.round(values)):
         raise InputError(
-            f"--weights: column {name!r} holds fractions; frequency weights count rows. Pass "
-            "--weight-kind sampling if rows stand for shares of a population."
+            f"--weights: column {name!r} holds fractions, and frequency weights count rows; where "
+            "rows stand for shares of a population, use fit with --weight-kind sampling"
         )
     return values
 
@@ -432,9 +438,12 @@ def _model(question: Question, encoding: Encoding) -> Heckman:
         "random_state": question.seed,
     }
     if question.search == "best-subset":
-        return HeckmanBestSubset(question.criterion or "bic", **common)
-    model = HeckmanFA(_EXTRACTIONS[question.search], **common)
-    model.set_params(record_path=max(model.epochs // _PATH_POINTS, 1))
+        model = HeckmanBestSubset(question.criterion or "bic", **common)
+        if question.rho_range is None and len(encoding.columns) <= _FEW_FEATURES:
+            model.set_params(tolerance=_NEAR.get(model.criterion))
+        return model
+    trained = HeckmanFA(_EXTRACTIONS[question.search], **common)
+    trained.set_params(record_path=max(trained.epochs // _PATH_POINTS, 1))
     if question.criterion is not None:
-        model.set_params(criterion=question.criterion)
-    return model
+        trained.set_params(criterion=question.criterion)
+    return trained

@@ -102,7 +102,7 @@ class Diagnostics:
                     "excluded features",
                     f"{self.n_excluded} ({names}); {self.excluded_wald}",
                     "caution" if weak else "ok",
-                    "They hardly drive selection, so that little identifies the model."
+                    "For their number they drive selection weakly: little identifies the model."
                     if weak
                     else "They drive selection. That they do not predict cannot be tested here.",
                 )

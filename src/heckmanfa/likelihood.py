@@ -198,9 +198,12 @@ def ascent(state: State, free: int) -> Floats:
     try:
         step = sla.cho_solve(sla.cho_factor(information), gradient)
     except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(information)
+        # With a unit diagonal, so that what counts as flat does not depend on units.
+        size = np.sqrt(np.abs(np.diag(information)))
+        unit = 1.0 / np.where(size > 0, size, 1.0)
+        values, vectors = np.linalg.eigh(information * unit * unit[:, None])
         values = np.maximum(np.abs(values), 1e-6 * np.abs(values).max())
-        step = vectors @ ((vectors.T @ gradient) / values)
+        step = unit * (vectors @ ((vectors.T @ (unit * gradient)) / values))
     step = np.append(step, np.zeros(len(state.theta) - free))
     # log sigma and atanh rho move by at most one a step.
     return np.asarray(step / max(1.0, float(np.abs(step[-2:]).max())))

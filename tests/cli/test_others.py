@@ -46,7 +46,9 @@ def test_rows_do_not_depend_on_how_many_follow(shell, monkeypatch):
 def test_simulate_refuses(shell):
     assert ".csv or .parquet" in shell.refuses("simulate", "s.xlsx")
     assert "rho" in shell.refuses("simulate", "s.csv", "--rho", 2)
-    assert "n_prediction" in shell.refuses("simulate", "s.csv", "--predicting", 20)
+    assert "--predicting must be at most --features" in shell.refuses(
+        "simulate", "s.csv", "--predicting", 20
+    )
     (shell.folder / "s.csv").write_text("mine")
     assert "--force" in shell.refuses("simulate", "s.csv")
 

@@ -12,8 +12,14 @@ import heckmanfa.inference.outcome_moments as outcome_moments
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError
-from heckmanfa.inference.outcome_moments import expected_hermite, score_covariances, variances
+from heckmanfa.inference.outcome_moments import (
+    expected_hermite,
+    expected_slopes,
+    score_covariances,
+    variances,
+)
 from heckmanfa.inference.specification import SpecificationTests
+from heckmanfa.normal import mills
 
 PREDICTION = [0, 2, 3]
 NAMES = [
@@ -132,7 +138,7 @@ def slopes_of(e, u, sigma, rho):
 
 
 def test_normality_of_the_prediction_error_is_a_moment_test_by_hand(simulated):
-    """Every expectation by quadrature, every score by complex steps, the model's covariance."""
+    """Every expectation by quadrature, every score by complex steps."""
     X, s = simulated.X, simulated.selected
     model = Heckman(PREDICTION, method="ml").fit(X, simulated.y)
     z, x = with_constant(X)[s], with_constant(X[:, PREDICTION])[s]
@@ -149,22 +155,34 @@ def test_normality_of_the_prediction_error_is_a_moment_test_by_hand(simulated):
     moments = [one(grid) - np.sum(law * one(grid), axis=1)[:, None] for one in polynomials]
     gap = np.array([np.sum(one(e) - np.sum(law * one(grid), axis=1)) for one in polynomials])
     spread = np.array([[np.sum(law * a * b) for b in moments] for a in moments])
+    design = [x, z, np.ones((len(u), 1)), np.ones((len(u), 1))]
     in_u, in_mean, in_sigma, in_rho = slopes_of(grid, index, sigma, rho)
-    cross = np.array(
+    slopes = [one - np.sum(law * one, axis=1)[:, None] for one in (in_mean, in_u, in_rho, in_sigma)]
+
+    def products(one, other):
+        return np.sum(law * one * other, axis=1)
+
+    cross = [
+        np.concatenate([d.T @ products(m, f) for d, f in zip(design, slopes, strict=True)])
+        for m in moments
+    ]
+    information = np.block(
         [
-            np.concatenate(
-                [
-                    x.T @ np.sum(law * one * in_mean, axis=1),
-                    z.T @ np.sum(law * one * in_u, axis=1),
-                    [np.sum(law * one * in_rho), np.sum(law * one * in_sigma)],
-                ]
-            )
-            for one in moments
+            [a.T @ (b * products(f, g)[:, None]) for b, g in zip(design, slopes, strict=True)]
+            for a, f in zip(design, slopes, strict=True)
         ]
     )
-    keep = [term != ("errors", "imr") for term in model.vcov().index]
-    covariance = model.vcov().to_numpy()[np.ix_(keep, keep)]
-    expected = gap @ np.linalg.solve(spread - cross @ covariance @ cross.T, gap)
+    # What the outcomes of selected rows say of theta, and what selection itself says of gamma.
+    everyone = with_constant(X)
+    signed = np.where(s, 1.0, -1.0) * (
+        everyone @ np.r_[model.selection_intercept_, model.selection_coef_]
+    )
+    ratio = stats.norm.pdf(signed) / stats.norm.cdf(signed)
+    place = slice(len(PREDICTION) + 1, len(PREDICTION) + 1 + everyone.shape[1])
+    information[place, place] += (everyone * (ratio * (ratio + signed))[:, None]).T @ everyone
+    cross = np.array(cross)
+    left = spread - cross @ np.linalg.solve(information, cross.T)
+    expected = gap @ np.linalg.solve(left, gap)
     found = model.specification_tests(X, simulated.y).normality_prediction
     assert found.statistic == pytest.approx(expected, rel=1e-7)
     assert found.p_value == pytest.approx(stats.chi2.sf(expected, 2), rel=1e-7)
@@ -208,6 +226,18 @@ def test_expectations_are_integrals(u, rho):
 
             by_quad = units[place] * integral(product, u, rho)
             assert value[0] == pytest.approx(by_quad, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("u", [-9.0, -1.0, 0.3, 4.0])
+@pytest.mark.parametrize("rho", [-0.97, 0.3])
+def test_slopes_of_the_inverse_mills_ratio_are_integrals(u, rho):
+    for power, value in enumerate(expected_slopes(np.array([u]), rho)):
+
+        def curved(e, power=power):
+            a = (u + rho * e) / np.sqrt(1 - rho**2)
+            return mills(a)[1] * e**power
+
+        assert value[0] == pytest.approx(integral(curved, u, rho), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("u", [-30, -8, 6])
@@ -387,6 +417,16 @@ def test_skewed_errors_are_seen():
     assert "normality_selection" not in found
 
 
+def test_errors_far_from_normal_can_still_be_tested():
+    """With the observed information, the variance of the moments would not be positive here."""
+    rng = np.random.default_rng(1)
+    X, (v, h) = rng.normal(size=(1000, 3)), rng.normal(size=(2, 1000))
+    e = stats.chi2.ppf(stats.norm.cdf(0.5 * v + np.sqrt(0.75) * h), 1)
+    y = np.where(X @ [0.7, 0.7, -0.7] + v > 0, X[:, 0] + e / np.sqrt(2), np.nan)
+    tests = Heckman([0]).fit(X, y).specification_tests(X, y)
+    assert tests.normality_prediction.statistic > 100
+
+
 def test_heavy_tails_are_seen():
     assert "normality_prediction" in rejected(drawn(stats.norm.ppf, heavy))
     assert "normality_selection" in rejected(drawn(heavy, stats.norm.ppf))
@@ -494,7 +534,7 @@ def test_a_model_without_prediction_features_has_no_reset(simulated):
     [
         ({"converged": False}, "did not converge"),
         ({"second_maximum": (0.0, 0.9)}, "a higher maximum elsewhere"),
-        ({"atanh_rho": 11.0}, "not positive"),
+        ({"information_is_positive": False}, "not positive"),
     ],
 )
 def test_a_likelihood_without_a_proper_maximum_is_said(

@@ -152,7 +152,7 @@ def test_what_cannot_be_learned(frame):
 def test_the_story(frame, learned):
     assert learned[0].explain() == [
         "4 columns became 5 features: 3 numbers and 1 category.",
-        "The category 'region' became 2 dummies that compare with its most frequent level, 'west'.",
+        "The category 'region' became 2 dummies, compared with its most frequent level, 'west'.",
         "Missing values were left missing: 'age' (6 rows), 'region' (10 rows).",
         "Left out: 'id' counts the rows.",
         "To use a column all the same, pass it to --numeric or --categorical.",

@@ -29,6 +29,8 @@ def demo(
     """
     with saying() as say:
         say("loading")
+        from dataclasses import replace
+
         from heckmanfa.analysis import Question, analyse
         from heckmanfa.cli.fit import show
         from heckmanfa.datasets import load_mroz
@@ -37,11 +39,10 @@ def demo(
 
         folder.mkdir(parents=True, exist_ok=True)
         table, page = folder / "mroz.csv", folder / "mroz.html"
-        with replacing(page, force) as report:
-            with replacing(table, force) as place:
-                write_table(load_mroz()[["lwage", *FEATURES]], place)
+        with replacing(table, force) as rows, replacing(page, force) as report:
+            write_table(load_mroz()[["lwage", *FEATURES]], rows)
             question = Question(data=str(table), outcome="lwage", features=FEATURES)
-            analysis = analyse(question, say)
+            analysis = replace(analyse(replace(question, data=str(rows)), say), question=question)
             write_report(analysis, report)
     console = output()
     show(analysis, console)

@@ -222,9 +222,11 @@ def _coefficients(analysis: Analysis) -> Any:
 
 
 def _cells(row: dict[Any, Any]) -> list[str]:
+    from rich.markup import escape
+
     low, high = number(row["ci_low"]), number(row["ci_high"])
     return [
-        str(row["term"]),
+        escape(str(row["term"])),
         number(row["estimate"]),
         number(row["std_error"]),
         "" if row["p_value"] != row["p_value"] else f"{row['p_value']:.3f}",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.errors import HeckmanfaError
+from heckmanfa.cli.common import Force
+from heckmanfa.errors import InputError
 from heckmanfa.features import nearest
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="A folder for each table as CSV, JSON and Markdown.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Rerun the tables of Mai and Wu's paper, with our figures beside the printed ones.
 
@@ -92,8 +94,11 @@ def reproduce(
         typer.echo("nothing is left to run; see --quick and --no-beyond", err=True)
         raise typer.Exit(_USAGE)
     if out is not None and out.exists() and not out.is_dir():
-        typer.echo(f"--out must be a folder; {out} is a file", err=True)
-        raise typer.Exit(_USAGE)
+        raise InputError(f"--out must be a folder; {out} is a file")
+    if out is not None and not force:
+        for name in chosen:
+            if (out / f"{name}.csv").exists():
+                raise InputError(f"{out / name}.csv exists; pass --force to replace it")
     if ru and not quick and importlib.util.find_spec("torch") is None:
         typer.echo(
             "Torch is not installed, so that RU regression is left out: pip install "
@@ -107,24 +112,20 @@ def reproduce(
         console = Console(width=200)
     start = time.perf_counter()
     off = certain = 0
-    try:
-        with _progress(console, len(chosen)) as (say, step):
-            options = Options(quick, as_published, seeds, splits, ru, say)
-            for name in chosen:
-                title, make = TABLES[name]
-                frame = make(options)
-                if not beyond:
-                    frame = frame[frame["part"] == "paper"]
-                off += int((frame["status"] == "OFF").sum())
-                certain += int(frame["status"].isin(["match", "differs", "OFF"]).sum())
-                if len(frame):
-                    _show(name, title, frame, console)
-                if out is not None:
-                    _write(out, name, title, frame)
-                step()
-    except HeckmanfaError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_FAILED) from error
+    with _progress(console, len(chosen)) as (say, step):
+        options = Options(quick, as_published, seeds, splits, ru, say)
+        for name in chosen:
+            title, make = TABLES[name]
+            frame = make(options)
+            if not beyond:
+                frame = frame[frame["part"] == "paper"]
+            off += int((frame["status"] == "OFF").sum())
+            certain += int(frame["status"].isin(["match", "differs", "OFF"]).sum())
+            if len(frame):
+                _show(name, title, frame, console)
+            if out is not None:
+                _write(out, name, title, frame)
+            step()
     seconds = time.perf_counter() - start
     rows = "row is" if off == 1 else "rows are"
     said = f"{off} deterministic {rows} OFF" if off else "every deterministic row comes out"

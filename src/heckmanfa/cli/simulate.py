@@ -59,6 +59,10 @@ def simulate(
 
         if out.suffix not in (".csv", ".parquet"):
             raise InputError(f"{out}: simulate writes .csv or .parquet; got {out.suffix!r}")
+        if n_predicting > n_features:
+            raise InputError(
+                f"--predicting must be at most --features ({n_features}); got {n_predicting}"
+            )
         made = draw_truth(
             np.random.default_rng(seed),
             n_features,

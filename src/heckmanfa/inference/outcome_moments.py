@@ -19,20 +19,31 @@ and since e H_k = H_{k+1} + k H_{k-1}, the covariances of H_k with a row's score
 
 s = log sigma and t = atanh rho as in `heckmanfa.likelihood_terms`. Nothing here is a difference of
 large numbers but the variances, which lose u^4 units in the last place for u far below zero.
+
+The information is that of the probit and the expected one of the outcome among selected rows: with
+it the variance of the moments is positive whatever the data, which it need not be with the observed
+information where the model is wrong. It is made of D_j = E[delta(a) e^j | s = 1], for which there
+is no closed form. Since phi(e) phi(a) = phi(u) phi((e + rho u) / sqrt(1 - rho^2)),
+
+    D_j = sqrt(1 - rho^2) lambda(u) E[(lambda(a) + a) e^j],
+
+where e is now normal with mean -rho u and variance 1 - rho^2, so that quadrature is easy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg as sla
 
+from heckmanfa.coordinates import Design
 from heckmanfa.likelihood import fit_likelihood
-from heckmanfa.likelihood_terms import Problem, State, evaluate, predicting_only
+from heckmanfa.likelihood_terms import Problem, predicting_only
 from heckmanfa.linalg import solve_upper
 from heckmanfa.moments import Moments
-from heckmanfa.normal import Floats, mills
+from heckmanfa.normal import Floats, inverse_mills, mills
 from heckmanfa.probit import Probit
 from heckmanfa.rows import Block, Positions, Rows, total
 from heckmanfa.sandwich import CovarianceKind
@@ -41,11 +52,19 @@ from heckmanfa.twostep import fit_two_step
 if TYPE_CHECKING:
     from heckmanfa.estimators import Heckman
 
-__all__ = ["expected_hermite", "hermite", "normality_test", "score_covariances", "variances"]
+__all__ = [
+    "expected_hermite",
+    "expected_slopes",
+    "hermite",
+    "normality_test",
+    "score_covariances",
+    "variances",
+]
 
 ORDERS = (3, 4)
 # Beyond this lambda is zero: no row is truncated.
 _NEVER_TRUNCATED = 40.0
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 
 def hermite(x: Floats, degree: int) -> list[Floats]:
@@ -135,6 +154,30 @@ def score_covariances(u: Floats, rho: float, k: int) -> tuple[Floats, Floats, Fl
     )
 
 
+def expected_slopes(u: Floats, rho: float) -> tuple[Floats, Floats, Floats]:
+    """Expectations D_0 to D_2 of delta(a), delta(a) e and delta(a) e^2 in selected rows.
+
+    Parameters
+    ----------
+    u : ndarray
+        Selection index of each row.
+    rho : float
+
+    Returns
+    -------
+    tuple of ndarray
+    """
+    u = np.minimum(u, _NEVER_TRUNCATED)
+    r = np.sqrt(1.0 - rho**2)
+    sums = np.zeros((3, len(u)))
+    for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
+        a, q = r * u + rho * node, r * node - rho * u
+        excess = weight * np.maximum(inverse_mills(a) + a, 0.0)
+        sums += [excess, excess * q, excess * q * q]
+    first, second, third = sums * (r * mills(u)[0])
+    return first, second, third
+
+
 def normality_test(
     model: Heckman, moments: Moments, probit: Probit, features: Positions, rows: Rows
 ) -> tuple[float, str]:
@@ -161,16 +204,21 @@ def normality_test(
             [model.selection_intercept_, *model.selection_coef_[list(probit.features)]]
         )
         log_sigma, atanh_rho = model._log_sigma[0], model._atanh_rho[0]
-        converged, second = model.converged_, model._second_maximum
+        proper = model.converged_ and bool(np.isfinite(model._atanh_rho[1]))
+        second = model._second_maximum
     else:
         kind = CovarianceKind("classical", False)
         start = fit_two_step(moments, probit, features, kind, rows)
         fit = fit_likelihood(moments, probit, start, kind, rows)
         beta, gamma = fit.coef.copy(), fit.selection_coef
         log_sigma, atanh_rho = fit.log_sigma, fit.atanh_rho
-        converged, second = fit.converged and probit.converged, fit.second_maximum
-    if not converged:
-        return float("nan"), "maximum likelihood, at which the test is made, did not converge"
+        proper = fit.converged and fit.information_is_positive and probit.converged
+        second = fit.second_maximum
+    if not proper:
+        return float("nan"), (
+            "maximum likelihood, at which the test is made, did not converge, or its information "
+            "is not positive"
+        )
     problem = Problem.build(moments, probit, features)
     beta[0] -= problem.centre
     theta = np.concatenate(
@@ -181,9 +229,9 @@ def normality_test(
         ]
     )
     columns = [*probit.features, *predicting_only(probit, features)]
-    statistic = _statistic(rows, columns, problem, evaluate(rows, columns, problem, theta))
+    statistic = _statistic(rows, columns, problem, theta)
     if np.isnan(statistic):
-        return statistic, "the information at the maximum of the likelihood is not positive"
+        return statistic, "the variance of the moments is not positive"
     if second is not None:
         return statistic, (
             "the likelihood has a higher maximum elsewhere; the test is at the one reached from "
@@ -192,15 +240,12 @@ def normality_test(
     return statistic, ""
 
 
-def _statistic(rows: Rows, columns: Positions, problem: Problem, state: State) -> float:
-    """Chi-squared of the moments at a maximum of the likelihood; NaN where it is not a proper one.
-
-    The variance is in closed form, but for the information: the observed one is used, since the
-    expected one has none. In simulations, the choice makes no difference to the size of the test.
-    """
-    gap, spread, cross = total(rows.map(_sums, problem, state.theta, columns=columns))
+def _statistic(rows: Rows, columns: Positions, problem: Problem, theta: Floats) -> float:
+    """Chi-squared of the moments at the maximum of the likelihood."""
+    parts = rows.map(_sums, problem, theta, columns=columns)
+    gap, spread, cross, information = total(parts)
     try:
-        half = sla.solve_triangular(np.linalg.cholesky(-state.hessian), cross, lower=True)
+        half = sla.solve_triangular(np.linalg.cholesky(information), cross, lower=True)
         # What the estimates take out of the moments has to be taken out of their variance.
         root = np.linalg.cholesky(spread - half.T @ half)
         standard = sla.solve_triangular(root, gap, lower=True)
@@ -209,27 +254,76 @@ def _statistic(rows: Rows, columns: Positions, problem: Problem, state: State) -
     return float(standard @ standard)
 
 
-def _sums(block: Block, problem: Problem, theta: Floats) -> tuple[Floats, Floats, Floats]:
-    """Sums over a block's selected rows: moments, their variance, covariance with the scores."""
-    block = block.only_selected()
+def _sums(block: Block, problem: Problem, theta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Sums over a block: moments, their variance, covariance with the scores, the information."""
     p, j = problem.sizes
+    sigma, rho, t = float(np.exp(theta[-2])), float(np.tanh(theta[-1])), float(theta[-1])
+    rest = block.keep(~block.selected)
+    z = problem.union.design(rest.features[:, : p - 1])
+    slope = mills(-z.times(theta[:p]))[1]
+    others = z.gram(slope if rest.weight is None else slope * rest.weight)
+
+    block = block.only_selected()
     both = np.zeros((len(problem.prediction), 2))
     both[:p, 0] = theta[:p]
     both[:, 1] = problem.prediction @ theta[p : p + j]
     design = problem.union.design(block.features)
     u, mean = design.times(both).T
-    sigma, rho = float(np.exp(theta[-2])), float(np.tanh(theta[-1]))
     e = ((block.outcome - problem.centre) / problem.scale - mean) / sigma
     weight = np.ones(len(e)) if block.weight is None else block.weight
 
     seen, expected = hermite(e, max(ORDERS)), expected_hermite(u, rho, 2 * max(ORDERS))
     gap = np.array([weight @ (seen[k] - expected[k]) for k in ORDERS])
-    third, both_orders, fourth = (float(weight @ one) for one in variances(expected))
+    third, mixed, fourth = (float(weight @ one) for one in variances(expected))
     cross = np.empty((p + j + 2, len(ORDERS)))
     for place, k in enumerate(ORDERS):
-        in_u, in_mean, in_s, in_t = score_covariances(u, rho, k)
-        pulled = design.pull(np.column_stack([weight * in_u, weight * in_mean]))
-        cross[:p, place] = pulled[:p, 0]
-        cross[p:-2, place] = problem.prediction.T @ pulled[:, 1] / sigma
-        cross[-2:, place] = weight @ in_s, weight @ in_t
-    return gap, np.array([[third, both_orders], [both_orders, fourth]]), cross
+        in_u, in_mean, *in_both = score_covariances(u, rho, k)
+        cross[:, place] = _spread_out(problem, design, weight, in_u, in_mean / sigma, in_both)
+
+    cosh, sinh = np.cosh(t), np.sinh(t)
+    slopes = expected_slopes(u, rho)
+    ratio = mills(np.minimum(u, _NEVER_TRUNCATED))[0]
+    tilt = u * ratio
+    # delta(a) a_t and delta(a) a_t e, a_t = u sinh t + e cosh t the derivative of a in t.
+    bend, bend_e = (sinh * u * slopes[i] + cosh * slopes[i + 1] for i in (0, 1))
+    information = np.zeros((p + j + 2, p + j + 2))
+    gram, to_beta = design.gram(weight * slopes[0]), problem.prediction
+    information[:p, :p] = cosh**2 * gram[:p, :p] + others
+    information[:p, p:-2] = -cosh * sinh / sigma * gram[:p] @ to_beta
+    squares = design.gram(weight)
+    information[p:-2, p:-2] = to_beta.T @ (squares + sinh**2 * gram) @ to_beta / sigma**2
+    information[:, -2] = _spread_out(
+        problem,
+        design,
+        weight,
+        -cosh * sinh * slopes[1],
+        (sinh**2 * slopes[1] + rho * ratio) / sigma,
+        (sinh**2 * slopes[2] + 2.0 - rho**2 * tilt, -rho * tilt - sinh * bend_e),
+    )
+    information[:, -1] = _spread_out(
+        problem,
+        design,
+        weight,
+        cosh * bend - rho * ratio,
+        (ratio - sinh * bend) / sigma,
+        (-rho * tilt - sinh * bend_e, sinh * u * bend + cosh * bend_e - (1 - rho**2) * tilt),
+    )
+    lower = np.tril_indices(len(information), -1)
+    information[lower] = information.T[lower]
+    return gap, np.array([[third, mixed], [mixed, fourth]]), cross, information
+
+
+def _spread_out(
+    problem: Problem,
+    design: Design,
+    weight: Floats,
+    in_u: Floats,
+    in_mean: Floats,
+    in_both: Sequence[Floats],
+) -> Floats:
+    """Sums over rows of what stands with u, x'beta, log sigma and atanh rho, for all of theta."""
+    pulled = design.pull(np.column_stack([weight * in_u, weight * in_mean]))
+    in_errors = [weight @ one for one in in_both]
+    return np.concatenate(
+        [pulled[: problem.n_selection, 0], problem.prediction.T @ pulled[:, 1], in_errors]
+    )

@@ -213,7 +213,9 @@ def _about_search(analysis: Analysis) -> list[str]:
         "no part in choosing them."
     )
     criterion = search.goal.criterion
-    tolerance = NEARLY[criterion] if search.tolerance is None else search.tolerance
+    tolerance = NEARLY[criterion]
+    if search.tolerance is not None:
+        tolerance = min(tolerance, search.tolerance)
     near = search.nearly_best(tolerance)
     if near > 1:
         is_cut = near == KEPT or bool(search.ended)

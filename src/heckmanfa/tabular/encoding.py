@@ -188,15 +188,17 @@ class Encoding:
     def explain(self) -> list[str]:
         """Say in sentences what became of the columns."""
         n_numbers = len(self.sources) - len(self.levels)
-        categories = _count(len(self.levels), "category", "categories")
+        kinds = [_count(n_numbers, "number")] if n_numbers else []
+        if self.levels:
+            kinds.append(_count(len(self.levels), "category", "categories"))
         said = [
             f"{_count(len(self.sources), 'column')} became {_count(len(self.columns), 'feature')}: "
-            f"{_count(n_numbers, 'number')} and {categories}."
+            f"{' and '.join(kinds)}."
         ]
         for name, levels in self.levels.items():
             said.append(
-                f"The category {name!r} became {_count(len(levels) - 1, 'dummy', 'dummies')} that "
-                f"compare with its most frequent level, {levels[0]!r}."
+                f"The category {name!r} became {_count(len(levels) - 1, 'dummy', 'dummies')}, "
+                f"compared with its most frequent level, {levels[0]!r}."
             )
         if self.n_missing:
             where = ", ".join(
@@ -210,7 +212,8 @@ class Encoding:
             )
             said.append(f"Missing values were {done}: {where}.")
         said += [f"Left out: {name!r} {reason}." for name, reason in self.left_out.items()]
-        if self.left_out:
+        # What does not vary cannot be used, whatever it is taken for.
+        if any("value" not in reason for reason in self.left_out.values()):
             said.append("To use a column all the same, pass it to --numeric or --categorical.")
         return said
 
