@@ -2,8 +2,8 @@
 
     python docs/make_picture.py
 
-The data of the first are simulated, so that the truth is known; least squares and the selection model both
-see only the outcomes of the selected rows.
+The data of the first are simulated, so that the truth is known; least squares and the selection
+model both see only the outcomes of the selected rows.
 """
 
 from __future__ import annotations

@@ -113,6 +113,8 @@ def html_of_section(section: Section) -> str:
         parts.append(f"<table>{rows}</table>")
     if section.table is not None:
         table = _readable(section.table)
+        if "p value" in table:
+            table["p value"] = [_p_value(one) for one in table["p value"]]
         parts.append(table.to_html(index=False, float_format=_number, na_rep="", border=0))
     if section.notes:
         parts.append(
@@ -123,6 +125,12 @@ def html_of_section(section: Section) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.5g}"
+
+
+def _p_value(value: float) -> str:
+    if value != value:
+        return ""
+    return "<0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
@@ -145,6 +153,12 @@ def _plain(table: pd.DataFrame) -> str:
         ]
     headers = []
     for name in table.columns:
+        if name == "p value":
+            cells = [_p_value(one) for one in table[name]]
+            width = max(len(name), *(len(one) for one in cells)) if cells else len(name)
+            table[name] = [one.rjust(width) for one in cells]
+            headers.append(name.rjust(width))
+            continue
         texts = table[name].map(lambda one: isinstance(one, str))
         width = len(str(name))
         if len(table) and texts.all():
