@@ -222,6 +222,10 @@ class Bootstrap(Report):
                 "feature was not chosen; the last two columns are about the replicates in which "
                 "it was."
             )
+            notes.append(
+                "After a search, use the percentile intervals: in simulations the basic ones, and "
+                "those given that a feature was chosen, seldom cover a weak coefficient."
+            )
         if self.rho_conditioned:
             notes.append(
                 "In every replicate rho was kept in the window of the search: its interval "
