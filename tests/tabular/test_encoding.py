@@ -159,7 +159,7 @@ def test_the_story(frame, learned):
     ]
     filled = Encoding.learn(frame, ["age", "id"], numeric=["id"], missing="mean")[0]
     assert filled.explain() == [
-        "2 columns became 2 features: 2 numbers and 0 categories.",
+        "2 columns became 2 features: 2 numbers.",
         "Missing values were filled with the mean of the rows that have them (shares of the levels "
         "for categories), which makes standard errors too small: 'age' (6 rows).",
     ]
