@@ -421,3 +421,17 @@ def test_the_digest_of_a_file(tmp_path):
     assert sha256_of(tmp_path / "a") == hashlib.sha256(content).hexdigest()
     with pytest.raises(InputError, match="there is no file"):
         sha256_of(tmp_path / "b")
+
+
+def test_a_column_whose_parts_differ_has_one_type(tmp_path):
+    # Longer than a part of pandas' parser: numbers first, text at the end.
+    rows = 300_000
+    path = tmp_path / "long.csv"
+    with path.open("w") as file:
+        file.write("code,x\n")
+        file.writelines(f"{one % 90 + 10},{one}.5\n" for one in range(rows))
+        file.writelines(f"AB,{one}.5\n" for one in range(5))
+    frame = read_table(path)
+    assert len(frame) == rows + 5
+    assert {type(one) for one in frame["code"].unique()} == {str}
+    assert frame["code"].nunique() == 91

@@ -86,28 +86,38 @@ def _read(path: Path, layout: Layout, columns: Sequence[str] | None) -> pd.DataF
     encodings = [layout.encoding] if start is None else _ENCODINGS[start:]
     for encoding in encodings:
         try:
-            with warnings.catch_warnings():
-                # pandas cuts off fields that have no name, and only warns.
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                return pd.read_csv(
-                    path,
-                    sep=layout.delimiter,
-                    decimal=layout.decimal,
-                    skiprows=layout.skipped,
-                    header=0,
-                    names=list(layout.names),
-                    usecols=None if columns is None else list(columns),
-                    index_col=False,
-                    skipinitialspace=True,
-                    encoding=encoding,
-                    keep_default_na=False,
-                    na_values=list(MISSING_SPELLINGS),
-                    # One type for a whole column, whatever its length.
-                    low_memory=False,
-                )
+            return _parse(path, layout, columns, encoding)
         except UnicodeError:
             continue
     raise DataError(f"{path} is not text in {layout.encoding}, as its first bytes say it is")
+
+
+def _parse(
+    path: Path, layout: Layout, columns: Sequence[str] | None, encoding: str, whole: bool = False
+) -> pd.DataFrame:
+    """Parse a part at a time, which is twice as fast, or whole where the parts' types differ."""
+    with warnings.catch_warnings():
+        # pandas cuts off fields that have no name, and only warns.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        warnings.simplefilter("error", pd.errors.DtypeWarning)
+        try:
+            return pd.read_csv(
+                path,
+                sep=layout.delimiter,
+                decimal=layout.decimal,
+                skiprows=layout.skipped,
+                header=0,
+                names=list(layout.names),
+                usecols=None if columns is None else list(columns),
+                index_col=False,
+                skipinitialspace=True,
+                encoding=encoding,
+                keep_default_na=False,
+                na_values=list(MISSING_SPELLINGS),
+                low_memory=not whole,
+            )
+        except pd.errors.DtypeWarning:
+            return _parse(path, layout, columns, encoding, whole=True)
 
 
 def find_layout(path: Path) -> Layout:

@@ -163,7 +163,8 @@ class Encoding:
         if self.missing == "mean":
             for column, values in arrays.items():
                 arrays[column] = np.where(np.isnan(values), self.means[column], values)
-        return pd.DataFrame(arrays, index=frame.index)
+        # Not copied into one block: the fit reads a column at a time.
+        return pd.DataFrame(arrays, index=frame.index, copy=False)
 
     def _codes(self, series: pd.Series[Any], name: str) -> Any:
         """Return each row's place among the levels, -1 where missing; refuse levels never seen."""
