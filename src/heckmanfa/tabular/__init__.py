@@ -6,11 +6,16 @@ them, and `model_file` keeps a fitted model together with how its numbers were m
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.files import read_table, replacing, sha256_of, write_table
 from heckmanfa.tabular.kinds import Kind, decide_kinds
-from heckmanfa.tabular.model_file import Saved, load_model, save_model
 from heckmanfa.tabular.values import to_numbers
+
+if TYPE_CHECKING:
+    from heckmanfa.tabular.model_file import Saved, load_model, save_model
 
 __all__ = [
     "Encoding",
@@ -25,3 +30,10 @@ __all__ = [
     "to_numbers",
     "write_table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # skops takes longer to import than a table to read.
+    if name in ("Saved", "load_model", "save_model"):
+        return getattr(import_module("heckmanfa.tabular.model_file"), name)
+    raise AttributeError(f"module 'heckmanfa.tabular' has no attribute {name!r}")
