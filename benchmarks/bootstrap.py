@@ -15,9 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from benchmarks.common import Figures, OtherLoad, child, judged, machine, markdown, tell, write
+from benchmarks.common import Figures, OtherLoad, child, judged, machine, publish
 
 INSTALLED = ("heckmanfa", "numpy", "scipy", "scikit-learn", "pandas", "joblib")
 REPLICATES, BY_HAND = 1000, 100
@@ -130,11 +128,7 @@ def main() -> None:
             ),
         ],
     }
-    console = Console(width=110)
-    figures.show(console)
-    tell(console, lines, time.perf_counter() - start)
-    if options.out is not None:
-        write(options.out, markdown([figures.markdown()], lines, BEGIN, END), BEGIN, END)
+    publish(figures, lines, time.perf_counter() - start, options.out, (BEGIN, END))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rich.console import Console
-
-from benchmarks.common import Figures, OtherLoad, judged, machine, markdown, tell, write
+from benchmarks.common import Figures, OtherLoad, judged, machine, publish
 
 INSTALLED = ("heckmanfa", "numpy", "scipy", "scikit-learn", "pandas")
 ROWS, FEATURES, PREDICTING = 1_000_000, 30, 15
@@ -100,11 +98,7 @@ def main() -> None:
             ),
         ],
     }
-    console = Console(width=110)
-    figures.show(console)
-    tell(console, lines, time.perf_counter() - start)
-    if options.out is not None:
-        write(options.out, markdown([figures.markdown()], lines, BEGIN, END), BEGIN, END)
+    publish(figures, lines, time.perf_counter() - start, options.out, (BEGIN, END))
 
 
 if __name__ == "__main__":

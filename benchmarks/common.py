@@ -16,6 +16,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+Marks = tuple[str, str]
+"""Comments between which figures stand in a page"""
 ROOT = Path(__file__).resolve().parents[1]
 # Where others take more than this share of the processors, ratios move by half and more.
 BUSY = 0.1
@@ -152,6 +154,17 @@ def markdown(tables: Iterable[str], lines: dict[str, list[str]], begin: str, end
         "\n".join(f"- {line}" for line in lines["targets"]),
     ]
     return "\n\n".join([begin, *parts, end]) + "\n"
+
+
+def publish(
+    figures: Figures, lines: dict[str, list[str]], seconds: float, page: Path | None, marks: Marks
+) -> None:
+    """Print a table and what there is to say about it, and put both into a page where asked."""
+    console = Console(width=110)
+    figures.show(console)
+    tell(console, lines, seconds)
+    if page is not None:
+        write(page, markdown([figures.markdown()], lines, *marks), *marks)
 
 
 def tell(console: Console, lines: dict[str, list[str]], seconds: float) -> None:

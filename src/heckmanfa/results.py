@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,8 +66,8 @@ def _estimates(model: FittedSelectionModel) -> np.ndarray[Any, np.dtype[np.float
 
 def check_level(conf_level: float) -> None:
     """Refuse a level of confidence that is none."""
-    if not 0 < conf_level < 1:
-        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level}")
+    if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
+        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
 
 
 def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import textwrap
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ __all__ = [
     "Report",
     "Section",
     "html_of_section",
+    "listed",
     "read_reports",
     "text_of_section",
     "wrapped_note",
@@ -81,6 +83,13 @@ def read_reports(include: Any) -> list[Report]:
                 f"methods return; got {type(one).__name__}"
             )
     return reports
+
+
+def listed(names: Sequence[str]) -> str:
+    """Name all, as in 'a, b and c'."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def wrapped_note(text: str, width: int) -> list[str]:

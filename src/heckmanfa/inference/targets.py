@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
-from heckmanfa.errors import InputError
 from heckmanfa.features import FeatureTable
 from heckmanfa.normal import Floats, log_cdf, mills
+from heckmanfa.results import check_level
 from heckmanfa.rows import Positions
 
 if TYPE_CHECKING:
@@ -261,6 +260,5 @@ def design_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[sli
 
 def normal_quantile(conf_level: float) -> float:
     """Half the width of a normal interval of this probability, in standard errors."""
-    if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
-        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
+    check_level(conf_level)
     return float(special.ndtri(0.5 + 0.5 * float(conf_level)))

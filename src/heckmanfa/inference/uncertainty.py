@@ -29,8 +29,9 @@ from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.linalg import solve_upper
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
+from heckmanfa.results import check_level
 from heckmanfa.rows import Positions
-from heckmanfa.sections import Finding, Report, Section
+from heckmanfa.sections import Finding, Report, Section, listed
 
 if TYPE_CHECKING:
     from heckmanfa.estimators import Heckman
@@ -293,7 +294,7 @@ class UncertaintyInterval(Report):
                 f"{len(turning)} of {len(table)} coefficients change sign, {clear} stay "
                 "significant",
                 "caution" if turning else "ok",
-                f"The sign of {_listed(turning)} depends on rho; see uncertainty_interval()."
+                f"The sign of {listed(turning)} depends on rho; see uncertainty_interval()."
                 if turning
                 else "Every sign is the same for any rho in that range; see "
                 "uncertainty_interval().",
@@ -301,15 +302,11 @@ class UncertaintyInterval(Report):
         ]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
 def _interval_words(table: pd.DataFrame) -> list[str]:
     features = table.iloc[1:]
     clear = features[(features["ui_low"] > 0) | (features["ui_high"] < 0)]["term"].tolist()
     if clear:
-        return [f"Zero is outside the uncertainty interval of {_listed(clear)}."]
+        return [f"Zero is outside the uncertainty interval of {listed(clear)}."]
     return ["Zero is inside the uncertainty interval of every feature."] if len(features) else []
 
 
@@ -320,7 +317,7 @@ def _sign_words(table: pd.DataFrame, rho: tuple[float, float], reach: float) -> 
     words = []
     if kept:
         verb = "keeps its sign" if len(kept) == 1 else "keep their signs"
-        words.append(f"{_listed(kept)} {verb} {everywhere}.")
+        words.append(f"{listed(kept)} {verb} {everywhere}.")
     for term, where in features[["term", "sign_change"]].dropna().itertuples(index=False):
         place = "inside" if rho[0] <= where <= rho[1] else "outside"
         words.append(f"{term} changes sign at rho = {where:.3g}, {place} the range.")
@@ -347,8 +344,7 @@ def uncertainty_interval(
     UncertaintyInterval
     """
     low, high = _read_range(rho)
-    if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
-        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
+    check_level(conf_level)
     if not isinstance(n_grid, Integral) or n_grid < 2:
         raise InputError(f"n_grid must be a whole number of at least 2; got {n_grid!r}")
     if model._probit is None:

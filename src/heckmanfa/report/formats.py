@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from heckmanfa.sections import listed
+
 __all__ = ["CRITERIA", "SHOWN", "count", "listed", "number", "p_value", "plural", "some"]
 
 CRITERIA = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
@@ -49,13 +51,6 @@ def count(value: int) -> str:
 def plural(value: int, one: str, many: str | None = None) -> str:
     """Write a count with its noun."""
     return f"{count(value)} {one if value == 1 else many or one + 's'}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Name all, as in 'a, b and c'."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def some(names: Sequence[str], most: int = SHOWN) -> str:
