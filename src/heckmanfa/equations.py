@@ -20,7 +20,7 @@ from heckmanfa.errors import (
 from heckmanfa.linalg import dependencies, describe_dependencies
 from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.probit import Probit, fit_probit, selection_coordinates
-from heckmanfa.rows import Block, Positions, Rows
+from heckmanfa.rows import Block, Positions, Rows, total
 from heckmanfa.separation import Separation, decided, find_separation
 
 __all__ = [
@@ -147,8 +147,8 @@ def gather(selection: Selection, prediction: Positions, n_features: int) -> Mome
 
 def count_rows(rows: Rows) -> tuple[int, int]:
     """Count the rows, and the selected ones."""
-    counts = list(rows.map(_block_counts, columns=[]))
-    return sum(n for n, _ in counts), sum(chosen for _, chosen in counts)
+    n, n_selected = total(rows.map(_block_counts, columns=[], merge=total))
+    return int(n), int(n_selected)
 
 
 def _block_counts(block: Block) -> tuple[int, int]:

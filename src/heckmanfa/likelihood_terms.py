@@ -101,15 +101,14 @@ def index_range(
     rows: Rows, columns: Positions, problem: Problem, theta: Floats
 ) -> tuple[float, float]:
     """Range of z'gamma among the selected rows."""
-    ranges = list(rows.map(_block_range, problem, theta, columns=columns))
-    return min(low for low, _ in ranges), max(high for _, high in ranges)
+    return _widest(list(rows.map(_block_range, problem, theta, columns=columns, merge=_widest)))
 
 
 def evaluate(rows: Rows, columns: Positions, problem: Problem, theta: Floats) -> State:
     """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         scalars, others, other_gram, vectors, gram = total(
-            rows.map(_terms, problem, theta, columns=columns)
+            rows.map(_terms, problem, theta, columns=columns, merge=total)
         )
         value, n, m, d_s, d_t, d_ss, d_st, d_tt = scalars
         p, j = problem.sizes
@@ -137,6 +136,10 @@ def evaluate(rows: Rows, columns: Positions, problem: Problem, theta: Floats) ->
 
 
 # What runs on a block of rows. ---------------------------------------------------------------
+
+
+def _widest(ranges: list[tuple[float, float]]) -> tuple[float, float]:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
 def _block_range(block: Block, problem: Problem, theta: Floats) -> tuple[float, float]:

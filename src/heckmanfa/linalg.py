@@ -23,6 +23,7 @@ __all__ = [
     "dependencies",
     "describe_dependencies",
     "factor",
+    "merge_factors",
     "residual_share",
     "solve_upper",
     "stack",
@@ -69,6 +70,11 @@ def factor(matrix: Floats, *, overwrite: bool = False) -> Floats:
     return np.triu(packed[: min(rows, columns)])
 
 
+def merge_factors(factors: list[Floats]) -> Floats:
+    """Triangular factor of the rows of several blocks, from their factors."""
+    return factor(np.concatenate(factors))
+
+
 class Stacker:
     """Collects the factors of blocks of rows into the factor of all of them."""
 
@@ -80,7 +86,7 @@ class Stacker:
         """Take in the next block's factor."""
         self._waiting.append(block)
         if len(self._waiting) == _STACK_AT_ONCE:
-            self._waiting = [factor(np.concatenate(self._waiting))]
+            self._waiting = [merge_factors(self._waiting)]
 
     def result(self) -> Floats:
         """Return the (k, k) factor of what was added, the diagonal not negative.
@@ -89,7 +95,7 @@ class Stacker:
         """
         square = np.zeros((self._columns, self._columns))
         if self._waiting:
-            r = factor(np.concatenate(self._waiting))
+            r = merge_factors(self._waiting)
             square[: len(r)] = r
         return square * np.where(np.diag(square) < 0, -1.0, 1.0)[:, None]
 

@@ -22,6 +22,7 @@ from heckmanfa.linalg import (
     Stacker,
     column_norms,
     factor,
+    merge_factors,
     residual_share,
     solve_upper,
     subset_factor,
@@ -278,7 +279,8 @@ def gather_moments(
     whole, delta = Stacker(k + 3), Stacker(k + 2)
     m = slope = 0.0
     low, high = np.inf, -np.inf
-    for part in rows.map(_moment_terms, probit, places, columns=columns):
+    parts = rows.map(_moment_terms, probit, places, columns=columns, merge=_merge_terms)
+    for part in parts:
         whole.add(part[0])
         delta.add(part[1])
         m, slope = m + part[2], slope + part[3]
@@ -292,6 +294,20 @@ def gather_moments(
         mean_delta=float(slope / m),
         index_range=(float(low), float(high)),
         probit=probit,
+    )
+
+
+def _merge_terms(
+    parts: list[tuple[Floats, Floats, float, float, float, float]],
+) -> tuple[Floats, Floats, float, float, float, float]:
+    whole, delta, m, slope, low, high = zip(*parts, strict=True)
+    return (
+        merge_factors(list(whole)),
+        merge_factors(list(delta)),
+        sum(m),
+        sum(slope),
+        min(low),
+        max(high),
     )
 
 

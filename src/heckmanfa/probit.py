@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg as sla
@@ -19,6 +20,7 @@ from heckmanfa.linalg import (
     dependencies,
     describe_dependencies,
     factor,
+    merge_factors,
     residual_share,
     stack,
 )
@@ -104,9 +106,9 @@ def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str])
     """
     width = len(features) + 1
     pilot = _pilot(rows)
-    r = stack(pilot.map(_design_factor, columns=features), width)
+    r = stack(pilot.map(_design_factor, columns=features, merge=merge_factors), width)
     if pilot is not rows and residual_share(r).min() < _PILOT_SHARE:
-        r = stack(rows.map(_design_factor, columns=features), width)
+        r = stack(rows.map(_design_factor, columns=features, merge=merge_factors), width)
     found = dependencies(r)
     if found:
         raise CollinearError(
@@ -248,12 +250,19 @@ def _evaluate(
     squares: Floats | None = None,
 ) -> _State:
     """Evaluate the likelihood; the sums of squares only where they are not known yet."""
-    largest = -np.inf
-    parts = []
-    for sums, high in rows.map(_probit_terms, coordinates, coef, squares is None, columns=features):
-        parts.append(sums)
-        largest = max(largest, high)
-    log_likelihood, n, n_selected, gradient, information, measured = total(parts)
+    sums, largest = _merge_terms(
+        list(
+            rows.map(
+                _probit_terms,
+                coordinates,
+                coef,
+                squares is None,
+                columns=features,
+                merge=_merge_terms,
+            )
+        )
+    )
+    log_likelihood, n, n_selected, gradient, information, measured = sums
     return _State(
         coef=coef,
         log_likelihood=float(log_likelihood),
@@ -261,7 +270,7 @@ def _evaluate(
         information=information,
         n=float(n),
         n_selected=float(n_selected),
-        largest=float(largest),
+        largest=largest,
         squares=measured if squares is None else squares,
     )
 
@@ -271,6 +280,10 @@ def _evaluate(
 
 def _design_factor(block: Block) -> Floats:
     return factor(np.column_stack([np.ones(len(block.features)), block.features]))
+
+
+def _merge_terms(parts: list[tuple[tuple[Any, ...], float]]) -> tuple[tuple[Any, ...], float]:
+    return total(sums for sums, _ in parts), float(max(high for _, high in parts))
 
 
 def _probit_terms(

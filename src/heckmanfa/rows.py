@@ -28,6 +28,7 @@ __all__ = [
     "Block",
     "Columns",
     "Matrix",
+    "Merge",
     "Rows",
     "Source",
     "one_blas_thread",
@@ -38,6 +39,7 @@ __all__ = [
 Positions = Sequence[int]
 Groups = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+Merge = Callable[[list[Any]], Any]
 
 # A block is large enough that threads seldom wait for the interpreter, and small enough that it
 # stays in the cache and weighs little beside the data; with few features, the vectors of a block
@@ -64,6 +66,8 @@ class Block(NamedTuple):
     """(b,), or None where every row counts once."""
     group: Groups | None
     """(b,) cluster codes from 0, or None."""
+    place: tuple[int, int] = (0, 0)
+    """Part of the rows that the block is from, and its first row there: no two blocks share it."""
 
     def only_selected(self) -> Block:
         """Return the selected rows of this block."""
@@ -80,14 +84,30 @@ class Block(NamedTuple):
             self.selected[chosen],
             None if self.weight is None else self.weight[chosen],
             None if self.group is None else self.group[chosen],
+            self.place,
         )
 
 
 class Rows(Protocol):
     """Anything that can run a block function over its rows."""
 
-    def map(self, function: Callable[..., Any], *args: Any, columns: Positions) -> Iterator[Any]:
-        """Yield ``function(block, *args)`` for every block, in row order."""
+    @property
+    def in_memory(self) -> bool:
+        """Whether a pass over the rows costs no more than arithmetic."""
+        ...
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        columns: Positions,
+        merge: Merge | None = None,
+    ) -> Iterator[Any]:
+        """Yield ``function(block, *args)`` for every block, in row order.
+
+        Where the rows are elsewhere, ``merge`` makes one result of the list of results of
+        consecutive blocks there, so that little has to travel.
+        """
         ...
 
     def __len__(self) -> int:
@@ -179,8 +199,19 @@ class ArrayRows:
     stride: int = 1
     """only every stride-th block is read (the pilot sample)"""
 
-    def map(self, function: Callable[..., Any], *args: Any, columns: Positions) -> Iterator[Any]:
-        """Yield ``function(block, *args)`` for every block, in row order."""
+    @property
+    def in_memory(self) -> bool:
+        """Whether a pass over the rows costs no more than arithmetic."""
+        return True
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        columns: Positions,
+        merge: Merge | None = None,
+    ) -> Iterator[Any]:
+        """Yield ``function(block, *args)`` for every block, in row order; nothing has to merge."""
         columns = list(columns)
 
         def task(span: tuple[int, int]) -> Any:
@@ -233,6 +264,7 @@ class ArrayRows:
             self.selected[span],
             None if self.weight is None else self.weight[span],
             None if self.group is None else self.group[span],
+            (0, start),
         )
         if self.kept is None or self.kept[span].all():
             return block

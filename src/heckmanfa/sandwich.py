@@ -10,7 +10,7 @@ import numpy as np
 
 from heckmanfa.errors import InputError
 from heckmanfa.normal import Floats
-from heckmanfa.rows import Block, Positions, Rows
+from heckmanfa.rows import Block, Positions, Rows, total
 
 __all__ = ["CovarianceKind", "score_squares"]
 
@@ -57,13 +57,14 @@ def score_squares(
         if kind.n_groups < 2:
             raise InputError("cov_type='cluster' needs at least two groups; groups has 1")
         sums = np.zeros((kind.n_groups, size))
-        for codes, parts in rows.map(_group_scores, scores, args, columns=columns):
-            sums[codes] += parts
+        parts = rows.map(_group_scores, scores, args, columns=columns, merge=_merge_groups)
+        for codes, part in parts:
+            sums[codes] += part
         return np.asarray(sums.T @ sums) * (kind.n_groups / (kind.n_groups - 1))
-    n, middle = 0.0, np.zeros((size, size))
-    for count, part in rows.map(_row_squares, scores, args, kind.sampling, columns=columns):
-        n, middle = n + count, middle + part
-    return middle * (n / (n - 1.0))
+    n, middle = total(
+        rows.map(_row_squares, scores, args, kind.sampling, columns=columns, merge=total)
+    )
+    return np.asarray(middle * (n / (n - 1.0)))
 
 
 def _row_squares(
@@ -84,7 +85,13 @@ def _group_scores(
     if block.weight is not None:
         each = each * block.weight[:, None]
     assert block.group is not None
-    codes, inverse = np.unique(block.group, return_inverse=True)
-    sums = np.zeros((len(codes), each.shape[1]))
-    np.add.at(sums, inverse, each)
-    return codes, sums
+    return _merge_groups([(block.group, each)])
+
+
+def _merge_groups(parts: list[tuple[Any, Floats]]) -> tuple[Any, Floats]:
+    """Add up what belongs to the same group."""
+    each = np.concatenate([sums for _, sums in parts])
+    codes, inverse = np.unique(np.concatenate([codes for codes, _ in parts]), return_inverse=True)
+    together = np.zeros((len(codes), each.shape[1]))
+    np.add.at(together, inverse, each)
+    return codes, together

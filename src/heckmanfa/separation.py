@@ -58,7 +58,7 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
         The columns are thinned out greedily: none of those named can be left out alone.
     """
     centre, scale = coordinates.mean, coordinates.scale
-    (pull,) = total(rows.map(_pull, centre, scale, columns=features))
+    (pull,) = total(rows.map(_pull, centre, scale, columns=features, merge=total))
     cuts = np.zeros((0, len(features) + 1))
     allowed = np.ones(len(features) + 1, dtype=bool)
     direction, cuts = _search(rows, features, coordinates, pull, cuts, allowed)
@@ -81,12 +81,12 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
         direction = complete
     direction = direction / np.abs(direction).max()
     columns = tuple(int(i) for i in np.flatnonzero(np.abs(direction[1:]) > _TOLERANCE))
-    n_decided = n = 0
-    for marks in rows.map(decided, centre, scale, direction, columns=features):
-        n_decided, n = n_decided + int(np.count_nonzero(marks)), n + len(marks)
+    (n_decided,) = total(
+        rows.map(_count_decided, centre, scale, direction, columns=features, merge=total)
+    )
     if n_decided == 0:
         return None  # the gain was within the solver's tolerance
-    return Separation(direction, columns, complete is not None, n_decided)
+    return Separation(direction, columns, complete is not None, int(n_decided))
 
 
 def _search(
@@ -150,10 +150,11 @@ def _worst_rows(
 ) -> Floats | None:
     """Return the rows that fall short of ``least`` by most, or None where none does."""
     args = (coordinates.mean, coordinates.scale, direction, least)
-    short = [cut for cut in rows.map(_short_of, *args, columns=features) if len(cut)]
-    if not short:
+    together = np.concatenate(
+        list(rows.map(_short_of, *args, columns=features, merge=np.concatenate))
+    )
+    if len(together) == 0:
         return None
-    together = np.concatenate(short)
     return together[np.argsort(together @ direction, kind="stable")[:_CUTS_A_ROUND]]
 
 
@@ -176,6 +177,10 @@ def _short_of(
     side = signed @ direction
     worst = np.argsort(side, kind="stable")[:_WORST_PER_BLOCK]
     return signed[worst[side[worst] < least - _TOLERANCE]]
+
+
+def _count_decided(block: Block, centre: Floats, scale: Floats, direction: Floats) -> tuple[int]:
+    return (int(np.count_nonzero(decided(block, centre, scale, direction))),)
 
 
 def decided(block: Block, centre: Floats, scale: Floats, direction: Floats) -> Mask:

@@ -135,7 +135,7 @@ def _stacked(
     args = (probit, selection, prediction, coef, inverse_root)
     p, j = len(selection) + 1, len(prediction) + 2
     middle = score_squares(rows, kind, _stacked_scores, *args, columns=columns, size=p + j)
-    (residual_slope,) = total(rows.map(_residual_slope, *args, columns=columns))
+    (residual_slope,) = total(rows.map(_residual_slope, *args, columns=columns, merge=total))
     # Derivative of the second equations in gamma: beta_H W'DZ, and through lambda's own place in
     # W, minus the sum of delta v z'.
     slope = coef[-1] * _shift(moments, probit, features, inverse_root)[1]

@@ -33,7 +33,7 @@ from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
 from heckmanfa.results import chi2_test
-from heckmanfa.rows import Block, Mask, Positions, Rows, one_blas_thread, pick
+from heckmanfa.rows import Block, Mask, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.sandwich import CovarianceKind
 from heckmanfa.sections import Finding, Report, Section
 from heckmanfa.twostep import fit_two_step
@@ -412,9 +412,21 @@ class _Extended:
     centre: Floats
     slopes: Floats
 
-    def map(self, function: Callable[..., Any], *args: Any, columns: Positions) -> Iterator[Any]:
+    @property
+    def in_memory(self) -> bool:
+        return self.rows.in_memory
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        columns: Positions,
+        merge: Merge | None = None,
+    ) -> Iterator[Any]:
         places = [self.columns.index(one) for one in columns]
-        return self.rows.map(self._on, places, function, args, columns=self.columns[:-4])
+        return self.rows.map(
+            self._on, places, function, args, columns=self.columns[:-4], merge=merge
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
