@@ -25,6 +25,7 @@ from heckmanfa.features import (
     refuse_missing,
     resolve,
 )
+from heckmanfa.homes import find_home
 from heckmanfa.intake import Sample, check_parameters, observed_r2, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.moments import gather_moments
@@ -55,7 +56,8 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
     ) -> tuple[FeatureTable, Sample, list[int], list[int]]:
         """Check parameters, take in the data, and set what it says about features and rows."""
         check_parameters(self)
-        table = read_features(self, X, reset=True)
+        home = find_home(X, y, selected, sample_weight, None)
+        table = read_features(self, X if home is None else home, reset=True)
         selection = resolve(table, selection_features, "selection_features")
         prediction = resolve(table, self.prediction_features, "prediction_features")
         sample = read_sample(
@@ -126,7 +128,7 @@ class _LinearRegressor(ObservedRegressor):
     adjusted_r2_: float
     on_collinear: str
 
-    def fit(self, X: Any, y: Any, selected: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, selected: Any = None, sample_weight: Any = None) -> Self:
         """Fit the regression on the selected rows.
 
         Parameters

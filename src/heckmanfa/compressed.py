@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator
 from heckmanfa.equations import fit_selection, gather
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.features import resolve
+from heckmanfa.homes import find_home
 from heckmanfa.intake import read_features, read_sample
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
 from heckmanfa.probit import Probit
-from heckmanfa.rows import ArrayRows, Block, Positions, Rows, Source, total
+from heckmanfa.rows import ArrayRows, Block, Positions, Rows, Source, held, total
 
 __all__ = ["Compressed", "compress"]
 
@@ -52,7 +53,7 @@ class _Standardized:
 
 def compress(
     X: Any,
-    y: Any,
+    y: Any = None,
     selected: Any = None,
     sample_weight: Any = None,
     prediction_features: Any = None,
@@ -89,7 +90,8 @@ def compress(
     """
     if standardize not in (True, False, "features"):
         raise InputError(f"standardize must be True, False or 'features'; got {standardize!r}")
-    table = read_features(BaseEstimator(), X, reset=True)
+    home = find_home(X, y, selected, sample_weight, None)
+    table = read_features(BaseEstimator(), X if home is None else home, reset=True)
     selection = resolve(table, selection_features, "selection_features")
     prediction = resolve(table, prediction_features, "prediction_features")
     sample = read_sample(
@@ -109,7 +111,7 @@ def compress(
     rows = sample.rows
     if standardize:
         columns = sorted({*selection, *prediction})
-        rows = _standardized(rows, columns, outcome=standardize is True)
+        rows = _standardized(held(rows, "standardize"), columns, outcome=standardize is True)
     fitted = fit_selection(rows, selection, table.labels(range(table.shape[1])))
     return Compressed(fitted.rows, fitted.probit, gather(fitted, prediction, table.shape[1]))
 

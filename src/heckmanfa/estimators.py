@@ -27,6 +27,7 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.features import FeatureTable, names_or_positions, resolve
+from heckmanfa.homes import find_home
 from heckmanfa.intake import Sample, check_parameters, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
@@ -136,7 +137,7 @@ class Heckman(RefereedModel):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         selected: Any = None,
         sample_weight: Any = None,
         groups: Any = None,
@@ -146,7 +147,9 @@ class Heckman(RefereedModel):
         Parameters
         ----------
         X : array or data frame of shape (n, K)
-            Every feature of either equation: NumPy, pandas, Polars or PyArrow.
+            Every feature of either equation: NumPy, pandas, Polars or PyArrow; Torch tensors;
+            Dask DataFrames and Arrays; or rows of files from `heckmanfa.scan_parquet`, which say
+            themselves what the outcome is.
         y : array_like of shape (n,)
             The outcome, NaN where missing.
         selected : array_like of bool, optional
@@ -160,6 +163,10 @@ class Heckman(RefereedModel):
         -------
         self
         """
+        home = find_home(X, y, selected, sample_weight, groups)
+        if home is not None:
+            X, y, selected = home, None, None
+            sample_weight, groups = home.has_weight or None, home.has_groups or None
         self._check_parameters(sample_weight, groups)
         with one_blas_thread():
             return self._fit(X, y, selected, sample_weight, groups)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -27,7 +27,8 @@ from heckmanfa.errors import (
 )
 from heckmanfa.features import FeatureTable, floats, numbers
 from heckmanfa.normal import Floats
-from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows
+from heckmanfa.parts import Home, count_parts, rows_in_parts
+from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, held
 
 # The squares of outcomes in this range can be summed without overflow.
 _SMALLEST, _LARGEST = 1e-140, 1e140
@@ -51,7 +52,7 @@ __all__ = [
 class Sample:
     """The rows of a fit and what became of each."""
 
-    rows: ArrayRows
+    rows: Rows
     row_counts: dict[str, int]
     n_groups: int
     all_selected: bool
@@ -95,6 +96,11 @@ def read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTa
 
 
 def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
+    if isinstance(X, Home):
+        names = X.names if X.names is not None else tuple(range(X.n_features))
+        empty = pd.DataFrame(columns=list(names))
+        validate_data(estimator, X=empty, skip_check_array=True, reset=reset)
+        return FeatureTable(X.names, (-1, X.n_features), X)
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise InputError("X is a lazy frame; call .collect() on it first")
@@ -187,6 +193,9 @@ def read_sample(
     -------
     Sample
     """
+    if isinstance(table.native, Home):
+        # It says itself what y and the others are.
+        return _sample_in_parts(table, sampling, selection, prediction)
     n = table.shape[0]
     outcome = read_outcome(y, n)
     observed = ~np.isnan(outcome)
@@ -235,11 +244,52 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
     Sample
         Without groups; what its counts say is about distinct rows.
     """
-    rows = sample.rows
+    rows = held(sample.rows, "this")
     kept = weight > 0 if rows.kept is None else rows.kept & (weight > 0)
     counts = sample.row_counts | _checked_counts(rows.outcome, rows.selected, kept, n_selection)
     part = replace(rows, weight=weight, kept=None if kept.all() else kept, group=None)
     return Sample(part, counts, 0, counts["unselected"] == 0)
+
+
+def _sample_in_parts(
+    table: FeatureTable, sampling: bool, selection: Positions, prediction: Positions
+) -> Sample:
+    """Apply the row rules to rows that stay where they are."""
+    home = table.native
+    columns = sorted({*selection, *prediction})
+    census = count_parts(home, columns, [one in set(selection) for one in columns])
+    n = sum(census.lengths.values())
+    if n == 0:
+        raise TooFewRowsError(f"the {home.described} are 0 rows; there is nothing to fit")
+    if census.bad_flags:
+        raise InputError(
+            f"selected must be true or false (or 1 and 0) in every row; it is not in "
+            f"{census.bad_flags} rows"
+        )
+    if census.bad_weights:
+        raise InputError(_bad_weights(census.bad_weights))
+    if census.groupless:
+        raise InputError(_groupless("groups", census.groupless))
+    counts = {
+        "total": n,
+        "left_out_outcome_missing": census.outcome_missing,
+        "left_out_zero_weight": census.zero_weight,
+        "selected": census.selected,
+        "unselected": census.unselected,
+    }
+    if home.drops_missing:
+        counts["left_out_regressor_missing"] = census.incomplete
+    _check_outcome(
+        _Outcomes(
+            census.selected, census.infinite_outcomes, census.low, census.high, census.binary
+        ),
+        n,
+    )
+    _check_enough(counts, len(selection))
+    _refuse_not_finite(table, columns, census.missing, census.infinite)
+    rows = rows_in_parts(home, columns, census, sampling=sampling)
+    n_groups = 0 if census.groups is None else len(census.groups)
+    return Sample(rows, counts, n_groups, census.unselected == 0)
 
 
 def _checked_counts(outcome: Floats, chosen: Mask, kept: Mask, n_selection: int) -> dict[str, int]:
@@ -249,37 +299,53 @@ def _checked_counts(outcome: Floats, chosen: Mask, kept: Mask, n_selection: int)
         "selected": int(np.count_nonzero(in_fit)),
         "unselected": int(np.count_nonzero(kept & ~chosen)),
     }
-    _check_outcome(outcome, in_fit, len(outcome))
+    values = outcome if in_fit.all() else outcome[in_fit]
+    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+    binary = bool(low == 0 and high == 1 and np.all((values == 0) | (values == 1)))
+    infinite = int(np.count_nonzero(np.isinf(values)))
+    _check_outcome(_Outcomes(len(values), infinite, low, high, binary), len(outcome))
+    _check_enough(counts, n_selection)
+    return counts
+
+
+def _check_enough(counts: dict[str, int], n_selection: int) -> None:
     n_kept = counts["selected"] + counts["unselected"]
     if counts["unselected"] and n_kept <= n_selection + 1:
         raise TooFewRowsError(
             f"{n_selection} selection features and an intercept need more than "
             f"{n_selection + 1} rows; there are {n_kept}"
         )
-    return counts
 
 
-def _check_outcome(outcome: Floats, in_fit: Mask, n: int) -> None:
-    values = outcome if in_fit.all() else outcome[in_fit]
-    if len(values) == 0:
+class _Outcomes(NamedTuple):
+    """The outcomes of the selected rows, counted."""
+
+    n: int
+    infinite: int
+    low: float
+    high: float
+    binary: bool
+
+
+def _check_outcome(values: _Outcomes, n: int) -> None:
+    if values.n == 0:
         raise NoOutcomeError(
             f"no row has an observed outcome ({n} rows): y is missing in every selected row. "
             "Check the outcome column and `selected`."
         )
-    infinite = np.count_nonzero(np.isinf(values))
-    if infinite:
+    if values.infinite:
         raise InputError(
             "Input y contains infinity or a value too large for dtype('float64') in "
-            f"{infinite} selected rows; mend these values, or mark them missing with NaN"
+            f"{values.infinite} selected rows; mend these values, or mark them missing with NaN"
         )
-    if len(values) == 1:
+    if values.n == 1:
         raise TooFewRowsError(
             "only 1 sample has an observed outcome (n_selected = 1); a fit needs more"
         )
-    low, high = values.min(), values.max()
+    low, high = values.low, values.high
     if low == high:
         raise ConstantOutcomeError(
-            f"the outcome is {low:g} in all {len(values)} selected rows; there is nothing to "
+            f"the outcome is {low:g} in all {values.n} selected rows; there is nothing to "
             "predict. Check that y is the right column."
         )
     if not _SMALLEST < high - low < _LARGEST:
@@ -287,7 +353,7 @@ def _check_outcome(outcome: Floats, in_fit: Mask, n: int) -> None:
             f"the outcome runs from {low:g} to {high:g}: its squares cannot be represented. "
             "Change its unit."
         )
-    if low == 0 and high == 1 and np.all((values == 0) | (values == 1)):
+    if low == 0 and high == 1 and values.binary:
         warn(
             "the outcome holds only 0 and 1: a linear model will predict outside [0, 1]",
             BinaryOutcomeWarning,
@@ -306,6 +372,12 @@ def _check_features(
         if part is not None:
             missing += part[0]
             infinite += part[1]
+    _refuse_not_finite(table, columns, missing, infinite)
+
+
+def _refuse_not_finite(
+    table: FeatureTable, columns: Positions, missing: NDArray[Any], infinite: NDArray[Any]
+) -> None:
     if not missing.any() and not infinite.any():
         return
     said = [
@@ -374,13 +446,21 @@ def read_weights(sample_weight: Any, n: int) -> Floats:
         raise InputError(f"sample_weight has {len(values)} entries, but X has {n} rows")
     bad = np.count_nonzero(~np.isfinite(values) | (values < 0))
     if bad:
-        raise InputError(
-            f"sample_weight holds {bad} negative, missing or infinite values; weights must be "
-            "zero or more"
-        )
+        raise InputError(_bad_weights(int(bad)))
     if not values.any():
         raise InputError("sample_weight is zero in every row")
     return values
+
+
+def _bad_weights(count: int) -> str:
+    return (
+        f"sample_weight holds {count} negative, missing or infinite values; weights must be zero "
+        "or more"
+    )
+
+
+def _groupless(what: str, count: int) -> str:
+    return f"{what} is missing in {count} rows; every row needs one"
 
 
 def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[np.intp], int]:
@@ -391,9 +471,7 @@ def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[
         raise InputError(f"{what} must have one entry for each of the {len(kept)} rows of X")
     missing = np.array([one is None or one != one for one in values], dtype=bool)
     if np.any(missing & kept):
-        raise InputError(
-            f"{what} is missing in {np.count_nonzero(missing & kept)} rows; every row needs one"
-        )
+        raise InputError(_groupless(what, int(np.count_nonzero(missing & kept))))
     # Codes only over rows in the fit, so that no empty group is counted.
     unique, inverse = np.unique(values[kept], return_inverse=True)
     codes = np.zeros(len(values), dtype=np.intp)

@@ -259,7 +259,7 @@ def _read_grid(grid: int | ArrayLike) -> Floats:
 def _no_interval(model: Heckman, again: Again) -> str:
     if model._rho_is_conditioned:
         return "rho was conditioned on by rho_range"
-    if model.weight_kind == "sampling" and again.sample.rows.weight is not None:
+    if model.weight_kind == "sampling" and again.sample.rows.weighted:
         return "with sampling weights the sum of log densities is no log-likelihood"
     if model.cov_type is not None:
         return f"cov_type={model.cov_type!r} doubts the law that a likelihood ratio relies on"

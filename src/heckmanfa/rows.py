@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
+from heckmanfa.errors import InputError
 from heckmanfa.normal import Floats
 
 __all__ = [
@@ -31,8 +32,10 @@ __all__ = [
     "Merge",
     "Rows",
     "Source",
+    "held",
     "one_blas_thread",
     "pick",
+    "rows_per_block",
     "total",
 ]
 
@@ -94,6 +97,11 @@ class Rows(Protocol):
     @property
     def in_memory(self) -> bool:
         """Whether a pass over the rows costs no more than arithmetic."""
+        ...
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
         ...
 
     def map(
@@ -204,6 +212,11 @@ class ArrayRows:
         """Whether a pass over the rows costs no more than arithmetic."""
         return True
 
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.weight is not None
+
     def map(
         self,
         function: Callable[..., Any],
@@ -246,10 +259,7 @@ class ArrayRows:
     def _rows_per_block(self) -> int:
         if self.block_rows is not None:
             return self.block_rows
-        columns = self.source.shape[1]
-        most = _MAX_BLOCK_OF_FEW if columns < _FEW_FEATURES else _MAX_BLOCK
-        fitting = 2 ** round(np.log2(max(_BLOCK_BYTES // (8 * (columns + 3)), 1)))
-        return int(min(max(fitting, _MIN_BLOCK), most))
+        return rows_per_block(self.source.shape[1])
 
     def _spans(self) -> list[tuple[int, int]]:
         size, n = self._rows_per_block(), len(self.outcome)
@@ -269,6 +279,23 @@ class ArrayRows:
         if self.kept is None or self.kept[span].all():
             return block
         return block.keep(self.kept[span])
+
+
+def rows_per_block(columns: int) -> int:
+    """How many rows a block has, which depends on nothing but the number of columns."""
+    most = _MAX_BLOCK_OF_FEW if columns < _FEW_FEATURES else _MAX_BLOCK
+    fitting = 2 ** round(np.log2(max(_BLOCK_BYTES // (8 * (columns + 3)), 1)))
+    return int(min(max(fitting, _MIN_BLOCK), most))
+
+
+def held(rows: Rows, what: str) -> ArrayRows:
+    """Return rows that are in memory, or refuse what cannot be done elsewhere."""
+    if isinstance(rows, ArrayRows):
+        return rows
+    raise InputError(
+        f"{what} needs the rows in memory, and these are not: fit a model to a sample that fits "
+        "into memory, and ask that one"
+    )
 
 
 def total(results: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from heckmanfa.features import FeatureTable
 from heckmanfa.normal import Floats
 from heckmanfa.progress import progress_line
 from heckmanfa.randomness import generator
-from heckmanfa.rows import ArrayRows, Block
+from heckmanfa.rows import ArrayRows, Block, held
 
 __all__ = ["RURegressor"]
 
@@ -101,7 +101,7 @@ class RURegressor(ObservedRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, selected: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, selected: Any = None) -> Self:
         """Train both networks on the rows with an outcome.
 
         Parameters
@@ -118,7 +118,7 @@ class RURegressor(ObservedRegressor):
         """
         torch = _torch()
         _, sample, _, prediction = self._take_in(X, y, selected, None)
-        features, outcome = _selected(sample.rows, prediction)
+        features, outcome = _selected(held(sample.rows, "this regression"), prediction)
         self._centre, self._scale = features.mean(axis=0), _spread(features)
         self._mean, self._spread = float(outcome.mean()), float(_spread(outcome[:, None])[0])
         inputs = torch.from_numpy((features - self._centre) / self._scale).float()

@@ -29,7 +29,7 @@ from heckmanfa.features import FeatureTable, names_or_positions
 from heckmanfa.inference.honest import TARGET, Honest, over_splits
 from heckmanfa.moments import Moments
 from heckmanfa.randomness import generator
-from heckmanfa.rows import ArrayRows, Positions
+from heckmanfa.rows import Positions, held
 from heckmanfa.sandwich import CovarianceKind
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ class SearchedHeckman(Heckman):
         self._candidates, self._n_possible = choices.columns, choices.n_assignments
         best = self._search.best
         if self.honest:
-            assert isinstance(selection.rows, ArrayRows)
-            self.honest_ = over_splits(self, table, selection.rows)
+            self.honest_ = over_splits(self, table, held(selection.rows, "honest=True"))
             best = self.honest_.chosen
         features = [int(one) for one in np.flatnonzero(best)]
         if set(selection.probit.features) <= set(features):

@@ -20,6 +20,7 @@ from heckmanfa.intake import group_codes
 from heckmanfa.normal import Floats
 from heckmanfa.randomness import generator
 from heckmanfa.results import check_level
+from heckmanfa.rows import held
 from heckmanfa.sections import Finding, Report, Section
 
 if TYPE_CHECKING:
@@ -259,7 +260,8 @@ def bootstrap(
     X, groups, words = _units(model, X, unit)
     again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)
     sample = again.sample
-    kept = np.ones(len(sample.rows), dtype=bool) if sample.rows.kept is None else sample.rows.kept
+    rows = held(sample.rows, "a bootstrap")
+    kept = np.ones(len(rows), dtype=bool) if rows.kept is None else rows.kept
     codes, n_units = None, int(np.count_nonzero(kept))
     if groups is not None:
         if again.design is not None:

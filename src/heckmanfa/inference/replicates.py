@@ -20,7 +20,7 @@ from heckmanfa.features import FeatureTable
 from heckmanfa.intake import Sample, reweighted
 from heckmanfa.normal import Floats
 from heckmanfa.progress import progress_line
-from heckmanfa.rows import one_blas_thread
+from heckmanfa.rows import held, one_blas_thread
 
 if TYPE_CHECKING:
     from heckmanfa.estimators import Heckman
@@ -51,7 +51,7 @@ class Plan:
 
     def weights(self, source: np.random.Generator) -> Floats:
         """Draw units with replacement, and count how often each row comes up."""
-        rows = self.sample.rows
+        rows = held(self.sample.rows, "a bootstrap")
         kept = np.ones(len(rows), dtype=bool) if rows.kept is None else rows.kept
         given = np.ones(len(rows)) if rows.weight is None else rows.weight
         if self.codes is not None:
@@ -71,7 +71,7 @@ class Plan:
 
     def _rows_are_counted(self, given: Floats) -> bool:
         return (
-            self.sample.rows.weight is not None
+            self.sample.rows.weighted
             and self.model.weight_kind == "frequency"
             and bool(np.all(given == np.round(given)))
         )

@@ -416,6 +416,10 @@ class _Extended:
     def in_memory(self) -> bool:
         return self.rows.in_memory
 
+    @property
+    def weighted(self) -> bool:
+        return self.rows.weighted
+
     def map(
         self,
         function: Callable[..., Any],

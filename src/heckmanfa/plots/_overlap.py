@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa.diagnostics import _share_outside
 from heckmanfa.normal import Floats, inverse_mills
 from heckmanfa.plots._canvas import BLUE, GREY, VERMILION, canvas
-from heckmanfa.rows import ArrayRows
+from heckmanfa.rows import held
 
 if TYPE_CHECKING:
     from heckmanfa.estimators import Heckman
@@ -55,8 +55,7 @@ def imr_overlap(
 
     check_is_fitted(model)
     again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)
-    rows = again.selection.rows
-    assert isinstance(rows, ArrayRows)
+    rows = held(again.selection.rows, "this picture")
     index = model._index(again.table)
     kept = np.ones(len(index), dtype=bool) if rows.kept is None else rows.kept
     chosen = kept & rows.selected

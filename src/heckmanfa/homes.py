@@ -1,0 +1,43 @@
+"""Which home rows have that are not in memory, found by what the user passes as X."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heckmanfa.errors import InputError
+from heckmanfa.parts import Home
+
+__all__ = ["find_home", "is_dask"]
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask, without importing it."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
+def find_home(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Home | None:
+    """Return where rows are that are not in memory, or None where they are.
+
+    Parameters
+    ----------
+    X, y, selected, sample_weight, groups
+        As they are passed to a fit.
+
+    Returns
+    -------
+    Home or None
+    """
+    if isinstance(X, Home):
+        given = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
+        extra = [name for name, value in given.items() if value is not None]
+        if extra:
+            raise InputError(
+                f"these rows say themselves what {extra[0]} is: call fit(rows) alone, and name "
+                "the columns where the rows are made"
+            )
+        return X
+    if is_dask(X):
+        from heckmanfa.dask_rows import home_of
+
+        return home_of(X, y, selected, sample_weight, groups)
+    return None

@@ -1,0 +1,420 @@
+"""Rows that are not in memory: they stay in parts, and every pass reads the parts anew.
+
+A `Home` knows where the parts are (row groups of files, partitions of a cluster) and runs a task
+on each. What the rows mean (who is selected, who is left out and why) is decided here, in one
+way for all homes: by one pass that counts, the census, and by rules that every later pass applies
+to each block it reads. Only small results leave a part.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.errors import InputError
+from heckmanfa.normal import Floats
+from heckmanfa.rows import Block, Mask, Merge, Positions, one_blas_thread, pick, rows_per_block
+
+__all__ = ["Census", "Chunk", "Home", "PartRows", "Reading", "count_parts", "rows_in_parts"]
+
+# Results are merged by so many, so that few are held at a time.
+_MERGE_AT_ONCE = 16
+# A sample of whole parts is spread over at least so many; otherwise it takes the head of each.
+_PILOT_PARTS = 8
+
+
+class Chunk(NamedTuple):
+    """A few thousand rows as they are stored; None where there is no such column."""
+
+    features: Floats
+    """(b, k), the columns that were asked for, NaN where missing"""
+    outcome: Floats
+    """(b,), NaN where missing"""
+    selected: NDArray[Any] | None
+    """(b,) truths or numbers, as they are stored"""
+    weight: Floats | None
+    """(b,), NaN where missing"""
+    group: NDArray[Any] | None
+    """(b,) of any type that can be sorted; None or NaN where missing"""
+    start: int
+    """its first row's number in the part"""
+
+
+class Reading(NamedTuple):
+    """What a task wants of a home: columns, and how much of each part."""
+
+    columns: tuple[int, ...]
+    """positions of the features to read"""
+    block_rows: int
+    """rows a chunk; the last one of a part may have fewer"""
+    heads: dict[int, int] | None = None
+    """the parts to read and how many of the first rows of each; None reads all of all"""
+
+    def head(self, part: int) -> int | None:
+        """How many rows of a part to read: None for all, 0 for none."""
+        return None if self.heads is None else self.heads.get(part, 0)
+
+
+Task = Callable[[int, Iterable[Chunk]], Any]
+
+
+class Home(ABC):
+    """Where parts of rows are, and how a task is run on each of them."""
+
+    names: tuple[str, ...] | None
+    """of the features; None where they are known by position"""
+    n_features: int
+    has_selected: bool
+    """whether a column says who is selected; else those with an outcome are"""
+    has_weight: bool
+    has_groups: bool
+    drops_missing: bool = False
+    """whether rows that miss a feature are left out; else they are refused"""
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """The rows and where they are in a few words: "rows of 12 Parquet files"."""
+
+    @abstractmethod
+    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
+        """Yield ``task(part, chunks)`` for every part, in the order of the parts.
+
+        A task can be pickled, and what it returns is small. A part that is not to be read
+        (``reading.head(part) == 0``) gives nothing.
+        """
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """How stored rows become rows of a fit."""
+
+    weight_scale: float = 1.0
+    """what weights are multiplied with"""
+    groups: NDArray[Any] | None = None
+    """the distinct groups, sorted"""
+    complete: tuple[int, ...] = ()
+    """columns of which a row may miss none, or is left out"""
+
+    def block(self, part: int, chunk: Chunk, columns: Positions) -> Block:
+        """Apply the rules; ``columns`` are those that the chunk has."""
+        observed = ~np.isnan(chunk.outcome)
+        chosen = observed if chunk.selected is None else chunk.selected == 1
+        kept = ~(chosen & ~observed)
+        if self.complete:
+            kept &= _complete(chunk.features, columns, self.complete)
+        weight = chunk.weight
+        if weight is not None:
+            kept &= weight > 0
+            weight = weight * self.weight_scale
+        codes = None
+        if self.groups is not None and chunk.group is not None:
+            codes = np.zeros(len(kept), dtype=np.intp)
+            codes[kept] = np.searchsorted(self.groups, chunk.group[kept])
+        place = (part, chunk.start)
+        block = Block(chunk.features, chunk.outcome, np.asarray(chosen), weight, codes, place)
+        return block if kept.all() else block.keep(kept)
+
+
+def _complete(features: Floats, columns: Positions, needed: Iterable[int]) -> Mask:
+    where = [columns.index(one) for one in needed]
+    return np.asarray(np.isfinite(features[:, where]).all(axis=1))
+
+
+class _Drop(NamedTuple):
+    """Rows that take no part: those where a block function says so."""
+
+    function: Callable[..., Mask]
+    args: tuple[Any, ...]
+    columns: tuple[int, ...]
+
+    def apply(self, block: Block, columns: Positions) -> Block:
+        features = pick(block.features, [columns.index(one) for one in self.columns])
+        return block.keep(~self.function(block._replace(features=features), *self.args))
+
+
+@dataclass(frozen=True)
+class _BlockTask:
+    """A block function over the blocks of one part, its results merged."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    merge: Merge | None
+    columns: tuple[int, ...]
+    """that the function asks for"""
+    read: tuple[int, ...]
+    """those, and what the rules and drops need"""
+    rules: _Rules
+    drops: tuple[_Drop, ...]
+
+    def __call__(self, part: int, chunks: Iterable[Chunk]) -> list[Any]:
+        places = [self.read.index(one) for one in self.columns]
+        results: list[Any] = []
+        with one_blas_thread():
+            for chunk in chunks:
+                block = self.rules.block(part, chunk, self.read)
+                for drop in self.drops:
+                    block = drop.apply(block, self.read)
+                block = block._replace(features=pick(block.features, places))
+                results.append(self.function(block, *self.args))
+                if self.merge is not None and len(results) == _MERGE_AT_ONCE:
+                    results = [self.merge(results)]
+            if self.merge is not None and len(results) > 1:
+                results = [self.merge(results)]
+        return results
+
+
+@dataclass(frozen=True)
+class PartRows:
+    """The rows of a fit, in parts elsewhere."""
+
+    home: Home
+    rules: _Rules
+    lengths: tuple[int, ...]
+    """rows of each part"""
+    drops: tuple[_Drop, ...] = ()
+    heads: dict[int, int] | None = None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a pass over the rows costs no more than arithmetic."""
+        return False
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.home.has_weight
+
+    def __len__(self) -> int:
+        """Return how many rows there are, those that take no part among them."""
+        return sum(self.lengths if self.heads is None else self.heads.values())
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        columns: Positions,
+        merge: Merge | None = None,
+    ) -> Iterator[Any]:
+        """Yield ``function(block, *args)``, merged for each part, in the order of the parts."""
+        columns = tuple(columns)
+        others = {*self.rules.complete, *(one for drop in self.drops for one in drop.columns)}
+        read = (*columns, *sorted(others - {*columns}))
+        task = _BlockTask(function, args, merge, columns, read, self.rules, self.drops)
+        for results in self.home.run(task, Reading(read, self._block_rows(), self.heads)):
+            yield from results
+
+    def pilot(self, n_rows: int) -> PartRows:
+        """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
+        if len(self) < 2 * n_rows:
+            return self
+        share, size = len(self) // n_rows, self._block_rows()
+        read = range(len(self.lengths)) if self.heads is None else sorted(self.heads)
+        if len(read) >= _PILOT_PARTS * share:
+            heads = {part: self._length(part) for part in read[::share]}
+        else:
+            heads = {
+                part: min(-(-self._length(part) // (share * size)) * size, self._length(part))
+                for part in read
+            }
+        return replace(self, heads=heads)
+
+    def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> PartRows:
+        """Return the rows where ``function(block, *args)`` is False."""
+        drop = _Drop(function, args, tuple(columns))
+        return replace(self, drops=(*self.drops, drop))
+
+    def _length(self, part: int) -> int:
+        return self.lengths[part] if self.heads is None else self.heads[part]
+
+    def _block_rows(self) -> int:
+        return rows_per_block(self.home.n_features)
+
+
+# The census. --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Census:
+    """What one pass over all parts counts."""
+
+    lengths: dict[int, int]
+    """rows of each part"""
+    selected: int = 0
+    """rows in the fit that are selected, and that are not"""
+    unselected: int = 0
+    outcome_missing: int = 0
+    """rows left out: selected without an outcome"""
+    zero_weight: int = 0
+    incomplete: int = 0
+    """rows left out because they miss a feature"""
+    low: float = np.inf
+    """range of the outcome among the selected rows"""
+    high: float = -np.inf
+    infinite_outcomes: int = 0
+    binary: bool = True
+    """whether all of these outcomes are 0 or 1"""
+    missing: Any = 0
+    """(k,) missing values of each column in rows that need it"""
+    infinite: Any = 0
+    """(k,) infinite ones"""
+    gaps: Any = 0
+    """(k,) missing or infinite values of each column in any row"""
+    weight_sum: float = 0.0
+    """over the rows in the fit"""
+    bad_weights: int = 0
+    bad_flags: int = 0
+    """rows of which it is not said whether they are selected"""
+    groups: Any = None
+    """the distinct groups of the rows in the fit, sorted"""
+    groupless: int = 0
+
+    def __add__(self, other: Census) -> Census:
+        groups = self.groups
+        if other.groups is not None:
+            together = [other.groups] if groups is None else [groups, other.groups]
+            groups = np.unique(np.concatenate(together))
+        mine, theirs = self.lengths, other.lengths
+        added = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in self.__dataclass_fields__
+            if name not in ("lengths", "low", "high", "binary", "groups")
+        }
+        return Census(
+            lengths=mine | {part: mine.get(part, 0) + n for part, n in theirs.items()},
+            low=min(self.low, other.low),
+            high=max(self.high, other.high),
+            binary=self.binary and other.binary,
+            groups=groups,
+            **added,
+        )
+
+
+@dataclass(frozen=True)
+class _CensusTask:
+    everywhere: Mask
+    """(k,) which columns every row needs; the others are needed by selected rows"""
+    drops_missing: bool
+
+    def __call__(self, part: int, chunks: Iterable[Chunk]) -> Census:
+        k = len(self.everywhere)
+        nothing = np.zeros(k, dtype=np.int64)
+        counted = Census({part: 0}, missing=nothing, infinite=nothing, gaps=nothing)
+        for chunk in chunks:
+            counted += self._of(part, chunk)
+        return counted
+
+    def _of(self, part: int, chunk: Chunk) -> Census:
+        n = len(chunk.outcome)
+        observed = ~np.isnan(chunk.outcome)
+        chosen, bad_flags = observed, 0
+        if chunk.selected is not None:
+            chosen = np.asarray(chunk.selected == 1)
+            bad_flags = int(np.count_nonzero(~(chosen | (chunk.selected == 0))))
+        finite = np.isfinite(chunk.features)
+        kept = np.ones(n, dtype=bool)
+        if self.drops_missing and not finite.all():
+            kept = np.asarray(finite.all(axis=1))
+        incomplete = n - int(np.count_nonzero(kept))
+        outcome_missing = kept & chosen & ~observed
+        kept &= ~outcome_missing
+        weight_sum, zero_weight, bad_weights = 0.0, 0, 0
+        if chunk.weight is not None:
+            bad_weights = int(np.count_nonzero(~(chunk.weight >= 0) | np.isinf(chunk.weight)))
+            weightless = kept & (chunk.weight == 0)
+            zero_weight = int(np.count_nonzero(weightless))
+            kept &= ~weightless
+            weight_sum = float(chunk.weight[kept].sum())
+        groups, groupless = None, 0
+        if chunk.group is not None:
+            lost = np.array([one is None or one != one for one in chunk.group], dtype=bool)
+            groupless = int(np.count_nonzero(lost & kept))
+            groups = np.unique(chunk.group[kept & ~lost])
+        in_fit = kept & chosen
+        values = chunk.outcome[in_fit]
+        missing = infinite = gaps = np.zeros(finite.shape[1], dtype=np.int64)
+        if not finite.all():
+            needed = kept[:, None] & (self.everywhere | chosen[:, None])
+            empty = np.isnan(chunk.features)
+            missing = (empty & needed).sum(axis=0)
+            infinite = (~finite & ~empty & needed).sum(axis=0)
+            gaps = (~finite).sum(axis=0)
+        return Census(
+            lengths={part: n},
+            selected=int(np.count_nonzero(in_fit)),
+            unselected=int(np.count_nonzero(kept & ~chosen)),
+            outcome_missing=int(np.count_nonzero(outcome_missing)),
+            zero_weight=zero_weight,
+            incomplete=incomplete,
+            low=float(values.min(initial=np.inf)),
+            high=float(values.max(initial=-np.inf)),
+            infinite_outcomes=int(np.count_nonzero(np.isinf(values))),
+            binary=bool(np.all((values == 0) | (values == 1))),
+            missing=missing,
+            infinite=infinite,
+            gaps=gaps,
+            weight_sum=weight_sum,
+            bad_weights=bad_weights,
+            bad_flags=bad_flags,
+            groups=groups,
+            groupless=groupless,
+        )
+
+
+def count_parts(home: Home, columns: Sequence[int], everywhere: Sequence[bool]) -> Census:
+    """Count the rows of all parts by what becomes of them, and what is wrong with any.
+
+    Parameters
+    ----------
+    home : Home
+    columns : sequence of int
+        The features of either equation.
+    everywhere : sequence of bool
+        Which of them every row needs (those that drive selection); the others are needed by the
+        selected rows.
+
+    Returns
+    -------
+    Census
+    """
+    task = _CensusTask(np.array(everywhere, dtype=bool), home.drops_missing)
+    reading = Reading(tuple(columns), rows_per_block(home.n_features))
+    found: Census | None = None
+    for counted in home.run(task, reading):
+        found = counted if found is None else found + counted
+    if found is None:
+        raise InputError(f"there are no {home.described} to read")
+    return found
+
+
+def rows_in_parts(
+    home: Home, columns: Sequence[int], census: Census, *, sampling: bool
+) -> PartRows:
+    """Return the rows of a fit, of which a census found nothing to refuse.
+
+    Parameters
+    ----------
+    home : Home
+    columns : sequence of int
+        As for the census.
+    census : Census
+    sampling : bool
+        Whether weights are sampling weights, which are rescaled to mean one.
+
+    Returns
+    -------
+    PartRows
+    """
+    kept = census.selected + census.unselected
+    scale = kept / census.weight_sum if sampling and home.has_weight else 1.0
+    gaps = np.broadcast_to(census.gaps, (len(columns),))
+    complete = (
+        [one for one, n in zip(columns, gaps, strict=True) if n] if home.drops_missing else []
+    )
+    lengths = tuple(census.lengths[part] for part in sorted(census.lengths))
+    return PartRows(home, _Rules(scale, census.groups, tuple(complete)), lengths)
