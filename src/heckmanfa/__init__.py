@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from heckmanfa.compressed import Compressed, compress
     from heckmanfa.estimators import Heckman
     from heckmanfa.lasso import HeckmanLasso
+    from heckmanfa.parquet import predict_parquet, scan_parquet
     from heckmanfa.ru import RURegressor
     from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
+    from heckmanfa.tensors import to_device
 
 __version__ = "0.1.0"
 
@@ -28,6 +30,9 @@ __all__ = [
     "__version__",
     "assignment",
     "compress",
+    "predict_parquet",
+    "scan_parquet",
+    "to_device",
 ]
 
 # Names load on first use, so that importing the package is quick.
@@ -41,6 +46,9 @@ _HOMES = {
     "RURegressor": "heckmanfa.ru",
     "Compressed": "heckmanfa.compressed",
     "compress": "heckmanfa.compressed",
+    "predict_parquet": "heckmanfa.parquet",
+    "scan_parquet": "heckmanfa.parquet",
+    "to_device": "heckmanfa.tensors",
 }
 
 

@@ -11,22 +11,37 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from heckmanfa.assignment_terms import Gradient, psi_gradient
 from heckmanfa.choices import Choices, all_features
 from heckmanfa.errors import InputError, SearchWarning, warn
 from heckmanfa.moments import Moments
+from heckmanfa.namespaces import (
+    Array,
+    add_at,
+    expit,
+    host,
+    like,
+    namespace,
+    truths,
+    whole_numbers,
+    zeros,
+)
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask, Rows, one_blas_thread
+from heckmanfa.training_loop import kept, repeated, sent_ahead
+from heckmanfa.training_rows import TrainingRows, gather_training_rows
 
 __all__ = ["Trained", "assign", "psi_gradient", "relaxation", "relaxation_slope", "train"]
 
 # pi stays this far from 0 and 1, where its logarithms end.
 _EDGE = 1e-12
+_LOWEST, _HIGHEST = float(np.log(_EDGE)), float(np.log1p(-_EDGE))
 # Beyond these a start gives nearly the same assignment at every draw.
 _NEAR_EDGE = 0.05
 _NOISE_AT_ONCE = 256
@@ -53,6 +68,10 @@ class Trained:
     """(records,) mean absolute error at each"""
     interrupted: bool = False
     """whether the user stopped the training"""
+    n_rows: int = 0
+    """selected rows that the epochs ran over"""
+    n_selected: int = 0
+    """selected rows that there are"""
 
     @property
     def inclusion_prob(self) -> Floats:
@@ -120,6 +139,7 @@ def train(
     standardize: bool | str = False,
     choices: Choices | None = None,
     record_path: int = 0,
+    train_rows: int | None = None,
     random_state: int | np.random.Generator | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> Trained:
@@ -149,6 +169,10 @@ def train(
         given.
     record_path : int
         Record the probabilities every so many epochs; 0 does not.
+    train_rows : int, optional
+        Run the epochs over a uniform sample of at most so many of the selected rows, drawn once
+        by ``random_state``. Unless given, over all of them that are in memory or on a card, and
+        over 200,000 where they are elsewhere.
     random_state : int or numpy.random.Generator, optional
     progress : callable, optional
         Called every 50 epochs with the number done and the current mean absolute error.
@@ -182,22 +206,26 @@ def train(
         )
     if choices is None:
         choices = all_features(moments).without_columns(moments.constant_columns())
-    source = _drawn(choices, random_state) if noise is None else _given(choices, noise)
+    if train_rows is not None and train_rows < 1:
+        raise InputError(f"train_rows must be at least 1; got {train_rows!r}")
+    generator = np.random.default_rng(random_state)
+    # Where all rows are read, a seed gives the same noise as if there were no samples.
+    sampled = train_rows is not None or not rows.in_memory
+    seed = int(generator.integers(2**31)) if sampled else 0
+    source = _drawn(choices, generator) if noise is None else _given(choices, noise)
     with one_blas_thread():
-        run = _Training(moments, rows, choices, standardize, record_path)
+        training = gather_training_rows(moments, rows, train_rows, seed)
+        run = _Training(moments, training, choices, standardize, record_path)
         return run(
             itertools.islice(source, epochs),
             float(logit(init_prob)),
-            learning_rate,
-            temperature,
-            step_on == "log_pi",
+            _Step(learning_rate, temperature, step_on == "log_pi"),
             progress,
         )
 
 
-def _drawn(choices: Choices, random_state: int | np.random.Generator | None) -> Iterator[Floats]:
+def _drawn(choices: Choices, generator: np.random.Generator) -> Iterator[Floats]:
     """By how much the Gumbel noise favours assigning each unit, (U,) an epoch."""
-    generator = np.random.default_rng(random_state)
     while True:
         gumbel = generator.gumbel(size=(_NOISE_AT_ONCE, 2, len(choices.units)))
         yield from gumbel[:, 1] - gumbel[:, 0]
@@ -222,90 +250,99 @@ class _Training:
     def __init__(
         self,
         moments: Moments,
-        rows: Rows,
+        rows: TrainingRows,
         choices: Choices,
         standardize: bool | str,
         record_path: int,
     ) -> None:
         self._choices = choices
         self._record_path = record_path
+        self._rows = rows
+        beside = rows.beside
         self._gradient = Gradient(moments, rows, standardize)
-        self._unit_of = np.repeat(np.arange(len(choices.units)), choices.sizes)
+        self._unit_of = whole_numbers(
+            np.repeat(np.arange(len(choices.units)), choices.sizes), beside
+        )
         flat = [one for unit in choices.units for one in unit]
-        self._places = np.array(moments.places(flat), dtype=np.intp) - 1
-        self._inside = np.zeros(len(moments.columns), dtype=bool)
-        self._inside[np.array(moments.places(choices.always), dtype=np.intp) - 1] = True
+        places = np.array(moments.places(flat), dtype=np.intp) - 1
+        self._places = whole_numbers(places, beside)
+        inside = np.zeros(len(moments.columns), dtype=bool)
+        inside[np.array(moments.places(choices.always), dtype=np.intp) - 1] = True
+        self._always = truths(inside, beside)
         self._single = len(flat) == len(choices.units)
-        self._plain = self._places.tolist() == list(range(len(moments.columns))) and self._single
+        self._plain = places.tolist() == list(range(len(moments.columns))) and self._single
 
     def __call__(
         self,
         noise: Iterable[Floats],
         start: float,
-        learning_rate: float,
-        temperature: float,
-        on_log: bool,
+        step: _Step,
         progress: Callable[[int, float], None] | None,
     ) -> Trained:
-        lowest, highest = np.log(_EDGE), np.log1p(-_EDGE)
+        beside = self._rows.beside
         log_in = np.full(len(self._choices.units), -np.log1p(np.exp(-start)))
-        rate = learning_rate / temperature
-        path: list[Floats] = []
+        state = (like(log_in, beside), like(np.nan, beside), like(0.0, beside))
+        path: list[Array] = []
         path_epochs: list[int] = []
-        path_mae: list[float] = []
-        epoch, n_unsolved, mae, interrupted = 0, 0, float("nan"), False
+        path_mae: list[Any] = []
+        epoch, interrupted = 0, False
+        advance = None
         try:
-            for lead in noise:
-                odds = lead + log_in - _log_rest(log_in)
-                found = self._descend(odds > 0)
-                if found is None:
-                    n_unsolved += 1
-                else:
-                    mae, gradient = found
-                    soft = expit(odds / temperature)
-                    step = rate * gradient * soft * (1.0 - soft)
-                    if on_log:
-                        moved = log_in - step
-                    else:
-                        pi = np.exp(log_in)
-                        moved = np.log(np.maximum(pi - step / pi, _EDGE))
-                    log_in = np.minimum(np.maximum(moved, lowest), highest)
+            for lead in sent_ahead(noise, beside):
+                if advance is None:
+                    advance = repeated(partial(self._epoch, step), state, lead)
+                state = advance(lead, state)
                 epoch += 1
                 if self._record_path and epoch % self._record_path == 0:
-                    path.append(self._spread(log_in)[1])
+                    path.append(kept(state[0]))
                     path_epochs.append(epoch)
-                    path_mae.append(mae)
+                    path_mae.append(kept(state[1]))
                 if progress is not None and epoch % _PROGRESS_EVERY == 0:
-                    progress(epoch, mae)
+                    progress(epoch, float(state[1]))
         except KeyboardInterrupt:
             interrupted = True
+        probabilities = [np.exp(self._spread(host(one))[1]) for one in path]
         return Trained(
-            log_pi=self._spread(log_in),
+            log_pi=self._spread(host(state[0])),
             n_epochs=epoch,
-            n_unsolved=n_unsolved,
-            mae=mae,
-            path=np.exp(np.array(path).reshape(len(path), self._choices.n_features)),
+            n_unsolved=int(state[2]),
+            mae=float(state[1]),
+            path=np.array(probabilities).reshape(len(path), self._choices.n_features),
             path_epochs=np.array(path_epochs, dtype=np.intp),
-            path_mae=np.array(path_mae),
+            path_mae=np.array([float(one) for one in path_mae]),
             interrupted=interrupted,
+            n_rows=self._rows.n_rows,
+            n_selected=self._rows.n_selected,
         )
 
-    def _descend(self, inside: Mask) -> tuple[float, Floats] | None:
-        """Mean absolute error of an assignment, and its gradient by the units' psi."""
+    def _epoch(self, step: _Step, lead: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Draw an assignment, and step against the gradient of its loss, if it can be solved."""
+        log_in, mae, n_unsolved = state
+        odds = lead + log_in - _log_rest(log_in)
+        found, gradient, solved = self._descend(odds > 0)
+        moved = step(log_in, odds, gradient)
+        where = namespace(log_in).where
+        return (
+            where(solved, moved, log_in),
+            where(solved, found, mae),
+            where(solved, n_unsolved, n_unsolved + 1.0),
+        )
+
+    def _descend(self, inside: Array) -> tuple[Any, Array, Any]:
+        """Mean absolute error of an assignment, its gradient by the units' psi, and if solved."""
         if self._plain:
-            contrast = self._gradient.contrast(inside)
-            return None if contrast is None else self._gradient(contrast)
-        self._inside[self._places] = inside[self._unit_of]
-        contrast = self._gradient.contrast(self._inside)
-        if contrast is None:
-            return None
+            contrast, solved = self._gradient.contrast(inside)
+            return *self._gradient(contrast), solved
+        columns = namespace(inside).asarray(self._always, copy=True)
+        columns[self._places] = inside[self._unit_of]
+        contrast, solved = self._gradient.contrast(columns)
         mae, gradient = self._gradient(contrast)
         gradient = gradient[self._places]
         if not self._single:
-            summed: Floats = np.zeros(len(inside))
-            np.add.at(summed, self._unit_of, gradient)
+            summed = zeros(gradient, len(inside))
+            add_at(summed, self._unit_of, gradient)
             gradient = summed
-        return mae, gradient
+        return mae, gradient, solved
 
     def _spread(self, log_in: Floats) -> Floats:
         """Log probabilities over the columns of X, (2, K)."""
@@ -319,6 +356,28 @@ class _Training:
         return log_pi
 
 
-def _log_rest(log_pi: Floats) -> Floats:
+@dataclass(frozen=True)
+class _Step:
+    """How far an epoch moves the log probabilities, with the draw's relaxation in its place."""
+
+    learning_rate: float
+    temperature: float
+    on_log: bool
+    """whether the step is on log pi, else on pi"""
+
+    def __call__(self, log_in: Array, odds: Array, gradient: Array) -> Array:
+        xp = namespace(log_in)
+        soft = expit(odds / self.temperature)
+        step = (self.learning_rate / self.temperature) * gradient * soft * (1.0 - soft)
+        if self.on_log:
+            moved = log_in - step
+        else:
+            pi = xp.exp(log_in)
+            moved = xp.log(xp.clip(pi - step / pi, min=_EDGE))
+        return xp.clip(moved, min=_LOWEST, max=_HIGHEST)
+
+
+def _log_rest(log_pi: Array) -> Array:
     """Return log(1 - pi)."""
-    return np.asarray(np.log1p(-np.exp(log_pi)))
+    xp = namespace(log_pi)
+    return xp.log1p(-xp.exp(log_pi))

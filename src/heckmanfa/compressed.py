@@ -14,6 +14,7 @@ from heckmanfa.features import resolve
 from heckmanfa.homes import find_home
 from heckmanfa.intake import read_features, read_sample
 from heckmanfa.moments import Moments
+from heckmanfa.namespaces import Array, host, like, namespace
 from heckmanfa.normal import Floats
 from heckmanfa.probit import Probit
 from heckmanfa.rows import ArrayRows, Block, Positions, Rows, Source, held, total
@@ -45,10 +46,10 @@ class _Standardized:
     def shape(self) -> tuple[int, int]:
         return self._source.shape
 
-    def take(self, start: int, stop: int, columns: Positions) -> Floats:
+    def take(self, start: int, stop: int, columns: Positions) -> Array:
         places = list(columns)
         block = self._source.take(start, stop, columns)
-        return (block - self._centre[places]) / self._scale[places]
+        return (block - like(self._centre[places], block)) / like(self._scale[places], block)
 
 
 def compress(
@@ -124,21 +125,22 @@ def _standardized(rows: ArrayRows, columns: Positions, *, outcome: bool) -> Arra
     spread[spread == 0] = 1.0
     centre, scale = np.zeros(rows.source.shape[1]), np.ones(rows.source.shape[1])
     centre[list(columns)], scale[list(columns)] = means[:-1], spread[:-1]
-    y = (rows.outcome - means[-1]) / spread[-1] if outcome else rows.outcome
+    y = (rows.outcome - float(means[-1])) / float(spread[-1]) if outcome else rows.outcome
     return replace(rows, source=_Standardized(rows.source, centre, scale), outcome=y)
 
 
-def _selected_values(block: Block) -> tuple[Floats, Floats]:
+def _selected_values(block: Block) -> tuple[Array, Array]:
     block = block.only_selected()
-    weight = np.ones(len(block.outcome)) if block.weight is None else block.weight
-    return np.column_stack([block.features, block.outcome]), weight
+    xp = namespace(block.outcome)
+    weight = xp.ones_like(block.outcome) if block.weight is None else block.weight
+    return xp.concat((block.features, block.outcome[:, None]), axis=1), weight
 
 
 def _sums(block: Block) -> tuple[float, Floats]:
     values, weight = _selected_values(block)
-    return float(weight.sum()), weight @ values
+    return float(weight.sum()), host(weight @ values)
 
 
 def _squares(block: Block, means: Floats) -> tuple[Floats]:
     values, weight = _selected_values(block)
-    return (weight @ (values - means) ** 2,)
+    return (host(weight @ (values - like(means, values)) ** 2),)

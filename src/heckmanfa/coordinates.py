@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heckmanfa.linalg import residual_share, solve_upper
+from heckmanfa.namespaces import Array, empty, host, like, multiply, namespace, product
 from heckmanfa.normal import Floats
 
 __all__ = ["Coordinates", "Design"]
@@ -24,39 +25,44 @@ _PLAIN_SHARE = 0.03
 class Design:
     """A block of rows of ``[1, features]``, or of such a matrix whose constant is implied."""
 
-    def __init__(self, features: Floats, matrix: Floats | None = None) -> None:
+    def __init__(self, features: Array, matrix: Array | None = None) -> None:
         self._features = features
         self._matrix = matrix
 
-    def times(self, coef: Floats) -> Floats:
+    def times(self, coef: Floats) -> Array:
         """Multiply by coefficients, intercepts first: (b,) or (b, m)."""
+        coef = like(coef, self._features)
         if self._matrix is not None:
-            return np.asarray(self._matrix @ coef)
-        return np.asarray(self._features @ coef[1:] + coef[0])
+            return product(self._matrix, coef)
+        return product(self._features, coef[1:]) + coef[0]
 
-    def pull(self, values: Floats) -> Floats:
+    def pull(self, values: Array) -> Floats:
         """Multiply the transpose by values a row: (1 + p,) or (1 + p, m)."""
         if self._matrix is not None:
-            return np.asarray(self._matrix.T @ values)
-        return np.concatenate([[values.sum(axis=0)], self._features.T @ values])
+            return host(product(self._matrix.T, values))
+        sums = (values.sum(axis=0, keepdims=True), product(self._features.T, values))
+        return host(namespace(values).concat(sums))
 
-    def gram(self, weight: Floats) -> Floats:
+    def gram(self, weight: Array) -> Floats:
         """Sum of products with weights of zero or more, (1 + p, 1 + p)."""
-        scaled = self.scaled(np.sqrt(weight))
-        return np.asarray(scaled.T @ scaled)
+        scaled = self.scaled(weight**0.5)
+        return host(product(scaled.T, scaled))
 
     def squares(self) -> Floats:
         """Sum of squares of each column, (1 + p,)."""
         matrix = self._features if self._matrix is None else self._matrix[:, 1:]
-        return np.append(float(len(matrix)), np.einsum("ij,ij->j", matrix, matrix))
+        return np.append(float(len(matrix)), host((matrix**2).sum(axis=0)))
 
-    def scaled(self, factor: Floats) -> Floats:
+    def scaled(self, factor: Array) -> Array:
         """Return the matrix with each row multiplied by a number."""
         if self._matrix is not None:
             return self._matrix * factor[:, None]
-        matrix = np.empty((self._features.shape[0], self._features.shape[1] + 1))
+        rows, columns = self._features.shape
+        # In another order than that of the features, it takes three times as long.
+        by_columns = isinstance(self._features, np.ndarray) and self._features.flags.f_contiguous
+        matrix = empty(self._features, rows, columns + 1, columns_first=by_columns)
         matrix[:, 0] = factor
-        np.multiply(self._features, factor[:, None], out=matrix[:, 1:])
+        multiply(self._features, factor[:, None], out=matrix[:, 1:])
         return matrix
 
 
@@ -105,15 +111,16 @@ class Coordinates:
             plain=self.plain,
         )
 
-    def design(self, features: Floats) -> Design:
+    def design(self, features: Array) -> Design:
         """Return the design of a block of the first columns in these coordinates."""
         if self.plain:
             return Design(features)
         b, p = features.shape
-        matrix = np.empty((b, p + 1))
+        matrix = empty(features, b, p + 1)
         matrix[:, 0] = 1.0
         # Upper triangular, so that the first columns need no others.
-        np.matmul(features - self.centre[:p], self.transform[:p, :p], out=matrix[:, 1:])
+        transform = like(self.transform[:p, :p], features)
+        matrix[:, 1:] = product(features - like(self.centre[:p], features), transform)
         return Design(features, matrix)
 
     def back(self) -> Floats:

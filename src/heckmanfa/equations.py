@@ -152,7 +152,7 @@ def count_rows(rows: Rows) -> tuple[int, int]:
 
 
 def _block_counts(block: Block) -> tuple[int, int]:
-    return len(block.selected), int(np.count_nonzero(block.selected))
+    return len(block.selected), int(block.selected.sum())
 
 
 def check_prediction(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 __all__ = [
     "AllObservedWarning",
     "BinaryOutcomeWarning",
+    "ClusterError",
     "CollinearError",
     "ConstantOutcomeError",
     "ConvergenceWarning",
@@ -95,6 +96,14 @@ class NotIdentifiedError(InputError):
 
 class DataError(HeckmanfaError):
     """A data set that is not part of the package is missing, damaged or another one."""
+
+
+class ClusterError(HeckmanfaError):
+    """A partition of a Dask collection could not be read or worked on."""
+
+
+class DeviceMemoryError(HeckmanfaError, MemoryError):
+    """The memory of a graphics card is full."""
 
 
 class MissingExtraError(HeckmanfaError, ImportError):

@@ -36,6 +36,7 @@ from heckmanfa.normal import Floats
 from heckmanfa.refereed import RefereedModel
 from heckmanfa.rows import Positions, one_blas_thread
 from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.tensors import telling_of_full_cards
 from heckmanfa.twostep import TwoStep, fit_two_step
 
 __all__ = ["Heckman"]
@@ -168,7 +169,7 @@ class Heckman(RefereedModel):
             X, y, selected = home, None, None
             sample_weight, groups = home.has_weight or None, home.has_groups or None
         self._check_parameters(sample_weight, groups)
-        with one_blas_thread():
+        with one_blas_thread(), telling_of_full_cards():
             return self._fit(X, y, selected, sample_weight, groups)
 
     def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Self:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.errors import InputError, MissingValueError, UnknownFeatureError
+from heckmanfa.namespaces import Array, host, is_tensor, like, namespace
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Columns, Matrix, Positions, Source
 
@@ -24,9 +25,10 @@ __all__ = [
     "numbers",
     "refuse_missing",
     "resolve",
+    "same",
 ]
 
-_PREDICT_ROWS = 8192
+_PREDICT_ROWS, _PREDICT_ROWS_OF_TENSORS = 2**13, 2**19
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,14 @@ class FeatureTable:
         """Name several columns."""
         return [self.label(column) for column in columns]
 
+    @property
+    def tensors(self) -> bool:
+        """Whether X is a tensor."""
+        return is_tensor(self.native)
+
     def source(self, columns: Positions) -> Source:
         """Return the rows of X; only these columns will be asked for."""
-        if isinstance(self.native, np.ndarray):
+        if self.tensors or isinstance(self.native, np.ndarray):
             return Matrix(self.native)
         arrays = {int(one): numbers(self.native[:, int(one)]) for one in columns}
         return Columns(arrays, self.shape)
@@ -148,21 +155,30 @@ def floats(values: NDArray[Any], what: str) -> Floats:
     )
 
 
-def _blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Floats]]:
+def _blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Array]]:
     """Yield some columns of X, a run of rows at a time, with where it is."""
     if len(columns) == 0:
         return
     source = table.source(columns)
-    for start in range(0, table.shape[0], _PREDICT_ROWS):
-        stop = min(start + _PREDICT_ROWS, table.shape[0])
+    size = _PREDICT_ROWS_OF_TENSORS if table.tensors else _PREDICT_ROWS
+    for start in range(0, table.shape[0], size):
+        stop = min(start + size, table.shape[0])
         yield slice(start, stop), source.take(start, stop, columns)
 
 
-def linear(table: FeatureTable, columns: Positions, coef: Floats) -> Floats:
-    """Sum of columns times coefficients."""
-    values = np.zeros(table.shape[0])
+def same(table: FeatureTable, value: float) -> Array:
+    """Return one number for every row, where X is."""
+    if not table.tensors:
+        return np.full(table.shape[0], value)
+    xp = namespace(table.native)
+    return xp.full((table.shape[0],), value, dtype=xp.float64, device=table.native.device)
+
+
+def linear(table: FeatureTable, columns: Positions, coef: Floats) -> Array:
+    """Sum of columns times coefficients, where X is."""
+    values = same(table, 0.0)
     for where, block in _blocks(table, columns):
-        values[where] = block @ coef[list(columns)]
+        values[where] = block @ like(coef[list(columns)], block)
     return values
 
 
@@ -170,7 +186,7 @@ def refuse_missing(table: FeatureTable, columns: Positions) -> None:
     """Refuse rows to predict for that miss a column to be used."""
     bad = np.zeros(len(columns), dtype=np.int64)
     for _, block in _blocks(table, columns):
-        bad += (~np.isfinite(block)).sum(axis=0)
+        bad += host((~namespace(block).isfinite(block)).sum(axis=0))
     if bad.any():
         said = ", ".join(
             f"{table.label(column)!r} ({count} rows)"

@@ -13,14 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa import results
 from heckmanfa.diagnostics import Diagnostics, diagnose
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
-from heckmanfa.features import FeatureTable, linear, refuse_missing
+from heckmanfa.features import FeatureTable, linear, refuse_missing, same
 from heckmanfa.formula import FormulaDesign
+from heckmanfa.homes import is_dask
 from heckmanfa.intake import flags, observed_r2, read_features, read_outcome
 from heckmanfa.maketables_protocol import MaketablesModel
 from heckmanfa.moments import Moments
+from heckmanfa.namespaces import Array, host, like, namespace
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
 from heckmanfa.sections import Report, read_reports
+from heckmanfa.tensors import on_host, telling_of_full_cards
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,12 +121,15 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
         kind: str = "marginal",
         return_interval: str | None = None,
         conf_level: float = 0.95,
-    ) -> Floats | tuple[Floats, Floats]:
+    ) -> Any:
         """Predict the outcome of each row.
 
         Parameters
         ----------
         X : array or data frame of shape (n, K)
+            For tensors the prediction is one, too, where they are.
+            For a Dask collection the prediction is one, too, and not yet computed: a Series
+            "predicted" with X's index and divisions, or an Array with X's chunks of rows.
         kind : {"marginal", "selected", "unselected"}
             E[y | x], the outcome of anyone with these features; E[y | x, s = 1], given that the
             row is selected; E[y | x, s = 0], given that it is not.
@@ -142,7 +148,8 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
             One entry for each row; NaN where a model from formulas meets a missing regressor.
         interval : ndarray of shape (n, 2)
             Only with ``return_interval``: lower and upper limits; NaN also where the covariance
-            of the estimates is not known.
+            of the estimates is not known. For a Dask DataFrame, one with the columns "lower" and
+            "upper".
         """
         check_is_fitted(self)
         if return_interval is not None:
@@ -155,30 +162,46 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
             raise NotIdentifiedError(
                 "no outcome was missing in the fit, so that nothing is known about unselected rows"
             )
+        if is_dask(X):
+            from heckmanfa.dask_predict import predict_lazily
+
+            return predict_lazily(self, X, kind, return_interval, conf_level)
         with_imr = kind != "marginal" and self._probit is not None
-        table = self._read(X, prediction=True, selection=with_imr)
-        values = self._mean(table)
-        if with_imr:
-            side = 1.0 if kind == "selected" else -1.0
-            values += side * self.imr_coef_ * inverse_mills(side * self._index(table))
+        with telling_of_full_cards():
+            table = self._read(X, prediction=True, selection=with_imr)
+            values = self._mean(table)
+            if with_imr:
+                side = 1.0 if kind == "selected" else -1.0
+                values += side * self.imr_coef_ * inverse_mills(side * self._index(table))
         if return_interval is None:
             return values
-        return values, interval(self, table, kind, return_interval, conf_level)
+        if table.tensors:
+            table = self._read(on_host(X), prediction=True, selection=with_imr)
+        return values, like(interval(self, table, kind, return_interval, conf_level), values)
 
-    def predict_selection(self, X: Any) -> Floats:
-        """Probability of being selected, P(s = 1 | x), for each row."""
+    def predict_selection(self, X: Any) -> Any:
+        """Probability of being selected, P(s = 1 | x), for each row (lazy where X is Dask)."""
         check_is_fitted(self)
+        if is_dask(X):
+            from heckmanfa.dask_predict import map_rows
+
+            return map_rows(self, X, "predict_selection", "probability")
         table = self._read(X, prediction=False, selection=self._probit is not None)
         if self._probit is None:
-            return np.ones(table.shape[0])
-        return np.exp(log_cdf(self._index(table)))
+            return same(table, 1.0)
+        index = self._index(table)
+        return namespace(index).exp(log_cdf(index))
 
-    def inverse_mills(self, X: Any) -> Floats:
-        """Inverse Mills ratio lambda(z'gamma) of each row."""
+    def inverse_mills(self, X: Any) -> Any:
+        """Inverse Mills ratio lambda(z'gamma) of each row (lazy where X is Dask)."""
         check_is_fitted(self)
+        if is_dask(X):
+            from heckmanfa.dask_predict import map_rows
+
+            return map_rows(self, X, "inverse_mills", "imr")
         table = self._read(X, prediction=False, selection=self._probit is not None)
         if self._probit is None:
-            return np.zeros(table.shape[0])
+            return same(table, 0.0)
         return inverse_mills(self._index(table))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -198,7 +221,12 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
         -------
         float
         """
-        return observed_r2(y, self.predict(X, kind="selected"), sample_weight)
+        predicted: Any = self.predict(X, kind="selected")
+        if is_dask(X):
+            from heckmanfa.dask_predict import computed
+
+            predicted, y, sample_weight = computed(predicted, y, sample_weight)
+        return observed_r2(y, predicted, sample_weight)
 
     def log_likelihood(self, X: Any, y: Any, selected: Any = None) -> float:
         """Joint log-likelihood of selection and outcomes in other data, at the estimates.
@@ -221,6 +249,7 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
             raise NotIdentifiedError(
                 "no outcome was missing in the fit, so that the joint likelihood is not known"
             )
+        X, y, selected = on_host(X), on_host(y), on_host(selected)
         table = self._read(X, prediction=True, selection=True, missing_is_nan=True)
         outcome = read_outcome(y, table.shape[0])
         chosen = ~np.isnan(outcome) if selected is None else flags(selected, len(outcome))
@@ -240,15 +269,14 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
         normal = -0.5 * e**2 - np.log(self.sigma_) - 0.5 * np.log(2.0 * np.pi)
         return float(np.sum(log_cdf(shifted) + normal) + np.sum(log_cdf(-index[~chosen])))
 
-    def _mean(self, table: FeatureTable) -> Floats:
+    def _mean(self, table: FeatureTable) -> Array:
         columns = [int(one) for one in np.flatnonzero(self.support_)]
-        return self.intercept_ + linear(table, columns, self.coef_)
+        return linear(table, columns, self.coef_) + self.intercept_
 
-    def _index(self, table: FeatureTable) -> Floats:
+    def _index(self, table: FeatureTable) -> Array:
         assert self._probit is not None
-        return self.selection_intercept_ + linear(
-            table, self._probit.features, self.selection_coef_
-        )
+        linear_part = linear(table, self._probit.features, self.selection_coef_)
+        return linear_part + self.selection_intercept_
 
     def _read(
         self, X: Any, *, prediction: bool, selection: bool, missing_is_nan: bool = False
@@ -358,7 +386,7 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         index = None
         if X is not None and self._probit is not None:
-            index = self._index(self._read(X, prediction=False, selection=True))
+            index = host(self._index(self._read(X, prediction=False, selection=True)))
         reports = read_reports(include)
         given = {type(one) for one in reports}
         reports = [one for one in self._own_reports() if type(one) not in given] + reports

@@ -26,9 +26,22 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.features import FeatureTable, floats, numbers
+from heckmanfa.homes import is_dask
+from heckmanfa.namespaces import (
+    Array,
+    highest,
+    host,
+    is_tensor,
+    like,
+    lowest,
+    namespace,
+    truths,
+    whole_numbers,
+)
 from heckmanfa.normal import Floats
 from heckmanfa.parts import Home, count_parts, rows_in_parts
 from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, held
+from heckmanfa.tensors import NamedTensor, check_tensor, column_beside, on_host
 
 # The squares of outcomes in this range can be summed without overflow.
 _SMALLEST, _LARGEST = 1e-140, 1e140
@@ -101,6 +114,10 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
         empty = pd.DataFrame(columns=list(names))
         validate_data(estimator, X=empty, skip_check_array=True, reset=reset)
         return FeatureTable(X.names, (-1, X.n_features), X)
+    if is_dask(X):
+        raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
+    if is_tensor(X) or isinstance(X, NamedTensor):
+        return _read_tensor(estimator, X, reset=reset)
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise InputError("X is a lazy frame; call .collect() on it first")
@@ -120,6 +137,18 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
     return FeatureTable(None, array.shape, array)
 
 
+def _read_tensor(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
+    named = isinstance(X, NamedTensor)
+    values = check_tensor(X.tensor if named else X)
+    # scikit-learn compares names and numbers of columns; one row of NumPy's has those, too.
+    names = X.names if named else None
+    stand_in: Any = np.empty((1, values.shape[1]))
+    if named:
+        stand_in = pd.DataFrame(stand_in, columns=list(X.names))
+    validate_data(estimator, X=stand_in, skip_check_array=True, reset=reset)
+    return FeatureTable(names, (values.shape[0], values.shape[1]), values)
+
+
 def read_outcome(y: Any, n_rows: int) -> Floats:
     """Take in an outcome as float64, missing values as NaN."""
     if y is None:
@@ -128,7 +157,7 @@ def read_outcome(y: Any, n_rows: int) -> Floats:
             "NaN where it is missing"
         )
     try:
-        values = column_or_1d(_column(y, "y"), warn=True)
+        values = column_or_1d(_column(on_host(y), "y"), warn=True)
     except ValueError as error:
         raise InputError(str(error)) from error
     if values.dtype.kind not in "biuf":
@@ -157,8 +186,9 @@ def observed_r2(y: Any, predicted: Floats, sample_weight: Any = None) -> float:
     """R^2 of predictions over the rows that have an outcome."""
     from sklearn.metrics import r2_score
 
+    predicted = host(predicted)
     outcome, rows = observed_rows(y, predicted)
-    weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+    weight = None if sample_weight is None else np.asarray(on_host(sample_weight))[rows]
     return float(r2_score(outcome[rows], predicted[rows], sample_weight=weight))
 
 
@@ -197,24 +227,32 @@ def read_sample(
         # It says itself what y and the others are.
         return _sample_in_parts(table, sampling, selection, prediction)
     n = table.shape[0]
-    outcome = read_outcome(y, n)
-    observed = ~np.isnan(outcome)
-    chosen = observed if selected is None else flags(selected, n)
+    outcome: Array = y if table.tensors and is_tensor(y) else read_outcome(y, n)
+    if table.tensors:
+        outcome = column_beside(outcome, table.native, "y")
+    observed = ~namespace(outcome).isnan(outcome)
+    chosen = observed
+    if selected is not None:
+        chosen = truths(flags(on_host(selected), n), outcome)
     counts = {
         "total": n,
-        "left_out_outcome_missing": int(np.count_nonzero(chosen & ~observed)),
+        "left_out_outcome_missing": int((chosen & ~observed).sum()),
         "left_out_zero_weight": 0,
     }
     kept = ~(chosen & ~observed)
-    weight = None if sample_weight is None else read_weights(sample_weight, n)
-    if weight is not None:
+    weight: Array | None = None
+    if sample_weight is not None:
+        weight = like(read_weights(on_host(sample_weight), n), outcome)
         weightless = kept & (weight == 0)
-        counts["left_out_zero_weight"] = int(np.count_nonzero(weightless))
+        counts["left_out_zero_weight"] = int(weightless.sum())
         kept &= ~weightless
         if sampling and kept.any():
             weight = weight / weight[kept].mean()
     counts |= _checked_counts(outcome, chosen, kept, len(selection))
-    codes, n_groups = (None, 0) if groups is None else group_codes(groups, kept)
+    codes, n_groups = None, 0
+    if groups is not None:
+        codes, n_groups = group_codes(on_host(groups), host(kept))
+        codes = whole_numbers(codes, outcome)
     columns = sorted({*selection, *prediction})
     rows = ArrayRows(
         source=table.source(columns),
@@ -292,17 +330,14 @@ def _sample_in_parts(
     return Sample(rows, counts, n_groups, census.unselected == 0)
 
 
-def _checked_counts(outcome: Floats, chosen: Mask, kept: Mask, n_selection: int) -> dict[str, int]:
+def _checked_counts(outcome: Array, chosen: Array, kept: Array, n_selection: int) -> dict[str, int]:
     """Count the rows of a fit by whether they are selected, and refuse too few."""
     in_fit = chosen & kept
-    counts = {
-        "selected": int(np.count_nonzero(in_fit)),
-        "unselected": int(np.count_nonzero(kept & ~chosen)),
-    }
+    counts = {"selected": int(in_fit.sum()), "unselected": int((kept & ~chosen).sum())}
     values = outcome if in_fit.all() else outcome[in_fit]
-    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
-    binary = bool(low == 0 and high == 1 and np.all((values == 0) | (values == 1)))
-    infinite = int(np.count_nonzero(np.isinf(values)))
+    low, high = lowest(values), highest(values)
+    binary = bool(low == 0 and high == 1 and ((values == 0) | (values == 1)).all())
+    infinite = int(namespace(values).isinf(values).sum())
     _check_outcome(_Outcomes(len(values), infinite, low, high, binary), len(outcome))
     _check_enough(counts, n_selection)
     return counts
@@ -400,11 +435,12 @@ def _plural(count: int, what: str) -> str:
 
 
 def _not_finite(block: Block, everywhere: Mask) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    finite = np.isfinite(block.features)
+    finite: Array = namespace(block.features).isfinite(block.features)
     if finite.all():
         return None
-    needed = everywhere[None, :] | block.selected[:, None]
-    missing = np.isnan(block.features) & needed
+    finite, chosen = host(finite), host(block.selected)
+    needed = everywhere[None, :] | chosen[:, None]
+    missing = np.isnan(host(block.features)) & needed
     return missing.sum(axis=0), (~finite & needed).sum(axis=0) - missing.sum(axis=0)
 
 

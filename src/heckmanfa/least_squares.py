@@ -8,8 +8,9 @@ import numpy as np
 
 from heckmanfa.linalg import dependencies, solve_upper
 from heckmanfa.moments import Moments
+from heckmanfa.namespaces import Array, empty, like, zeros
 from heckmanfa.normal import Floats
-from heckmanfa.rows import Block, Positions, Rows
+from heckmanfa.rows import Block, Positions, Rows, pick
 from heckmanfa.sandwich import CovarianceKind, score_squares
 
 __all__ = ["LeastSquares", "fit_least_squares"]
@@ -109,9 +110,12 @@ def fit_least_squares(
     )
 
 
-def _scores(block: Block, places: Positions, coef: Floats, inverse_root: Floats) -> Floats:
-    scores = np.zeros((len(block.selected), len(coef)))
+def _scores(block: Block, places: Positions, coef: Floats, inverse_root: Floats) -> Array:
+    scores = zeros(block.features, len(block.selected), len(coef))
     chosen = block.only_selected()
-    w = np.column_stack([np.ones(len(chosen.features)), chosen.features[:, places]])
-    scores[block.selected] = (w @ inverse_root) * (chosen.outcome - w @ coef)[:, None]
+    w = empty(chosen.features, len(chosen.outcome), len(coef))
+    w[:, 0] = 1.0
+    w[:, 1:] = pick(chosen.features, places)
+    residual = chosen.outcome - w @ like(coef, w)
+    scores[block.selected] = (w @ like(inverse_root, w)) * residual[:, None]
     return scores

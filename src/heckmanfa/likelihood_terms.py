@@ -14,6 +14,7 @@ import numpy as np
 from heckmanfa.coordinates import Coordinates, Design
 from heckmanfa.linalg import solve_upper
 from heckmanfa.moments import Moments
+from heckmanfa.namespaces import Array, empty, highest, host, like, lowest, namespace, zeros
 from heckmanfa.normal import Floats, log_cdf_and_mills, mills
 from heckmanfa.probit import Probit
 from heckmanfa.rows import Block, Positions, Rows, total
@@ -138,6 +139,11 @@ def evaluate(rows: Rows, columns: Positions, problem: Problem, theta: Floats) ->
 # What runs on a block of rows. ---------------------------------------------------------------
 
 
+def _scales(theta: Floats) -> tuple[float, float, float]:
+    """sigma, cosh t and sinh t, as plain numbers that any array can be multiplied with."""
+    return float(np.exp(theta[-2])), float(np.cosh(theta[-1])), float(np.sinh(theta[-1]))
+
+
 def _widest(ranges: list[tuple[float, float]]) -> tuple[float, float]:
     return min(low for low, _ in ranges), max(high for _, high in ranges)
 
@@ -146,7 +152,7 @@ def _block_range(block: Block, problem: Problem, theta: Floats) -> tuple[float, 
     p = problem.n_selection
     features = block.only_selected().features[:, : p - 1]
     index = problem.union.design(features).times(theta[:p])
-    return float(index.min(initial=np.inf)), float(index.max(initial=-np.inf))
+    return lowest(index), highest(index)
 
 
 @dataclass(frozen=True)
@@ -154,15 +160,15 @@ class _Selected:
     """Selected rows of a block at some theta, with the first derivatives of each row."""
 
     design: Design
-    e: Floats
-    a: Floats
-    a_t: Floats
+    e: Array
+    a: Array
+    a_t: Array
     """derivative of a in t"""
-    log_cdf: Floats
-    ratio: Floats
-    slope: Floats
-    d_u: Floats
-    d_e: Floats
+    log_cdf: Array
+    ratio: Array
+    slope: Array
+    d_u: Array
+    d_e: Array
 
 
 def _selected(block: Block, problem: Problem, theta: Floats) -> _Selected:
@@ -172,7 +178,7 @@ def _selected(block: Block, problem: Problem, theta: Floats) -> _Selected:
     both[:, 1] = problem.prediction @ theta[p : p + j]
     design = problem.union.design(block.features)
     u, mean = design.times(both).T
-    sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
+    sigma, cosh, sinh = _scales(theta)
     e = ((block.outcome - problem.centre) / problem.scale - mean) / sigma
     a = cosh * u + sinh * e
     log_cdf, ratio, slope = log_cdf_and_mills(a)
@@ -217,35 +223,35 @@ def _terms(
 
     chosen = block.only_selected()
     rows = _selected(chosen, problem, theta)
-    sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
+    sigma, cosh, sinh = _scales(theta)
     e, d_e, bend = rows.e, rows.d_e, rows.slope * rows.a_t
     # Second derivatives in (u, e, t), then by the chain rule in (u, x'beta, s, t).
     d_ee = -(sinh**2) * rows.slope - 1.0
     d_et = cosh * rows.ratio - sinh * bend
-    columns = np.empty((len(e), 6))
+    columns = empty(chosen.features, len(e), 6)
     columns[:, 0] = rows.d_u
     columns[:, 1] = -d_e / sigma
     columns[:, 2] = (cosh * sinh) * (e * rows.slope)
     columns[:, 3] = sinh * rows.ratio - cosh * bend
     columns[:, 4] = (d_ee * e + d_e) / sigma
     columns[:, 5] = -d_et / sigma
-    each = np.stack(
-        [
+    each = namespace(e).stack(
+        (
             rows.log_cdf - 0.5 * e * e,
             -e * d_e - 1.0,
             rows.ratio * rows.a_t,
             e * (e * d_ee + d_e),
             -e * d_et,
             rows.ratio * rows.a - bend * rows.a_t,
-        ]
+        )
     )
     if chosen.weight is None:
-        m, summed, curvature = float(len(e)), each.sum(axis=1), rows.slope
+        m, summed, curvature = float(len(e)), host(each.sum(axis=1)), rows.slope
     else:
-        m, summed = float(chosen.weight.sum()), each @ chosen.weight
+        m, summed = float(chosen.weight.sum()), host(each @ chosen.weight)
         columns *= chosen.weight[:, None]
         curvature = chosen.weight * rows.slope
-    scalars = np.array([value.sum() + summed[0], n + m, m, *summed[1:]])
+    scalars = np.array([float(value.sum()) + summed[0], n + m, m, *summed[1:]])
     return (
         scalars,
         z.pull(ratio),
@@ -255,22 +261,24 @@ def _terms(
     )
 
 
-def row_scores(block: Block, problem: Problem, theta: Floats) -> Floats:
+def row_scores(block: Block, problem: Problem, theta: Floats) -> Array:
     """(b, d) derivative of each row's log-likelihood, before weights."""
     p, j = problem.sizes
-    scores = np.zeros((len(block.selected), p + j + 2))
+    scores = zeros(block.features, len(block.selected), p + j + 2)
     others = block.keep(~block.selected)
     z = problem.union.design(others.features[:, : p - 1])
     scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
     rows = _selected(block.only_selected(), problem, theta)
-    ones = rows.design.scaled(np.ones(len(rows.e)))
-    scores[block.selected] = np.concatenate(
-        [
+    xp = namespace(rows.e)
+    ones = rows.design.scaled(xp.ones_like(rows.e))
+    in_beta = ones @ like(problem.prediction, ones)
+    scores[block.selected] = xp.concat(
+        (
             ones[:, :p] * rows.d_u[:, None],
-            (ones @ problem.prediction) * (-rows.d_e / np.exp(theta[-2]))[:, None],
+            in_beta * (-rows.d_e / _scales(theta)[0])[:, None],
             (-rows.e * rows.d_e - 1.0)[:, None],
             (rows.ratio * rows.a_t)[:, None],
-        ],
+        ),
         axis=1,
     )
     return scores

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
-from scipy.linalg import lapack
 
+from heckmanfa.namespaces import Array, triangular
 from heckmanfa.normal import Floats
 
 __all__ = [
@@ -48,12 +48,12 @@ class Dependency:
     """positions of the columns it depends on; none where it is zero"""
 
 
-def factor(matrix: Floats, *, overwrite: bool = False) -> Floats:
+def factor(matrix: Array, *, overwrite: bool = False) -> Floats:
     """Triangular factor R of a matrix, with min(rows, columns) rows.
 
     Parameters
     ----------
-    matrix : (b, k) ndarray
+    matrix : (b, k) ndarray or tensor
     overwrite : bool
         Whether a matrix in Fortran order may be destroyed, which saves a copy.
 
@@ -62,12 +62,7 @@ def factor(matrix: Floats, *, overwrite: bool = False) -> Floats:
     (min(b, k), k) ndarray
     """
     rows, columns = matrix.shape
-    if rows == 0:
-        return np.zeros((0, columns))
-    work = int(lapack.dgeqrf_lwork(rows, columns)[0])
-    work_on = np.asfortranarray(matrix) if overwrite else np.array(matrix, order="F")
-    packed = lapack.dgeqrf(work_on, lwork=work, overwrite_a=True)[0]
-    return np.triu(packed[: min(rows, columns)])
+    return triangular(matrix, overwrite=overwrite) if rows else np.zeros((0, columns))
 
 
 def merge_factors(factors: list[Floats]) -> Floats:

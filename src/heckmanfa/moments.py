@@ -27,6 +27,7 @@ from heckmanfa.linalg import (
     solve_upper,
     subset_factor,
 )
+from heckmanfa.namespaces import empty, highest, lowest, namespace
 from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
 from heckmanfa.rows import Block, Mask, Positions, Rows, pick
@@ -318,28 +319,30 @@ def _moment_terms(
     block = block.only_selected()
     b, k = block.features.shape
     if probit is None:
-        index, ratio, slope = np.full(b, np.inf), np.zeros(b), np.zeros(b)
+        xp = namespace(block.outcome)
+        index = xp.full_like(block.outcome, np.inf)
+        ratio = slope = xp.zeros_like(block.outcome)
     else:
         index = probit.coordinates.design(pick(block.features, places)).times(probit.inner_coef)
         ratio, slope = mills(index)
-    matrix = np.empty((b, k + 3), order="F")
+    matrix = empty(block.features, b, k + 3, columns_first=True)
     matrix[:, 0] = 1.0
     matrix[:, 1 : k + 1] = block.features
     matrix[:, k + 1] = ratio
     matrix[:, k + 2] = block.outcome
     count: float = b
     if block.weight is not None:
-        matrix *= np.sqrt(block.weight)[:, None]
+        matrix *= (block.weight**0.5)[:, None]
         count = float(block.weight.sum())
         total_slope = float(block.weight @ slope)
     else:
         total_slope = float(slope.sum())
-    scaled = matrix[:, :-1] * np.sqrt(slope)[:, None]
+    scaled = matrix[:, :-1] * (slope**0.5)[:, None]
     return (
         factor(matrix, overwrite=True),
         factor(scaled, overwrite=True),
         count,
         total_slope,
-        index.min(initial=np.inf),
-        index.max(initial=-np.inf),
+        lowest(index),
+        highest(index),
     )

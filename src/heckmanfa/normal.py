@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+
+from heckmanfa.namespaces import Array, as_floats, erfcx, log_ndtr, namespace
 
 __all__ = ["Floats", "inverse_mills", "log_cdf", "log_cdf_and_mills", "mills", "mills_slope"]
 
@@ -27,24 +28,23 @@ _TAIL = -3.0
 _TAIL_TERMS = 55  # 3e-16 at the edge of the tail, and less beyond
 
 
-def log_cdf(z: ArrayLike) -> Floats:
+def log_cdf(z: ArrayLike) -> Any:
     """Logarithm of the standard normal distribution function.
 
     Parameters
     ----------
-    z : array_like
+    z : array_like or tensor
         Points on the real line.
 
     Returns
     -------
-    ndarray
+    ndarray or tensor
         log Phi(z), of the shape of ``z``.
     """
-    values: Floats = special.log_ndtr(np.asarray(z, dtype=np.float64))
-    return values
+    return log_ndtr(as_floats(z))
 
 
-def inverse_mills(z: ArrayLike) -> Floats:
+def inverse_mills(z: ArrayLike) -> Any:
     """Inverse Mills ratio lambda(z) = phi(z) / Phi(z).
 
     Parameters
@@ -57,13 +57,12 @@ def inverse_mills(z: ArrayLike) -> Floats:
     ndarray
         lambda(z), of the shape of ``z``; decreasing, close to -z far left and to 0 far right.
     """
-    scaled = special.erfcx(-_SQRT_HALF * np.asarray(z, dtype=np.float64))
+    scaled = erfcx(-_SQRT_HALF * as_floats(z))
     with np.errstate(divide="ignore"):
-        ratio: Floats = np.asarray(_SQRT_2_OVER_PI / scaled)
-    return ratio
+        return _SQRT_2_OVER_PI / scaled
 
 
-def mills_slope(z: ArrayLike) -> Floats:
+def mills_slope(z: ArrayLike) -> Any:
     """Minus the derivative of the inverse Mills ratio, delta(z) = lambda (lambda + z).
 
     Parameters
@@ -79,7 +78,7 @@ def mills_slope(z: ArrayLike) -> Floats:
     return mills(z)[1]
 
 
-def mills(z: ArrayLike) -> tuple[Floats, Floats]:
+def mills(z: ArrayLike) -> tuple[Array, Array]:
     """Inverse Mills ratio and minus its derivative, in one evaluation.
 
     Parameters
@@ -92,20 +91,22 @@ def mills(z: ArrayLike) -> tuple[Floats, Floats]:
     ratio, slope : ndarray
         lambda(z) and delta(z).
     """
-    z = np.asarray(z, dtype=np.float64)
-    ratio = inverse_mills(z)
+    points = as_floats(z)
+    xp = namespace(points)
+    ratio = xp.asarray(inverse_mills(points))
     with np.errstate(invalid="ignore"):
-        slope = np.asarray(ratio * (ratio + z))
-    tail = (z < _TAIL) & (z > -np.inf)
-    if np.any(tail):
-        slope[tail] = np.minimum(ratio[tail] * _excess(-z[tail]), 1.0)
-    infinite = np.isinf(z)
-    if np.any(infinite):
-        slope[infinite] = np.where(z[infinite] > 0, 0.0, 1.0)
+        slope = xp.asarray(ratio * (ratio + points))
+    tail = (points < _TAIL) & (points > -np.inf)
+    if xp.any(tail):
+        steep = ratio[tail] * _excess(-points[tail])
+        slope[tail] = xp.where(steep > 1.0, xp.ones_like(steep), steep)
+    infinite = xp.isinf(points)
+    if xp.any(infinite):
+        slope[infinite] = xp.astype(points[infinite] < 0, points.dtype)
     return ratio, slope
 
 
-def log_cdf_and_mills(z: Floats) -> tuple[Floats, Floats, Floats]:
+def log_cdf_and_mills(z: Array) -> tuple[Array, Array, Array]:
     """Return log Phi, lambda and delta from one special function, for sums over many rows.
 
     Parameters
@@ -119,22 +120,23 @@ def log_cdf_and_mills(z: Floats) -> tuple[Floats, Floats, Floats]:
         As from `log_cdf` and `mills`, but that log Phi has an absolute error of 1e-16 z^2: enough
         for a sum over rows, and a third faster.
     """
+    xp = namespace(z)
     ratio, slope = mills(z)
     with np.errstate(divide="ignore", invalid="ignore"):
         # phi / lambda = Phi
-        value = -0.5 * z * z - (_HALF_LOG_2PI + np.log(ratio))
+        value = -0.5 * z * z - (_HALF_LOG_2PI + xp.log(ratio))
     far = z > 30.0
-    if np.any(far):
+    if xp.any(far):
         value[far] = 0.0  # -1e-197 and less
     return value, ratio, slope
 
 
-def _excess(x: Floats) -> Floats:
+def _excess(x: Array) -> Array:
     """lambda(-x) - x for large x by Laplace's continued fraction, free of cancellation.
 
     lambda(-x) = x + 1/(x + 2/(x + 3/(x + ...))), so the excess is what follows the first x.
     """
-    tail: Any = x
+    tail = x
     for term in range(_TAIL_TERMS, 1, -1):
         tail = x + term / tail
-    return np.asarray(1.0 / tail)
+    return 1.0 / tail

@@ -24,7 +24,7 @@ __all__ = ["Census", "Chunk", "Home", "PartRows", "Reading", "count_parts", "row
 
 # Results are merged by so many, so that few are held at a time.
 _MERGE_AT_ONCE = 16
-# A sample of whole parts is spread over at least so many; otherwise it takes the head of each.
+# A sample is spread over at least so many parts, where there are as many.
 _PILOT_PARTS = 8
 
 
@@ -215,13 +215,12 @@ class PartRows:
             return self
         share, size = len(self) // n_rows, self._block_rows()
         read = range(len(self.lengths)) if self.heads is None else sorted(self.heads)
-        if len(read) >= _PILOT_PARTS * share:
-            heads = {part: self._length(part) for part in read[::share]}
-        else:
-            heads = {
-                part: min(-(-self._length(part) // (share * size)) * size, self._length(part))
-                for part in read
-            }
+        # Few parts, and much of each: to open one costs as much as to read some of its rows.
+        step = min(share, max(len(read) // _PILOT_PARTS, 1))
+        heads = {}
+        for part in read[::step]:
+            blocks = -(-self._length(part) * step // (share * size))
+            heads[part] = min(blocks * size, self._length(part))
         return replace(self, heads=heads)
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> PartRows:
@@ -332,7 +331,7 @@ class _CensusTask:
             weight_sum = float(chunk.weight[kept].sum())
         groups, groupless = None, 0
         if chunk.group is not None:
-            lost = np.array([one is None or one != one for one in chunk.group], dtype=bool)
+            lost = _nameless(chunk.group)
             groupless = int(np.count_nonzero(lost & kept))
             groups = np.unique(chunk.group[kept & ~lost])
         in_fit = kept & chosen
@@ -364,6 +363,15 @@ class _CensusTask:
             groups=groups,
             groupless=groupless,
         )
+
+
+def _nameless(group: NDArray[Any]) -> Mask:
+    """Which rows have no group; one by one only where they hold anything but numbers."""
+    if group.dtype.kind in "biu":
+        return np.zeros(len(group), dtype=bool)
+    if group.dtype.kind == "f":
+        return np.asarray(np.isnan(group))
+    return np.array([one is None or one != one for one in group], dtype=bool)
 
 
 def count_parts(home: Home, columns: Sequence[int], everywhere: Sequence[bool]) -> Census:

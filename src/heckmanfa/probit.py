@@ -24,6 +24,7 @@ from heckmanfa.linalg import (
     residual_share,
     stack,
 )
+from heckmanfa.namespaces import empty, highest, signs
 from heckmanfa.normal import Floats, log_cdf_and_mills
 from heckmanfa.rows import Block, Positions, Rows, total
 
@@ -279,7 +280,11 @@ def _evaluate(
 
 
 def _design_factor(block: Block) -> Floats:
-    return factor(np.column_stack([np.ones(len(block.features)), block.features]))
+    x = block.features
+    matrix = empty(x, x.shape[0], x.shape[1] + 1, columns_first=True)
+    matrix[:, 0] = 1.0
+    matrix[:, 1:] = x
+    return factor(matrix, overwrite=True)
 
 
 def _merge_terms(parts: list[tuple[tuple[Any, ...], float]]) -> tuple[tuple[Any, ...], float]:
@@ -291,17 +296,17 @@ def _probit_terms(
 ) -> tuple[tuple[float, float, float, Floats, Floats, Floats], float]:
     """Sums (log-likelihood, rows, selected rows, gradient, information, squares) and a maximum."""
     design = coordinates.design(block.features)
-    sign = np.where(block.selected, 1.0, -1.0)
+    sign = signs(block.selected, block.features)
     signed = sign * design.times(coef)
     value, ratio, slope = log_cdf_and_mills(signed)
     score = sign * ratio
     n: float = len(sign)
-    n_selected: float = int(np.count_nonzero(block.selected))
+    n_selected: float = int(block.selected.sum())
     if block.weight is not None:
         score *= block.weight
         slope *= block.weight
         value *= block.weight
-        n, n_selected = block.weight.sum(), block.weight[block.selected].sum()
+        n, n_selected = float(block.weight.sum()), float(block.weight[block.selected].sum())
     squares = design.squares() if measure else np.zeros(len(coef))
     sums = (
         float(value.sum()),
@@ -311,4 +316,4 @@ def _probit_terms(
         design.gram(slope),
         squares,
     )
-    return sums, signed.max(initial=-np.inf)
+    return sums, highest(signed)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
 from heckmanfa.errors import InputError
+from heckmanfa.namespaces import Array, compress, is_tensor, namespace
 from heckmanfa.normal import Floats
 
 __all__ = [
@@ -50,6 +51,9 @@ Merge = Callable[[list[Any]], Any]
 _BLOCK_BYTES = 2**21
 _MIN_BLOCK, _MAX_BLOCK, _MAX_BLOCK_OF_FEW = 256, 8192, 4096
 _FEW_FEATURES = 16
+# A card's factorization of a million rows takes a tenth of the time of many small ones; Torch on a
+# processor shares the work inside a block among its threads.
+_CARD_BLOCK_BYTES, _TORCH_BLOCK_BYTES = 2**29, 2**24
 # Fewer rows are done before threads have started.
 _ROWS_FOR_THREADS = 2**14
 # A pilot sample is spread over at least this many places.
@@ -57,17 +61,17 @@ _PILOT_BLOCKS = 4
 
 
 class Block(NamedTuple):
-    """A few thousand consecutive rows, as float64."""
+    """Some consecutive rows, as float64: NumPy arrays, or tensors where the rows are tensors."""
 
-    features: Floats
+    features: Array
     """(b, k), the columns that were asked for, in that order."""
-    outcome: Floats
+    outcome: Array
     """(b,), NaN or anything where the row is not selected."""
-    selected: Mask
+    selected: Array
     """(b,)"""
-    weight: Floats | None
+    weight: Array | None
     """(b,), or None where every row counts once."""
-    group: Groups | None
+    group: Array | None
     """(b,) cluster codes from 0, or None."""
     place: tuple[int, int] = (0, 0)
     """Part of the rows that the block is from, and its first row there: no two blocks share it."""
@@ -79,10 +83,10 @@ class Block(NamedTuple):
             return self
         return self.keep(chosen)
 
-    def keep(self, chosen: Mask) -> Block:
+    def keep(self, chosen: Array) -> Block:
         """Return the rows where ``chosen`` holds."""
         return Block(
-            np.compress(chosen, self.features, axis=0),
+            compress(chosen, self.features),
             self.outcome[chosen],
             self.selected[chosen],
             None if self.weight is None else self.weight[chosen],
@@ -139,32 +143,43 @@ class Source(Protocol):
         """Rows and columns."""
         ...
 
-    def take(self, start: int, stop: int, columns: Positions) -> Floats:
+    def take(self, start: int, stop: int, columns: Positions) -> Array:
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
         ...
 
 
-def pick(matrix: NDArray[Any], columns: Positions) -> NDArray[Any]:
+def pick(matrix: Array, columns: Positions) -> Array:
     """Return some columns of a matrix, without a copy where they are all of them in order."""
     if len(columns) == matrix.shape[1] and list(columns) == list(range(matrix.shape[1])):
         return matrix
-    return matrix[:, np.asarray(columns, dtype=np.intp)]
+    if isinstance(matrix, np.ndarray):
+        return matrix[:, np.asarray(columns, dtype=np.intp)]
+    return matrix[:, list(columns)]
 
 
 class Matrix:
-    """Features in one two-dimensional array; float64 rows are handed out without a copy."""
+    """Features in one two-dimensional array; float64 rows are handed out without a copy.
 
-    def __init__(self, array: NDArray[Any]) -> None:
+    Others become float64 a block at a time, so that no sum is taken in fewer digits.
+    """
+
+    def __init__(self, array: Array) -> None:
         self._array = array
+
+    @property
+    def dtype(self) -> Any:
+        """The type of its numbers."""
+        return self._array.dtype
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self._array.shape[0], self._array.shape[1]
 
-    def take(self, start: int, stop: int, columns: Positions) -> Floats:
+    def take(self, start: int, stop: int, columns: Positions) -> Array:
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
-        return np.asarray(pick(self._array[start:stop], columns), dtype=np.float64)
+        xp = namespace(self._array)
+        return xp.asarray(pick(self._array[start:stop], columns), dtype=xp.float64)
 
 
 class Columns:
@@ -192,15 +207,15 @@ class ArrayRows:
     """Rows in memory."""
 
     source: Source
-    outcome: Floats
+    outcome: Array
     """(n,)"""
-    selected: Mask
+    selected: Array
     """(n,)"""
-    weight: Floats | None = None
+    weight: Array | None = None
     """(n,) or None"""
-    group: Groups | None = None
+    group: Array | None = None
     """(n,) cluster codes or None"""
-    kept: Mask | None = None
+    kept: Array | None = None
     """(n,) False where a row takes no part, or None where all do"""
     block_rows: int | None = None
     """rows a block; a constant of the number of columns unless a test says otherwise"""
@@ -230,11 +245,25 @@ class ArrayRows:
         def task(span: tuple[int, int]) -> Any:
             return function(self._block(*span, columns), *args)
 
+        if self.tensors:
+            # Torch has threads of its own, and a card its queue.
+            return map(task, self._spans())
         return _ordered(task, self._spans())
 
     def __len__(self) -> int:
         """Return how many rows there are, those that take no part among them."""
         return len(self.outcome)
+
+    @property
+    def tensors(self) -> bool:
+        """Whether the rows are tensors."""
+        return is_tensor(self.outcome)
+
+    @property
+    def precision(self) -> Any:
+        """The type in which tensors of features came, where it is a floating one; else None."""
+        kind = getattr(self.source, "dtype", None) if self.tensors else None
+        return kind if kind is not None and kind.is_floating_point else None
 
     @property
     def n_blocks(self) -> int:
@@ -250,15 +279,20 @@ class ArrayRows:
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> ArrayRows:
         """Return the rows where ``function(block, *args)`` is False."""
-        everything = np.ones(len(self.outcome), dtype=bool) if self.kept is None else self.kept
-        kept = everything.copy()
-        drop = list(self.map(function, *args, columns=columns))
-        kept[everything] = ~np.concatenate(drop)
+        xp = namespace(self.outcome)
+        everything = xp.ones_like(self.selected) if self.kept is None else self.kept
+        kept = xp.asarray(everything, copy=True)
+        drop = tuple(self.map(function, *args, columns=columns))
+        kept[everything] = ~xp.concat(drop)
         return replace(self, kept=kept)
 
     def _rows_per_block(self) -> int:
         if self.block_rows is not None:
             return self.block_rows
+        if self.tensors:
+            columns = self.source.shape[1] + 3
+            most = _CARD_BLOCK_BYTES if self.outcome.is_cuda else _TORCH_BLOCK_BYTES
+            return int(2 ** round(np.log2(max(most // (8 * columns), _MIN_BLOCK))))
         return rows_per_block(self.source.shape[1])
 
     def _spans(self) -> list[tuple[int, int]]:

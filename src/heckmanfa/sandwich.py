@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.errors import InputError
+from heckmanfa.namespaces import Array, add_at, host, namespace, zeros
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Block, Positions, Rows, total
 
@@ -29,7 +30,7 @@ class CovarianceKind:
 def score_squares(
     rows: Rows,
     kind: CovarianceKind,
-    scores: Callable[..., Floats],
+    scores: Callable[..., Array],
     *args: Any,
     columns: Positions,
     size: int,
@@ -68,30 +69,36 @@ def score_squares(
 
 
 def _row_squares(
-    block: Block, scores: Callable[..., Floats], args: tuple[Any, ...], sampling: bool
+    block: Block, scores: Callable[..., Array], args: tuple[Any, ...], sampling: bool
 ) -> tuple[float, Floats]:
     each = scores(block, *args)
     if block.weight is None:
-        return float(len(each)), each.T @ each
-    weight = block.weight if sampling else np.sqrt(block.weight)
+        return float(len(each)), host(each.T @ each)
+    weight = block.weight if sampling else block.weight**0.5
     each = each * weight[:, None]
-    return float(len(each) if sampling else block.weight.sum()), each.T @ each
+    return float(len(each) if sampling else block.weight.sum()), host(each.T @ each)
 
 
 def _group_scores(
-    block: Block, scores: Callable[..., Floats], args: tuple[Any, ...]
+    block: Block, scores: Callable[..., Array], args: tuple[Any, ...]
 ) -> tuple[Any, Floats]:
     each = scores(block, *args)
     if block.weight is not None:
         each = each * block.weight[:, None]
     assert block.group is not None
-    return _merge_groups([(block.group, each)])
+    codes, sums = _by_group(block.group, each)
+    return host(codes), host(sums)
+
+
+def _by_group(groups: Array, each: Array) -> tuple[Array, Array]:
+    """Add up what belongs to the same group."""
+    xp = namespace(each)
+    codes, inverse = xp.unique_inverse(groups)
+    sums = zeros(each, codes.shape[0], each.shape[1])
+    add_at(sums, inverse, each)
+    return codes, sums
 
 
 def _merge_groups(parts: list[tuple[Any, Floats]]) -> tuple[Any, Floats]:
-    """Add up what belongs to the same group."""
-    each = np.concatenate([sums for _, sums in parts])
-    codes, inverse = np.unique(np.concatenate([codes for codes, _ in parts]), return_inverse=True)
-    together = np.zeros((len(codes), each.shape[1]))
-    np.add.at(together, inverse, each)
-    return codes, together
+    codes, sums = zip(*parts, strict=True)
+    return _by_group(np.concatenate(codes), np.concatenate(sums))

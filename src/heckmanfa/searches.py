@@ -72,6 +72,10 @@ class HeckmanFA(SearchedHeckman):
         How many random splits ``honest`` makes.
     record_path : int
         Record the probabilities every so many epochs in ``path_``; 0 does not.
+    train_rows : int, optional
+        Run the epochs over a uniform sample of at most so many of the selected rows, drawn once;
+        all else is over all rows. None takes all rows that are in memory or on a card, and
+        200,000 where rows are in files or on a cluster, which would be read in every epoch.
     random_state : int, numpy.random.Generator or RandomState, optional
     verbose : int
         Show progress on a terminal.
@@ -123,7 +127,11 @@ class HeckmanFA(SearchedHeckman):
         "standardize": ["boolean", StrOptions({"features"})],
         "step_on": [StrOptions({"log_pi", "pi"})],
         "record_path": [Interval(Integral, 0, None, closed="left")],
+        "train_rows": [Interval(Integral, 1, None, closed="left"), None],
     }
+
+    _trained_on: tuple[int, int]
+    """how many selected rows the epochs ran over, and how many there are"""
 
     def __init__(
         self,
@@ -145,6 +153,7 @@ class HeckmanFA(SearchedHeckman):
         honest: bool = False,
         n_splits: int = 50,
         record_path: int = 0,
+        train_rows: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
         prediction_features: Any = None,
@@ -183,15 +192,18 @@ class HeckmanFA(SearchedHeckman):
         self.standardize = standardize
         self.step_on = step_on
         self.record_path = record_path
+        self.train_rows = train_rows
 
     def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
         names, source = self._names, generator(self.random_state)
         self.inclusion_prob_ = np.full(self.n_features_in_, np.nan)
         self.path_: dict[str, Any] = {}
+        self._trained_on = (0, 0)
         if self.extraction == "correlation":
             return rank(moments, choices, goal, correlations(moments, choices), names=names)
         trained = self._train(moments, selection, choices, source)
         self.inclusion_prob_ = trained.inclusion_prob
+        self._trained_on = (trained.n_rows, trained.n_selected)
         if self.record_path:
             self.path_ = {
                 "epoch": trained.path_epochs,
@@ -234,6 +246,7 @@ class HeckmanFA(SearchedHeckman):
                 standardize=self.standardize,
                 choices=choices,
                 record_path=self.record_path,
+                train_rows=self.train_rows,
                 random_state=source,
                 progress=None
                 if show is None
@@ -259,6 +272,16 @@ class HeckmanFA(SearchedHeckman):
     ) -> None:
         super()._fit_all_observed(table, sample, prediction, kind)
         self.inclusion_prob_, self.path_ = np.full(self.n_features_in_, np.nan), {}
+        self._trained_on = (0, 0)
+
+    def _search_notes(self) -> list[str]:
+        notes, (n_rows, n_selected) = super()._search_notes(), self._trained_on
+        if n_rows < n_selected:
+            notes.append(
+                f"The training ran over a uniform sample of {n_rows:,} of the {n_selected:,} "
+                "selected rows (train_rows); everything else is over all rows."
+            )
+        return notes
 
 
 class HeckmanBestSubset(SearchedHeckman):

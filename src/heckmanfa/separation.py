@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from heckmanfa.coordinates import Coordinates
+from heckmanfa.namespaces import Array, empty, host, like, order_of, signs
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Block, Mask, Positions, Rows, total
 
@@ -161,28 +162,32 @@ def _worst_rows(
 # What runs on a block of rows. ---------------------------------------------------------------
 
 
-def _signed(block: Block, centre: Floats, scale: Floats) -> Floats:
-    design = np.column_stack([np.ones(len(block.features)), (block.features - centre) / scale])
-    return design * np.where(block.selected, 1.0, -1.0)[:, None]
+def _signed(block: Block, centre: Floats, scale: Floats) -> Array:
+    x = block.features
+    design = empty(x, x.shape[0], x.shape[1] + 1)
+    design[:, 0] = 1.0
+    design[:, 1:] = (x - like(centre, x)) / like(scale, x)
+    return design * signs(block.selected, x)[:, None]
 
 
 def _pull(block: Block, centre: Floats, scale: Floats) -> tuple[Floats]:
-    return (_signed(block, centre, scale).sum(axis=0),)
+    return (host(_signed(block, centre, scale).sum(axis=0)),)
 
 
 def _short_of(
     block: Block, centre: Floats, scale: Floats, direction: Floats, least: float
 ) -> Floats:
     signed = _signed(block, centre, scale)
-    side = signed @ direction
-    worst = np.argsort(side, kind="stable")[:_WORST_PER_BLOCK]
-    return signed[worst[side[worst] < least - _TOLERANCE]]
+    side = signed @ like(direction, signed)
+    worst = order_of(side)[:_WORST_PER_BLOCK]
+    return host(signed[worst[side[worst] < least - _TOLERANCE]])
 
 
 def _count_decided(block: Block, centre: Floats, scale: Floats, direction: Floats) -> tuple[int]:
-    return (int(np.count_nonzero(decided(block, centre, scale, direction))),)
+    return (int(decided(block, centre, scale, direction).sum()),)
 
 
-def decided(block: Block, centre: Floats, scale: Floats, direction: Floats) -> Mask:
+def decided(block: Block, centre: Floats, scale: Floats, direction: Floats) -> Array:
     """Mark the rows whose selection the direction decides."""
-    return np.asarray(_signed(block, centre, scale) @ direction > _TOLERANCE)
+    signed = _signed(block, centre, scale)
+    return signed @ like(direction, signed) > _TOLERANCE

@@ -21,9 +21,10 @@ import numpy as np
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.linalg import DEPENDENT, residual_share, solve_upper, symmetric
 from heckmanfa.moments import Moments, Solutions
+from heckmanfa.namespaces import Array, empty, like, signs, zeros
 from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
-from heckmanfa.rows import Block, Positions, Rows, total
+from heckmanfa.rows import Block, Positions, Rows, pick, total
 from heckmanfa.sandwich import CovarianceKind, score_squares
 
 __all__ = ["TwoStep", "fit_two_step"]
@@ -151,12 +152,15 @@ def _stacked(
 
 
 def _second_step(
-    block: Block, index: Floats, prediction: Positions, coef: Floats
-) -> tuple[Floats, Floats, Floats]:
+    block: Block, index: Array, prediction: Positions, coef: Floats
+) -> tuple[Array, Array, Array]:
     """W, the residuals and delta of a block's selected rows."""
     ratio, slope = mills(index)
-    w = np.column_stack([np.ones(len(ratio)), block.features[:, prediction], ratio])
-    return w, block.outcome - w @ coef, slope
+    w = empty(block.features, len(ratio), len(coef))
+    w[:, 0] = 1.0
+    w[:, 1:-1] = pick(block.features, prediction)
+    w[:, -1] = ratio
+    return w, block.outcome - w @ like(coef, w), slope
 
 
 def _stacked_scores(
@@ -166,16 +170,16 @@ def _stacked_scores(
     prediction: Positions,
     coef: Floats,
     inverse_root: Floats,
-) -> Floats:
-    design = probit.coordinates.design(block.features[:, selection])
+) -> Array:
+    design = probit.coordinates.design(pick(block.features, selection))
     index = design.times(probit.inner_coef)
-    sign = np.where(block.selected, 1.0, -1.0)
-    first = design.scaled(sign * mills(sign * index)[0])
-    second = np.zeros((len(first), len(coef)))
-    chosen = block.selected
+    sign = signs(block.selected, block.features)
+    p, chosen = len(selection) + 1, block.selected
+    scores = zeros(block.features, len(index), p + len(coef))
+    scores[:, :p] = design.scaled(sign * mills(sign * index)[0])
     w, residual, _ = _second_step(block.only_selected(), index[chosen], prediction, coef)
-    second[chosen] = (w @ inverse_root) * residual[:, None]
-    return np.concatenate([first, second], axis=1)
+    scores[chosen, p:] = (w @ like(inverse_root, w)) * residual[:, None]
+    return scores
 
 
 def _residual_slope(
@@ -188,7 +192,7 @@ def _residual_slope(
 ) -> tuple[Floats]:
     """Sum of delta v z' over the selected rows of a block, z in the probit's coordinates."""
     block = block.only_selected()
-    design = probit.coordinates.design(block.features[:, selection])
+    design = probit.coordinates.design(pick(block.features, selection))
     index = design.times(probit.inner_coef)
     _, residual, slope = _second_step(block, index, prediction, coef)
     product = slope * residual

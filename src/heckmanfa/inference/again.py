@@ -12,9 +12,11 @@ from heckmanfa.equations import Selection
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError
 from heckmanfa.features import FeatureTable
 from heckmanfa.formula import FormulaDesign
+from heckmanfa.homes import find_home
 from heckmanfa.intake import Sample, read_features
 from heckmanfa.moments import Moments
 from heckmanfa.rows import one_blas_thread
+from heckmanfa.tensors import on_host
 
 if TYPE_CHECKING:
     from heckmanfa.estimators import Heckman
@@ -79,7 +81,10 @@ def read_again(
             sample_weight = design.rows_of(X, sample_weight, "sample_weight")
             groups = design.rows_of(X, groups, "groups")
             X, y, selected = design.features, design.outcome, design.selected
-        table = read_features(model, X, reset=False)
+        # What is asked after a fit is worked out by NumPy.
+        X, y, selected = on_host(X), on_host(y), on_host(selected)
+        home = find_home(X, y, selected, sample_weight, groups)
+        table = read_features(model, X if home is None else home, reset=False)
         sample = model._take_in(table, y, selected, sample_weight, groups)
         if sample.all_selected:
             raise InputError(_another(model, sample, "no outcome is missing in the rows given"))
