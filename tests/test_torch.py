@@ -405,8 +405,8 @@ def test_a_card_that_is_really_full_says_what_to_do():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_kernel_gives_what_two_products_give(dtype, weighted):
-    from heckmanfa.fused import fused_pulls
-    from heckmanfa.training_rows import _InTensors
+    from heckmanfa.training.fused import fused_pulls
+    from heckmanfa.training.rows import _InTensors
 
     for rows, width in ((1, 1), (1000, 13), (100_003, 104), (5000, 700)):
         matrix = torch.randn(rows, width, dtype=dtype, device="cuda")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,7 +18,6 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from heckmanfa.assignment_terms import Gradient, psi_gradient
 from heckmanfa.choices import Choices, all_features
 from heckmanfa.errors import InputError, SearchWarning, warn
 from heckmanfa.moments import Moments
@@ -34,8 +34,9 @@ from heckmanfa.namespaces import (
 )
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask, Rows, one_blas_thread
-from heckmanfa.training_loop import kept, repeated, sent_ahead
-from heckmanfa.training_rows import TrainingRows, gather_training_rows
+from heckmanfa.training.loop import kept, repeated, sent_ahead
+from heckmanfa.training.rows import TrainingRows, gather_training_rows
+from heckmanfa.training.terms import Gradient, psi_gradient
 
 __all__ = ["Trained", "assign", "psi_gradient", "relaxation", "relaxation_slope", "train"]
 
@@ -209,9 +210,8 @@ def train(
     if train_rows is not None and train_rows < 1:
         raise InputError(f"train_rows must be at least 1; got {train_rows!r}")
     generator = np.random.default_rng(random_state)
-    # Where all rows are read, a seed gives the same noise as if there were no samples.
-    sampled = train_rows is not None or not rows.in_memory
-    seed = int(generator.integers(2**31)) if sampled else 0
+    # From a copy, so that the noise is the same wherever the rows are.
+    seed = int(deepcopy(generator).integers(2**31))
     source = _drawn(choices, generator) if noise is None else _given(choices, noise)
     with one_blas_thread():
         training = gather_training_rows(moments, rows, train_rows, seed)

@@ -20,7 +20,7 @@ from heckmanfa.namespaces import (
 )
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask, Rows
-from heckmanfa.training_rows import TrainingRows, gather_training_rows
+from heckmanfa.training.rows import TrainingRows, gather_training_rows
 
 __all__ = ["Gradient", "psi_gradient"]
 

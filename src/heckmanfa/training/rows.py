@@ -138,7 +138,7 @@ def _held(matrix: Array, weight: Array | None, n_selected: int) -> TrainingRows:
 def _on_device(matrix: Array, weight: Array | None) -> Pulls:
     """Where tensors are: by one kernel that reads them once, or else by two products."""
     if matrix.is_cuda:
-        from heckmanfa.fused import fused_pulls
+        from heckmanfa.training.fused import fused_pulls
 
         fused = fused_pulls(matrix, weight)
         if fused is not None:

@@ -39,7 +39,7 @@ def fused_pulls(matrix: Array, weight: Array | None) -> _Fused | None:
     if matrix.shape[1] > _WIDEST or matrix.element_size() not in _SIZES or not matrix.shape[0]:
         return None
     try:
-        from heckmanfa.fused_kernel import sums_of_rows
+        from heckmanfa.training.kernel import sums_of_rows
     except ImportError:
         return None
     import torch
