@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from heckmanfa import (
     Heckman,
     HeckmanBestSubset,
     HeckmanFA,
+    HeckmanLasso,
+    InverseProbabilityWeighted,
     NaiveOLS,
+    RURegressor,
     assignment,
     compress,
     to_device,
@@ -330,6 +334,21 @@ def test_least_squares_and_full_observation_take_tensors(data, device):
             tensor(data.X, device), tensor(np.nan_to_num(data.y), device)
         )
     assert np.all(np.isfinite(model.coef_))
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+@pytest.mark.parametrize(
+    "model",
+    [InverseProbabilityWeighted(), HeckmanLasso(), RURegressor(epochs=2, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_to_compare_with_take_tensors(device, model):
+    data = make_selection(2000, 5, 3, random_state=0)
+    here = clone(model).fit(data.X, data.y).predict(data.X)
+    X = tensor(data.X, device)
+    there = clone(model).fit(X, tensor(data.y, device)).predict(X)
+    assert there.device == X.device
+    np.testing.assert_allclose(there.cpu().numpy(), here, rtol=1e-7, atol=1e-9)
 
 
 # What is refused. ---------------------------------------------------------------------------------

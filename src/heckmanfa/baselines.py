@@ -25,13 +25,15 @@ from heckmanfa.features import (
     refuse_missing,
     resolve,
 )
-from heckmanfa.homes import find_home
+from heckmanfa.homes import find_home, is_dask
 from heckmanfa.intake import Sample, check_parameters, observed_r2, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.moments import gather_moments
+from heckmanfa.namespaces import Array
 from heckmanfa.normal import Floats, log_cdf
 from heckmanfa.probit import Probit
 from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, one_blas_thread
+from heckmanfa.tensors import on_host
 
 __all__ = ["InverseProbabilityWeighted", "NaiveOLS", "ObservedRegressor"]
 
@@ -81,7 +83,7 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
         self.support_[list(prediction)] = True
         self.prediction_features_ = names_or_positions(table.names, prediction)
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Any) -> Any:
         """Predict the outcome of each row.
 
         Parameters
@@ -91,15 +93,20 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,)
+            A Dask Series or Array, not yet computed, where X is a Dask collection.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            from heckmanfa.dask_predict import map_rows
+
+            return map_rows(self, X, "predict", "predicted")
         table = read_features(self, X, reset=False)
         columns = [int(one) for one in np.flatnonzero(self.support_)]
         refuse_missing(table, columns)
         return self._predict(table, columns)
 
     @abstractmethod
-    def _predict(self, table: FeatureTable, columns: list[int]) -> Floats:
+    def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
         """Predict from the columns that were read."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -116,7 +123,12 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
         -------
         float
         """
-        return observed_r2(y, self.predict(X), sample_weight)
+        predicted: Any = self.predict(X)
+        if is_dask(X):
+            from heckmanfa.dask_predict import computed
+
+            predicted, y, sample_weight = computed(predicted, y, sample_weight)
+        return observed_r2(y, predicted, sample_weight)
 
 
 class _LinearRegressor(ObservedRegressor):
@@ -174,8 +186,8 @@ class _LinearRegressor(ObservedRegressor):
         self.intercept_ = float(fit.coef[0])
         self.sigma_, self.adjusted_r2_ = fit.sigma, fit.adjusted_r2
 
-    def _predict(self, table: FeatureTable, columns: list[int]) -> Floats:
-        return self.intercept_ + linear(table, columns, self.coef_)
+    def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
+        return linear(table, columns, self.coef_) + self.intercept_
 
 
 class NaiveOLS(_LinearRegressor):
@@ -291,8 +303,13 @@ class InverseProbabilityWeighted(_LinearRegressor):
         self.on_separation = on_separation
 
     def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
+        # Weights of rows are made in memory, whatever the rows came as.
         table, sample, selection, prediction = self._take_in(
-            X, y, selected, sample_weight, self.selection_features
+            on_host(X),
+            on_host(y),
+            on_host(selected),
+            on_host(sample_weight),
+            self.selection_features,
         )
         self.selection_coef_ = np.zeros(table.shape[1])
         self.selection_intercept_ = float("inf")

@@ -229,8 +229,9 @@ def _packed(frames: Sequence[Any]) -> list[Any]:
     return list(optimized.to_delayed(optimize_graph=False))
 
 
-def _together(*parts: Any) -> tuple[Any, ...]:
-    return parts
+def _together(features: Any, *columns: Any) -> tuple[Any, ...]:
+    # A column that is a view would keep the whole partition that it was read from in memory.
+    return (features, *(one.copy() for one in columns))
 
 
 def _blocks(arrays: Sequence[Any]) -> list[list[Any]]:
@@ -279,7 +280,7 @@ def _computed_here(jobs: list[Any], n_parts: int) -> Iterator[Any]:
 
 def _computed_on(client: Any, jobs: list[Any], parts: list[int], n_parts: int) -> Iterator[Any]:
     """Results of a cluster, in order; nothing stays there, and nothing runs on after an error."""
-    futures = client.compute(jobs, optimize_graph=False)
+    futures = client.compute(jobs)
     try:
         for start in range(0, len(futures), _FETCHED_AT_ONCE):
             span = slice(start, start + _FETCHED_AT_ONCE)

@@ -208,6 +208,6 @@ def failure(error: Exception, part: int | None, n_parts: int) -> ClusterError:
             "collection expects it on every worker, and make the collection anew"
         )
     return ClusterError(
-        f"{which} failed with {kind}: {error}. Where the collection is made by functions of your "
-        f"own, X.partitions[{0 if part is None else part}].compute() shows where."
+        f"{which} failed with {kind}: {error}. Where functions of your own make the collection, "
+        "compute that partition alone to see where."
     )

@@ -350,7 +350,7 @@ def to_pandas(data: Any) -> pd.DataFrame:
     try:
         frame = nw.from_native(data, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
-            raise InputError("the data is a lazy frame; call .collect() on it first")
+            raise InputError("the data is a lazy frame; call .collect() or .compute() on it first")
         if not isinstance(frame, nw.DataFrame):
             raise InputError(
                 f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"

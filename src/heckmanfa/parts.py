@@ -214,7 +214,9 @@ class PartRows:
         if len(self) < 2 * n_rows:
             return self
         share, size = len(self) // n_rows, self._block_rows()
-        read = range(len(self.lengths)) if self.heads is None else sorted(self.heads)
+        parts = range(len(self.lengths)) if self.heads is None else sorted(self.heads)
+        # Empty ones are no sample of anything.
+        read = [part for part in parts if self._length(part)]
         # Few parts, and much of each: to open one costs as much as to read some of its rows.
         step = min(share, max(len(read) // _PILOT_PARTS, 1))
         heads = {}

@@ -19,10 +19,12 @@ from sklearn.utils._param_validation import Interval
 from heckmanfa.baselines import ObservedRegressor
 from heckmanfa.errors import ConvergenceWarning, MissingExtraError, warn
 from heckmanfa.features import FeatureTable
+from heckmanfa.namespaces import Array, host, like
 from heckmanfa.normal import Floats
 from heckmanfa.progress import progress_line
 from heckmanfa.randomness import generator
 from heckmanfa.rows import ArrayRows, Block, held
+from heckmanfa.tensors import on_host
 
 __all__ = ["RURegressor"]
 
@@ -117,7 +119,7 @@ class RURegressor(ObservedRegressor):
         self
         """
         torch = _torch()
-        _, sample, _, prediction = self._take_in(X, y, selected, None)
+        _, sample, _, prediction = self._take_in(on_host(X), on_host(y), on_host(selected), None)
         features, outcome = _selected(held(sample.rows, "this regression"), prediction)
         self._centre, self._scale = features.mean(axis=0), _spread(features)
         self._mean, self._spread = float(outcome.mean()), float(_spread(outcome[:, None])[0])
@@ -176,16 +178,16 @@ class RURegressor(ObservedRegressor):
             + (gamma - 1.0 / gamma) * torch.clamp(error - alpha, min=0.0)
         ).mean()
 
-    def _predict(self, table: FeatureTable, columns: list[int]) -> Floats:
-        values = table.source(columns).take(0, table.shape[0], columns)
+    def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
+        given = table.source(columns).take(0, table.shape[0], columns)
         # The trained network in NumPy, so that a fitted model needs no Torch, and in double
         # precision, so that a prediction does not depend on the rows beside it.
-        hidden = (values - self._centre) / self._scale
+        hidden = (host(given) - self._centre) / self._scale
         for layer in range(0, len(self._weights), 2):
             hidden = hidden @ self._weights[layer].T + self._weights[layer + 1]
             if layer + 2 < len(self._weights):
                 hidden = np.maximum(hidden, 0.0)
-        return np.asarray(self._mean + self._spread * hidden[:, 0])
+        return like(self._mean + self._spread * hidden[:, 0], given)
 
 
 def _torch() -> Any:

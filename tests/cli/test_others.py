@@ -1,8 +1,6 @@
-"""``heckmanfa simulate``, ``compare`` and ``demo``."""
+"""``heckmanfa compare`` and ``demo``."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pandas as pd
@@ -13,44 +11,6 @@ from heckmanfa.comparison import compare_methods
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
 from heckmanfa.model_selection import SelectionKFold
-
-
-def test_a_simulated_table_has_the_truth_it_says(shell):
-    status, _ = shell(
-        "simulate", "s.parquet", "--rows", 120_000, "--features", 4, "--predicting", 2, "--seed",
-        7, "--truth", "t.json",
-    )  # fmt: skip
-    assert status == 0
-    frame, truth = pd.read_parquet("s.parquet"), json.loads((shell.folder / "t.json").read_text())
-    assert frame.shape == (120_000, 5)
-    assert frame["y"].notna().mean() == pytest.approx(0.5, abs=0.01)
-    model = Heckman(truth["predict"]).fit(frame.drop(columns="y"), frame["y"])
-    np.testing.assert_allclose(model.coef_, list(truth["coef"].values()), atol=0.03)
-    assert model.rho_ == pytest.approx(truth["rho"], abs=0.03)
-    # The truth is that of make_selection with the same seed.
-    made = make_selection(10, 4, 2, random_state=7)
-    np.testing.assert_allclose(made.coef, list(truth["coef"].values()))
-
-
-def test_rows_do_not_depend_on_how_many_follow(shell, monkeypatch):
-    import heckmanfa.cli.simulate as module
-
-    monkeypatch.setattr(module, "_BLOCK", 50)
-    for rows, name in ((120, "a.csv"), (170, "b.csv")):
-        assert shell("simulate", name, "--rows", rows)[0] == 0
-    a, b = pd.read_csv("a.csv"), pd.read_csv("b.csv")
-    assert (len(a), len(b)) == (120, 170)
-    pd.testing.assert_frame_equal(a.head(100), b.head(100))
-
-
-def test_simulate_refuses(shell):
-    assert ".csv or .parquet" in shell.refuses("simulate", "s.xlsx")
-    assert "rho" in shell.refuses("simulate", "s.csv", "--rho", 2)
-    assert "--predicting must be at most --features" in shell.refuses(
-        "simulate", "s.csv", "--predicting", 20
-    )
-    (shell.folder / "s.csv").write_text("mine")
-    assert "--force" in shell.refuses("simulate", "s.csv")
 
 
 def test_compare_sets_all_methods_side_by_side(shell, mroz):

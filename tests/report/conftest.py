@@ -75,7 +75,8 @@ def crime_analysis(paper_files, tmp_path_factory):
     path = tmp_path_factory.mktemp("crime") / "crime.csv"
     data.X.assign(crimes=data.y).to_csv(path, index=False)
     analysis = analyse(Question(str(path), "crimes", criterion="adjusted_r2"))
-    model = HeckmanBestSubset("adjusted_r2", tolerance=0.01).fit(analysis.X, analysis.y)
+    rows = analysis.loaded
+    model = HeckmanBestSubset("adjusted_r2", tolerance=0.01).fit(rows.X, rows.y)
     return replace(analysis, model=model)
 
 

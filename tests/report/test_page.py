@@ -134,7 +134,7 @@ def test_coefficients_over_candidates_are_those_of_the_search(ask, page_of):
     analysis, page = ask(), page_of()
     figure = next(one for one in page.payload["figures"] if one["name"] == "coefficients-over")
     frame = analysis.model.candidates_.sort_values("bic", kind="stable")
-    names = list(analysis.X.columns)
+    names = list(analysis.loaded.X.columns)
     masks = np.array([[name in one for name in names] for one in frame["features"]])
     coef = analysis.model._moments.solve(masks).coef
     educ = names.index("educ")
@@ -176,7 +176,7 @@ def test_hostile_names_are_text(read_page, hostile):
     assert "<b>name" not in rest
     assert len(page.scripts) == 3
     terms = [row[0] for row in page.tables["selection-table"]]
-    for name in hostile.X.columns:
+    for name in hostile.loaded.X.columns:
         assert name in terms
     assert "<img src=x onerror=alert(2)>" in dict(page.headings)["h1"]
     assert hostile.question.outcome in page.said("answer")
@@ -237,7 +237,7 @@ def test_it_can_be_cited_and_run_again(ask, page_of, mroz_file):
 def test_diagnostics_say_why_and_what_to_do(ask, page_of, options):
     analysis, page = ask(**options), page_of(**options)
     said = page.said("diagnostics")
-    for name, value, verdict, words in analysis.model.diagnostics(analysis.X).lines():
+    for name, value, verdict, words in analysis.model.diagnostics(analysis.loaded.X).lines():
         assert advice_for(name).why in said
         assert advice_for(name).why
         assert f"{verdict}{name}: {value}{words}" in said

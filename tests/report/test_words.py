@@ -136,7 +136,7 @@ def test_a_feature_of_0_and_1_is_no_amount(ask):
 
 def test_less_is_said_of_a_negative_coefficient(ask):
     analysis = ask(search="none", features=("kids618", "kids5"), predict_with=("kids618",))
-    assert analysis.model.coef_[list(analysis.X).index("kids618")] < 0
+    assert analysis.model.coef_[list(analysis.loaded.X).index("kids618")] < 0
     assert " less lwage (" in answer(analysis)[1]
 
 
@@ -196,7 +196,7 @@ def test_roles_are_told(ask):
 
 def test_trouble_comes_first(ask):
     analysis = ask(**SPECIFIED)
-    found = analysis.model.diagnostics(analysis.X)
+    found = analysis.model.diagnostics(analysis.loaded.X)
     outside = replace(found, rho=1.2, rho_outside=True, share_outside=0.4, imr_vif=50.0)
     model = copy.deepcopy(analysis.model)
     model.rho_, model.converged_, model._second_maximum = 1.2, False, (-1.0, 0.87)

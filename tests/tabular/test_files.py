@@ -419,6 +419,7 @@ def test_the_digest_of_a_file(tmp_path):
     content = b"x" * 3_000_000
     (tmp_path / "a").write_bytes(content)
     assert sha256_of(tmp_path / "a") == hashlib.sha256(content).hexdigest()
+    assert sha256_of(*[tmp_path / "a"] * 2) == hashlib.sha256(2 * content).hexdigest()
     with pytest.raises(InputError, match="there is no file"):
         sha256_of(tmp_path / "b")
 

@@ -25,6 +25,7 @@ __all__ = [
     "Outcome",
     "Seed",
     "Selected",
+    "StreamAbove",
     "names",
     "number",
     "output",
@@ -34,7 +35,11 @@ __all__ = [
 Names = list[str] | None
 
 Data = Annotated[
-    str, typer.Argument(help="A table: CSV (any delimiter), Parquet, Feather, Stata or Excel.")
+    str,
+    typer.Argument(
+        help="A table: CSV (any delimiter), Parquet, Feather, Stata or Excel; of Parquet also a "
+        "folder, or a pattern in quotes."
+    ),
 ]
 Outcome = Annotated[
     str, typer.Option(help="Column of the outcome, empty where it is not observed.")
@@ -52,6 +57,14 @@ Missing = Annotated[
 Categorical = Annotated[Names, typer.Option(help="Columns to take as categories.")]
 Numeric = Annotated[Names, typer.Option(help="Columns to take as numbers.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of whatever is random.")]
+StreamAbove = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        help="Parquet files whose columns would take more gigabytes than this are read in passes, "
+        "not loaded.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 

@@ -56,7 +56,7 @@ def compare(
         say("loading")
         from contextlib import ExitStack
 
-        from heckmanfa.analysis import Question, prepare
+        from heckmanfa.analysis import Question, load
         from heckmanfa.comparison import CAUTION, compare_methods, methods
         from heckmanfa.tabular.files import replacing, write_table
 
@@ -74,13 +74,15 @@ def compare(
         )
         with ExitStack() as files:
             place = None if out is None else files.enter_context(replacing(out, force))
-            given = prepare(question, say)
+            given = load(question, say)
+            loaded = given.loaded
+            assert loaded is not None
             groups = [list(one) for one in given.encoding.groups.values() if len(one) > 1]
             found = compare_methods(
-                given.X,
-                given.y,
-                selected=given.selected,
-                sample_weight=given.weight,
+                loaded.X,
+                loaded.y,
+                selected=loaded.selected,
+                sample_weight=loaded.weight,
                 estimators=methods(groups, seed, ru),
                 n_folds=folds,
                 n_repeats=repeats,

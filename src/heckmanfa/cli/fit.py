@@ -21,6 +21,7 @@ from heckmanfa.cli.common import (
     Outcome,
     Seed,
     Selected,
+    StreamAbove,
     names,
     number,
     output,
@@ -85,6 +86,7 @@ def fit(
         bool,
         typer.Option("--honest", help="Choose on one half of the rows, estimate on the other."),
     ] = False,
+    stream_above: StreamAbove = 1.0,
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
     save: Annotated[
@@ -99,7 +101,8 @@ def fit(
 
     Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.skops
 
-    (heckmanfa simulate wages.csv makes such a table.)
+    (heckmanfa simulate wages.csv makes such a table.) Parquet files may be larger than memory: see
+    --stream-above.
     """
     with saying() as say:
         say("loading")
@@ -128,6 +131,7 @@ def fit(
             numeric=names(numeric),
             honest=honest,
             seed=seed,
+            stream_above=stream_above,
         )
         # What cannot be written is said before anything is computed, and all files are put in
         # place together, so that a failed run leaves none.
@@ -173,6 +177,8 @@ def show(analysis: Analysis, console: Console) -> None:
         f"{left_out:,} left out",
         markup=False,
     )
+    if analysis.streamed:
+        console.print(f"  {analysis.how_read}", markup=False)
     for name, count in analysis.missing_counts.items():
         if question.missing == "drop":
             console.print(f"  {count:,} rows left out miss {name}", markup=False)
@@ -247,6 +253,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "heckmanfa": __version__,
         "question": dataclasses.asdict(analysis.question),
         "command": analysis.question.command(),
+        "streamed": analysis.streamed,
         "rows": analysis.row_counts,
         "rows_missing": analysis.missing_counts,
         "columns_left_out": analysis.encoding.left_out,

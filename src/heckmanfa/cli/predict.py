@@ -7,21 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.cli.common import Force, saying
+from heckmanfa.cli.common import Force, StreamAbove, saying
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
-    from heckmanfa.tabular.model_file import Saved
+    from heckmanfa.tabular.stored import StoredTable
 
 __all__ = ["predict"]
-
-KINDS = ("marginal", "selected", "unselected", "selection")
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A model file that fit --save wrote.")],
-    data: Annotated[str, typer.Argument(help="A table with the columns of the fit.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A table with the columns of the fit; of Parquet also a folder, or a pattern in "
+            "quotes."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Where to write predictions: .csv or .parquet.")],
     kind: Annotated[
         str,
@@ -39,9 +45,12 @@ def predict(
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", help="Keep the columns of the data beside.")
     ] = False,
+    stream_above: StreamAbove = 1.0,
     force: Force = False,
 ) -> None:
     """Predict for every row of a table, in its order.
+
+    From Parquet to Parquet, a table may be larger than memory: see --stream-above.
 
     Example: heckmanfa predict wages.skops wages.csv --kind selected --out predictions.csv
     """
@@ -49,8 +58,10 @@ def predict(
         say("loading")
         from heckmanfa.errors import InputError
         from heckmanfa.features import nearest
-        from heckmanfa.tabular.files import read_table, replacing, write_table
+        from heckmanfa.tabular.files import replacing, write_table
         from heckmanfa.tabular.model_file import load_model
+        from heckmanfa.tabular.predictions import KINDS, predictions
+        from heckmanfa.tabular.stored import find_stored
 
         if kind not in KINDS:
             hint = nearest(kind, KINDS)
@@ -60,46 +71,77 @@ def predict(
         if interval is not None and kind == "selection":
             raise InputError("--interval is about outcomes, but --kind is selection")
         saved = load_model(model)
-        with replacing(out, force) as place:
-            say(f"reading {Path(data).name}")
-            frame = read_table(data)
-            say(f"predicting {len(frame):,} rows")
-            found = _predictions(saved, frame, kind, interval)
-            if keep_columns:
-                taken = [name for name in found.columns if name in frame.columns]
-                if taken:
-                    raise InputError(
-                        f"the data has a column {taken[0]!r} already; rename it, or leave out "
-                        "--keep-columns"
-                    )
-                found = frame.reset_index(drop=True).join(found)
-            write_table(found, place)
-    missing = int(found[f"predicted_{kind}"].isna().sum())
-    typer.echo(f"{len(found):,} rows written to {out}")
-    if missing:
-        typer.echo(f"{missing:,} rows miss a feature, and have no prediction")
+        table = find_stored(data)
+        wanted = None if keep_columns else saved.encoding.sources
+        column = f"predicted_{kind}"
+        if table is not None and _is_large(table, wanted, out, stream_above):
+            from heckmanfa.parquet_predict import predict_parquet
+
+            say(f"rows are read from {table.described} and written a part at a time, not loaded")
+            count = predict_parquet(
+                saved.model,
+                table.paths,
+                out,
+                kind=kind,
+                interval=interval,
+                keep_columns=keep_columns,
+                encoding=saved.encoding,
+                force=force,
+            )
+            empty = _empty(out, column)
+        else:
+            with replacing(out, force) as place:
+                say(f"reading {Path(data).name}")
+                frame = _read(data, table, wanted)
+                say(f"predicting {len(frame):,} rows")
+                found = predictions(saved.model, saved.encoding.transform(frame), kind, interval)
+                count, empty = len(found), int(found[column].isna().sum())
+                if keep_columns:
+                    found = _beside(frame, found)
+                write_table(found, place)
+    typer.echo(f"{count:,} rows written to {out}")
+    if empty:
+        typer.echo(f"{empty:,} rows miss a feature, and have no prediction")
 
 
-def _predictions(
-    saved: Saved, frame: pd.DataFrame, kind: str, interval: str | None
-) -> pd.DataFrame:
-    """One row for each row of the table; empty where a feature is missing."""
-    import numpy as np
-    import pandas as pd
+def _is_large(
+    table: StoredTable, columns: Sequence[str] | None, out: Path, stream_above: float
+) -> bool:
+    """Whether rows go from Parquet to Parquet without being loaded."""
+    from heckmanfa.tabular.stored import GIGABYTE
 
-    X = saved.encoding.transform(frame)
-    complete = X.notna().all(axis=1).to_numpy()
-    found = pd.DataFrame({f"predicted_{kind}": np.full(len(X), np.nan)})
-    if interval is not None:
-        found["low"] = found["high"] = np.nan
-    if not complete.any():
-        return found
-    rows = X[complete]
-    if kind == "selection":
-        found.loc[complete, f"predicted_{kind}"] = saved.model.predict_selection(rows)
-    elif interval is None:
-        found.loc[complete, f"predicted_{kind}"] = saved.model.predict(rows, kind=kind)
-    else:
-        values, ends = saved.model.predict(rows, kind=kind, return_interval=interval)
-        found.loc[complete, [f"predicted_{kind}", "low", "high"]] = np.column_stack([values, ends])
-    return found
+    size = table.size(table.columns if columns is None else columns)
+    return out.suffix == ".parquet" and size > GIGABYTE * stream_above
+
+
+def _beside(frame: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """Set predictions beside the columns of the data."""
+    from heckmanfa.errors import InputError
+
+    taken = [name for name in found.columns if name in frame.columns]
+    if taken:
+        raise InputError(
+            f"the data has a column {taken[0]!r} already; rename it, or leave out --keep-columns"
+        )
+    return frame.reset_index(drop=True).join(found)
+
+
+def _read(data: str, table: StoredTable | None, columns: Sequence[str] | None) -> pd.DataFrame:
+    """Read a table, and of Parquet only the columns that are needed."""
+    from heckmanfa.tabular.files import read_table
+
+    if table is None:
+        return read_table(data)
+    # Those that are not there are named by whoever needs them.
+    needed = [one for one in table.columns if columns is None or one in columns]
+    return table.load(needed or table.columns)
+
+
+def _empty(path: Path, column: str) -> int:
+    """Count the empty cells of a column of a Parquet file, which knows them itself."""
+    import pyarrow.parquet as pq
+
+    footer = pq.read_metadata(path)
+    place = footer.schema.names.index(column)
+    groups = [footer.row_group(one).column(place) for one in range(footer.num_row_groups)]
+    return sum(int(one.statistics.null_count) for one in groups if one.num_values)

@@ -11,19 +11,28 @@ import typer
 from heckmanfa.cli.common import Force, saying
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    import pandas as pd
+    from numpy.typing import NDArray
 
     from heckmanfa.datasets._simulate import Truth
 
+    Columns = dict[str, NDArray[Any]]
+
 __all__ = ["simulate"]
 
+# A block has a seed of its own, and is a row group of a Parquet file.
 _BLOCK = 100_000
+# So many rows of a block are turned into columns at a time, which stay in the cache meanwhile.
+_TURNED = 1024
+_STEPS = 20
 
 
 def simulate(
-    out: Annotated[Path, typer.Argument(help="Where to write the table: .csv or .parquet.")],
+    out: Annotated[
+        Path,
+        typer.Argument(help="Where to write the table: .csv or .parquet; a folder with --files."),
+    ],
     rows: Annotated[int, typer.Option(min=1, help="How many rows.")] = 2000,
     n_features: Annotated[
         int, typer.Option("--features", min=1, help="How many features, all of which select.")
@@ -36,6 +45,10 @@ def simulate(
     selection_rate: Annotated[float, typer.Option(help="Share of rows with an outcome.")] = 0.5,
     correlation: Annotated[float, typer.Option(help="Correlation of the features.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Of the truth and of the rows.")] = 0,
+    files: Annotated[
+        int | None,
+        typer.Option(min=1, help="Write so many Parquet files into a new folder, not one file."),
+    ] = None,
     truth: Annotated[
         Path | None, typer.Option(help="Where to write the truth as JSON; printed unless given.")
     ] = None,
@@ -43,7 +56,8 @@ def simulate(
 ) -> None:
     """Write a simulated table: features, an outcome y that is empty where not selected, the truth.
 
-    Rows are made and written a block at a time, so that the table may be larger than memory.
+    Rows are made and written a block at a time, so that the table may be larger than memory. They
+    are the same in one file and in several, and on any number of threads.
 
     Example: heckmanfa simulate wages.csv --rows 10000 --features 8 --predicting 3
     """
@@ -55,10 +69,12 @@ def simulate(
 
         from heckmanfa.datasets._simulate import draw_truth
         from heckmanfa.errors import InputError
-        from heckmanfa.tabular.files import replacing
+        from heckmanfa.tabular.files import new_folder, replacing
 
-        if out.suffix not in (".csv", ".parquet"):
+        if files is None and out.suffix not in (".csv", ".parquet"):
             raise InputError(f"{out}: simulate writes .csv or .parquet; got {out.suffix!r}")
+        if files is not None and files > rows:
+            raise InputError(f"--files must be at most --rows ({rows}); got {files}")
         if n_predicting > n_features:
             raise InputError(
                 f"--predicting must be at most --features ({n_features}); got {n_predicting}"
@@ -73,13 +89,21 @@ def simulate(
             correlation=correlation,
         )
         known = json.dumps(_as_json(made, rows, seed), indent=1)
-        with ExitStack() as files:
-            place = files.enter_context(replacing(out, force))
+        with ExitStack() as places:
+            place = places.enter_context(
+                replacing(out, force) if files is None else new_folder(out)
+            )
             if truth is not None:
-                files.enter_context(replacing(truth, force)).write_text(known + "\n")
+                places.enter_context(replacing(truth, force)).write_text(known + "\n")
             blocks = _blocks(made, rows, seed, say)
-            (_write_csv if out.suffix == ".csv" else _write_parquet)(blocks, place)
-    typer.echo(f"{rows:,} rows written to {out}")
+            if files is not None:
+                _write_parquet(blocks, _parts(place, rows, files))
+            elif out.suffix == ".parquet":
+                _write_parquet(blocks, {place: rows})
+            else:
+                _write_csv(blocks, place)
+    parts = "" if files is None else f"{files} {'files' if files > 1 else 'file'} in "
+    typer.echo(f"{rows:,} rows written to {parts}{out}")
     typer.echo(known if truth is None else f"the truth written to {truth}")
 
 
@@ -100,25 +124,55 @@ def _as_json(truth: Truth, rows: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _blocks(truth: Truth, rows: int, seed: int, say: Any) -> Iterator[pd.DataFrame]:
-    """Make the rows a block at a time; each block's numbers depend on its place alone."""
+def _blocks(truth: Truth, rows: int, seed: int, say: Callable[[str], None]) -> Iterator[Columns]:
+    """Make the rows a block at a time, on threads; a block's numbers depend on its place alone."""
+    from heckmanfa.ordered import in_order
+    from heckmanfa.rows import one_blas_thread
+
+    starts = range(0, rows, _BLOCK)
+
+    def make(start: int) -> Columns:
+        return _block(truth, seed, start // _BLOCK, min(_BLOCK, rows - start))
+
+    with one_blas_thread():
+        for place, block in enumerate(in_order(make, starts)):
+            if place % max(len(starts) // _STEPS, 1) == 0:
+                say(f"{starts[place]:,} of {rows:,} rows")
+            yield block
+
+
+def _block(truth: Truth, seed: int, block: int, n: int) -> Columns:
+    """Make the columns of one block; the outcome is NaN where a row is not selected."""
     import numpy as np
+
+    X, outcome, selected = truth.rows(n, np.random.default_rng([seed, block]))
+    turned = np.empty(X.shape[::-1])
+    for start in range(0, n, _TURNED):
+        turned[:, start : start + _TURNED] = X[start : start + _TURNED].T
+    outcome[~selected] = np.nan
+    return dict(zip(truth.feature_names, turned, strict=True)) | {"y": outcome}
+
+
+def _write_csv(blocks: Iterator[Columns], path: Path) -> None:
     import pandas as pd
 
-    for block, start in enumerate(range(0, rows, _BLOCK)):
-        say(f"{start:,} of {rows:,} rows")
-        rng = np.random.default_rng([seed, block])
-        X, outcome, selected = truth.rows(min(_BLOCK, rows - start), rng)
-        frame = pd.DataFrame(X, columns=list(truth.feature_names))
-        yield frame.assign(y=np.where(selected, outcome, np.nan))
-
-
-def _write_csv(blocks: Iterator[pd.DataFrame], path: Path) -> None:
     for place, block in enumerate(blocks):
-        block.to_csv(path, index=False, mode="a" if place else "w", header=not place)
+        frame = pd.DataFrame(block)
+        frame.to_csv(path, index=False, mode="a" if place else "w", header=not place)
 
 
-def _write_parquet(blocks: Iterator[pd.DataFrame], path: Path) -> None:
+def _parts(folder: Path, rows: int, files: int) -> dict[Path, int]:
+    """Name the files of a folder, and say how many rows each has."""
+    digits = max(len(str(files - 1)), 3)
+    return {
+        folder / f"part-{place:0{digits}d}.parquet": rows * (place + 1) // files
+        - rows * place // files
+        for place in range(files)
+    }
+
+
+def _write_parquet(blocks: Iterator[Columns], files: dict[Path, int]) -> None:
+    """Write the rows into files, of which each takes so many."""
     from heckmanfa.errors import MissingExtraError
 
     try:
@@ -128,13 +182,25 @@ def _write_parquet(blocks: Iterator[pd.DataFrame], path: Path) -> None:
         raise MissingExtraError(
             "Parquet needs PyArrow, which is not installed: pip install 'heckmanfa[parquet]'"
         ) from error
-    writer = None
-    try:
-        for block in blocks:
-            table = pa.Table.from_pandas(block, preserve_index=False)
-            if writer is None:
-                writer = pq.ParquetWriter(path, table.schema)
-            writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
+    rest = None
+    for path, rows in files.items():
+        writer = None
+        try:
+            while rows:
+                table = rest
+                if table is None:
+                    block = next(blocks)
+                    arrays = {name: pa.array(one) for name, one in block.items()}
+                    arrays["y"] = pa.array(block["y"], from_pandas=True)
+                    table = pa.table(arrays)
+                now = table.slice(0, rows)
+                rest = table.slice(rows) if table.num_rows > rows else None
+                rows -= now.num_rows
+                # Random numbers neither repeat nor compress: trying to takes four times as long.
+                writer = writer or pq.ParquetWriter(
+                    path, table.schema, compression="none", use_dictionary=False
+                )
+                writer.write_table(now, row_group_size=_BLOCK)
+        finally:
+            if writer is not None:
+                writer.close()

@@ -98,7 +98,7 @@ def _selected(analysis: Analysis) -> str:
 
 def _features(analysis: Analysis) -> str:
     question = analysis.question
-    names = analysis._sources(list(analysis.X.columns))
+    names = analysis._sources(analysis.encoding.columns)
     verb = "drives" if len(names) == 1 else "all drive"
     which = "the columns named" if question.features else "all columns that have no other role"
     without = f" but {listed(question.exclude)}" if question.exclude else ""

@@ -39,7 +39,8 @@ def citation_section(analysis: Analysis) -> str:
     """
     sources = (_PAPER, _HECKMAN, f"heckmanfa {__version__} (Python package).")
     listed = "".join(f"<li>{escape(one)}</li>" for one in sources)
-    rows = [["Data file", analysis.question.data], ["SHA-256 of it", _digest(analysis)]]
+    what = "it" if len(analysis.files) == 1 else f"the {len(analysis.files)} files, joined"
+    rows = [["Data file", analysis.question.data], [f"SHA-256 of {what}", _digest(analysis)]]
     rows.append(["Seed", str(analysis.question.seed)])
     rows += [["Python", platform.python_version()], ["heckmanfa", __version__]]
     rows += [[name, _version(name)] for name in _PACKAGES]
@@ -66,5 +67,11 @@ def _version(name: str) -> str:
 def _digest(analysis: Analysis) -> str:
     from heckmanfa.tabular.files import sha256_of
 
-    path = Path(analysis.question.data)
-    return sha256_of(path) if path.is_file() else "the file is no longer there"
+    if analysis.streamed:
+        return "not computed: the rows were not loaded"
+    # The demo moves its file to where it belongs after the fit.
+    single = [Path(analysis.question.data)] if len(analysis.files) == 1 else []
+    paths = single or list(analysis.files)
+    if not all(path.is_file() for path in paths):
+        return "the file is no longer there"
+    return sha256_of(*paths)

@@ -67,6 +67,15 @@ def row_section(analysis: Analysis) -> str:
             rows,
         )
     ]
+    if analysis.streamed:
+        said = analysis.how_read
+        parts.append(
+            paragraph(
+                f"{said[0].upper()}{said[1:]}: the pictures of lambda and of predictions, and the "
+                "share of rows beyond what the selected rows cover, which need all rows in memory, "
+                "are left out."
+            )
+        )
     if analysis.missing_counts:
         ordered = sorted(analysis.missing_counts.items(), key=lambda one: -one[1])
         parts.append(

@@ -48,12 +48,11 @@ def draw_pictures(
         z = tidy["statistic"].abs().fillna(0.0).to_numpy()[1 : 1 + len(features)]
         first = [features[int(one)] for one in np.argsort(-z, kind="stable")]
         made += [specification_curve(found), coefficient_picture(found, first)]
-    made += [
-        path_picture(analysis),
-        lambda_picture(analysis, diagnostics),
-        prediction_picture(analysis),
-        rho_picture(analysis),
-    ]
+    made.append(path_picture(analysis))
+    rows = analysis.loaded
+    if rows is not None:
+        made += [lambda_picture(analysis, rows, diagnostics), prediction_picture(analysis, rows)]
+    made.append(rho_picture(analysis))
     return [one for one in made if one is not None], found
 
 

@@ -67,7 +67,7 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
         The same for the same analysis and the same versions.
     """
     plotly = plotly_source()
-    diagnostics = analysis.model.diagnostics(analysis.X)
+    diagnostics = analysis.diagnostics()
     pictures, found = draw_pictures(analysis, diagnostics)
     sections = [
         ("asked", "What was asked", asked_section(analysis)),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from heckmanfa.analysis import Analysis
     from heckmanfa.diagnostics import Diagnostics
     from heckmanfa.normal import Floats
+    from heckmanfa.preparation import Loaded
     from heckmanfa.rows import Mask
 
 __all__ = [
@@ -31,13 +32,13 @@ _MOST_POINTS = 1500
 _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
-def selected_rows(analysis: Analysis) -> Mask:
+def selected_rows(rows: Loaded) -> Mask:
     """Rows of X that have an outcome and count as selected."""
-    observed = ~np.isnan(analysis.y)
-    if analysis.selected is not None:
-        observed &= analysis.selected
-    if analysis.weight is not None:
-        observed &= analysis.weight > 0
+    observed = ~np.isnan(rows.y)
+    if rows.selected is not None:
+        observed &= rows.selected
+    if rows.weight is not None:
+        observed &= rows.weight > 0
     return np.asarray(observed)
 
 
@@ -117,12 +118,14 @@ def path_picture(analysis: Analysis) -> Picture | None:
     )
 
 
-def lambda_picture(analysis: Analysis, diagnostics: Diagnostics) -> Picture | None:
+def lambda_picture(analysis: Analysis, rows: Loaded, diagnostics: Diagnostics) -> Picture | None:
     """Draw lambda among the selected rows beside that among the others; None without selection.
 
     Parameters
     ----------
     analysis : Analysis
+    rows : Loaded
+        Those of the fit.
     diagnostics : Diagnostics
         Those of the model for the rows of the fit.
 
@@ -133,8 +136,8 @@ def lambda_picture(analysis: Analysis, diagnostics: Diagnostics) -> Picture | No
     model = analysis.model
     if model._probit is None:
         return None
-    ratio = model.inverse_mills(analysis.X)
-    chosen = selected_rows(analysis)
+    ratio = model.inverse_mills(rows.X)
+    chosen = selected_rows(rows)
     fitted, rest = ratio[chosen], ratio[~chosen]
     low, high = diagnostics.imr_range
     # A long tail would leave one bar for all that was fitted, and is put into the last one.
@@ -175,7 +178,7 @@ def lambda_picture(analysis: Analysis, diagnostics: Diagnostics) -> Picture | No
     outside = 100 * (diagnostics.share_outside or 0.0)
     quantiles = [0.0, 0.25, 0.5, 0.75, 1.0]
     groups = [("Selected", fitted), ("Others", rest), ("All", ratio)]
-    rows = [
+    cells = [
         [name, count(len(part)), *(number(one) for one in np.quantile(part, quantiles))]
         for name, part in groups
         if len(part)
@@ -211,25 +214,27 @@ def lambda_picture(analysis: Analysis, diagnostics: Diagnostics) -> Picture | No
             "lambda-table",
             "Lambda by rows",
             [Column("Rows that are", False)] + [Column(one) for one in heads],
-            rows,
+            cells,
         ),
     )
 
 
-def prediction_picture(analysis: Analysis) -> Picture:
+def prediction_picture(analysis: Analysis, rows: Loaded) -> Picture:
     """Draw observed outcomes over predicted ones.
 
     Parameters
     ----------
     analysis : Analysis
+    rows : Loaded
+        Those of the fit.
 
     Returns
     -------
     Picture
     """
-    rows = selected_rows(analysis)
-    fitted = analysis.model.predict(analysis.X[rows], kind="selected")
-    seen = analysis.y[rows]
+    chosen = selected_rows(rows)
+    fitted = analysis.model.predict(rows.X[chosen], kind="selected")
+    seen = rows.y[chosen]
     points = np.arange(len(seen))
     if len(seen) > _MOST_POINTS:
         source = np.random.default_rng(analysis.question.seed)

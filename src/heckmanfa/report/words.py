@@ -46,7 +46,7 @@ def answer(
 def _which(analysis: Analysis) -> str:
     outcome = analysis.question.outcome
     predicting, selecting = analysis.predicting, analysis.selecting_only
-    total = len(analysis._sources(list(analysis.X.columns)))
+    total = len(analysis._sources(analysis.encoding.columns))
     verb = "predict" if len(predicting) != 1 else "predicts"
     if analysis.question.search == "none":
         verb = "are taken to predict" if len(predicting) != 1 else "is taken to predict"
@@ -135,7 +135,7 @@ def _step(analysis: Analysis, term: str) -> str:
         reference = analysis.encoding.references.get(name)
         if term in dummies and reference is not None:
             return f"{term} rather than {name}[{reference}]"
-    if term in analysis.X and set(np.unique(analysis.X[term].to_numpy())) <= {0.0, 1.0}:
+    if term in analysis.binary:
         return f"{term} = 1 rather than 0"
     return f"one more {term}"
 
@@ -165,7 +165,7 @@ def not_to_claim(analysis: Analysis, diagnostics: Diagnostics | None = None) -> 
             "squares.",
             causal,
         ]
-    found = model.diagnostics(analysis.X) if diagnostics is None else diagnostics
+    found = analysis.diagnostics() if diagnostics is None else diagnostics
     return [
         *_about_fit(model, found),
         *_about_search(analysis),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,10 +12,10 @@ import pandas as pd
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.normal import Floats
-from heckmanfa.tabular.kinds import decide_kinds
+from heckmanfa.tabular.kinds import Kind, decide_kinds
 from heckmanfa.tabular.values import Levels, as_number, levels_of, to_numbers
 
-__all__ = ["Encoding"]
+__all__ = ["Encoding", "order_levels", "refuse_same_names"]
 
 _SHOWN = 5
 
@@ -83,21 +83,42 @@ class Encoding:
             categorical=[one for one in categorical if one in features],
             numeric=[one for one in numeric if one in features],
         )
-        used = [name for name in features if kinds[name].kind in ("number", "category")]
+        plain = cls.of_kinds(
+            {name: kinds[name] for name in features}, lambda name: _ordered(frame[name])
+        )
+        encoded = plain.transform(frame)
+        return cls._filled(plain, missing, encoded)
+
+    @classmethod
+    def of_kinds(cls, kinds: dict[str, Kind], levels: Callable[[str], tuple[str, ...]]) -> Self:
+        """Make an encoding that fills nothing from what each column is.
+
+        Parameters
+        ----------
+        kinds : dict of str to Kind
+            In the order of the features.
+        levels : callable
+            Returns those of a category, the reference first.
+
+        Returns
+        -------
+        Encoding
+            Without means and counts of what is missing.
+        """
+        used = [name for name, one in kinds.items() if one.kind in ("number", "category")]
         if not used:
             said = "; ".join(f"{one.name!r} {one.reason}" for one in list(kinds.values())[:_SHOWN])
             raise InputError(f"no column is left to fit a model with: {said or 'none was named'}")
         plain = cls(
             sources=tuple(used),
-            levels={name: _ordered(frame[name]) for name in used if kinds[name].kind == "category"},
-            left_out={name: kinds[name].reason for name in features if name not in used},
+            levels={name: levels(name) for name in used if kinds[name].kind == "category"},
+            left_out={name: one.reason for name, one in kinds.items() if name not in used},
             missing="drop",
             means={},
             n_missing={},
         )
-        _refuse_same_names(plain.columns)
-        encoded = plain.transform(frame)
-        return cls._filled(plain, missing, encoded)
+        refuse_same_names(plain.columns)
+        return plain
 
     @classmethod
     def _filled(
@@ -227,17 +248,36 @@ def _levels(series: pd.Series[Any], name: str) -> Levels:
 
 
 def _ordered(series: pd.Series[Any]) -> tuple[str, ...]:
-    """Order the levels, the most frequent first, then as declared, by size, or by alphabet."""
     found = _levels(series, str(series.name))
+    declared = None
     if isinstance(series.dtype, pd.CategoricalDtype):
         declared = levels_of(pd.Series(series.cat.categories)).labels
-        order = [one for one in declared if one in found.labels]
+    return order_levels(dict(zip(found.labels, found.counts(), strict=True)), declared)
+
+
+def order_levels(
+    counts: Mapping[str, int], declared: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Order the levels, the most frequent first, then as declared, by size, or by alphabet.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        How many rows have each level.
+    declared : sequence of str, optional
+        Levels in the order in which the data declares them.
+
+    Returns
+    -------
+    tuple of str
+    """
+    if declared is not None:
+        order = [one for one in declared if one in counts]
     else:
-        numbers = {one: as_number(one) for one in found.labels}
-        order = sorted(found.labels)
+        numbers = {one: as_number(one) for one in counts}
+        order = sorted(counts)
         if None not in numbers.values():
             order.sort(key=lambda one: numbers[one] or 0.0)
-    counts = dict(zip(found.labels, found.counts(), strict=True))
     reference = max(order, key=lambda one: counts[one])
     return (reference, *(one for one in order if one != reference))
 
@@ -254,7 +294,8 @@ def _refuse_absent(frame: pd.DataFrame, names: Sequence[str]) -> None:
         )
 
 
-def _refuse_same_names(columns: Sequence[str]) -> None:
+def refuse_same_names(columns: Sequence[str]) -> None:
+    """Refuse dummies that would be called like another column."""
     twice = sorted({one for one in columns if columns.count(one) > 1})
     if twice:
         raise InputError(

@@ -20,8 +20,9 @@ from heckmanfa.tabular.delimited import read_delimited
 from heckmanfa.tabular.headers import UNNAMED, check_wanted, tidy_names
 from heckmanfa.tabular.values import MISSING_SPELLINGS
 
-__all__ = ["existing", "read_table", "replacing", "sha256_of", "write_table"]
+__all__ = ["existing", "new_folder", "read_table", "replacing", "sha256_of", "write_table"]
 
+_PIECE = 2**20
 _TEXT = (".csv", ".tsv", ".txt")
 _KNOWN = (
     *_TEXT,
@@ -274,12 +275,50 @@ def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+@contextmanager
+def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make a folder of files whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        What is to be made. A folder that is there already is never replaced: nobody knows what
+        else is in it.
+
+    Yields
+    ------
+    Path
+        Where to write: a folder beside ``path``. It is moved into place at the end, and removed
+        where anything goes wrong.
+    """
+    target = Path(path)
+    if target.exists():
+        raise InputError(f"{target} exists; name a new folder, or remove that one first")
+    if not target.parent.is_dir():
+        raise InputError(f"{target} cannot be written: there is no folder {target.parent}")
+    part = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
+    try:
+        part.mkdir()
+        yield part
+        if target.exists():
+            raise InputError(f"{target} exists; name a new folder, or remove that one first")
+        part.rename(target)
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {_words(error)}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
 def _refuse_existing(target: Path, force: bool) -> None:
     if target.exists() and not force:
         raise InputError(f"{target} exists; pass --force to replace it")
 
 
-def sha256_of(path: str | os.PathLike[str]) -> str:
-    """Return a file's sha256 in hexadecimal, read a piece at a time."""
-    with existing(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def sha256_of(*paths: str | os.PathLike[str]) -> str:
+    """Return the sha256 of files, one after the other, in hexadecimal, read a piece at a time."""
+    total = hashlib.sha256()
+    for path in paths:
+        with existing(path).open("rb") as file:
+            while piece := file.read(_PIECE):
+                total.update(piece)
+    return total.hexdigest()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,7 @@ from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.normal import Floats
 from heckmanfa.tabular.values import (
-    Levels,
-    Numbers,
+    NotNumbers,
     is_date,
     is_plain_number,
     levels_of,
@@ -24,11 +24,27 @@ from heckmanfa.tabular.values import (
     to_numbers,
 )
 
-__all__ = ["Kind", "KindName", "decide_kinds"]
+__all__ = [
+    "MOST_LEVELS",
+    "Kind",
+    "KindName",
+    "Spread",
+    "are_dates",
+    "as_category",
+    "as_numbers",
+    "decide_kinds",
+    "is_identifier_name",
+    "kind_of_dates",
+    "kind_of_numbers",
+    "kind_of_objects",
+    "kind_of_text",
+    "nearly_all",
+]
 
 KindName = Literal["number", "category", "identifier", "constant", "text"]
 
-_MOST_LEVELS = 50
+MOST_LEVELS = 50
+"""of a category"""
 _NEARLY_ALL = 0.95
 _FEW_ROWS = 20
 # So few numbers among words may be levels that happen to be digits.
@@ -54,6 +70,61 @@ class Kind:
     kind: KindName
     reason: str
     """a phrase for the user that goes on after the column's name"""
+
+
+class Spread(Protocol):
+    """How numbers are spread; those that are missing do not count."""
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """The smallest."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """The largest."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of them are whole."""
+        ...
+
+    @property
+    def distinct(self) -> int:
+        """How many different ones there are; it is asked for only where they are whole."""
+        ...
+
+    @property
+    def more(self) -> bool:
+        """Whether there are more different ones than were counted."""
+        ...
+
+
+class _Values:
+    """The spread of numbers in memory."""
+
+    more = False
+
+    def __init__(self, values: Floats) -> None:
+        gaps = np.isnan(values)
+        self._given = values[~gaps] if gaps.any() else values
+        self.n = len(self._given)
+        self.low = float(self._given.min(initial=np.inf))
+        self.high = float(self._given.max(initial=-np.inf))
+
+    @cached_property
+    def whole(self) -> bool:
+        return bool(np.all(self._given == np.floor(self._given)))
+
+    @cached_property
+    def distinct(self) -> int:
+        return len(np.unique(self._given))
 
 
 def decide_kinds(
@@ -94,10 +165,9 @@ def decide_kinds(
     for name in names:
         series = frame[name]
         if name in categorical:
-            kinds[name] = _as_category(series, name)
+            kinds[name] = as_category(_labels(series, name), name)
         elif name in numeric:
-            values = to_numbers(series, name)
-            kinds[name] = _constant(values, name) or Kind(name, "number", "is a number, as asked")
+            kinds[name] = as_numbers(_Values(to_numbers(series, name)), name)
         else:
             kinds[name] = _decide(series, name)
     return kinds
@@ -105,26 +175,19 @@ def decide_kinds(
 
 def _decide(series: pd.Series[Any], name: str) -> Kind:
     if is_plain_number(series):
-        return _plain(series, name)
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return kind_of_numbers(_Values(values), name, truths=pd.api.types.is_bool_dtype(series))
     if is_date(series):
-        return _date(name)
+        return kind_of_dates(name)
     try:
         levels = levels_of(series)
     except TypeError:
-        return Kind(name, "text", "holds lists or other objects, which no model can use")
-    if len(levels.labels) <= 1:
-        return _one_level(levels, name)
-    numbers = None if _is_factor(series) else numbers_of(series)
-    if numbers is not None:
-        if numbers.n_bad == 0:
-            return _spelt(numbers, levels, name)
-        good = numbers.n_given - numbers.n_bad
-        if good >= _NEARLY_ALL * numbers.n_given and good >= _LEAST_NUMBERS:
-            raise InputError(not_numbers(numbers, name, asked=False))
-    dated = [_DATE.fullmatch(label) is not None for label in levels.labels]
-    if sum(dated) >= _NEARLY_ALL * len(dated):
-        return _date(name)
-    return _words(levels, numbers, name)
+        return kind_of_objects(name)
+    given = int(np.count_nonzero(levels.codes >= 0))
+    if len(levels.labels) <= 1 or _is_factor(series):
+        return kind_of_text(levels.labels, given, None, None, name)
+    numbers = numbers_of(series)
+    return kind_of_text(levels.labels, given, numbers, _Values(numbers.found), name)
 
 
 def _is_factor(series: pd.Series[Any]) -> bool:
@@ -134,10 +197,107 @@ def _is_factor(series: pd.Series[Any]) -> bool:
     return len({isinstance(one, str) for one in series.cat.categories}) == 1
 
 
-def _words(levels: Levels, numbers: Numbers | None, name: str) -> Kind:
-    given = int(np.count_nonzero(levels.codes >= 0))
-    distinct = len(levels.labels)
-    many = distinct > _MOST_LEVELS or 2 * distinct > given
+def _labels(series: pd.Series[Any], name: str) -> list[str]:
+    try:
+        return levels_of(series).labels
+    except TypeError as error:
+        raise InputError(
+            f"column {name!r} holds lists or other objects, which cannot be a category"
+        ) from error
+
+
+def kind_of_numbers(spread: Spread, name: str, *, truths: bool = False) -> Kind:
+    """Decide what a column is whose type is a number, or true and false.
+
+    Parameters
+    ----------
+    spread : Spread
+    name : str
+    truths : bool
+        Whether it is true and false.
+
+    Returns
+    -------
+    Kind
+    """
+    if truths:
+        reason = "is true or false, read as 1 or 0"
+        return _constant(spread, name) or Kind(name, "number", reason)
+    return (
+        _constant(spread, name) or _identifier(spread, name) or Kind(name, "number", "is a number")
+    )
+
+
+def kind_of_text(
+    labels: Sequence[str],
+    given: int,
+    numbers: NotNumbers | None,
+    spread: Spread | None,
+    name: str,
+    *,
+    more: bool = False,
+) -> Kind:
+    """Decide what a column of text is.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Its different values.
+    given : int
+        How many rows have one.
+    numbers : NotNumbers or None
+        What in it is no number; None where its levels were declared, so that it spells none.
+    spread : Spread or None
+        Of the numbers in it.
+    name : str
+    more : bool
+        Whether there are more different values than these.
+
+    Returns
+    -------
+    Kind
+    """
+    if len(labels) <= 1:
+        return _one_level(labels, name)
+    if numbers is not None and spread is not None:
+        if numbers.n_bad == 0:
+            truths = {label.lower() for label in labels} <= {"true", "false"}
+            reason = "is true or false, read as 1 or 0" if truths else "spells numbers"
+            return (
+                _constant(spread, name) or _identifier(spread, name) or Kind(name, "number", reason)
+            )
+        if nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
+            raise InputError(not_numbers(numbers, name, asked=False))
+    if are_dates(labels):
+        return kind_of_dates(name)
+    return _words(len(labels), given, numbers, name, more=more)
+
+
+def nearly_all(good: int, given: int) -> bool:
+    """Whether so many of a column's values are numbers that the others must be slips."""
+    return good >= _NEARLY_ALL * given and good >= _LEAST_NUMBERS
+
+
+def are_dates(labels: Sequence[str]) -> bool:
+    """Whether (nearly) all texts spell dates."""
+    dated = sum(_DATE.fullmatch(label) is not None for label in labels)
+    return dated >= _NEARLY_ALL * len(labels)
+
+
+def as_numbers(spread: Spread, name: str) -> Kind:
+    """Take a column as numbers because the user says so; one value is a constant all the same."""
+    return _constant(spread, name) or Kind(name, "number", "is a number, as asked")
+
+
+def as_category(labels: Sequence[str], name: str) -> Kind:
+    """Take a column as a category because the user says so; one level is a constant."""
+    if len(labels) <= 1:
+        return _one_level(labels, name)
+    return Kind(name, "category", f"is a category of {len(labels)} levels, as asked")
+
+
+def _words(distinct: int, given: int, numbers: NotNumbers | None, name: str, *, more: bool) -> Kind:
+    many = distinct > MOST_LEVELS or 2 * distinct > given
     if many and numbers is not None and 2 * numbers.n_bad < numbers.n_given:
         row, text = next(iter(numbers.bad.items()))
         return Kind(
@@ -152,78 +312,63 @@ def _words(levels: Levels, numbers: Numbers | None, name: str) -> Kind:
         return Kind(
             name,
             "text",
-            f"is text with {distinct} different values in {given} rows, too many for a category",
+            f"is text with {_count(distinct, more)} different values in {given} rows, too many for "
+            "a category",
         )
     return Kind(name, "category", f"is a category of {distinct} levels")
 
 
-def _as_category(series: pd.Series[Any], name: str) -> Kind:
-    try:
-        levels = levels_of(series)
-    except TypeError as error:
-        raise InputError(
-            f"column {name!r} holds lists or other objects, which cannot be a category"
-        ) from error
-    if len(levels.labels) <= 1:
-        return _one_level(levels, name)
-    return Kind(name, "category", f"is a category of {len(levels.labels)} levels, as asked")
+def _count(n: int, more: bool) -> str:
+    return f"more than {n}" if more else str(n)
 
 
-def _plain(series: pd.Series[Any], name: str) -> Kind:
-    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    if pd.api.types.is_bool_dtype(series):
-        reason = "is true or false, read as 1 or 0"
-        return _constant(values, name) or Kind(name, "number", reason)
-    return (
-        _constant(values, name) or _identifier(values, name) or Kind(name, "number", "is a number")
-    )
-
-
-def _spelt(numbers: Numbers, levels: Levels, name: str) -> Kind:
-    truths = {label.lower() for label in levels.labels} <= {"true", "false"}
-    reason = "is true or false, read as 1 or 0" if truths else "spells numbers"
-    return (
-        _constant(numbers.found, name)
-        or _identifier(numbers.found, name)
-        or Kind(name, "number", reason)
-    )
-
-
-def _constant(values: Floats, name: str) -> Kind | None:
-    given = values[~np.isnan(values)]
-    if len(given) == 0:
+def _constant(spread: Spread, name: str) -> Kind | None:
+    if spread.n == 0:
         return Kind(name, "constant", "has no values")
-    if given[0] == given[-1] and np.all(given == given[0]):
-        return Kind(name, "constant", f"is {given[0]:g} wherever it is not missing")
+    if spread.low == spread.high:
+        return Kind(name, "constant", f"is {spread.low:g} wherever it is not missing")
     return None
 
 
-def _one_level(levels: Levels, name: str) -> Kind:
-    if not levels.labels:
+def _one_level(labels: Sequence[str], name: str) -> Kind:
+    if not labels:
         return Kind(name, "constant", "has no values")
-    return Kind(name, "constant", f"is {levels.labels[0]!r} wherever it is not missing")
+    return Kind(name, "constant", f"is {labels[0]!r} wherever it is not missing")
 
 
-def _identifier(values: Floats, name: str) -> Kind | None:
+def is_identifier_name(name: str) -> bool:
+    """Whether a column is named as identifiers or numbers of rows are."""
+    return _is_id(name) or _INDEX.search(name) is not None
+
+
+def _is_id(name: str) -> bool:
+    return _ID.search(name) is not None or _CAMEL_ID.search(name) is not None
+
+
+def _identifier(spread: Spread, name: str) -> Kind | None:
     """Whether whole numbers count the rows, or are many under a name such as id."""
-    given = values[~np.isnan(values)]
-    n = len(given)
-    if n <= _FEW_ROWS or not np.all(np.isfinite(given)):
+    n, low, high = spread.n, spread.low, spread.high
+    if n <= _FEW_ROWS or not (np.isfinite(low) and np.isfinite(high)):
         return None
-    low, high = given.min(), given.max()
     counts = low in (0, 1) and n <= high - low + 1 <= n / _NEARLY_ALL
-    is_id = _ID.search(name) is not None or _CAMEL_ID.search(name) is not None
-    if not (counts or is_id or _INDEX.search(name)) or np.any(given != np.floor(given)):
+    if not (counts or is_identifier_name(name)) or not spread.whole:
         return None
-    distinct = len(np.unique(given))
+    distinct = spread.distinct
     if counts and distinct >= _NEARLY_ALL * n:
         return Kind(name, "identifier", "counts the rows")
-    if distinct >= _NEARLY_ALL * n or (is_id and distinct > _FEW_ROWS):
-        return Kind(name, "identifier", f"is named like an identifier and has {distinct} values")
+    if distinct >= _NEARLY_ALL * n or (_is_id(name) and distinct > _FEW_ROWS):
+        many = _count(distinct, spread.more)
+        return Kind(name, "identifier", f"is named like an identifier and has {many} values")
     return None
 
 
-def _date(name: str) -> Kind:
+def kind_of_dates(name: str) -> Kind:
+    """Say what a column of dates is."""
     return Kind(
         name, "text", "holds dates, which no model can use; make numbers of them, such as years"
     )
+
+
+def kind_of_objects(name: str) -> Kind:
+    """Say what a column of lists or the like is."""
+    return Kind(name, "text", "holds lists or other objects, which no model can use")

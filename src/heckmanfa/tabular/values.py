@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,13 @@ from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
 
 __all__ = [
+    "FALSE_WORDS",
     "MISSING_SPELLINGS",
+    "TRUE_WORDS",
     "Levels",
+    "NotNumbers",
     "Numbers",
+    "Spellings",
     "as_number",
     "is_date",
     "is_plain_number",
@@ -25,6 +30,7 @@ __all__ = [
     "levels_of",
     "not_numbers",
     "numbers_of",
+    "spellings_of",
     "to_numbers",
 ]
 
@@ -35,6 +41,11 @@ MISSING_SPELLINGS: tuple[str, ...] = tuple(
     sorted({spelt for one in _MARKS for spelt in (one, one.upper(), one.capitalize())} | {"NaN"})
 )
 """the missing marks as files spell them"""
+
+TRUE_WORDS = frozenset({"1", "1.0", "true", "t", "yes", "y"})
+"""what says that a row is selected, in lower case"""
+FALSE_WORDS = frozenset({"0", "0.0", "false", "f", "no", "n"})
+"""what says that it is not"""
 
 _SHOWN = 3
 _LONGEST = 30
@@ -55,16 +66,36 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """A column read as numbers, and what in it is none."""
+class NotNumbers:
+    """What in a column that is read as numbers is none."""
 
-    found: Floats
-    """(n,) NaN where missing or not a number"""
     bad: dict[int, str]
     """the first rows that hold something else, from 0, and what they hold"""
     n_bad: int
     n_given: int
     """rows that are not missing"""
+
+
+@dataclass(frozen=True)
+class Numbers(NotNumbers):
+    """A column read as numbers, and what in it is none."""
+
+    found: Floats
+    """(n,) NaN where missing or not a number"""
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """The levels of a column read as numbers; the last entry of each is for what is missing."""
+
+    value: Floats
+    """(L + 1,) NaN where missing or not a number"""
+    missing: Mask
+    """(L + 1,) which are marks of a missing number"""
+    bad: Mask
+    """(L + 1,) which are something else"""
+    truths: bool
+    """whether they are true and false, which are 1 and 0"""
 
 
 def is_plain_number(series: pd.Series[Any]) -> bool:
@@ -133,23 +164,44 @@ def numbers_of(series: pd.Series[Any]) -> Numbers:
     """
     if is_plain_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return Numbers(values, {}, 0, int(np.count_nonzero(~np.isnan(values))))
+        given = int(np.count_nonzero(~np.isnan(values)))
+        return Numbers(bad={}, n_bad=0, n_given=given, found=values)
     levels = levels_of(series)
-    words = [label.lower() for label in levels.labels]
+    spelt = spellings_of(levels.labels)
+    bad = spelt.bad[levels.codes]
+    return Numbers(
+        found=spelt.value[levels.codes],
+        bad=_first(bad, levels),
+        n_bad=int(np.count_nonzero(bad)),
+        n_given=int(np.count_nonzero(~spelt.missing[levels.codes])),
+    )
+
+
+def spellings_of(labels: Sequence[str], *, truths: bool = True) -> Spellings:
+    """Read levels as numbers.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        All levels of a column: true and false are numbers only where there are no others.
+    truths : bool
+        Whether they may be numbers; not where these are levels of some rows only.
+
+    Returns
+    -------
+    Spellings
+    """
+    words = [label.lower() for label in labels]
     missing = np.array([word in _NUMBER_MARKS for word in words] + [True])
-    if {*words} - _NUMBER_MARKS <= {"true", "false"}:
+    truths = truths and {*words} - _NUMBER_MARKS <= {"true", "false"}
+    if truths:
         spelt: list[float | None] = [float(word == "true") for word in words]
     else:
-        spelt = [as_number(label) for label in levels.labels]
-    table = np.array([np.nan if one is None else one for one in spelt] + [np.nan])
-    table[missing] = np.nan
+        spelt = [as_number(label) for label in labels]
+    value = np.array([np.nan if one is None else one for one in spelt] + [np.nan])
+    value[missing] = np.nan
     bad = np.array([one is None for one in spelt] + [False]) & ~missing
-    return Numbers(
-        found=table[levels.codes],
-        bad=_first(bad[levels.codes], levels),
-        n_bad=int(np.count_nonzero(bad[levels.codes])),
-        n_given=int(np.count_nonzero(~missing[levels.codes])),
-    )
+    return Spellings(value, missing, bad, truths)
 
 
 def _first(bad: Mask, levels: Levels) -> dict[int, str]:
@@ -184,7 +236,7 @@ def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floa
     return numbers.found
 
 
-def not_numbers(numbers: Numbers, name: str, *, asked: bool) -> str:
+def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
     """Say what in a column is not a number, in which rows, and what to do."""
     shown = ", ".join(f"row {row + 1} {_short(text)}" for row, text in numbers.bad.items())
     more = ", …" if numbers.n_bad > len(numbers.bad) else ""

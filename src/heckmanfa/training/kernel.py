@@ -1,4 +1,4 @@
-"""The kernel of `heckmanfa.training.fused`; imported only where there is a card, since it needs Triton."""
+"""The kernel of `training.fused`; imported only where there is a card, since it needs Triton."""
 
 # Triton reads annotations as they stand, and knows no others than its own.
 import triton

@@ -1,0 +1,261 @@
+"""The cost model of docs/how_far.md: constants measured here, predictions checked at three sizes.
+
+    python -m benchmarks.cost_model [--out docs/how_far.md] [--folder WHERE]
+
+Constants are of one core: seconds a byte to decode Parquet, and seconds a row of each block
+function as a + b K + c K^2, fitted to blocks of several widths in memory. From these alone, and
+from the number of passes that a fit makes, follows what a two-step fit from files takes. That is
+compared with fits of three sizes. Then the same formulas are worked out for sizes that do not fit
+here. The other program is pyarrow, which reads the same columns in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import ROOT, OtherLoad, child, machine, markdown_table, write
+
+INSTALLED = ("heckmanfa", "numpy", "scipy", "pyarrow")
+WIDTHS = (5, 10, 20, 40, 80)
+BLOCK_ROWS, ROUNDS = 2**17, 3
+CHECKED = ((1_000_000, 20), (4_000_000, 20), (4_000_000, 60), (16_000_000, 20))
+CORES = 2
+BEGIN = "<!-- figures of the cost model: made by `python -m benchmarks.cost_model --out` -->"
+END = "<!-- end of the cost model's figures -->"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds on one core."""
+
+    a_byte: float
+    """to read and decode a byte of a float64 column of a Parquet file"""
+    census: list[float]
+    """a row: constant, times K, times K^2"""
+    probit: list[float]
+    moments: list[float]
+    """a selected row"""
+
+    def row(self, what: str, k: int) -> float:
+        return float(np.dot(getattr(self, what), [1.0, k, k * k]))
+
+
+def measure() -> dict[str, Any]:
+    """Constants of this machine, on one thread."""
+    from heckmanfa import compress
+    from heckmanfa.datasets import make_selection
+    from heckmanfa.moments import _moment_terms
+    from heckmanfa.parts import Chunk, _CensusTask
+    from heckmanfa.probit import _probit_terms
+
+    seconds: dict[str, list[float]] = {"census": [], "probit": [], "moments": []}
+    for k in WIDTHS:
+        data = make_selection(BLOCK_ROWS, k, k // 2, random_state=0)
+        rows = compress(data.X, data.y).rows
+        probit = compress(data.X[:20_000], data.y[:20_000]).probit
+        columns = list(range(k))
+        census = _CensusTask(np.ones(k, dtype=bool), False)
+
+        def counted(block: Any, task: Any = census) -> Any:
+            return task(0, [Chunk(block.features, block.outcome, None, None, None, 0)])
+
+        def best(function: Any, *args: Any, rows: Any = rows, columns: Any = columns) -> float:
+            taken = []
+            for _ in range(ROUNDS):
+                start = time.perf_counter()
+                for _ in rows.map(function, *args, columns=columns):
+                    pass
+                taken.append(time.perf_counter() - start)
+            return min(taken)
+
+        terms = (probit.coordinates, probit.inner_coef, False)
+        seconds["census"].append(best(counted) / BLOCK_ROWS)
+        seconds["probit"].append(best(_probit_terms, *terms) / BLOCK_ROWS)
+        m = np.count_nonzero(~np.isnan(data.y))
+        seconds["moments"].append(best(_moment_terms, probit, columns) / m)
+    powers = np.stack([np.ones(len(WIDTHS)), WIDTHS, np.square(WIDTHS)], axis=1)
+    # Relative errors count the same at every width; no coefficient is negative.
+    from scipy.optimize import nnls
+
+    return {
+        name: nnls(powers / np.array(each)[:, None], np.ones(len(each)))[0].tolist()
+        for name, each in seconds.items()
+    }
+
+
+def read(path: str, threads: int) -> float:
+    """Seconds in which pyarrow reads all columns of a file once, keeping none."""
+    import pyarrow.dataset as ds
+
+    start = time.perf_counter()
+    scanner = ds.dataset(path).scanner(use_threads=threads > 1, batch_size=2**16)
+    for _ in scanner.to_batches():
+        pass
+    return time.perf_counter() - start
+
+
+def fit(path: str, k: int) -> dict[str, float]:
+    """Seconds and passes of a two-step fit from a file."""
+    from heckmanfa import Heckman, scan_parquet
+    from heckmanfa.parquet import ParquetRows
+
+    passes = {"full": 0.0, "part": 0.0}
+    original = ParquetRows.run
+
+    def counted(self: Any, task: Any, reading: Any) -> Any:
+        share = 1.0
+        if reading.heads is not None:
+            share = sum(reading.heads.values()) / len(self)
+        passes["full" if share == 1.0 else "part"] += share
+        return original(self, task, reading)
+
+    ParquetRows.run = counted  # type: ignore[method-assign]
+    start = time.perf_counter()
+    model = Heckman([f"x{one}" for one in range(k // 2)]).fit(scan_parquet(path, outcome="y"))
+    return {
+        "seconds": time.perf_counter() - start,
+        "selected": model.n_selected_ / model.n_obs_,
+        **passes,
+    }
+
+
+def predicted(costs: Costs, n: float, k: int, passes: dict[str, float], cores: float) -> float:
+    """Seconds of a two-step fit from files."""
+    full, part = passes["full"], passes["part"]
+    # One full pass counts, one makes the moments; all others, and the samples, are the probit's.
+    a_row = (
+        (full + part) * 8 * (k + 1) * costs.a_byte
+        + costs.row("census", k)
+        + (full - 2 + part) * costs.row("probit", k)
+        + passes["selected"] * costs.row("moments", k)
+    )
+    return n * a_row / cores
+
+
+def _asked(*words: str, threads: int | None = None) -> Any:
+    environment = dict(os.environ, PYTHONPATH=f"{ROOT / 'src'}:{ROOT}")
+    if threads is not None:
+        environment["HECKMANFA_NUM_THREADS"] = str(threads)
+    out = child(["-m", "benchmarks.cost_model", "--ask", *words], environment=environment)
+    return json.loads(out.splitlines()[-1])
+
+
+def _file(folder: Path, n: int, k: int) -> str:
+    path = folder / f"cost_{n}_{k}.parquet"
+    if not path.exists():
+        options = ["--rows", str(n), "--features", str(k), "--predicting", str(k // 2)]
+        code = "from heckmanfa.cli import main; main()"
+        environment = dict(os.environ, PYTHONPATH=str(ROOT / "src"))
+        child(["-c", code, "simulate", str(path), *options], environment=environment)
+    return str(path)
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 60:,.0f} min" if seconds >= 600 else f"{seconds:,.1f} s"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="the page to write the figures into")
+    parser.add_argument("--folder", type=Path, default=Path("/tmp"), help="where to put files")
+    parser.add_argument("--ask", nargs="+", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.ask:
+        what, *words = given.ask
+        answer: Any = None
+        if what == "measure":
+            answer = measure()
+        elif what == "read":
+            answer = read(words[0], int(words[1]))
+        elif what == "fit":
+            answer = fit(words[0], int(words[1]))
+        print(json.dumps(answer))
+        return
+    others = OtherLoad()
+    constants = _asked("measure", threads=1)
+    n, k = CHECKED[0]
+    path = _file(given.folder, n, k)
+    alone = min(_asked("read", path, "1") for _ in range(ROUNDS))
+    costs = Costs(alone / (8 * n * (k + 1)), **constants)
+    rows = []
+    for n, k in CHECKED:
+        path = _file(given.folder, n, k)
+        both = min(_asked("read", path, "2") for _ in range(2))
+        found = min((_asked("fit", path, str(k)) for _ in range(2)), key=lambda one: one["seconds"])
+        guess = predicted(costs, n, k, found, CORES)
+        passes = found["full"] + found["part"]
+        rows.append(
+            (
+                f"{n:,}",
+                str(k),
+                f"{passes:.2f}",
+                f"{guess:.1f} s",
+                f"{found['seconds']:.1f} s",
+                f"{guess / found['seconds']:.2f}",
+                f"{found['seconds'] / passes / both:.2f}",
+                f"{1e6 * found['seconds'] / n:.2f}",
+            )
+        )
+        print(rows[-1], flush=True)
+    table = markdown_table(
+        (
+            "rows",
+            "K",
+            "passes",
+            "predicted",
+            "measured",
+            "ratio",
+            "a pass, in reads by pyarrow",
+            "µs a row",
+        ),
+        (),
+        rows,
+    )
+    constants_table = markdown_table(
+        ("on one core", "constant", "times K", "times K²"),
+        (0,),
+        [
+            ("decoding a byte of Parquet, ns", f"{1e9 * costs.a_byte:.2f}", "", ""),
+            *(
+                (f"{name}, ns a row", *(f"{1e9 * one:.2f}" for one in getattr(costs, part)))
+                for name, part in (
+                    ("census", "census"),
+                    ("a probit pass", "probit"),
+                    ("the moments", "moments"),
+                )
+            ),
+        ],
+    )
+    passes = {"full": 5.0, "part": 0.5, "selected": 0.5}
+    far = predicted(costs, 1e10 / 100, 100, passes, CORES)
+    reading = 5.5 * 8 * 101 * 1e8 * costs.a_byte / CORES
+    lines = [
+        BEGIN,
+        "",
+        constants_table,
+        "",
+        table,
+        "",
+        f"10 billion rows x 100 features, half of them selected, on 100 machines of {CORES} such "
+        f"cores: {_span(far)} for a two-step fit, of which {_span(reading)} decode.",
+        "",
+        " ".join(machine(others.share(), INSTALLED)),
+        "",
+        END,
+    ]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if given.out is not None:
+        write(given.out, text, BEGIN, END)
+
+
+if __name__ == "__main__":
+    main()

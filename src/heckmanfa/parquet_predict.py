@@ -1,0 +1,159 @@
+"""Predictions for the rows of Parquet files, written to another one a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.features import nearest
+from heckmanfa.ordered import in_order
+from heckmanfa.parquet_columns import floats_of
+from heckmanfa.parquet_files import (
+    Batches,
+    PathLike,
+    StoredFile,
+    arrow,
+    read_batches,
+    scan_files,
+)
+from heckmanfa.tabular.encoding import Encoding
+from heckmanfa.tabular.files import replacing
+from heckmanfa.tabular.predictions import check_request, predictions
+
+__all__ = ["predict_parquet"]
+
+# A batch becomes a row group of what is written.
+_MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24
+
+
+def predict_parquet(
+    model: Any,
+    path: PathLike | Sequence[PathLike],
+    out: PathLike,
+    *,
+    kind: str = "marginal",
+    interval: str | None = None,
+    keep_columns: bool = False,
+    encoding: Encoding | None = None,
+    force: bool = False,
+) -> int:
+    """Predict for every row of Parquet files, which may be larger than memory, in their order.
+
+    Parameters
+    ----------
+    model : fitted model
+        With named features, or from formulas.
+    path : str, path, or sequence of these
+        Files, folders and patterns, as for `scan_parquet`.
+    out : str or path
+        The Parquet file to write; it is there when all of it is written, or not at all.
+    kind : {"marginal", "selected", "unselected", "selection"}
+        What ``model.predict`` predicts, or the probability of being selected.
+    interval : {None, "prediction", "confidence"}
+        Whether to add the columns ``low`` and ``high``.
+    keep_columns : bool
+        Whether the columns of the data stay beside the predictions.
+    encoding : Encoding, optional
+        How columns become features, where some are not numbers: that of the rows of the fit.
+    force : bool
+        Whether a file that is there already may be replaced.
+
+    Returns
+    -------
+    int
+        The rows written: all there are, with nulls where one misses a feature.
+    """
+    check_request(kind, interval)
+    check_is_fitted(model)
+    out = Path(out)
+    if out.suffix != ".parquet":
+        raise InputError(f"{out} must end in .parquet to be written")
+    sources: list[str] = []
+
+    def needed(schema: Any, place: Path) -> list[str] | None:
+        sources.extend(_sources(model, encoding, schema, place))
+        return None if keep_columns else sources
+
+    files, schema = scan_files(path, needed)
+    if any(out.resolve() == file.path.resolve() for file in files):
+        raise InputError(f"{out} is one of the files to predict for; name another one")
+    found = [f"predicted_{kind}", *(["low", "high"] if interval is not None else [])]
+    kept = schema.names if keep_columns else []
+    taken = [name for name in found if name in kept]
+    if taken:
+        raise InputError(
+            f"the data has a column {taken[0]!r} already; rename it, or leave out keep_columns"
+        )
+    pa, pq = arrow()
+    layout = pa.schema(
+        [*(schema.field(name) for name in kept), *(pa.field(name, pa.float64()) for name in found)]
+    )
+
+    def predict(batch: Any) -> Any:
+        X = _features(batch, sources, model, encoding)
+        values = predictions(model, X, kind, interval)
+        arrays = [_as(batch.column(name), schema.field(name).type) for name in kept]
+        arrays += [pa.array(values[name].to_numpy(), from_pandas=True) for name in found]
+        return pa.Table.from_arrays(arrays, schema=layout)
+
+    columns = tuple(dict.fromkeys([*kept, *sources]))
+    rows = 0
+    with replacing(out, force) as place, pq.ParquetWriter(place, layout) as writer:
+        for table in in_order(predict, _batches(files, columns)):
+            writer.write_table(table)
+            rows += table.num_rows
+    return rows
+
+
+def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> list[str]:
+    """Return the columns that a model needs; refuse those that are not there."""
+    if encoding is not None:
+        wanted = list(encoding.sources)
+    elif model._design is not None:
+        # Formulas may name any of them.
+        return list(schema.names)
+    else:
+        wanted = [str(one) for one in getattr(model, "feature_names_in_", [])]
+        if not wanted:
+            raise InputError(
+                "the model was fitted to features without names, which no column of a file has; "
+                "fit it to a data frame, or to rows from scan_parquet"
+            )
+    for name in wanted:
+        if name not in schema.names:
+            hint = nearest(name, schema.names)
+            source = name.partition("[")[0]
+            if encoding is None and source in schema.names:
+                hint = f"; it is made of {source!r}: pass the encoding of the rows of the fit"
+            raise UnknownFeatureError(f"{path} has no column {name!r}{hint}")
+    return wanted
+
+
+def _features(
+    batch: Any, sources: Sequence[str], model: Any, encoding: Encoding | None
+) -> pd.DataFrame:
+    if encoding is None and model._design is None:
+        return pd.DataFrame({name: floats_of(batch.column(name)) for name in sources}, copy=False)
+    frame: pd.DataFrame = batch.select(list(sources)).to_pandas(
+        ignore_metadata=True, date_as_object=False
+    )
+    return frame if encoding is None else encoding.transform(frame)
+
+
+def _as(array: Any, wanted: Any) -> Any:
+    """Give a column the type that it has in the first file."""
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def _batches(files: Sequence[StoredFile], columns: tuple[str, ...]) -> Iterator[Any]:
+    rows = max(min(_MOST_ROWS, _BYTES // (8 * len(columns))), _LEAST_ROWS)
+    wanted = Batches(columns, (), block_rows=rows, head=None, threads=True)
+    for file in files:
+        for group, count in enumerate(file.group_rows):
+            if count:
+                yield from read_batches(file, group, wanted)

@@ -1,0 +1,308 @@
+"""The rows and columns that a question is about, with every one of them accounted for.
+
+Rows are in memory, or, where they are many and in Parquet files, stay there and are read in passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.errors import InputError, NoOutcomeError
+from heckmanfa.estimators import Heckman
+from heckmanfa.normal import Floats
+from heckmanfa.parquet import ParquetRows, scan_parquet
+from heckmanfa.question import Question, check_question, feature_names
+from heckmanfa.roles import (
+    check_counted,
+    read_groups,
+    read_outcome,
+    read_selected,
+    read_weights,
+)
+from heckmanfa.rows import Mask
+from heckmanfa.tabular.encoding import Encoding
+from heckmanfa.tabular.files import read_table
+from heckmanfa.tabular.stored import GIGABYTE, StoredTable, find_stored
+from heckmanfa.tabular.streamed import learn_streamed
+
+__all__ = ["Loaded", "Prepared", "load", "prepare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """The rows that miss no feature, in memory."""
+
+    X: pd.DataFrame
+    """(n, K) encoded features"""
+    y: Floats
+    """(n,) NaN where missing"""
+    selected: Mask | None
+    weight: Floats | None
+    groups: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The rows and columns that a question is about, encoded."""
+
+    question: Question
+    encoding: Encoding
+    rows: Loaded | ParquetRows
+    """in memory, or in files that are read in passes"""
+    n_rows: int
+    """rows of the table"""
+    n_columns: int
+    """columns of the table"""
+    missing_counts: dict[str, int]
+    """rows left out because a column is missing, by column; a row may count in several"""
+    binary: frozenset[str]
+    """features that hold only 0 and 1"""
+    files: tuple[Path, ...]
+    """where the table is"""
+
+    @property
+    def loaded(self) -> Loaded | None:
+        """The rows, where they are in memory."""
+        return self.rows if isinstance(self.rows, Loaded) else None
+
+    @property
+    def streamed(self) -> bool:
+        """Whether rows are read in passes, and not loaded."""
+        return self.loaded is None
+
+    @property
+    def how_read(self) -> str:
+        """How the rows of files that were not loaded were read, in words."""
+        many = f"{len(self.files)} Parquet file{'s' if len(self.files) > 1 else ''}"
+        return f"rows were read from {many} in passes, not loaded"
+
+    def fit(self, model: Heckman) -> None:
+        """Fit a model to the rows."""
+        if isinstance(self.rows, ParquetRows):
+            _fit_streamed(self.rows, model, self.missing_counts)
+            return
+        model.fit(
+            self.rows.X,
+            self.rows.y,
+            selected=self.rows.selected,
+            sample_weight=self.rows.weight,
+            groups=self.rows.groups,
+        )
+
+
+def prepare(question: Question, tell: Callable[[str], None]) -> Prepared:
+    """Read and encode the table, or find out how to where it is too large to be loaded.
+
+    Parameters
+    ----------
+    question : Question
+    tell : callable
+        Told in a few words what is going on.
+
+    Returns
+    -------
+    Prepared
+    """
+    check_question(question)
+    table = find_stored(question.data)
+    if table is None:
+        return _read(question, tell)
+    names = feature_names(question, table.columns)
+    size = table.size([*names, *question.roles.values()])
+    if size > GIGABYTE * question.stream_above:
+        tell(
+            f"rows are read from {table.described} in passes, not loaded: they would take about "
+            f"{size / GIGABYTE:.3g} GB (see --stream-above)"
+        )
+        return _streamed(question, table, names, tell)
+    return _loaded(question, table, tell)
+
+
+def load(question: Question, tell: Callable[[str], None]) -> Prepared:
+    """Read and encode the table, however large it is; parameters are those of `prepare`."""
+    check_question(question)
+    table = find_stored(question.data)
+    return _read(question, tell) if table is None else _loaded(question, table, tell)
+
+
+def _loaded(question: Question, table: StoredTable, tell: Callable[[str], None]) -> Prepared:
+    """Read those columns of Parquet files that are asked about."""
+    needed = [*feature_names(question, table.columns), *question.roles.values()]
+    tell(f"reading {Path(question.data).name}")
+    frame = table.load([one for one in table.columns if one in needed])
+    return _encoded(question, frame, table.columns, tuple(table.paths), tell)
+
+
+def _read(question: Question, tell: Callable[[str], None]) -> Prepared:
+    """Read a file of another format."""
+    tell(f"reading {Path(question.data).name}")
+    frame = read_table(question.data)
+    columns = [str(one) for one in frame.columns]
+    return _encoded(question, frame, columns, (Path(question.data),), tell)
+
+
+def _encoded(
+    question: Question,
+    frame: pd.DataFrame,
+    columns: list[str],
+    files: tuple[Path, ...],
+    tell: Callable[[str], None],
+) -> Prepared:
+    """Encode a table in memory, and leave out rows that miss a feature."""
+    names = feature_names(question, columns)
+    outcome = read_outcome(question, frame)
+    selected = read_selected(question, frame)
+    weight = read_weights(question, frame)
+    groups = read_groups(question, frame)
+    tell(f"encoding {len(names)} columns")
+    encoding, X = Encoding.learn(
+        frame[names],
+        names,
+        categorical=question.categorical,
+        numeric=question.numeric,
+        missing=question.missing,
+    )
+    shortage = X.isna().to_numpy()
+    kept: Mask = np.asarray(~shortage.any(axis=1))
+    missing_counts = _missing_counts(encoding, shortage, list(X.columns))
+    observed = kept & ~np.isnan(outcome)
+    chosen = observed if selected is None else selected & kept
+    _refuse_rows(
+        n_rows=len(frame),
+        kept=int(np.count_nonzero(kept)),
+        selected=int(np.count_nonzero(chosen)),
+        observed=int(np.count_nonzero(chosen & observed)),
+        missing_counts=missing_counts,
+    )
+    X = X.loc[kept]
+    return Prepared(
+        question=question,
+        encoding=encoding,
+        rows=Loaded(
+            X=X,
+            y=outcome[kept],
+            selected=None if selected is None else selected[kept],
+            weight=None if weight is None else weight[kept],
+            groups=None if groups is None else groups[kept],
+        ),
+        n_rows=len(frame),
+        n_columns=len(columns),
+        missing_counts=missing_counts,
+        binary=frozenset(str(name) for name in X.columns if _is_binary(X[name].to_numpy())),
+        files=files,
+    )
+
+
+def _is_binary(values: Floats) -> bool:
+    # Most columns are not, and their first rows say so.
+    return all(bool(np.all((part == 0) | (part == 1))) for part in (values[:1000], values))
+
+
+def _missing_counts(encoding: Encoding, shortage: Mask, columns: list[str]) -> dict[str, int]:
+    of = {dummy: name for name, dummies in encoding.groups.items() for dummy in dummies}
+    counts: dict[str, int] = {}
+    for place, column in enumerate(columns):
+        count = int(np.count_nonzero(shortage[:, place]))
+        if count:
+            counts[of.get(column, column)] = count
+    return counts
+
+
+def _streamed(
+    question: Question, table: StoredTable, names: list[str], tell: Callable[[str], None]
+) -> Prepared:
+    """Find out in one pass over files how their rows are encoded."""
+    if question.honest:
+        raise InputError(
+            "--honest needs the rows in memory, and these are read in passes: leave it out, name "
+            "fewer files, or let --stream-above be large enough for the rows to be loaded"
+        )
+    roles = list(question.roles.values())
+    learned = learn_streamed(
+        table,
+        names,
+        categorical=question.categorical,
+        numeric=question.numeric,
+        missing=question.missing,
+        roles=[one for one in roles if one != question.cluster],
+        groups=[] if question.cluster is None else [question.cluster],
+        tell=tell,
+    )
+    check_counted(question, learned.roles, table.n_rows)
+    rows = scan_parquet(
+        table.paths,
+        question.outcome,
+        selected=question.selected,
+        sample_weight=question.weights,
+        groups=question.cluster,
+        missing="drop",
+        encoding=learned.encoding,
+    )
+    return Prepared(
+        question=question,
+        encoding=learned.encoding,
+        rows=rows,
+        n_rows=table.n_rows,
+        n_columns=len(table.columns),
+        missing_counts=learned.encoding.n_missing if question.missing == "drop" else {},
+        binary=learned.binary,
+        files=tuple(table.paths),
+    )
+
+
+def _refuse_rows(
+    *, n_rows: int, kept: int, selected: int, observed: int, missing_counts: dict[str, int]
+) -> None:
+    """Refuse rows without a missing feature that tell nothing about selection.
+
+    Of ``n_rows`` rows, ``kept`` miss no feature; of these some are selected, and of those some
+    have an outcome, too.
+    """
+    if kept == 0:
+        raise InputError(
+            f"no row is left: every one of the {n_rows} rows misses a feature. "
+            f"{_advice(missing_counts)}"
+        )
+    if selected == kept or observed == 0:
+        what = (
+            "no outcome is missing in" if selected == kept else "no outcome is observed in any of"
+        )
+        raise InputError(
+            f"{what} the {kept} rows that miss no feature; {n_rows - kept} rows miss one. "
+            f"{_advice(missing_counts)}"
+        )
+
+
+def _advice(missing_counts: dict[str, int]) -> str:
+    advice = "Pass --missing mean, or --exclude the columns with the gaps."
+    if not missing_counts:
+        return advice
+    worst = max(missing_counts, key=lambda name: missing_counts[name])
+    return f"{worst!r} is missing in {missing_counts[worst]}. {advice}"
+
+
+def _fit_streamed(rows: ParquetRows, model: Heckman, missing_counts: dict[str, int]) -> None:
+    """Fit a model to rows in files; what is wrong with the rows that are kept shows only now."""
+    try:
+        model.fit(rows)
+    except NoOutcomeError as error:
+        if not missing_counts:
+            raise
+        raise InputError(
+            f"no outcome is observed in any row that misses no feature. {_advice(missing_counts)}"
+        ) from error
+    counts = model.row_counts_
+    kept = rows.n_rows - counts["left_out_regressor_missing"]
+    _refuse_rows(
+        n_rows=rows.n_rows,
+        kept=kept,
+        selected=kept if counts["unselected"] == 0 else counts["selected"],
+        observed=counts["selected"],
+        missing_counts=missing_counts,
+    )
