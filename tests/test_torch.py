@@ -351,6 +351,15 @@ def test_models_to_compare_with_take_tensors(device, model):
     np.testing.assert_allclose(there.cpu().numpy(), here, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_honest_splits_of_tensors_are_those_of_numpy(device):
+    data = make_selection(2000, 5, 3, random_state=0)
+    settings = {"honest": True, "n_splits": 3, "random_state": 0}
+    here = HeckmanBestSubset(**settings).fit(data.X, data.y)
+    there = HeckmanBestSubset(**settings).fit(tensor(data.X, device), tensor(data.y, device))
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+
+
 # What is refused. ---------------------------------------------------------------------------------
 
 

@@ -27,7 +27,6 @@ from heckmanfa.parquet_files import (
     PathLike,
     StoredFile,
     read_batches,
-    release_memory,
     scan_files,
 )
 from heckmanfa.parquet_levels import learn_encoding
@@ -40,8 +39,6 @@ __all__ = ["ParquetRows", "predict_parquet", "scan_parquet"]
 
 # Fewer rows are done before threads have started.
 _ROWS_FOR_THREADS = 2**14
-# After fewer rows, there is little to give back.
-_ROWS_TO_RELEASE = 2**15
 
 
 class _Roles(NamedTuple):
@@ -178,9 +175,6 @@ class ParquetRows(Home):
                         return
                     yield chunk
                 start += batch.num_rows
-        if start >= _ROWS_TO_RELEASE:
-            # The allocator keeps what it can for the same thread, which is not the next one.
-            release_memory()
 
     def _blocks(
         self, part: int, batch: Any, sources: list[str], reading: Reading, start: int

@@ -28,7 +28,6 @@ __all__ = [
     "check_schemas",
     "find_files",
     "read_batches",
-    "release_memory",
     "scan_files",
     "store_of",
 ]
@@ -41,9 +40,7 @@ _ROW_LABELS = "__index_level_"
 # A batch is large enough that decoding its columns outweighs starting to, and small beside memory.
 _BATCH_ROWS, _BATCH_BYTES = 2**15, 2**24
 # So many bytes of each column are read from disk at a time, fewer where columns are many.
-_BUFFER, _LEAST_BUFFER, _ALL_BUFFERS = 2**17, 2**14, 2**24
-# Of a row group that is no larger, columns are read at once, which saves a copy.
-_SMALL_GROUP = 2**25
+_BUFFER, _LEAST_BUFFER, _ALL_BUFFERS = 2**16, 2**14, 2**24
 # Footers of the files read last are kept: a file of many row groups is opened as often.
 _FOOTERS = 8
 
@@ -83,16 +80,8 @@ class Batches:
         rows = max(fitting // self.block_rows, 1) * self.block_rows
         return rows if self.head is None else min(rows, self.head)
 
-    def buffer(self, size: int) -> int:
-        """How many bytes of a column to read from disk at a time; 0 for all of them.
-
-        Parameters
-        ----------
-        size : int
-            Bytes of the row group.
-        """
-        if self.head is None and size <= _SMALL_GROUP:
-            return 0
+    def buffer(self) -> int:
+        """How many bytes of a column to read from disk at a time."""
         return max(min(_BUFFER, _ALL_BUFFERS // len(self.columns)), _LEAST_BUFFER)
 
 
@@ -335,15 +324,14 @@ def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[A
                 f"{stored.path} changed since the rows were scanned; let it be written to its "
                 "end, and scan again"
             )
-        footer = _footer(stored.path, stored.size, stored.changed)
         # Memory mapped, a file that is cut off while it is read would end the process.
         with pq.ParquetFile(
             stored.path,
-            metadata=footer,
+            metadata=_footer(stored.path, stored.size, stored.changed),
             read_dictionary=[stored.stored_names[name] for name in wanted.levels],
             memory_map=False,
             pre_buffer=False,
-            buffer_size=wanted.buffer(footer.row_group(group).total_byte_size),
+            buffer_size=wanted.buffer(),
         ) as file:
             batches = file.iter_batches(
                 wanted.batch_rows(), row_groups=[group], columns=raw, use_threads=wanted.threads
@@ -359,12 +347,6 @@ def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[A
             f"{stored.path} ends {left} rows before its own count of them: it is damaged. Write "
             "it again, or leave it out."
         )
-
-
-def release_memory() -> None:
-    """Give memory back that readers no longer use but keep."""
-    pa, _ = arrow()
-    pa.default_memory_pool().release_unused()
 
 
 def whole_blocks(batches: Iterator[Any], block_rows: int) -> Iterator[Any]:

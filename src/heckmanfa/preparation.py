@@ -30,6 +30,7 @@ from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.files import read_table
 from heckmanfa.tabular.stored import GIGABYTE, StoredTable, find_stored
 from heckmanfa.tabular.streamed import learn_streamed
+from heckmanfa.tensors import find_device, to_device
 
 __all__ = ["Loaded", "Prepared", "load", "prepare"]
 
@@ -87,8 +88,9 @@ class Prepared:
         if isinstance(self.rows, ParquetRows):
             _fit_streamed(self.rows, model, self.missing_counts)
             return
+        device = self.question.device
         model.fit(
-            self.rows.X,
+            self.rows.X if device == "cpu" else to_device(self.rows.X, device),
             self.rows.y,
             selected=self.rows.selected,
             sample_weight=self.rows.weight,
@@ -110,12 +112,20 @@ def prepare(question: Question, tell: Callable[[str], None]) -> Prepared:
     Prepared
     """
     check_question(question)
+    if question.device != "cpu":
+        find_device(question.device)
     table = find_stored(question.data)
     if table is None:
         return _read(question, tell)
     names = feature_names(question, table.columns)
     size = table.size([*names, *question.roles.values()])
     if size > GIGABYTE * question.stream_above:
+        if question.device != "cpu":
+            raise InputError(
+                f"--device {question.device} needs the rows loaded, which would take about "
+                f"{size / GIGABYTE:.3g} GB: pass a larger --stream-above where memory and the "
+                "card have room, or leave --device out to read them in passes"
+            )
         tell(
             f"rows are read from {table.described} in passes, not loaded: they would take about "
             f"{size / GIGABYTE:.3g} GB (see --stream-above)"

@@ -46,6 +46,8 @@ class Question:
     seed: int = 0
     stream_above: float = 1.0
     """gigabytes of Parquet above which rows are not loaded but read in passes"""
+    device: str = "cpu"
+    """where loaded rows are worked on: memory, or a card as Torch names it"""
 
     @property
     def roles(self) -> dict[str, str]:

@@ -31,6 +31,7 @@ from heckmanfa.moments import Moments
 from heckmanfa.randomness import generator
 from heckmanfa.rows import Positions, held
 from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.tensors import on_host
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +97,13 @@ class SearchedHeckman(Heckman):
     @abstractmethod
     def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
         """Search, and return what was looked at."""
+
+    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Self:
+        if self.honest:
+            # Random halves are drawn in memory.
+            X, y, selected = on_host(X), on_host(y), on_host(selected)
+            sample_weight, groups = on_host(sample_weight), on_host(groups)
+        return super()._fit(X, y, selected, sample_weight, groups)
 
     def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
         super()._check_parameters(sample_weight, groups)

@@ -22,6 +22,7 @@ __all__ = [
     "NamedTensor",
     "check_tensor",
     "column_beside",
+    "find_device",
     "on_host",
     "telling_of_full_cards",
     "to_device",
@@ -39,6 +40,27 @@ class NamedTensor:
     def __len__(self) -> int:
         """Return the number of rows."""
         return int(self.tensor.shape[0])
+
+
+def find_device(name: str) -> Any:
+    """Return a device that Torch finds and that has float64, or say which there are."""
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError(
+            "tensors need Torch, which is not installed: pip install 'heckmanfa[torch]'"
+        ) from error
+    try:
+        place = torch.device(name)
+        torch.zeros(1, dtype=torch.float64, device=place)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        cards = f"{found} CUDA card{'' if found == 1 else 's'}"
+        raise InputError(
+            f"there is no device {name!r} here that has float64: Torch finds {cards}. Use 'cpu', "
+            "or install Torch's build for CUDA."
+        ) from error
+    return place
 
 
 def to_device(frame: Any, device: str = "cuda", dtype: str = "float64") -> NamedTensor:
@@ -62,24 +84,11 @@ def to_device(frame: Any, device: str = "cuda", dtype: str = "float64") -> Named
 
     from heckmanfa.features import numbers
 
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError(
-            "tensors need Torch, which is not installed: pip install 'heckmanfa[torch]'"
-        ) from error
     if dtype not in ("float64", "float32"):
         raise InputError(f"dtype must be 'float64' or 'float32'; got {dtype!r}")
-    try:
-        place = torch.device(device)
-        with telling_of_full_cards():
-            torch.zeros(1, dtype=torch.float64, device=place)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        raise InputError(
-            f"there is no device {device!r} here that has float64: Torch finds {found} CUDA "
-            "cards. Use 'cpu', or install Torch's build for CUDA."
-        ) from error
+    place = find_device(device)
+    import torch
+
     table = nw.from_native(frame, eager_only=True)
     with telling_of_full_cards():
         values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=place)

@@ -336,3 +336,24 @@ def test_the_outcome_may_be_named_in_any_letters(shell):
     frame.to_csv("t.csv", index=False)
     found, _ = results(shell, "t.csv", "--outcome", "log wage (€)")
     assert found["question"]["outcome"] == "log wage (€)"
+
+
+def test_rows_are_worked_on_by_torch_where_a_device_is_named(shell, mroz):
+    pytest.importorskip("torch")
+    found, _ = results(shell, "mroz.csv", "--outcome", "lwage", "--device", "cpu:0")
+    model = HeckmanBestSubset().fit(mroz[FEATURES], mroz["lwage"])
+    same(found, model)
+    assert "--device cpu:0" in found["command"]
+
+
+def test_a_device_that_is_not_there_is_refused(shell, mroz):
+    pytest.importorskip("torch")
+    said = shell.refuses("fit", "mroz.csv", "--outcome", "lwage", "--device", "cuda:77")
+    assert "there is no device 'cuda:77' here" in said
+
+
+def test_a_table_that_is_not_loaded_cannot_go_to_a_device(shell, mroz):
+    pytest.importorskip("torch")
+    mroz[[*FEATURES, "lwage"]].to_parquet("mroz.parquet")
+    options = ("--outcome", "lwage", "--device", "cpu:0", "--stream-above", "0")
+    assert "--stream-above" in shell.refuses("fit", "mroz.parquet", *options)

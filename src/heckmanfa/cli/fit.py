@@ -87,6 +87,9 @@ def fit(
         typer.Option("--honest", help="Choose on one half of the rows, estimate on the other."),
     ] = False,
     stream_above: StreamAbove = 1.0,
+    device: Annotated[
+        str, typer.Option(help="cpu, or a card as Torch names it: cuda, cuda:1 (needs Torch).")
+    ] = "cpu",
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
     save: Annotated[
@@ -132,6 +135,7 @@ def fit(
             honest=honest,
             seed=seed,
             stream_above=stream_above,
+            device=device,
         )
         # What cannot be written is said before anything is computed, and all files are put in
         # place together, so that a failed run leaves none.
