@@ -26,6 +26,8 @@ bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks.searches
 	$(BIN)/python -m benchmarks.bootstrap
 	$(BIN)/python -m benchmarks.command_line
+	$(BIN)/python -m benchmarks.parquet
+	$(BIN)/python -m benchmarks.dask_workers
 
 study: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -m study -s

@@ -19,7 +19,7 @@ import pandas as pd
 from benchmarks.common import Figures, OtherLoad, child, judged, machine, publish
 
 INSTALLED = ("heckmanfa", "numpy", "scipy", "pandas", "dask", "distributed")
-PARTS, ROWS, FEATURES, PREDICTING = 40, 100_000, 20, 10
+PARTS, ROWS, FEATURES, PREDICTING = 16, 500_000, 20, 10
 ROUNDS, FITS = 2, 3
 LEAST_GAIN = 1.6
 NAMES = [f"x{place}" for place in range(FEATURES)]

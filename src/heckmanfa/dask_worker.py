@@ -13,12 +13,13 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.errors import ClusterError, HeckmanfaError, InputError
 from heckmanfa.features import FeatureTable, floats, numbers
 from heckmanfa.parts import Chunk, Task
-from heckmanfa.rows import Matrix, Source, one_blas_thread
+from heckmanfa.rows import Columns, Matrix, Source, one_blas_thread
 
 __all__ = ["Pass", "failure", "heckmanfa_pass"]
 
@@ -98,6 +99,10 @@ def _head(values: Any, n: int) -> Any:
 
 def _source(features: Any) -> Source:
     """The features of a partition, column by column the way that the in-memory fit takes them."""
+    if isinstance(features, pd.DataFrame) and (features.dtypes == np.float64).all():
+        # The usual case, which every pass meets in every partition.
+        values = features.to_numpy()
+        return Columns(dict(enumerate(values.T)), values.shape)
     frame = nw.from_native(features, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         shape = frame.shape

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,18 @@ from numpy.typing import NDArray
 
 from heckmanfa.errors import InputError
 from heckmanfa.normal import Floats
-from heckmanfa.rows import Block, Mask, Merge, Positions, one_blas_thread, pick, rows_per_block
+from heckmanfa.rows import (
+    ArrayRows,
+    Block,
+    Columns,
+    Mask,
+    Merge,
+    Positions,
+    Rows,
+    one_blas_thread,
+    pick,
+    rows_per_block,
+)
 
 __all__ = ["Census", "Chunk", "Home", "PartRows", "Reading", "count_parts", "rows_in_parts"]
 
@@ -26,6 +37,8 @@ __all__ = ["Census", "Chunk", "Home", "PartRows", "Reading", "count_parts", "row
 _MERGE_AT_ONCE = 16
 # A sample is spread over at least so many parts, where there are as many.
 _PILOT_PARTS = 8
+# A sample of at most this share of the rows, and of so many numbers (64 MB), is fetched.
+_FETCHED_SHARE, _FETCHED_NUMBERS = 16, 2**23
 
 
 class Chunk(NamedTuple):
@@ -177,8 +190,12 @@ class PartRows:
     rules: _Rules
     lengths: tuple[int, ...]
     """rows of each part"""
+    columns: tuple[int, ...]
+    """positions of the features of the fit"""
     drops: tuple[_Drop, ...] = ()
     heads: dict[int, int] | None = None
+    fetched: dict[int, ArrayRows] = field(default_factory=dict, repr=False, compare=False)
+    """samples that were fetched, by how many rows were asked for"""
 
     @property
     def in_memory(self) -> bool:
@@ -209,10 +226,24 @@ class PartRows:
         for results in self.home.run(task, Reading(read, self._block_rows(), self.heads)):
             yield from results
 
-    def pilot(self, n_rows: int) -> PartRows:
-        """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
+    def pilot(self, n_rows: int) -> Rows:
+        """Return about ``n_rows`` evenly spread rows, or all of them where they are few.
+
+        A small share of the rows, or as many of them as memory has room for, is fetched: it will
+        be read many times.
+        """
         if len(self) < 2 * n_rows:
             return self
+        if n_rows > len(self) // _FETCHED_SHARE:
+            return self._head_rows(n_rows)
+        if n_rows not in self.fetched:
+            most = _FETCHED_NUMBERS // (len(self.columns) + 3)
+            part = self._head_rows(min(n_rows, most))
+            blocks = list(part.map(_as_is, columns=self.columns, merge=_joined))
+            self.fetched[n_rows] = _held(_joined(blocks), part)
+        return self.fetched[n_rows]
+
+    def _head_rows(self, n_rows: int) -> PartRows:
         share, size = len(self) // n_rows, self._block_rows()
         parts = range(len(self.lengths)) if self.heads is None else sorted(self.heads)
         # Empty ones are no sample of anything.
@@ -223,18 +254,41 @@ class PartRows:
         for part in read[::step]:
             blocks = -(-self._length(part) * step // (share * size))
             heads[part] = min(blocks * size, self._length(part))
-        return replace(self, heads=heads)
+        return replace(self, heads=heads, fetched={})
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> PartRows:
         """Return the rows where ``function(block, *args)`` is False."""
         drop = _Drop(function, args, tuple(columns))
-        return replace(self, drops=(*self.drops, drop))
+        return replace(self, drops=(*self.drops, drop), fetched={})
 
     def _length(self, part: int) -> int:
         return self.lengths[part] if self.heads is None else self.heads[part]
 
     def _block_rows(self) -> int:
         return rows_per_block(self.home.n_features)
+
+
+def _as_is(block: Block) -> Block:
+    return block
+
+
+def _joined(blocks: list[Block]) -> Block:
+    features, outcome, selected, weight, group, places = zip(*blocks, strict=True)
+    return Block(
+        np.concatenate(features),
+        np.concatenate(outcome),
+        np.concatenate(selected),
+        None if weight[0] is None else np.concatenate(weight),
+        None if group[0] is None else np.concatenate(group),
+        places[0],
+    )
+
+
+def _held(block: Block, rows: PartRows) -> ArrayRows:
+    """Rows in memory that were fetched."""
+    arrays = dict(zip(rows.columns, block.features.T, strict=True))
+    source = Columns(arrays, (len(block.outcome), rows.home.n_features))
+    return ArrayRows(source, block.outcome, block.selected, block.weight, block.group)
 
 
 # The census. --------------------------------------------------------------------------------------
@@ -427,4 +481,5 @@ def rows_in_parts(
         [one for one, n in zip(columns, gaps, strict=True) if n] if home.drops_missing else []
     )
     lengths = tuple(census.lengths[part] for part in sorted(census.lengths))
-    return PartRows(home, _Rules(scale, census.groups, tuple(complete)), lengths)
+    rules = _Rules(scale, census.groups, tuple(complete))
+    return PartRows(home, rules, lengths, tuple(columns))
