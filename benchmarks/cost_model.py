@@ -52,8 +52,9 @@ def measure() -> dict[str, Any]:
     """Constants of this machine, on one thread."""
     from heckmanfa import compress
     from heckmanfa.datasets import make_selection
+    from heckmanfa.homes.census import _CensusTask
+    from heckmanfa.homes.parts import Chunk
     from heckmanfa.moments import _moment_terms
-    from heckmanfa.parts import Chunk, _CensusTask
     from heckmanfa.probit import _probit_terms
 
     seconds: dict[str, list[float]] = {"census": [], "probit": [], "moments": []}
@@ -105,7 +106,7 @@ def read(path: str, threads: int) -> float:
 def fit(path: str, k: int) -> dict[str, float]:
     """Seconds and passes of a two-step fit from a file."""
     from heckmanfa import Heckman, scan_parquet
-    from heckmanfa.parquet import ParquetRows
+    from heckmanfa.homes.parquet import ParquetRows
 
     passes = {"full": 0.0, "part": 0.0}
     original = ParquetRows.run

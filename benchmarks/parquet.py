@@ -56,7 +56,7 @@ def _fit(path: Path) -> dict[str, Any]:
     import pyarrow.parquet
 
     from heckmanfa import Heckman
-    from heckmanfa.parquet import ParquetRows, scan_parquet
+    from heckmanfa.homes.parquet import ParquetRows, scan_parquet
 
     assert pyarrow.parquet  # as for the others, its import is not measured
     passes = 0.0

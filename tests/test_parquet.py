@@ -28,8 +28,8 @@ from heckmanfa.errors import (
     NoExclusionWarning,
     UnknownFeatureError,
 )
-from heckmanfa.parquet_files import whole_blocks
-from heckmanfa.parts import Home
+from heckmanfa.homes.parquet_files import whole_blocks
+from heckmanfa.homes.parts import Home
 from heckmanfa.tabular import Encoding
 
 pa = pytest.importorskip("pyarrow")

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from heckmanfa.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.compressed import Compressed, compress
     from heckmanfa.estimators import Heckman
+    from heckmanfa.homes.parquet import predict_parquet, scan_parquet
     from heckmanfa.lasso import HeckmanLasso
-    from heckmanfa.parquet import predict_parquet, scan_parquet
     from heckmanfa.ru import RURegressor
     from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
     from heckmanfa.tensors import to_device
@@ -46,8 +46,8 @@ _HOMES = {
     "RURegressor": "heckmanfa.ru",
     "Compressed": "heckmanfa.compressed",
     "compress": "heckmanfa.compressed",
-    "predict_parquet": "heckmanfa.parquet",
-    "scan_parquet": "heckmanfa.parquet",
+    "predict_parquet": "heckmanfa.homes.parquet",
+    "scan_parquet": "heckmanfa.homes.parquet",
     "to_device": "heckmanfa.tensors",
 }
 

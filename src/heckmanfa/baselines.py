@@ -97,7 +97,7 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if is_dask(X):
-            from heckmanfa.dask_predict import map_rows
+            from heckmanfa.homes.dask_predict import map_rows
 
             return map_rows(self, X, "predict", "predicted")
         table = read_features(self, X, reset=False)
@@ -125,7 +125,7 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
         """
         predicted: Any = self.predict(X)
         if is_dask(X):
-            from heckmanfa.dask_predict import computed
+            from heckmanfa.homes.dask_predict import computed
 
             predicted, y, sample_weight = computed(predicted, y, sample_weight)
         return observed_r2(y, predicted, sample_weight)

@@ -163,7 +163,7 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
                 "no outcome was missing in the fit, so that nothing is known about unselected rows"
             )
         if is_dask(X):
-            from heckmanfa.dask_predict import predict_lazily
+            from heckmanfa.homes.dask_predict import predict_lazily
 
             return predict_lazily(self, X, kind, return_interval, conf_level)
         with_imr = kind != "marginal" and self._probit is not None
@@ -183,7 +183,7 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
         """Probability of being selected, P(s = 1 | x), for each row (lazy where X is Dask)."""
         check_is_fitted(self)
         if is_dask(X):
-            from heckmanfa.dask_predict import map_rows
+            from heckmanfa.homes.dask_predict import map_rows
 
             return map_rows(self, X, "predict_selection", "probability")
         table = self._read(X, prediction=False, selection=self._probit is not None)
@@ -196,7 +196,7 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
         """Inverse Mills ratio lambda(z'gamma) of each row (lazy where X is Dask)."""
         check_is_fitted(self)
         if is_dask(X):
-            from heckmanfa.dask_predict import map_rows
+            from heckmanfa.homes.dask_predict import map_rows
 
             return map_rows(self, X, "inverse_mills", "imr")
         table = self._read(X, prediction=False, selection=self._probit is not None)
@@ -223,7 +223,7 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
         """
         predicted: Any = self.predict(X, kind="selected")
         if is_dask(X):
-            from heckmanfa.dask_predict import computed
+            from heckmanfa.homes.dask_predict import computed
 
             predicted, y, sample_weight = computed(predicted, y, sample_weight)
         return observed_r2(y, predicted, sample_weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -15,18 +15,15 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import validate_data
 
 from heckmanfa.errors import (
-    BinaryOutcomeWarning,
-    ConstantOutcomeError,
     HeckmanfaError,
     InputError,
     InputTypeError,
-    MissingValueError,
-    NoOutcomeError,
     TooFewRowsError,
-    warn,
 )
 from heckmanfa.features import FeatureTable, floats, numbers
 from heckmanfa.homes import is_dask
+from heckmanfa.homes.census import count_parts, rows_in_parts
+from heckmanfa.homes.parts import Home
 from heckmanfa.namespaces import (
     Array,
     highest,
@@ -39,12 +36,16 @@ from heckmanfa.namespaces import (
     whole_numbers,
 )
 from heckmanfa.normal import Floats
-from heckmanfa.parts import Home, count_parts, rows_in_parts
+from heckmanfa.refusals import (
+    Outcomes,
+    bad_weights,
+    check_enough,
+    check_outcome,
+    groupless,
+    refuse_not_finite,
+)
 from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, held
 from heckmanfa.tensors import NamedTensor, check_tensor, column_beside, on_host
-
-# The squares of outcomes in this range can be summed without overflow.
-_SMALLEST, _LARGEST = 1e-140, 1e140
 
 __all__ = [
     "Sample",
@@ -305,9 +306,9 @@ def _sample_in_parts(
             f"{census.bad_flags} rows"
         )
     if census.bad_weights:
-        raise InputError(_bad_weights(census.bad_weights))
+        raise InputError(bad_weights(census.bad_weights))
     if census.groupless:
-        raise InputError(_groupless("groups", census.groupless))
+        raise InputError(groupless("groups", census.groupless))
     counts = {
         "total": n,
         "left_out_outcome_missing": census.outcome_missing,
@@ -317,14 +318,12 @@ def _sample_in_parts(
     }
     if home.drops_missing:
         counts["left_out_regressor_missing"] = census.incomplete
-    _check_outcome(
-        _Outcomes(
-            census.selected, census.infinite_outcomes, census.low, census.high, census.binary
-        ),
+    check_outcome(
+        Outcomes(census.selected, census.infinite_outcomes, census.low, census.high, census.binary),
         n,
     )
-    _check_enough(counts, len(selection))
-    _refuse_not_finite(table, columns, census.missing, census.infinite)
+    check_enough(counts, len(selection))
+    refuse_not_finite(table, columns, census.missing, census.infinite)
     rows = rows_in_parts(home, columns, census, sampling=sampling)
     n_groups = 0 if census.groups is None else len(census.groups)
     return Sample(rows, counts, n_groups, census.unselected == 0)
@@ -338,61 +337,9 @@ def _checked_counts(outcome: Array, chosen: Array, kept: Array, n_selection: int
     low, high = lowest(values), highest(values)
     binary = bool(low == 0 and high == 1 and ((values == 0) | (values == 1)).all())
     infinite = int(namespace(values).isinf(values).sum())
-    _check_outcome(_Outcomes(len(values), infinite, low, high, binary), len(outcome))
-    _check_enough(counts, n_selection)
+    check_outcome(Outcomes(len(values), infinite, low, high, binary), len(outcome))
+    check_enough(counts, n_selection)
     return counts
-
-
-def _check_enough(counts: dict[str, int], n_selection: int) -> None:
-    n_kept = counts["selected"] + counts["unselected"]
-    if counts["unselected"] and n_kept <= n_selection + 1:
-        raise TooFewRowsError(
-            f"{n_selection} selection features and an intercept need more than "
-            f"{n_selection + 1} rows; there are {n_kept}"
-        )
-
-
-class _Outcomes(NamedTuple):
-    """The outcomes of the selected rows, counted."""
-
-    n: int
-    infinite: int
-    low: float
-    high: float
-    binary: bool
-
-
-def _check_outcome(values: _Outcomes, n: int) -> None:
-    if values.n == 0:
-        raise NoOutcomeError(
-            f"no row has an observed outcome ({n} rows): y is missing in every selected row. "
-            "Check the outcome column and `selected`."
-        )
-    if values.infinite:
-        raise InputError(
-            "Input y contains infinity or a value too large for dtype('float64') in "
-            f"{values.infinite} selected rows; mend these values, or mark them missing with NaN"
-        )
-    if values.n == 1:
-        raise TooFewRowsError(
-            "only 1 sample has an observed outcome (n_selected = 1); a fit needs more"
-        )
-    low, high = values.low, values.high
-    if low == high:
-        raise ConstantOutcomeError(
-            f"the outcome is {low:g} in all {values.n} selected rows; there is nothing to "
-            "predict. Check that y is the right column."
-        )
-    if not _SMALLEST < high - low < _LARGEST:
-        raise InputError(
-            f"the outcome runs from {low:g} to {high:g}: its squares cannot be represented. "
-            "Change its unit."
-        )
-    if low == 0 and high == 1 and values.binary:
-        warn(
-            "the outcome holds only 0 and 1: a linear model will predict outside [0, 1]",
-            BinaryOutcomeWarning,
-        )
 
 
 def _check_features(
@@ -407,31 +354,7 @@ def _check_features(
         if part is not None:
             missing += part[0]
             infinite += part[1]
-    _refuse_not_finite(table, columns, missing, infinite)
-
-
-def _refuse_not_finite(
-    table: FeatureTable, columns: Positions, missing: NDArray[Any], infinite: NDArray[Any]
-) -> None:
-    if not missing.any() and not infinite.any():
-        return
-    said = [
-        f"{table.label(column)!r} ({_plural(missing[i], 'NaN')}, {_plural(infinite[i], 'inf')})"
-        for i, column in enumerate(columns)
-        if missing[i] or infinite[i]
-    ]
-    more = f" and {len(said) - 10} more columns" if len(said) > 10 else ""
-    raise MissingValueError(
-        "Input X contains NaN or infinity in rows that need it: "
-        + ", ".join(said[:10])
-        + more
-        + ". Impute or leave out these rows or columns (a feature of the prediction equation "
-        "alone may be missing where the row is not selected)."
-    )
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}"
+    refuse_not_finite(table, columns, missing, infinite)
 
 
 def _not_finite(block: Block, everywhere: Mask) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -482,21 +405,10 @@ def read_weights(sample_weight: Any, n: int) -> Floats:
         raise InputError(f"sample_weight has {len(values)} entries, but X has {n} rows")
     bad = np.count_nonzero(~np.isfinite(values) | (values < 0))
     if bad:
-        raise InputError(_bad_weights(int(bad)))
+        raise InputError(bad_weights(int(bad)))
     if not values.any():
         raise InputError("sample_weight is zero in every row")
     return values
-
-
-def _bad_weights(count: int) -> str:
-    return (
-        f"sample_weight holds {count} negative, missing or infinite values; weights must be zero "
-        "or more"
-    )
-
-
-def _groupless(what: str, count: int) -> str:
-    return f"{what} is missing in {count} rows; every row needs one"
 
 
 def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[np.intp], int]:
@@ -507,7 +419,7 @@ def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[
         raise InputError(f"{what} must have one entry for each of the {len(kept)} rows of X")
     missing = np.array([one is None or one != one for one in values], dtype=bool)
     if np.any(missing & kept):
-        raise InputError(_groupless(what, int(np.count_nonzero(missing & kept))))
+        raise InputError(groupless(what, int(np.count_nonzero(missing & kept))))
     # Codes only over rows in the fit, so that no empty group is counted.
     unique, inverse = np.unique(values[kept], return_inverse=True)
     codes = np.zeros(len(values), dtype=np.intp)

@@ -15,8 +15,8 @@ import pandas as pd
 
 from heckmanfa.errors import InputError, NoOutcomeError
 from heckmanfa.estimators import Heckman
+from heckmanfa.homes.parquet import ParquetRows, scan_parquet
 from heckmanfa.normal import Floats
-from heckmanfa.parquet import ParquetRows, scan_parquet
 from heckmanfa.question import Question, check_question, feature_names
 from heckmanfa.roles import (
     check_counted,

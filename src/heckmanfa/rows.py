@@ -8,10 +8,7 @@ implement the same interface.
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,6 +21,7 @@ from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 from heckmanfa.errors import InputError
 from heckmanfa.namespaces import Array, compress, is_tensor, namespace
 from heckmanfa.normal import Floats
+from heckmanfa.ordered import in_order, workers
 
 __all__ = [
     "ArrayRows",
@@ -369,15 +367,6 @@ def _keep_freed_memory() -> None:
     np.empty(2**24, dtype=np.uint8)
 
 
-def _workers() -> int:
-    limit = os.environ.get("HECKMANFA_NUM_THREADS")
-    if limit is not None:
-        return max(int(limit), 1)
-    from joblib import effective_n_jobs  # scikit-learn requires it
-
-    return int(effective_n_jobs(-1))
-
-
 def _ordered(
     task: Callable[[tuple[int, int]], Any], spans: Sequence[tuple[int, int]]
 ) -> Iterator[Any]:
@@ -387,16 +376,9 @@ def _ordered(
     bits must not depend on how many threads there are.
     """
     few = sum(stop - start for start, stop in spans) < _ROWS_FOR_THREADS
-    workers = 1 if few else min(_workers(), len(spans) // 2)
+    threads = 1 if few else min(workers(), len(spans) // 2)
     with one_blas_thread():
-        if workers < 2:
+        if threads < 2:
             yield from map(task, spans)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            pending: deque[Future[Any]] = deque()
-            for span in spans:
-                pending.append(pool.submit(task, span))
-                if len(pending) > 4 * workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+        else:
+            yield from in_order(task, spans, ahead=4, threads=threads)

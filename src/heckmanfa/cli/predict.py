@@ -75,7 +75,7 @@ def predict(
         wanted = None if keep_columns else saved.encoding.sources
         column = f"predicted_{kind}"
         if table is not None and _is_large(table, wanted, out, stream_above):
-            from heckmanfa.parquet_predict import predict_parquet
+            from heckmanfa.homes.parquet_predict import predict_parquet
 
             say(f"rows are read from {table.described} and written a part at a time, not loaded")
             count = predict_parquet(

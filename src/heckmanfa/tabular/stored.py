@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.errors import DataError, InputError
-from heckmanfa.parquet_columns import kind_of
-from heckmanfa.parquet_files import StoredFile, arrow, check_schemas, find_files, store_of
+from heckmanfa.homes.parquet_columns import kind_of
+from heckmanfa.homes.parquet_files import StoredFile, arrow, check_schemas, find_files, store_of
 from heckmanfa.tabular.files import read_table
 
 __all__ = ["GIGABYTE", "StoredTable", "find_stored"]

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.errors import InputError, MissingValueError
+from heckmanfa.homes.parquet_columns import floats_of, kind_of
+from heckmanfa.homes.parquet_files import Batches, StoredFile, arrow, read_batches
 from heckmanfa.ordered import in_order
-from heckmanfa.parquet_columns import floats_of, kind_of
-from heckmanfa.parquet_files import Batches, StoredFile, arrow, read_batches
 from heckmanfa.rows import Mask
 from heckmanfa.tabular.encoding import Encoding, order_levels
 from heckmanfa.tabular.kinds import (

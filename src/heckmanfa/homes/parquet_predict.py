@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
-from heckmanfa.ordered import in_order
-from heckmanfa.parquet_columns import floats_of
-from heckmanfa.parquet_files import (
+from heckmanfa.homes.parquet_columns import floats_of
+from heckmanfa.homes.parquet_files import (
     Batches,
     PathLike,
     StoredFile,
@@ -21,6 +20,7 @@ from heckmanfa.parquet_files import (
     read_batches,
     scan_files,
 )
+from heckmanfa.ordered import in_order
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.files import replacing
 from heckmanfa.tabular.predictions import check_request, predictions

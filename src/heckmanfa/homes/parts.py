@@ -9,14 +9,13 @@ to each block it reads. Only small results leave a part.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heckmanfa.errors import InputError
 from heckmanfa.normal import Floats
 from heckmanfa.rows import (
     ArrayRows,
@@ -31,7 +30,7 @@ from heckmanfa.rows import (
     rows_per_block,
 )
 
-__all__ = ["Census", "Chunk", "Home", "PartRows", "Reading", "count_parts", "rows_in_parts"]
+__all__ = ["Chunk", "Home", "PartRows", "Reading", "Rules", "Task"]
 
 # Results are merged by so many, so that few are held at a time.
 _MERGE_AT_ONCE = 16
@@ -104,7 +103,7 @@ class Home(ABC):
 
 
 @dataclass(frozen=True)
-class _Rules:
+class Rules:
     """How stored rows become rows of a fit."""
 
     weight_scale: float = 1.0
@@ -162,7 +161,7 @@ class _BlockTask:
     """that the function asks for"""
     read: tuple[int, ...]
     """those, and what the rules and drops need"""
-    rules: _Rules
+    rules: Rules
     drops: tuple[_Drop, ...]
 
     def __call__(self, part: int, chunks: Iterable[Chunk]) -> list[Any]:
@@ -187,7 +186,7 @@ class PartRows:
     """The rows of a fit, in parts elsewhere."""
 
     home: Home
-    rules: _Rules
+    rules: Rules
     lengths: tuple[int, ...]
     """rows of each part"""
     columns: tuple[int, ...]
@@ -289,197 +288,3 @@ def _held(block: Block, rows: PartRows) -> ArrayRows:
     arrays = dict(zip(rows.columns, block.features.T, strict=True))
     source = Columns(arrays, (len(block.outcome), rows.home.n_features))
     return ArrayRows(source, block.outcome, block.selected, block.weight, block.group)
-
-
-# The census. --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Census:
-    """What one pass over all parts counts."""
-
-    lengths: dict[int, int]
-    """rows of each part"""
-    selected: int = 0
-    """rows in the fit that are selected, and that are not"""
-    unselected: int = 0
-    outcome_missing: int = 0
-    """rows left out: selected without an outcome"""
-    zero_weight: int = 0
-    incomplete: int = 0
-    """rows left out because they miss a feature"""
-    low: float = np.inf
-    """range of the outcome among the selected rows"""
-    high: float = -np.inf
-    infinite_outcomes: int = 0
-    binary: bool = True
-    """whether all of these outcomes are 0 or 1"""
-    missing: Any = 0
-    """(k,) missing values of each column in rows that need it"""
-    infinite: Any = 0
-    """(k,) infinite ones"""
-    gaps: Any = 0
-    """(k,) missing or infinite values of each column in any row"""
-    weight_sum: float = 0.0
-    """over the rows in the fit"""
-    bad_weights: int = 0
-    bad_flags: int = 0
-    """rows of which it is not said whether they are selected"""
-    groups: Any = None
-    """the distinct groups of the rows in the fit, sorted"""
-    groupless: int = 0
-
-    def __add__(self, other: Census) -> Census:
-        groups = self.groups
-        if other.groups is not None:
-            together = [other.groups] if groups is None else [groups, other.groups]
-            groups = np.unique(np.concatenate(together))
-        mine, theirs = self.lengths, other.lengths
-        added = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in self.__dataclass_fields__
-            if name not in ("lengths", "low", "high", "binary", "groups")
-        }
-        return Census(
-            lengths=mine | {part: mine.get(part, 0) + n for part, n in theirs.items()},
-            low=min(self.low, other.low),
-            high=max(self.high, other.high),
-            binary=self.binary and other.binary,
-            groups=groups,
-            **added,
-        )
-
-
-@dataclass(frozen=True)
-class _CensusTask:
-    everywhere: Mask
-    """(k,) which columns every row needs; the others are needed by selected rows"""
-    drops_missing: bool
-
-    def __call__(self, part: int, chunks: Iterable[Chunk]) -> Census:
-        k = len(self.everywhere)
-        nothing = np.zeros(k, dtype=np.int64)
-        counted = Census({part: 0}, missing=nothing, infinite=nothing, gaps=nothing)
-        for chunk in chunks:
-            counted += self._of(part, chunk)
-        return counted
-
-    def _of(self, part: int, chunk: Chunk) -> Census:
-        n = len(chunk.outcome)
-        observed = ~np.isnan(chunk.outcome)
-        chosen, bad_flags = observed, 0
-        if chunk.selected is not None:
-            chosen = np.asarray(chunk.selected == 1)
-            bad_flags = int(np.count_nonzero(~(chosen | (chunk.selected == 0))))
-        finite = np.isfinite(chunk.features)
-        kept = np.ones(n, dtype=bool)
-        if self.drops_missing and not finite.all():
-            kept = np.asarray(finite.all(axis=1))
-        incomplete = n - int(np.count_nonzero(kept))
-        outcome_missing = kept & chosen & ~observed
-        kept &= ~outcome_missing
-        weight_sum, zero_weight, bad_weights = 0.0, 0, 0
-        if chunk.weight is not None:
-            bad_weights = int(np.count_nonzero(~(chunk.weight >= 0) | np.isinf(chunk.weight)))
-            weightless = kept & (chunk.weight == 0)
-            zero_weight = int(np.count_nonzero(weightless))
-            kept &= ~weightless
-            weight_sum = float(chunk.weight[kept].sum())
-        groups, groupless = None, 0
-        if chunk.group is not None:
-            lost = _nameless(chunk.group)
-            groupless = int(np.count_nonzero(lost & kept))
-            groups = np.unique(chunk.group[kept & ~lost])
-        in_fit = kept & chosen
-        values = chunk.outcome[in_fit]
-        missing = infinite = gaps = np.zeros(finite.shape[1], dtype=np.int64)
-        if not finite.all():
-            needed = kept[:, None] & (self.everywhere | chosen[:, None])
-            empty = np.isnan(chunk.features)
-            missing = (empty & needed).sum(axis=0)
-            infinite = (~finite & ~empty & needed).sum(axis=0)
-            gaps = (~finite).sum(axis=0)
-        return Census(
-            lengths={part: n},
-            selected=int(np.count_nonzero(in_fit)),
-            unselected=int(np.count_nonzero(kept & ~chosen)),
-            outcome_missing=int(np.count_nonzero(outcome_missing)),
-            zero_weight=zero_weight,
-            incomplete=incomplete,
-            low=float(values.min(initial=np.inf)),
-            high=float(values.max(initial=-np.inf)),
-            infinite_outcomes=int(np.count_nonzero(np.isinf(values))),
-            binary=bool(np.all((values == 0) | (values == 1))),
-            missing=missing,
-            infinite=infinite,
-            gaps=gaps,
-            weight_sum=weight_sum,
-            bad_weights=bad_weights,
-            bad_flags=bad_flags,
-            groups=groups,
-            groupless=groupless,
-        )
-
-
-def _nameless(group: NDArray[Any]) -> Mask:
-    """Which rows have no group; one by one only where they hold anything but numbers."""
-    if group.dtype.kind in "biu":
-        return np.zeros(len(group), dtype=bool)
-    if group.dtype.kind == "f":
-        return np.asarray(np.isnan(group))
-    return np.array([one is None or one != one for one in group], dtype=bool)
-
-
-def count_parts(home: Home, columns: Sequence[int], everywhere: Sequence[bool]) -> Census:
-    """Count the rows of all parts by what becomes of them, and what is wrong with any.
-
-    Parameters
-    ----------
-    home : Home
-    columns : sequence of int
-        The features of either equation.
-    everywhere : sequence of bool
-        Which of them every row needs (those that drive selection); the others are needed by the
-        selected rows.
-
-    Returns
-    -------
-    Census
-    """
-    task = _CensusTask(np.array(everywhere, dtype=bool), home.drops_missing)
-    reading = Reading(tuple(columns), rows_per_block(home.n_features))
-    found: Census | None = None
-    for counted in home.run(task, reading):
-        found = counted if found is None else found + counted
-    if found is None:
-        raise InputError(f"there are no {home.described} to read")
-    return found
-
-
-def rows_in_parts(
-    home: Home, columns: Sequence[int], census: Census, *, sampling: bool
-) -> PartRows:
-    """Return the rows of a fit, of which a census found nothing to refuse.
-
-    Parameters
-    ----------
-    home : Home
-    columns : sequence of int
-        As for the census.
-    census : Census
-    sampling : bool
-        Whether weights are sampling weights, which are rescaled to mean one.
-
-    Returns
-    -------
-    PartRows
-    """
-    kept = census.selected + census.unselected
-    scale = kept / census.weight_sum if sampling and home.has_weight else 1.0
-    gaps = np.broadcast_to(census.gaps, (len(columns),))
-    complete = (
-        [one for one, n in zip(columns, gaps, strict=True) if n] if home.drops_missing else []
-    )
-    lengths = tuple(census.lengths[part] for part in sorted(census.lengths))
-    rules = _Rules(scale, census.groups, tuple(complete))
-    return PartRows(home, rules, lengths, tuple(columns))

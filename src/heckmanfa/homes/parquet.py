@@ -19,20 +19,20 @@ import numpy as np
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
-from heckmanfa.normal import Floats
-from heckmanfa.ordered import in_order
-from heckmanfa.parquet_columns import flags_of, floats_of, groups_of, kind_of, numbers_of
-from heckmanfa.parquet_files import (
+from heckmanfa.homes.parquet_columns import flags_of, floats_of, groups_of, kind_of, numbers_of
+from heckmanfa.homes.parquet_files import (
     Batches,
     PathLike,
     StoredFile,
     read_batches,
     scan_files,
 )
-from heckmanfa.parquet_levels import learn_encoding
-from heckmanfa.parquet_predict import predict_parquet
-from heckmanfa.parts import Chunk, Home, Reading, Task
-from heckmanfa.rows import _workers, one_blas_thread
+from heckmanfa.homes.parquet_levels import learn_encoding
+from heckmanfa.homes.parquet_predict import predict_parquet
+from heckmanfa.homes.parts import Chunk, Home, Reading, Task
+from heckmanfa.normal import Floats
+from heckmanfa.ordered import in_order, workers
+from heckmanfa.rows import one_blas_thread
 from heckmanfa.tabular.encoding import Encoding
 
 __all__ = ["ParquetRows", "predict_parquet", "scan_parquet"]
@@ -126,7 +126,7 @@ class ParquetRows(Home):
         """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
         parts = [one for one in range(len(self._parts)) if reading.head(one) != 0]
         rows = sum(reading.head(one) or self._parts[one].rows for one in parts)
-        threads = _workers() if rows >= _ROWS_FOR_THREADS else 1
+        threads = workers() if rows >= _ROWS_FOR_THREADS else 1
         # Where parts are too few to keep all threads busy, one decodes while another works.
         ahead = threads > 1 and len(parts) < 2 * threads
         stop = Event()

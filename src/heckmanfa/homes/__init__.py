@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heckmanfa.errors import InputError
-from heckmanfa.parts import Home
+from heckmanfa.homes.parts import Home
 
 __all__ = ["find_home", "is_dask"]
 
@@ -37,7 +37,7 @@ def find_home(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) ->
             )
         return X
     if is_dask(X):
-        from heckmanfa.dask_rows import home_of
+        from heckmanfa.homes.dask_rows import home_of
 
         return home_of(X, y, selected, sample_weight, groups)
     return None

@@ -16,10 +16,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from heckmanfa.dask_worker import Pass, failure, heckmanfa_pass
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 from heckmanfa.homes import is_dask
-from heckmanfa.parts import Home, Reading, Task
+from heckmanfa.homes.dask_worker import Pass, failure, heckmanfa_pass
+from heckmanfa.homes.parts import Home, Reading, Task
 
 __all__ = ["DaskHome", "home_of", "one_column_chunk"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.errors import InputError
+from heckmanfa.homes.parquet_columns import kind_of
+from heckmanfa.homes.parquet_files import Batches, StoredFile, read_batches
 from heckmanfa.ordered import in_order
-from heckmanfa.parquet_columns import kind_of
-from heckmanfa.parquet_files import Batches, StoredFile, read_batches
 from heckmanfa.tabular.encoding import Encoding, order_levels, refuse_same_names
 from heckmanfa.tabular.kinds import MOST_LEVELS, are_dates, nearly_all
 from heckmanfa.tabular.values import as_number, levels_of

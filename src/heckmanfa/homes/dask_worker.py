@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.errors import ClusterError, HeckmanfaError, InputError
 from heckmanfa.features import FeatureTable, floats, numbers
-from heckmanfa.parts import Chunk, Task
+from heckmanfa.homes.parts import Chunk, Task
 from heckmanfa.rows import Columns, Matrix, Source, one_blas_thread
 
 __all__ = ["Pass", "failure", "heckmanfa_pass"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.dask_rows import one_column_chunk
 from heckmanfa.errors import InputTypeError
+from heckmanfa.homes.dask_rows import one_column_chunk
 from heckmanfa.intake import read_features
 from heckmanfa.normal import Floats
 

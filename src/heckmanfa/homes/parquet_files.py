@@ -18,7 +18,7 @@ from typing import Any
 
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
 from heckmanfa.features import nearest
-from heckmanfa.parquet_columns import kind_of, same_kind
+from heckmanfa.homes.parquet_columns import kind_of, same_kind
 from heckmanfa.tabular.headers import tidy_names
 
 __all__ = [

@@ -1,0 +1,119 @@
+"""What rows and columns of a fit are refused for, in words; the same wherever the rows are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from heckmanfa.errors import (
+    BinaryOutcomeWarning,
+    ConstantOutcomeError,
+    InputError,
+    MissingValueError,
+    NoOutcomeError,
+    TooFewRowsError,
+    warn,
+)
+from heckmanfa.features import FeatureTable
+from heckmanfa.rows import Positions
+
+__all__ = [
+    "Outcomes",
+    "bad_weights",
+    "check_enough",
+    "check_outcome",
+    "groupless",
+    "refuse_not_finite",
+]
+
+# The squares of outcomes in this range can be summed without overflow.
+_SMALLEST, _LARGEST = 1e-140, 1e140
+
+
+def check_enough(counts: dict[str, int], n_selection: int) -> None:
+    """Refuse fewer rows than a selection equation has coefficients."""
+    n_kept = counts["selected"] + counts["unselected"]
+    if counts["unselected"] and n_kept <= n_selection + 1:
+        raise TooFewRowsError(
+            f"{n_selection} selection features and an intercept need more than "
+            f"{n_selection + 1} rows; there are {n_kept}"
+        )
+
+
+class Outcomes(NamedTuple):
+    """The outcomes of the selected rows, counted."""
+
+    n: int
+    infinite: int
+    low: float
+    high: float
+    binary: bool
+
+
+def check_outcome(values: Outcomes, n: int) -> None:
+    """Refuse outcomes that nothing can be learned from; ``n`` is how many rows there are."""
+    if values.n == 0:
+        raise NoOutcomeError(
+            f"no row has an observed outcome ({n} rows): y is missing in every selected row. "
+            "Check the outcome column and `selected`."
+        )
+    if values.infinite:
+        raise InputError(
+            "Input y contains infinity or a value too large for dtype('float64') in "
+            f"{values.infinite} selected rows; mend these values, or mark them missing with NaN"
+        )
+    if values.n == 1:
+        raise TooFewRowsError(
+            "only 1 sample has an observed outcome (n_selected = 1); a fit needs more"
+        )
+    low, high = values.low, values.high
+    if low == high:
+        raise ConstantOutcomeError(
+            f"the outcome is {low:g} in all {values.n} selected rows; there is nothing to "
+            "predict. Check that y is the right column."
+        )
+    if not _SMALLEST < high - low < _LARGEST:
+        raise InputError(
+            f"the outcome runs from {low:g} to {high:g}: its squares cannot be represented. "
+            "Change its unit."
+        )
+    if low == 0 and high == 1 and values.binary:
+        warn(
+            "the outcome holds only 0 and 1: a linear model will predict outside [0, 1]",
+            BinaryOutcomeWarning,
+        )
+
+
+def refuse_not_finite(
+    table: FeatureTable, columns: Positions, missing: NDArray[Any], infinite: NDArray[Any]
+) -> None:
+    """Refuse missing and infinite values, counted by column, in rows that need them."""
+    if not missing.any() and not infinite.any():
+        return
+    said = [
+        f"{table.label(column)!r} ({missing[i]} NaN, {infinite[i]} inf)"
+        for i, column in enumerate(columns)
+        if missing[i] or infinite[i]
+    ]
+    more = f" and {len(said) - 10} more columns" if len(said) > 10 else ""
+    raise MissingValueError(
+        "Input X contains NaN or infinity in rows that need it: "
+        + ", ".join(said[:10])
+        + more
+        + ". Impute or leave out these rows or columns (a feature of the prediction equation "
+        "alone may be missing where the row is not selected)."
+    )
+
+
+def bad_weights(count: int) -> str:
+    """Say how many weights are none."""
+    return (
+        f"sample_weight holds {count} negative, missing or infinite values; weights must be zero "
+        "or more"
+    )
+
+
+def groupless(what: str, count: int) -> str:
+    """Say how many rows have no group."""
+    return f"{what} is missing in {count} rows; every row needs one"
