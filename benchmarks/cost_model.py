@@ -2,9 +2,10 @@
 
     python -m benchmarks.cost_model [--out docs/how_far.md] [--folder WHERE]
 
-Constants are of one core: seconds a byte to decode Parquet, and seconds a row of each block
-function as a + b K + c K^2, fitted to blocks of several widths in memory. From these alone, and
-from the number of passes that a fit makes, follows what a two-step fit from files takes. That is
+Constants are of one core: seconds a byte to decode Parquet into blocks, and seconds a row of each
+block function as a + b K + c K^2, fitted to blocks of several widths in memory. One more says how
+well two threads share the work, from fits in memory on one and on two. From these alone, and from
+the number of passes that a fit makes, follows what a two-step fit from files takes. That is
 compared with fits of three sizes. Then the same formulas are worked out for sizes that do not fit
 here. The other program is pyarrow, which reads the same columns in the same run.
 """
@@ -37,12 +38,14 @@ class Costs:
     """Seconds on one core."""
 
     a_byte: float
-    """to read and decode a byte of a float64 column of a Parquet file"""
+    """to read and decode a byte of a float64 column of a Parquet file, and put it into a block"""
     census: list[float]
     """a row: constant, times K, times K^2"""
     probit: list[float]
     moments: list[float]
     """a selected row"""
+    sharing: float
+    """of what two cores could do, the share that two threads do"""
 
     def row(self, what: str, k: int) -> float:
         return float(np.dot(getattr(self, what), [1.0, k, k * k]))
@@ -92,6 +95,37 @@ def measure() -> dict[str, Any]:
     }
 
 
+def decode(path: str) -> float:
+    """Seconds in which all rows of a file become blocks, with which nothing is done."""
+    from heckmanfa import scan_parquet
+    from heckmanfa.homes.parts import Reading
+    from heckmanfa.rows import rows_per_block
+
+    rows = scan_parquet(path, "y")
+    reading = Reading(tuple(range(rows.n_features)), rows_per_block(rows.n_features))
+    start = time.perf_counter()
+    assert sum(rows.run(_count, reading)) == len(rows)
+    return time.perf_counter() - start
+
+
+def _count(part: int, chunks: Any) -> int:
+    return sum(len(chunk.outcome) for chunk in chunks)
+
+
+def in_memory() -> float:
+    """Seconds of a fit in memory, on as many threads as the environment says."""
+    from heckmanfa import Heckman
+    from heckmanfa.datasets import make_selection
+
+    data = make_selection(1_000_000, 20, 10, random_state=0)
+    taken = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        Heckman(range(10)).fit(data.X, data.y)
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
 def read(path: str, threads: int) -> float:
     """Seconds in which pyarrow reads all columns of a file once, keeping none."""
     import pyarrow.dataset as ds
@@ -138,7 +172,7 @@ def predicted(costs: Costs, n: float, k: int, passes: dict[str, float], cores: f
         + (full - 2 + part) * costs.row("probit", k)
         + passes["selected"] * costs.row("moments", k)
     )
-    return n * a_row / cores
+    return n * a_row / cores / costs.sharing
 
 
 def _asked(*words: str, threads: int | None = None) -> Any:
@@ -174,6 +208,10 @@ def main() -> None:
         answer: Any = None
         if what == "measure":
             answer = measure()
+        elif what == "decode":
+            answer = decode(words[0])
+        elif what == "memory":
+            answer = in_memory()
         elif what == "read":
             answer = read(words[0], int(words[1]))
         elif what == "fit":
@@ -184,8 +222,9 @@ def main() -> None:
     constants = _asked("measure", threads=1)
     n, k = CHECKED[0]
     path = _file(given.folder, n, k)
-    alone = min(_asked("read", path, "1") for _ in range(ROUNDS))
-    costs = Costs(alone / (8 * n * (k + 1)), **constants)
+    alone = min(_asked("decode", path, threads=1) for _ in range(ROUNDS))
+    sharing = _asked("memory", threads=1) / _asked("memory", threads=CORES) / CORES
+    costs = Costs(alone / (8 * n * (k + 1)), sharing=sharing, **constants)
     rows = []
     for n, k in CHECKED:
         path = _file(given.folder, n, k)
@@ -224,7 +263,7 @@ def main() -> None:
         ("on one core", "constant", "times K", "times K²"),
         (0,),
         [
-            ("decoding a byte of Parquet, ns", f"{1e9 * costs.a_byte:.2f}", "", ""),
+            ("a byte of Parquet into a block, ns", f"{1e9 * costs.a_byte:.2f}", "", ""),
             *(
                 (f"{name}, ns a row", *(f"{1e9 * one:.2f}" for one in getattr(costs, part)))
                 for name, part in (
@@ -235,13 +274,15 @@ def main() -> None:
             ),
         ],
     )
-    passes = {"full": 5.0, "part": 0.5, "selected": 0.5}
+    passes = {"full": 5.0, "part": 0.3, "selected": 0.5}
     far = predicted(costs, 1e10 / 100, 100, passes, CORES)
-    reading = 5.5 * 8 * 101 * 1e8 * costs.a_byte / CORES
+    reading = 5.3 * 8 * 101 * 1e8 * costs.a_byte / CORES / costs.sharing
     lines = [
         BEGIN,
         "",
         constants_table,
+        "",
+        f"Two threads do {costs.sharing:.2f} of what two cores could.",
         "",
         table,
         "",

@@ -50,7 +50,7 @@ def _measure(workers: int) -> dict[str, Any]:
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address="127.0.0.1:0",
+            dashboard_address=None,
             host="127.0.0.1",
         ) as cluster,
         Client(cluster),

@@ -27,11 +27,12 @@ PAGES = (
     *("docs/paper_findings.md", "docs/claims.md", "docs/search_inference.md"),
     *("docs/specification_study.md", "docs/cli.md", "docs/rho_window.md", "docs/diagnostics.md"),
     *("docs/from_r.md", "docs/from_stata.md", "docs/reproduction.md", "docs/faq.md"),
+    "docs/how_far.md",
 )
 WITH_CODE = (
     *("README.md", "docs/index.md", "docs/searching.md", "docs/claims.md", "docs/cli.md"),
     *("docs/rho_window.md", "docs/diagnostics.md", "docs/from_r.md", "docs/from_stata.md"),
-    "docs/faq.md",
+    *("docs/faq.md", "docs/how_far.md"),
 )
 WITH_COMMANDS = ("README.md", "docs/cli.md")
 BLOCK = re.compile(

@@ -36,8 +36,10 @@ __all__ = ["Chunk", "Home", "PartRows", "Reading", "Rules", "Task"]
 _MERGE_AT_ONCE = 16
 # A sample is spread over at least so many parts, where there are as many.
 _PILOT_PARTS = 8
-# A sample of at most this share of the rows, and of so many numbers (64 MB), is fetched.
-_FETCHED_SHARE, _FETCHED_NUMBERS = 16, 2**23
+# A sample of at most this share of the rows is fetched: so many numbers (16 MB), but not fewer
+# rows than a start needs.
+_FETCHED_SHARE, _FETCHED_NUMBERS = 16, 2**21
+_LEAST_FETCHED, _FETCHED_A_COLUMN = 2**13, 16
 
 
 class Chunk(NamedTuple):
@@ -236,7 +238,8 @@ class PartRows:
         if n_rows > len(self) // _FETCHED_SHARE:
             return self._head_rows(n_rows)
         if n_rows not in self.fetched:
-            most = _FETCHED_NUMBERS // (len(self.columns) + 3)
+            width = len(self.columns) + 3
+            most = max(_FETCHED_NUMBERS // width, _FETCHED_A_COLUMN * width, _LEAST_FETCHED)
             part = self._head_rows(min(n_rows, most))
             blocks = list(part.map(_as_is, columns=self.columns, merge=_joined))
             self.fetched[n_rows] = _held(_joined(blocks), part)
