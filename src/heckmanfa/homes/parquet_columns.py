@@ -30,14 +30,11 @@ def kind_of(stored: Any) -> ColumnKind:
     """
     from pyarrow import types
 
+    # Earlier versions of pyarrow know no views.
+    is_view = getattr(types, "is_string_view", types.is_string)
     tests: dict[ColumnKind, tuple[Any, ...]] = {
         "number": (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal),
-        "text": (
-            types.is_string,
-            types.is_large_string,
-            types.is_string_view,
-            types.is_dictionary,
-        ),
+        "text": (types.is_string, types.is_large_string, is_view, types.is_dictionary),
         "date": (types.is_temporal,),
         "empty": (types.is_null,),
     }
