@@ -30,7 +30,7 @@ from heckmanfa.linalg import (
 from heckmanfa.namespaces import empty, highest, lowest, namespace
 from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
-from heckmanfa.rows import Block, Mask, Positions, Rows, pick
+from heckmanfa.rows import Block, Mapped, Mask, Positions, pick
 
 __all__ = ["Moments", "Solutions", "gather_moments"]
 
@@ -257,13 +257,13 @@ class Moments:
 
 
 def gather_moments(
-    rows: Rows, columns: Sequence[int], n_features: int, probit: Probit | None
+    rows: Mapped, columns: Sequence[int], n_features: int, probit: Probit | None
 ) -> Moments:
     """Compress the selected rows in one pass.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Mapped
     columns : sequence of int
         The features of either equation, k of them.
     n_features : int

@@ -27,6 +27,7 @@ __all__ = [
     "ArrayRows",
     "Block",
     "Columns",
+    "Mapped",
     "Matrix",
     "Merge",
     "Rows",
@@ -93,18 +94,8 @@ class Block(NamedTuple):
         )
 
 
-class Rows(Protocol):
+class Mapped(Protocol):
     """Anything that can run a block function over its rows."""
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether a pass over the rows costs no more than arithmetic."""
-        ...
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        ...
 
     def map(
         self,
@@ -118,6 +109,20 @@ class Rows(Protocol):
         Where the rows are elsewhere, ``merge`` makes one result of the list of results of
         consecutive blocks there, so that little has to travel.
         """
+        ...
+
+
+class Rows(Mapped, Protocol):
+    """The rows of a fit, wherever they are."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a pass over the rows costs no more than arithmetic."""
+        ...
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
         ...
 
     def __len__(self) -> int:

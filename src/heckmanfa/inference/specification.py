@@ -33,7 +33,7 @@ from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
 from heckmanfa.results import chi2_test
-from heckmanfa.rows import Block, Mask, Merge, Positions, Rows, one_blas_thread, pick
+from heckmanfa.rows import Block, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.sandwich import CovarianceKind
 from heckmanfa.sections import Finding, Report, Section
 from heckmanfa.twostep import fit_two_step
@@ -412,14 +412,6 @@ class _Extended:
     centre: Floats
     slopes: Floats
 
-    @property
-    def in_memory(self) -> bool:
-        return self.rows.in_memory
-
-    @property
-    def weighted(self) -> bool:
-        return self.rows.weighted
-
     def map(
         self,
         function: Callable[..., Any],
@@ -427,28 +419,28 @@ class _Extended:
         columns: Positions,
         merge: Merge | None = None,
     ) -> Iterator[Any]:
-        places = [self.columns.index(one) for one in columns]
-        return self.rows.map(
-            self._on, places, function, args, columns=self.columns[:-4], merge=merge
-        )
+        selecting = [self.columns.index(one) for one in self.index.probit.features]
+        wanted = [self.columns.index(one) for one in columns]
+        # What is needed of this, and not all of it: the rows stay where they are.
+        needed = (self.index, selecting, self.centre, self.slopes, wanted, function, args)
+        return self.rows.map(_with_more, *needed, columns=self.columns[:-4], merge=merge)
 
-    def __len__(self) -> int:
-        return len(self.rows)
 
-    def pilot(self, n_rows: int) -> _Extended:
-        return replace(self, rows=self.rows.pilot(n_rows))
-
-    def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> _Extended:
-        places = [self.columns.index(one) for one in columns]
-        task = (self._on, places, function, args)
-        return replace(self, rows=self.rows.without(*task, columns=self.columns[:-4]))
-
-    def _on(self, block: Block, places: Positions, function: Any, args: tuple[Any, ...]) -> Any:
-        probit = self.index.probit
-        z = block.features[:, [self.columns.index(one) for one in probit.features]]
-        u = probit.coordinates.design(z).times(probit.inner_coef)
-        ratio, t = mills(u)[0], self.index.standard(u)
-        fitted = (block.features - self.centre) @ self.slopes
-        more = [ratio * t, ratio * t**2, fitted**2, fitted**3]
-        features = np.column_stack([block.features, *more])
-        return function(block._replace(features=pick(features, places)), *args)
+def _with_more(
+    block: Block,
+    index: _Index,
+    selecting: Positions,
+    centre: Floats,
+    slopes: Floats,
+    wanted: Positions,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+) -> Any:
+    """Call a block function on some of the columns that there are and the four more."""
+    probit = index.probit
+    u = probit.coordinates.design(block.features[:, selecting]).times(probit.inner_coef)
+    ratio, t = mills(u)[0], index.standard(u)
+    fitted = (block.features - centre) @ slopes
+    more = [ratio * t, ratio * t**2, fitted**2, fitted**3]
+    features = np.column_stack([block.features, *more])
+    return function(block._replace(features=pick(features, wanted)), *args)

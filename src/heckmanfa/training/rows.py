@@ -17,7 +17,7 @@ import numpy as np
 from heckmanfa.equations import count_rows
 from heckmanfa.errors import InputError
 from heckmanfa.moments import Moments
-from heckmanfa.namespaces import Array, empty, host, like, namespace
+from heckmanfa.namespaces import Array, empty, host, like, namespace, truths
 from heckmanfa.normal import Floats, inverse_mills
 from heckmanfa.probit import Probit
 from heckmanfa.rows import ArrayRows, Block, Matrix, Positions, Rows, pick, total
@@ -216,9 +216,7 @@ def _drawn(
     parts = list(rows.map(_draw, share, seed, *scaling, columns=columns, merge=_merge_draws))
     keys, matrix, weight = _merge_draws(parts)
     if len(keys) > n_rows:
-        chosen = keys <= np.partition(keys, n_rows - 1)[n_rows - 1]
-        if not isinstance(matrix, np.ndarray):
-            chosen = namespace(matrix).asarray(chosen, device=matrix.device)
+        chosen = truths(keys <= np.partition(keys, n_rows - 1)[n_rows - 1], matrix)
         matrix, weight = matrix[chosen], None if weight is None else weight[chosen]
     return matrix, weight
 
@@ -231,12 +229,9 @@ def _draw(
 ) -> tuple[Floats, Array, Array | None]:
     block = block.only_selected()
     keys = np.random.default_rng([seed, *block.place]).random(len(block.outcome))
-    chosen: Array = keys < share
-    on_host = chosen
-    if not isinstance(block.features, np.ndarray):
-        chosen = namespace(block.features).asarray(chosen, device=block.features.device)
-    scaled = _scaled_rows(block.keep(chosen), *scaling)
-    return keys[on_host], scaled.features, scaled.weight
+    chosen = keys < share
+    scaled = _scaled_rows(block.keep(truths(chosen, block.features)), *scaling)
+    return keys[chosen], scaled.features, scaled.weight
 
 
 def _merge_draws(parts: list[Any]) -> tuple[Floats, Array, Array | None]:
