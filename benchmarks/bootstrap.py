@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Figures, OtherLoad, child, judged, machine, publish
+from benchmarks.common import Figures, OtherLoad, judged, machine, publish, quickest
 
 INSTALLED = ("heckmanfa", "numpy", "scipy", "scikit-learn", "pandas", "joblib")
 REPLICATES, BY_HAND = 1000, 100
@@ -64,11 +64,7 @@ def _measure(jobs: int) -> dict[str, Any]:
 
 def _best(jobs: int) -> dict[str, Any]:
     """The round whose first call was quickest."""
-    runs = [
-        json.loads(child(["-m", "benchmarks.bootstrap", "--measure", str(jobs)]).splitlines()[-1])
-        for _ in range(ROUNDS)
-    ]
-    return dict(min(runs, key=lambda one: one["seconds"]))
+    return quickest("bootstrap", "--measure", str(jobs), rounds=ROUNDS)
 
 
 def main() -> None:

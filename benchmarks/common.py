@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from rich.console import Console
@@ -38,6 +42,45 @@ def child(
         timeout=time_out,
         env=environment,
     ).stdout
+
+
+def asked(module: str, *words: str, environment: Mapping[str, str] | None = None) -> Any:
+    """What a benchmark's module, run by a fresh interpreter, printed last, as JSON."""
+    printed = child(["-m", f"benchmarks.{module}", *words], environment=environment)
+    return json.loads(printed.splitlines()[-1])
+
+
+def quickest(module: str, *words: str, rounds: int) -> dict[str, Any]:
+    """The answer of the fewest seconds of some rounds."""
+    return min((asked(module, *words) for _ in range(rounds)), key=lambda one: one["seconds"])
+
+
+def simulated(path: Path, rows: int, features: int) -> Path:
+    """A simulated table with its truth beside it, half of its features predicting, made if new."""
+    if not path.exists():
+        words = ["simulate", str(path), "--rows", str(rows), "--features", str(features)]
+        words += ["--predicting", str(features // 2), "--truth", str(path.with_suffix(".json"))]
+        child(["-c", "from heckmanfa.cli import main; main()", *words])
+    return path
+
+
+@contextmanager
+def counted_passes() -> Iterator[dict[str, float]]:
+    """Count passes over Parquet files: whole ones, and those over a part as that part."""
+    from heckmanfa.homes.parquet import ParquetRows
+
+    passes = {"full": 0.0, "part": 0.0}
+    run = ParquetRows.run
+
+    def counted(self: ParquetRows, task: Any, reading: Any) -> Any:
+        if reading.heads is None:
+            passes["full"] += 1.0
+        else:
+            passes["part"] += sum(reading.heads.values()) / self.n_rows
+        return run(self, task, reading)
+
+    with patch.object(ParquetRows, "run", counted):
+        yield passes
 
 
 class OtherLoad:

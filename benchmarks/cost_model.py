@@ -22,7 +22,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import ROOT, OtherLoad, child, machine, markdown_table, write
+from benchmarks.common import (
+    OtherLoad,
+    asked,
+    counted_passes,
+    machine,
+    markdown_table,
+    simulated,
+    span,
+    write,
+)
 
 INSTALLED = ("heckmanfa", "numpy", "scipy", "pyarrow")
 WIDTHS = (5, 10, 20, 40, 80)
@@ -140,26 +149,12 @@ def read(path: str, threads: int) -> float:
 def fit(path: str, k: int) -> dict[str, float]:
     """Seconds and passes of a two-step fit from a file."""
     from heckmanfa import Heckman, scan_parquet
-    from heckmanfa.homes.parquet import ParquetRows
 
-    passes = {"full": 0.0, "part": 0.0}
-    original = ParquetRows.run
-
-    def counted(self: Any, task: Any, reading: Any) -> Any:
-        share = 1.0
-        if reading.heads is not None:
-            share = sum(reading.heads.values()) / len(self)
-        passes["full" if share == 1.0 else "part"] += share
-        return original(self, task, reading)
-
-    ParquetRows.run = counted  # type: ignore[method-assign]
-    start = time.perf_counter()
-    model = Heckman([f"x{one}" for one in range(k // 2)]).fit(scan_parquet(path, outcome="y"))
-    return {
-        "seconds": time.perf_counter() - start,
-        "selected": model.n_selected_ / model.n_obs_,
-        **passes,
-    }
+    with counted_passes() as passes:
+        start = time.perf_counter()
+        model = Heckman([f"x{one}" for one in range(k // 2)]).fit(scan_parquet(path, outcome="y"))
+        seconds = time.perf_counter() - start
+    return {"seconds": seconds, "selected": model.n_selected_ / model.n_obs_, **passes}
 
 
 def predicted(costs: Costs, n: float, k: int, passes: dict[str, float], cores: float) -> float:
@@ -175,26 +170,13 @@ def predicted(costs: Costs, n: float, k: int, passes: dict[str, float], cores: f
     return n * a_row / cores / costs.sharing
 
 
-def _asked(*words: str, threads: int | None = None) -> Any:
-    environment = dict(os.environ, PYTHONPATH=f"{ROOT / 'src'}:{ROOT}")
-    if threads is not None:
-        environment["HECKMANFA_NUM_THREADS"] = str(threads)
-    out = child(["-m", "benchmarks.cost_model", "--ask", *words], environment=environment)
-    return json.loads(out.splitlines()[-1])
+def _asked(*words: str, threads: int = CORES) -> Any:
+    environment = dict(os.environ, HECKMANFA_NUM_THREADS=str(threads))
+    return asked("cost_model", "--ask", *words, environment=environment)
 
 
 def _file(folder: Path, n: int, k: int) -> str:
-    path = folder / f"cost_{n}_{k}.parquet"
-    if not path.exists():
-        options = ["--rows", str(n), "--features", str(k), "--predicting", str(k // 2)]
-        code = "from heckmanfa.cli import main; main()"
-        environment = dict(os.environ, PYTHONPATH=str(ROOT / "src"))
-        child(["-c", code, "simulate", str(path), *options], environment=environment)
-    return str(path)
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds / 60:,.0f} min" if seconds >= 600 else f"{seconds:,.1f} s"
+    return str(simulated(folder / f"cost_{n}_{k}.parquet", n, k))
 
 
 def main() -> None:
@@ -287,7 +269,7 @@ def main() -> None:
         table,
         "",
         f"10 billion rows x 100 features, half of them selected, on 100 machines of {CORES} such "
-        f"cores: {_span(far)} for a two-step fit, of which {_span(reading)} decode.",
+        f"cores: {span(far)} for a two-step fit, of which {span(reading)} decode.",
         "",
         " ".join(machine(others.share(), INSTALLED)),
         "",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.common import Figures, OtherLoad, child, judged, machine, publish
+from benchmarks.common import Figures, OtherLoad, judged, machine, publish, quickest
 
 INSTALLED = ("heckmanfa", "numpy", "scipy", "pandas", "dask", "distributed")
 PARTS, ROWS, FEATURES, PREDICTING = 16, 500_000, 20, 10
@@ -68,13 +68,7 @@ def _measure(workers: int) -> dict[str, Any]:
 
 def _best(workers: int) -> dict[str, Any]:
     """The round with the quickest fit."""
-    found = [
-        json.loads(
-            child(["-m", "benchmarks.dask_workers", "--measure", str(workers)]).splitlines()[-1]
-        )
-        for _ in range(ROUNDS)
-    ]
-    return dict(min(found, key=lambda one: one["seconds"]))
+    return quickest("dask_workers", "--measure", str(workers), rounds=ROUNDS)
 
 
 def main() -> None:

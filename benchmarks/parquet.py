@@ -19,11 +19,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Figures, OtherLoad, child, judged, machine, publish
+from benchmarks.common import (
+    Figures,
+    OtherLoad,
+    asked,
+    counted_passes,
+    judged,
+    machine,
+    publish,
+    simulated,
+)
 
 INSTALLED = ("heckmanfa", "numpy", "scipy", "pyarrow")
 ROWS = (1_000_000, 5_000_000)
-FEATURES, PREDICTING = 20, 10
+FEATURES = 20
 ROUNDS = 2
 MOST_READS, MOST_MEMORY, FLAT = 4.0, 2e9, 1.2
 BEGIN = "<!-- figures of Parquet: made by `python -m benchmarks.parquet --out` -->"
@@ -55,32 +64,23 @@ def _fit(path: Path) -> dict[str, Any]:
     """Seconds and passes of a two-step fit, and the most memory that its process had."""
     import pyarrow.parquet
 
-    from heckmanfa import Heckman
+    from heckmanfa import Heckman, scan_parquet
     from heckmanfa.datasets import load_mroz
-    from heckmanfa.homes.parquet import ParquetRows, scan_parquet
 
     # As for the others, what is loaded on first use is not measured.
     assert pyarrow.parquet
     mroz = load_mroz()
     Heckman(["educ"]).fit(mroz[["educ", "exper", "age", "kids5"]], mroz["lwage"])
-    passes = 0.0
-    run = ParquetRows.run
-
-    def counted(self: ParquetRows, task: Any, reading: Any) -> Any:
-        nonlocal passes
-        heads = reading.heads
-        passes += 1.0 if heads is None else sum(heads.values()) / self.n_rows
-        return run(self, task, reading)
-
-    ParquetRows.run = counted  # type: ignore[method-assign]
-    start = time.perf_counter()
-    rows = scan_parquet(path, "y")
     truth = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    model = Heckman(truth["predict"]).fit(rows)
+    with counted_passes() as passes:
+        start = time.perf_counter()
+        rows = scan_parquet(path, "y")
+        model = Heckman(truth["predict"]).fit(rows)
+        seconds = time.perf_counter() - start
     return {
-        "seconds": time.perf_counter() - start,
+        "seconds": seconds,
         "rows": len(rows),
-        "passes": passes,
+        "passes": sum(passes.values()),
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "rho": model.rho_,
     }
@@ -90,18 +90,7 @@ MEASURES = {"read": _read, "scan": _scan, "fit": _fit}
 
 
 def _measure(what: str, path: Path) -> dict[str, Any]:
-    words = ["-m", "benchmarks.parquet", "--measure", what, "--file", str(path)]
-    return dict(json.loads(child(words).splitlines()[-1]))
-
-
-def _made(folder: Path, rows: int) -> Path:
-    """Simulate a table, unless it is there."""
-    path = folder / f"rows-{rows}.parquet"
-    if not path.exists():
-        words = ["simulate", str(path), "--rows", str(rows), "--features", str(FEATURES)]
-        words += ["--predicting", str(PREDICTING), "--truth", str(path.with_suffix(".json"))]
-        child(["-c", "from heckmanfa.cli import main; main()", *words])
-    return path
+    return dict(asked("parquet", "--measure", what, "--file", str(path)))
 
 
 def _best(path: Path, rounds: int) -> dict[str, dict[str, Any]]:
@@ -146,7 +135,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as spare:
         folder = options.folder or Path(spare)
         folder.mkdir(exist_ok=True)
-        paths = {rows: _made(folder, rows) for rows in sorted(options.rows)}
+        paths = {
+            rows: simulated(folder / f"rows-{rows}.parquet", rows, FEATURES)
+            for rows in sorted(options.rows)
+        }
         load = OtherLoad()
         runs = {rows: _best(path, options.rounds) for rows, path in paths.items()}
         others = load.share()
