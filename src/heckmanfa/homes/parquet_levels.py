@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 from heckmanfa.errors import InputError
 from heckmanfa.homes.parquet_columns import kind_of
 from heckmanfa.homes.parquet_files import Batches, StoredFile, read_batches
 from heckmanfa.ordered import in_order
 from heckmanfa.tabular.encoding import Encoding, order_levels, refuse_same_names
 from heckmanfa.tabular.kinds import MOST_LEVELS, are_dates, nearly_all
-from heckmanfa.tabular.values import as_number, levels_of
+from heckmanfa.tabular.tally import TextTally
 
 __all__ = ["learn_encoding"]
 
@@ -25,83 +23,40 @@ _ROWS_AT_ONCE = 2**13
 _USE = "name the features to use in `features`"
 
 
-class _Text:
-    """What is known of a column of text; memory does not grow with its different values."""
+def _levels(name: str, text: TextTally, *, factor: bool) -> tuple[str, ...] | None:
+    """Return the levels of a column, the reference first; None where its texts spell numbers.
 
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        """rows of each level, in order of appearance"""
-        self.too_many = False
-        """whether there were more levels, which are not kept"""
-        self.declared: dict[str, None] = {}
-        """levels in the order in which dictionaries have them"""
-        self.given = self.not_numbers = 0
-        self.odd = ""
-        """the first text that is no number"""
-
-    def count(self, label: str, rows: int) -> None:
-        """Count rows of a level."""
-        if not self.too_many:
-            self.counts[label] = self.counts.get(label, 0) + rows
-            self.too_many = len(self.counts) > MOST_LEVELS
-        self.given += rows
-        if as_number(label) is None and label.lower() != "none":
-            self.not_numbers += rows
-            self.odd = self.odd or label
-
-    def read(self, array: Any) -> None:
-        """Count the levels of some rows."""
-        series = array.to_pandas()
-        found = levels_of(series)
-        for label, rows in zip(found.labels, found.counts().tolist(), strict=True):
-            self.count(label, rows)
-        if isinstance(series.dtype, pd.CategoricalDtype) and not self.too_many:
-            declared = levels_of(pd.Series(series.cat.categories)).labels
-            self.declared |= dict.fromkeys(declared)
-
-    def merge(self, other: _Text) -> None:
-        """Add what is known of later rows."""
-        for label, rows in other.counts.items():
-            if not self.too_many:
-                self.counts[label] = self.counts.get(label, 0) + rows
-                self.too_many = len(self.counts) > MOST_LEVELS
-        self.too_many |= other.too_many
-        self.declared |= other.declared
-        self.given += other.given
-        self.not_numbers += other.not_numbers
-        self.odd = self.odd or other.odd
-
-    def levels(self, name: str, *, factor: bool) -> tuple[str, ...] | None:
-        """Return the levels, the reference first; None where the texts spell numbers.
-
-        Parameters
-        ----------
-        name : str
-            For messages.
-        factor : bool
-            Whether the levels were declared, so that their order is known.
-        """
-        if len(self.counts) <= 1:
-            what = f"is {next(iter(self.counts))!r} wherever it is not" if self.counts else "is all"
-            raise InputError(f"column {name!r} {what} missing, which is no feature; {_USE}")
-        if not factor:
-            truths = {one.lower() for one in self.counts} <= {"true", "false", "none"}
-            if self.not_numbers == 0 or (truths and not self.too_many):
-                return None
-            if nearly_all(self.given - self.not_numbers, self.given):
-                raise InputError(
-                    f"column {name!r}: {self.not_numbers} of {self.given} values are not numbers, "
-                    f"such as {self.odd[:30]!r}; mend them or mark them missing, or {_USE}"
-                )
-        if are_dates(list(self.counts)):
-            raise InputError(_dates(name))
-        if self.too_many or 2 * len(self.counts) > self.given:
-            many = f"more than {MOST_LEVELS}" if self.too_many else str(len(self.counts))
+    Parameters
+    ----------
+    name : str
+        For messages.
+    text : TextTally
+    factor : bool
+        Whether the levels were declared, so that their order is known.
+    """
+    counts, given = text.counts, text.given
+    if len(counts) <= 1:
+        what = f"is {next(iter(counts))!r} wherever it is not" if counts else "is all"
+        raise InputError(f"column {name!r} {what} missing, which is no feature; {_USE}")
+    if not factor:
+        odd = text.as_numbers()[1]
+        if odd.n_bad == 0:
+            return None
+        if nearly_all(given - odd.n_bad, given):
             raise InputError(
-                f"column {name!r} is text with {many} different values in {self.given} rows, too "
-                f"many for a category; {_USE}"
+                f"column {name!r}: {odd.n_bad} of {given} values are not numbers, such as "
+                f"{next(iter(odd.bad.values()))[:30]!r}; mend them or mark them missing, or {_USE}"
             )
-        return order_levels(self.counts, list(self.declared) if factor else None)
+    if are_dates(list(counts)):
+        raise InputError(_dates(name))
+    too_many = len(counts) > MOST_LEVELS
+    if too_many or 2 * len(counts) > given:
+        many = f"more than {MOST_LEVELS}" if too_many else str(len(counts))
+        raise InputError(
+            f"column {name!r} is text with {many} different values in {given} rows, too many for "
+            f"a category; {_USE}"
+        )
+    return order_levels(counts, list(text.declared) if factor else None)
 
 
 def _dates(name: str) -> str:
@@ -138,10 +93,11 @@ def learn_encoding(files: Sequence[StoredFile], schema: Any, sources: Sequence[s
                 f"column {name!r} is {schema.field(name).type}, which no model can use; {_USE}"
             )
     texts = [name for name, kind in kinds.items() if kind == "text"]
-    known = _texts(files, texts) if texts else {}
+    factors = {name: types.is_dictionary(schema.field(name).type) for name in texts}
+    known = _texts(files, factors) if texts else {}
     levels = {}
     for name, text in known.items():
-        found = text.levels(name, factor=types.is_dictionary(schema.field(name).type))
+        found = _levels(name, text, factor=factors[name])
         if found is not None:
             levels[name] = found
     encoding = Encoding(
@@ -151,19 +107,25 @@ def learn_encoding(files: Sequence[StoredFile], schema: Any, sources: Sequence[s
     return encoding
 
 
-def _texts(files: Sequence[StoredFile], names: Sequence[str]) -> dict[str, _Text]:
-    """Read some columns of text once."""
-    wanted = Batches(tuple(names), tuple(names), _ROWS_AT_ONCE, head=None, threads=False)
+def _texts(files: Sequence[StoredFile], factors: dict[str, bool]) -> dict[str, TextTally]:
+    """Read some columns of text once; of each it is said whether its levels are declared."""
+    names = tuple(factors)
+    wanted = Batches(names, names, _ROWS_AT_ONCE, head=None, threads=False)
     parts = [(file, group) for file in files for group, rows in enumerate(file.group_rows) if rows]
 
-    def count(part: tuple[StoredFile, int]) -> dict[str, _Text]:
-        found = {name: _Text() for name in names}
+    def start() -> dict[str, TextTally]:
+        return {name: TextTally(has_declared=factor) for name, factor in factors.items()}
+
+    def count(part: tuple[StoredFile, int]) -> dict[str, TextTally]:
+        found = start()
+        row = 0
         for batch in read_batches(*part, wanted):
             for name, text in found.items():
-                text.read(batch.column(name))
+                text.add(batch.column(name).to_pandas(), row)
+            row += batch.num_rows
         return found
 
-    known = {name: _Text() for name in names}
+    known = start()
     for found in in_order(count, parts):
         for name, text in found.items():
             known[name].merge(text)
