@@ -6,6 +6,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from heckmanfa.foreign import printable
+
 __all__ = [
     "AllObservedWarning",
     "BinaryOutcomeWarning",
@@ -43,6 +45,10 @@ __all__ = [
 
 class HeckmanfaError(Exception):
     """The root of every error that heckmanfa raises on purpose."""
+
+    def __str__(self) -> str:
+        # A name of a column that no call site made printable must not reach a terminal as it is.
+        return printable(super().__str__())
 
 
 class InputError(HeckmanfaError, ValueError):
@@ -176,4 +182,4 @@ def warn(message: str, category: type[HeckmanfaWarning]) -> None:
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("heckmanfa"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(printable(message), category, stacklevel=level)

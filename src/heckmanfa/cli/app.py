@@ -17,6 +17,7 @@ from heckmanfa.cli.predict import predict
 from heckmanfa.cli.reproduce import reproduce
 from heckmanfa.cli.simulate import simulate
 from heckmanfa.errors import HeckmanfaError
+from heckmanfa.foreign import printable
 
 __all__ = ["app", "main"]
 
@@ -85,7 +86,7 @@ def _ending_well(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return printable(" ".join(str(error).split()))
 
 
 for _command in (fit, predict, compare, simulate, demo, reproduce):

@@ -1,0 +1,133 @@
+r"""Text that comes from a user's file, made fit to be shown.
+
+Names of columns, categories and files can hold anything: escape sequences that a terminal obeys,
+marks that turn the direction of what follows, characters nobody sees, megabytes. Wherever a
+message, a table or a page shows such text, it goes through one of these functions:
+
+- ``shown(name)`` in running text and in tables: ``Größe``, ``年収``, ``a\x1b[2Jb``;
+- ``quoted(name)`` in place of ``{name!r}``: ``'Größe'``, ``"it's"``, ``3``;
+- ``printable(message)`` for a whole text of our own, line breaks included. It is the net under the
+  other two: errors, warnings, the command line and the report pass all they say through it.
+
+Data that is written for programs (predictions, JSON) keeps names as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Callable, Iterable
+
+__all__ = ["LINE", "printable", "quoted", "shown"]
+
+LINE = 100
+"""how many characters of a foreign value are shown: about a line's worth"""
+
+_MESSAGE = 5000
+"""no message of ours is longer; one that is holds a value that should have gone through shown"""
+
+# Letters and marks by their category, which nobody sees all the same.
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+
+
+def shown(value: object, limit: int = LINE) -> str:
+    r"""Make a foreign value printable on one line, and no longer than about a line.
+
+    Parameters
+    ----------
+    value : object
+        A name, a category, a path; what is not text is turned into text by ``str``.
+    limit : int
+        Longer text is shortened in the middle, with an ellipsis.
+
+    Returns
+    -------
+    str
+        Letters of all scripts and blanks stay. Control and escape characters, marks of direction,
+        characters of no width, line breaks, unassigned and private ones become visible escapes
+        such as ``\x1b`` and ``\u202e``.
+    """
+    return _shortened(_text(value), limit, _visible)
+
+
+def quoted(value: object, limit: int = LINE) -> str:
+    """Make a foreign value printable as ``repr`` writes it: text in quotes, the rest as it is.
+
+    Parameters
+    ----------
+    value : object
+    limit : int
+        Longer text is shortened in the middle, and its length is said.
+
+    Returns
+    -------
+    str
+        Unlike with `shown`, where text begins and ends can be seen, and which of several blanks
+        and backslashes it holds.
+    """
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        # NumPy writes np.int64(3), which says more than a reader wants to know.
+        value = value.item()
+    if not isinstance(value, str | os.PathLike):
+        return shown(repr(value), limit)
+    text = _text(value)
+    mark = '"' if "'" in text and '"' not in text else "'"
+    inner = _shortened(text, limit, lambda one: "\\" + one if one == mark else _as_in_code(one))
+    length = f" ({len(text):,} characters)" if len(text) > limit else ""
+    return f"{mark}{inner}{mark}{length}"
+
+
+def printable(message: str) -> str:
+    """Neutralise whatever a terminal or a page would obey in a text of ours; line breaks stay.
+
+    A message of more than a few pages is shortened in the middle. To do so twice changes nothing.
+    """
+    if message.isascii() and message.isprintable() and len(message) <= _MESSAGE:
+        return message
+    return _shortened(message, _MESSAGE, lambda one: one if one in "\n\t" else _visible(one))
+
+
+def _text(value: object) -> str:
+    return os.fsdecode(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def _visible(one: str) -> str:
+    if one in _UNSEEN:
+        return _as_in_code(one)
+    if one.isprintable() or unicodedata.category(one) == "Zs":
+        return one
+    return _as_in_code(one)
+
+
+def _as_in_code(one: str) -> str:
+    if one in _UNSEEN:
+        return f"\\u{ord(one):04x}"
+    if one in "'\"":
+        return one
+    return repr(one)[1:-1]
+
+
+def _shortened(text: str, limit: int, written: Callable[[str], str]) -> str:
+    """Write a text of at most so many characters; of a longer one, the beginning and the end.
+
+    No escape is cut, and of a text of megabytes only what is shown is looked at.
+    """
+    if len(text) <= limit:
+        whole = [written(one) for one in text]
+        if sum(map(len, whole)) <= limit:
+            return "".join(whole)
+    tail = (limit - 1) // 2
+    head = limit - 1 - tail
+    first = _as_many(map(written, text[:head]), head)
+    last = _as_many(map(written, reversed(text[-tail:] if tail else "")), tail)
+    return "".join(first) + "…" + "".join(reversed(last))
+
+
+def _as_many(pieces: Iterable[str], limit: int) -> list[str]:
+    kept: list[str] = []
+    for piece in pieces:
+        limit -= len(piece)
+        if limit < 0:
+            break
+        kept.append(piece)
+    return kept
