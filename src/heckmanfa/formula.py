@@ -60,6 +60,21 @@ class Equation:
             },
         )
 
+    def terms(self, frame: pd.DataFrame) -> dict[str, list[str]]:
+        """Return the columns that each term makes, without the intercept.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            With the variables of the formula, complete in the first row.
+
+        Returns
+        -------
+        dict of lists
+        """
+        made = _matrix(self.spec(), frame.iloc[:1], "fitted")
+        return _columns_by_term(made.attrs["spec"])
+
     def spec(self) -> ModelSpec:
         """Return the formula with what it has learned."""
         return ModelSpec(
@@ -160,11 +175,7 @@ class FormulaDesign:
             texts=(prediction, selection),
             selection_columns=list(z.columns),
             prediction_columns=list(x.columns),
-            prediction_terms={
-                str(term): [spec.column_names[place] for place in places]
-                for term, places in spec.term_indices.items()
-                if str(term) != "1"
-            },
+            prediction_terms=_columns_by_term(spec),
             n_rows=len(frame),
             n_left_out=int(np.count_nonzero(~rows)),
             features=features.loc[~also].reset_index(drop=True),
@@ -224,6 +235,14 @@ class FormulaDesign:
                     _refuse_infinity(part)
                     result.loc[rows, list(part.columns)] = part.to_numpy()
         return result
+
+
+def _columns_by_term(spec: ModelSpec) -> dict[str, list[str]]:
+    return {
+        str(term): [spec.column_names[place] for place in places]
+        for term, places in spec.term_indices.items()
+        if str(term) != "1"
+    }
 
 
 def _plain(value: Any) -> Any:

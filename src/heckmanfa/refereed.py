@@ -230,7 +230,8 @@ class RefereedModel(FormulaModel):
         -------
         Margins
             Effects of features of 0 and 1 (and of categories) are discrete changes; standard
-            errors are by the delta method, for these rows.
+            errors are by the delta method, for these rows. A quantity that is no function of a
+            feature has effect 0, standard error 0 and no test.
         """
         from heckmanfa.inference.margins import margins
 

@@ -13,6 +13,7 @@ from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     AllObservedWarning,
+    HeckmanfaWarning,
     InputError,
     MissingValueError,
     NotIdentifiedError,
@@ -254,8 +255,68 @@ def test_a_covariance_that_is_not_known_stays_so(model, data):
     broken._covariance = np.full_like(model._covariance, np.nan)
     result = broken.margins(data[0])
     assert np.isfinite(result.tidy()["estimate"]).all()
-    assert result.tidy()[["std_error", "p_value", "ci_low", "ci_high"]].isna().all(axis=None)
+    # Features 3 and 4 select alone, so that E[y | x] does not depend on them, whatever is known.
+    zero = (result.tidy()["target"] == "marginal") & result.tidy()["term"].isin(["x3", "x4"])
+    unknown = result.tidy()[~zero]
+    assert unknown[["std_error", "p_value", "ci_low", "ci_high"]].isna().all(axis=None)
+    assert (result.tidy()[zero]["std_error"] == 0).all()
     assert "not known" in str(result)
+
+
+def assert_no_part(rows):
+    """An effect of zero by construction: no error, no test."""
+    assert len(rows)
+    assert (rows[["estimate", "std_error", "ci_low", "ci_high"]] == 0).all(axis=None)
+    assert rows[["statistic", "p_value"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("at", ["average", "means"])
+def test_what_does_not_depend_on_a_variable_has_effect_zero_and_no_test(mroz, at):
+    # Splines end at the youngest and the most experienced: slopes there are one-sided.
+    model = Heckman.from_formula(
+        "lwage ~ bs(exper, df=4) + educ + poly(huseduc, 2) + C(region) + educ:urban",
+        "lfp ~ bs(exper, df=4) + educ + bs(age, df=4) + poly(nwifeinc, 2) + kids5:urban + kids618",
+        mroz,
+    )
+    result = model.margins(mroz, kind=KINDS, at=at)
+    table = result.tidy().set_index("target")
+    for target, out in (
+        ("marginal", ["age", "nwifeinc", "kids5", "kids618"]),
+        ("selection", ["huseduc", "region"]),
+    ):
+        rows = table.loc[target]
+        assert_no_part(rows[rows["term"].isin(out)])
+        others = rows[~rows["term"].isin(out)]
+        assert (others["std_error"] > 0).all()
+        assert others["p_value"].notna().all()
+    for target in ("selected", "unselected"):
+        assert (table.loc[target, "std_error"] > 0).all()
+    said = " ".join(str(result).split())
+    assert "there is nothing to test" in said
+    assert "(E[y | x]: age, nwifeinc, kids618 and kids5; P(s = 1 | x): huseduc" in said
+    covariance = result.vcov().loc["marginal"]
+    assert (covariance.loc["age"] == 0).all(axis=None)
+
+
+def test_what_the_fit_left_out_has_effect_zero_and_no_test(mroz, data):
+    frame = mroz.assign(twice=2.0 * mroz["educ"])
+    with pytest.warns(HeckmanfaWarning, match="twice"):
+        model = Heckman.from_formula(
+            "lwage ~ educ + twice + bs(exper, df=4)",
+            "lfp ~ educ + bs(exper, df=4) + bs(age, df=4)",
+            frame,
+            on_collinear="drop",
+        )
+    assert "twice" not in set(model.margins(frame).tidy()["term"])
+    for at in ("average", "means"):
+        assert_no_part(model.margins(frame, kind=KINDS, at=at, features=["twice"]).tidy())
+    X, y = data
+    search = HeckmanBestSubset().fit(np.column_stack([X, X[:, 0] ** 2]), y)
+    X = np.column_stack([X, X[:, 0] ** 2])
+    assert search.prediction_features_ == [0, 1, 2]
+    assert_no_part(search.margins(X, kind="marginal", features=[3, 4, 5]).tidy())
+    neither = Heckman([0, 1, 2], [0, 1, 2, 3]).fit(X, y)
+    assert_no_part(neither.margins(X, kind=KINDS, features=[4, 5]).tidy())
 
 
 def test_after_a_search_the_report_says_what_is_ignored(data):

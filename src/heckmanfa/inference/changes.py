@@ -7,7 +7,7 @@ In a model from arrays a feature is a column; in a model from formulas it is a v
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +20,10 @@ from heckmanfa.inference.targets import Estimates, design_blocks
 from heckmanfa.inference.variables import (
     FormulaColumns,
     Move,
+    Use,
     Variable,
     at_means,
+    moved_columns,
     read_variable,
     uses_of,
 )
@@ -45,6 +47,8 @@ class ChangedRows:
 
     changes: list[tuple[str, str]]
     """term, and the change in words"""
+    moved: list[frozenset[int]]
+    """columns of X that each change moves"""
     n_rows: int
     n_left_out: int
     """rows that miss a variable"""
@@ -119,7 +123,8 @@ def plain_rows(
         (table.label(column), "0 to 1" if discrete else "slope")
         for column, discrete in zip(wanted, binary, strict=True)
     ]
-    return ChangedRows(changes, table.shape[0], 0, [], blocks())
+    moved = [frozenset([column]) for column in wanted]
+    return ChangedRows(changes, moved, table.shape[0], 0, [], blocks())
 
 
 def formula_rows(
@@ -147,23 +152,15 @@ def formula_rows(
     """
     assert model._design is not None
     frame, formulas = to_pandas(X), model._design
-    used = {model._names[column] for column in estimates.columns}
-    terms = {term for term, columns in formulas.prediction_terms.items() if used & {*columns}}
     in_prediction, in_selection = (
         uses_of(equation, frame) for equation in (formulas.prediction, formulas.selection)
     )
     every = _names_in([*in_prediction, *in_selection])
     uses = [*(in_prediction if prediction else []), *(in_selection if selection else [])]
-    in_model = _names_in(
-        [
-            *(uses_of(formulas.prediction, frame, terms) if prediction else []),
-            *(in_selection if selection else []),
-        ]
-    )
-    wanted = in_model if features is None else _resolve_variables(features, every, frame)
+    named = [] if features is None else _resolve_variables(features, every, frame)
     columns = FormulaColumns(formulas, estimates.columns, prediction, selection)
     weight = _frame_weights(sample_weight, frame)
-    frame = frame[list(dict.fromkeys([*_names_in(uses), *wanted]))]
+    frame = frame[list(dict.fromkeys([*_names_in(uses), *named]))]
     complete = frame.notna().all(axis=1).to_numpy(dtype=bool).copy()
     if complete.any():
         complete[complete] = ~np.isnan(columns.of(frame[complete])).any(axis=1)
@@ -174,11 +171,14 @@ def formula_rows(
         )
     frame = frame[complete].reset_index(drop=True)
     weight = weight[complete] / weight[complete].sum()
+    # Terms that the fit left out, as collinear or in a search, are in the formulas all the same.
+    held, moved_by = _held_uses(model, frame, estimates)
+    columns = replace(columns, moved_by=moved_by)
     variables: list[Variable] = []
     notes: list[str] = []
-    for name in wanted:
+    for name in _names_in(held) if features is None else named:
         variable = read_variable(name, frame, uses, columns)
-        jump = next((use.factor for use in uses if use.jumps and name in use.names), None)
+        jump = next((use.factor for use in held if use.jumps and name in use.names), None)
         if variable.levels is not None or jump is None:
             variables.append(variable)
         elif features is None:
@@ -211,8 +211,29 @@ def formula_rows(
             yield weight[start : start + _FORMULA_ROWS], design, moves(part, design)
 
     changes = [(one.name, words) for one in variables for words in one.words()]
+    moved = [moved_by.get(name, frozenset()) for name, _ in changes]
     n_left_out = int(np.count_nonzero(~complete))
-    return ChangedRows(changes, len(complete) - n_left_out, n_left_out, notes, blocks())
+    return ChangedRows(changes, moved, len(complete) - n_left_out, n_left_out, notes, blocks())
+
+
+def _held_uses(
+    model: FittedSelectionModel, frame: pd.DataFrame, estimates: Estimates
+) -> tuple[list[Use], dict[str, frozenset[int]]]:
+    """Return how the terms that the fitted equations hold use variables, and what these move."""
+    assert model._design is not None
+    uses: list[Use] = []
+    moved_by: dict[str, frozenset[int]] = {}
+    for equation, held in (
+        (model._design.prediction, estimates.in_prediction),
+        (model._design.selection, estimates.in_selection),
+    ):
+        if held:
+            columns = {model._names[one]: one for one in held}
+            terms, moved = moved_columns(equation, frame, columns)
+            uses += uses_of(equation, frame, terms)
+            for name, places in moved.items():
+                moved_by[name] = moved_by.get(name, frozenset()) | places
+    return uses, moved_by
 
 
 def _names_in(uses: list[Any]) -> list[str]:

@@ -30,7 +30,7 @@ from heckmanfa.inference.targets import (
 from heckmanfa.inference.variables import Move
 from heckmanfa.normal import Floats
 from heckmanfa.rows import one_blas_thread
-from heckmanfa.sections import Report, Section
+from heckmanfa.sections import Report, Section, listed
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -43,6 +43,12 @@ _WORDS = {
     "selected": "selected: on E[y | x, s = 1], given selection",
     "unselected": "unselected: on E[y | x, s = 0], given that the row is not selected",
     "selection": "selection: on P(s = 1 | x)",
+}
+_QUANTITIES = {
+    "marginal": "E[y | x]",
+    "selected": "E[y | x, s = 1]",
+    "unselected": "E[y | x, s = 0]",
+    "selection": "P(s = 1 | x)",
 }
 
 
@@ -68,7 +74,8 @@ class Margins(Report):
         DataFrame
             Columns target ("marginal", "selected", "unselected", "selection"), term, change
             ("slope", "0 to 1", or from one category to another), estimate, std_error, statistic
-            (z), p_value, ci_low, ci_high.
+            (z), p_value, ci_low, ci_high. Where the target does not depend on the feature, the
+            effect and its standard error are 0, and there is no statistic or p-value (NaN).
         """
         return self.table.copy()
 
@@ -119,6 +126,13 @@ def margins(
         rows = take_in(model, X, estimates, at, features, sample_weight, **needs)
         effects, gradients = _effects(estimates, targets, len(rows.changes), rows.blocks)
         covariance = gradients @ estimates.covariance @ gradients.T
+    # What is not a function of a feature has an effect of zero by construction: it has no error,
+    # and there is nothing to test.
+    nothing = np.array(
+        [not moved & estimates.used_by(one) for one in targets for moved in rows.moved]
+    )
+    effects[nothing] = 0.0
+    covariance[nothing], covariance[:, nothing] = 0.0, 0.0
     table = pd.DataFrame(
         [(target, *change) for target in kinds for change in rows.changes],
         columns=["target", "term", "change"],
@@ -208,8 +222,16 @@ def _notes(model: FittedSelectionModel, kinds: list[str], table: pd.DataFrame) -
             "A feature that holds only 0 and 1 here, and each category, has a discrete change as "
             "its effect; others have a slope."
         )
-    if (table["std_error"] == 0).any():
-        notes.append("An effect of exactly 0 is that of a feature which has no part in the target.")
+    zero = table[table["std_error"] == 0]
+    if len(zero):
+        parts = [
+            f"{_QUANTITIES[str(target)]}: {listed([*dict.fromkeys(rows['term'].astype(str))])}"
+            for target, rows in zero.groupby("target", sort=False)
+        ]
+        notes.append(
+            "An effect of 0 with a standard error of 0 is not an estimate: what it is the effect "
+            f"on does not depend on the feature, and there is nothing to test ({'; '.join(parts)})."
+        )
     if model._probit is None:
         return notes
     if model._search_notes():

@@ -58,6 +58,28 @@ class Estimates:
     covariance: Floats
     """(2 (1 + k) + 1,) squared: ``coef``, ``selection_coef``, ``imr_coef``; zero where a column
     is not in the equation"""
+    in_prediction: frozenset[int]
+    """those of the columns that the prediction equation holds"""
+    in_selection: frozenset[int]
+
+    def used_by(self, target: str) -> frozenset[int]:
+        """Return the columns of X that an expectation is a function of.
+
+        Parameters
+        ----------
+        target : str
+            One of `TARGETS`.
+
+        Returns
+        -------
+        frozenset of int
+            What moves none of them has no effect, whatever the estimates are.
+        """
+        if target == "marginal":
+            return self.in_prediction
+        if target == "selection":
+            return self.in_selection
+        return self.in_prediction | self.in_selection
 
     @classmethod
     def of(cls, model: FittedSelectionModel, *, prediction: bool, selection: bool) -> Estimates:
@@ -88,7 +110,15 @@ class Estimates:
         covariance = np.zeros((2 * k + 3, 2 * k + 3))
         covariance[np.ix_(places, places)] = model._covariance[np.ix_(rows, rows)]
         imr_coef = model.imr_coef_ if prediction and selection else 0.0
-        return cls(columns, coef, selection_coef, imr_coef, covariance)
+        return cls(
+            columns,
+            coef,
+            selection_coef,
+            imr_coef,
+            covariance,
+            frozenset(predicting if prediction else ()),
+            frozenset(selecting if selection else ()),
+        )
 
 
 @dataclass(frozen=True)

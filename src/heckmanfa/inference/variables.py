@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,16 @@ from heckmanfa.rows import Mask
 if TYPE_CHECKING:
     from heckmanfa.formula import Equation
 
-__all__ = ["FormulaColumns", "Move", "Use", "Variable", "at_means", "read_variable", "uses_of"]
+__all__ = [
+    "FormulaColumns",
+    "Move",
+    "Use",
+    "Variable",
+    "at_means",
+    "moved_columns",
+    "read_variable",
+    "uses_of",
+]
 
 # Near the cube root of the machine's precision a central difference is best.
 _STEP = 6e-6
@@ -77,6 +86,38 @@ def uses_of(equation: Equation, frame: pd.DataFrame, terms: set[str] | None = No
     ]
 
 
+def moved_columns(
+    equation: Equation, frame: pd.DataFrame, columns: dict[str, int]
+) -> tuple[set[str], dict[str, frozenset[int]]]:
+    """Find out which columns of a model an equation's variables move, from its terms.
+
+    Parameters
+    ----------
+    equation : Equation
+    frame : DataFrame
+        With complete rows.
+    columns : dict
+        Positions, by name, of the columns that the fitted equation holds.
+
+    Returns
+    -------
+    terms : set of str
+        Those with a column in the equation.
+    moved_by : dict
+        The positions of columns that are functions of each variable.
+    """
+    terms: set[str] = set()
+    moved_by: dict[str, frozenset[int]] = {}
+    for term, made in equation.terms(frame).items():
+        held = frozenset(columns[one] for one in made if one in columns)
+        if held:
+            terms.add(term)
+            for use in uses_of(equation, frame, {term}):
+                for name in use.names:
+                    moved_by[name] = moved_by.get(name, frozenset()) | held
+    return terms, moved_by
+
+
 def _use(expression: str, categories: list[Any] | None, frame: pd.DataFrame) -> Use:
     if expression in frame:
         return Use(expression, [expression], categories, False)
@@ -102,6 +143,13 @@ class FormulaColumns:
     """those of the model's columns that are needed"""
     prediction: bool
     selection: bool
+    moved_by: dict[str, frozenset[int]] = field(default_factory=dict)
+    """those of the model's columns that are functions of each variable"""
+
+    def still(self, name: str) -> Mask:
+        """(1 + k,) whether each column of the design stays as it is when a variable moves."""
+        moved = self.moved_by.get(name, frozenset())
+        return np.array([True, *(column not in moved for column in self.columns)])
 
     def of(self, frame: pd.DataFrame) -> Floats:
         """Return the design, of shape (n, 1 + k); rows of NaN where the formulas give NaN."""
@@ -158,12 +206,19 @@ class Variable:
 
     def moves(self, frame: pd.DataFrame, design: Floats, columns: FormulaColumns) -> Iterator[Move]:
         """Yield what each of its changes does to the design of a frame."""
+        still = columns.still(self.name)
         if self.levels is None:
-            yield Move(slopes=self._slopes(frame, design, columns))
+            slopes = np.zeros_like(design)
+            if not still.all():
+                # Differences of columns that do not depend on the variable are rounding errors.
+                slopes = np.where(still, 0.0, self._slopes(frame, design, columns))
+            yield Move(slopes=slopes)
             return
-        before = columns.of(frame.assign(**{self.name: self.levels[0]}))
-        for level in self.levels[1:]:
-            after = columns.of(frame.assign(**{self.name: level}))
+        before, *others = (
+            np.where(still, design, columns.of(frame.assign(**{self.name: level})))
+            for level in self.levels
+        )
+        for after in others:
             yield Move(before=before, after=after)
 
     def _slopes(self, frame: pd.DataFrame, design: Floats, columns: FormulaColumns) -> Floats:
