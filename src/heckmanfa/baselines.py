@@ -32,6 +32,7 @@ from heckmanfa.moments import gather_moments
 from heckmanfa.namespaces import Array
 from heckmanfa.normal import Floats, log_cdf
 from heckmanfa.probit import Probit
+from heckmanfa.refitting import whole_fit
 from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, one_blas_thread
 from heckmanfa.tensors import on_host
 
@@ -157,7 +158,7 @@ class _LinearRegressor(ObservedRegressor):
         -------
         self
         """
-        with one_blas_thread():
+        with whole_fit(self), one_blas_thread():
             self._fit(X, y, selected, sample_weight)
         return self
 

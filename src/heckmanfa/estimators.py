@@ -34,6 +34,7 @@ from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
 from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.normal import Floats
 from heckmanfa.refereed import RefereedModel
+from heckmanfa.refitting import whole_fit
 from heckmanfa.rows import Positions, one_blas_thread
 from heckmanfa.sandwich import CovarianceKind
 from heckmanfa.tensors import telling_of_full_cards
@@ -169,7 +170,7 @@ class Heckman(RefereedModel):
             X, y, selected = home, None, None
             sample_weight, groups = home.has_weight or None, home.has_groups or None
         self._check_parameters(sample_weight, groups)
-        with one_blas_thread(), telling_of_full_cards():
+        with whole_fit(self), one_blas_thread(), telling_of_full_cards():
             return self._fit(X, y, selected, sample_weight, groups)
 
     def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Self:

@@ -23,6 +23,7 @@ from heckmanfa.namespaces import Array, host, like
 from heckmanfa.normal import Floats
 from heckmanfa.progress import progress_line
 from heckmanfa.randomness import generator
+from heckmanfa.refitting import whole_fit
 from heckmanfa.rows import ArrayRows, Block, held
 from heckmanfa.tensors import on_host
 
@@ -84,6 +85,15 @@ class RURegressor(ObservedRegressor):
         "verbose": ["verbose"],
     }
 
+    _centre: Floats
+    """of each feature among the rows with an outcome"""
+    _scale: Floats
+    _mean: float
+    """of the outcome"""
+    _spread: float
+    _weights: list[Floats]
+    """of the layers of the network that predicts: a matrix and a vector each"""
+
     def __init__(
         self,
         prediction_features: Any = None,
@@ -118,8 +128,12 @@ class RURegressor(ObservedRegressor):
         -------
         self
         """
-        torch = _torch()
-        _, sample, _, prediction = self._take_in(on_host(X), on_host(y), on_host(selected), None)
+        with whole_fit(self):
+            self._fit(_torch(), on_host(X), on_host(y), on_host(selected))
+        return self
+
+    def _fit(self, torch: Any, X: Any, y: Any, selected: Any) -> None:
+        _, sample, _, prediction = self._take_in(X, y, selected, None)
         features, outcome = _selected(held(sample.rows, "this regression"), prediction)
         self._centre, self._scale = features.mean(axis=0), _spread(features)
         self._mean, self._spread = float(outcome.mean()), float(_spread(outcome[:, None])[0])
@@ -141,7 +155,6 @@ class RURegressor(ObservedRegressor):
         self.n_parameters_ = sum(
             parameter.numel() for network in networks for parameter in network.parameters()
         )
-        return self
 
     def _train(self, torch: Any, networks: list[Any], inputs: Any, target: Any) -> float:
         parameters = [one for network in networks for one in network.parameters()]
