@@ -203,8 +203,11 @@ def test_ties_go_to_fewer_features_and_then_to_column_order():
         assert np.flatnonzero(found.best).tolist() == [1, 3]
 
 
-def test_assignments_that_cannot_be_solved_are_never_chosen():
-    data = make_selection(400, 6, 3, random_state=4)
+# The smallest eigenvalue is rounding, whose sign depends on the machine: some of many seeds give
+# a small positive one anywhere.
+@pytest.mark.parametrize("seed", range(12))
+def test_assignments_that_cannot_be_solved_are_never_chosen(seed):
+    data = make_selection(400, 6, 3, random_state=seed)
     X = data.X.copy()
     X[data.selected, 5] = X[data.selected, 0] + X[data.selected, 1]
     moments = compress(X, data.y).moments

@@ -102,15 +102,18 @@ class Models:
         total = float(y @ y)
         self.inverse: Floats | None = None
         self.slack = _LEAST_SLACK
-        if smallest > 0:
-            inverse: Floats = np.asarray(np.linalg.inv(gram), dtype=np.float64)
-            coef = inverse @ (x.T @ y)
-            sse = float(np.sum((y - x @ coef) ** 2))
-            share = max(sse / total, np.finfo(float).tiny)
-            slack = 64.0 * len(gram) * np.finfo(float).eps / (smallest * share)
-            if slack <= _LARGEST_SLACK:
-                self.slack = max(slack, _LEAST_SLACK)
-                self.inverse, self.coef, self.sse = inverse, coef, sse
+        rounding = 64.0 * len(gram) * np.finfo(float).eps
+        # Nothing is inverted that rounding alone would spoil: the inverse of a singular matrix has
+        # an SSE of any size, which would pass for room to round in.
+        if smallest <= rounding / _LARGEST_SLACK:
+            return
+        inverse: Floats = np.asarray(np.linalg.inv(gram), dtype=np.float64)
+        coef = inverse @ (x.T @ y)
+        sse = float(np.sum((y - x @ coef) ** 2))
+        slack = rounding / (smallest * max(sse / total, np.finfo(float).tiny))
+        if slack <= _LARGEST_SLACK:
+            self.slack = max(slack, _LEAST_SLACK)
+            self.inverse, self.coef, self.sse = inverse, coef, sse
 
     def masks(self, words: Words) -> Mask:
         """Words to masks over the search's columns, (N, k)."""
