@@ -116,6 +116,7 @@ def _model(question: Question, encoding: Encoding) -> Heckman:
     never = _columns_of(encoding, question.select_only, "--select-only")
     common: dict[str, Any] = {
         "method": question.method,
+        "start": question.start,
         "cov_type": cov_type,
         "weight_kind": question.weight_kind,
         "on_collinear": "drop",

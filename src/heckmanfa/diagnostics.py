@@ -14,6 +14,21 @@ from scipy import stats
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.linalg import column_norms
 from heckmanfa.normal import Floats, inverse_mills
+from heckmanfa.problems import (
+    MAXIMA,
+    about_convergence,
+    about_errors,
+    about_maxima,
+    about_r2,
+    about_rho,
+    higher_maximum,
+    is_saturated,
+    lacks_errors,
+    r2_of,
+    rho_of_maximum,
+    rho_text,
+    unconverged,
+)
 from heckmanfa.results import Wald, chi2_test
 from heckmanfa.sections import Finding, Report
 
@@ -49,7 +64,8 @@ class Diagnostics:
     rho_wald: Wald | None
     """test of rho = 0: of beta_H in two-step, of atanh rho in maximum likelihood"""
     rho_lr: Wald | None
-    """likelihood-ratio test of rho = 0 (maximum likelihood with classical covariance)"""
+    """likelihood-ratio test of rho = 0 (maximum likelihood with classical covariance), at the
+    higher of two maxima where there are two"""
     imr_range: tuple[float, float]
     """of lambda among the selected rows of the fit"""
     index_range: tuple[float, float]
@@ -62,6 +78,19 @@ class Diagnostics:
     """whether rho-hat was chosen to be in a window, so that it is not tested"""
     findings: tuple[Finding, ...] = ()
     """what other reports found"""
+    r2: float = float("nan")
+    """R^2 of the prediction equation among the selected rows, lambda included"""
+    saturated: bool = False
+    """whether there are as many prediction coefficients as selected rows"""
+    unconverged: tuple[str, ...] = ()
+    """what did not converge: "probit", "likelihood" """
+    errors_missing: bool = False
+    """whether the variance of an estimate is not known"""
+    log_likelihood: float | None = None
+    """at the maximum reported, and the rho there (maximum likelihood)"""
+    maximum_rho: float = float("nan")
+    second_maximum: tuple[float, float] | None = None
+    """log-likelihood and rho of another maximum, where one is known"""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each diagnostic: name, value, and a word where it is a caution."""
@@ -79,12 +108,18 @@ class Diagnostics:
             if condition
             else "The columns of the prediction equation are well apart.",
         )
+        wrong = [
+            about_convergence(self.unconverged),
+            about_errors(self.errors_missing),
+            about_r2(self.r2, saturated=self.saturated),
+        ]
+        lines: list[tuple[str, str, str, str]] = [one for one in wrong if one is not None]
         if np.isnan(self.rho):
             return [
                 ("selection", "none", "ok", "No outcome was missing: nothing to diagnose."),
+                *lines,
                 apart,
             ]
-        lines = []
         names = ", ".join(str(name) for name in self.excluded_features)
         if self.n_excluded == 0:
             lines.append(
@@ -119,16 +154,11 @@ class Diagnostics:
             )
         )
         lines.append(apart)
-        lines.append(
-            (
-                "rho",
-                f"{self.rho:.4f}",
-                "problem" if self.rho_outside else "ok",
-                "Outside (-1, 1): the model does not fit, or is hardly identified."
-                if self.rho_outside
-                else "Inside (-1, 1).",
-            )
-        )
+        lines.append(about_rho(self.rho))
+        maxima = about_maxima(self.log_likelihood, self.maximum_rho, self.second_maximum)
+        # A profile of the likelihood that was asked for knows more of its maxima.
+        if maxima is not None and all(one.name != MAXIMA for one in self.findings):
+            lines.append(maxima)
         for label, test in (
             ("test of rho = 0", self.rho_wald),
             ("LR test of rho = 0", self.rho_lr),
@@ -139,9 +169,13 @@ class Diagnostics:
                         label,
                         str(test),
                         "ok",
-                        "Selection on unobservables is found at 5%."
-                        if test.p_value < 0.05
-                        else "No selection on unobservables is found at 5%; it may still be there.",
+                        (
+                            "Selection on unobservables is found at 5%."
+                            if test.p_value < 0.05
+                            else "No selection on unobservables is found at 5%; it may still be "
+                            "there."
+                        )
+                        + self._which_maximum(higher=test is self.rho_lr),
                     )
                 )
         if self.rho_conditioned:
@@ -181,6 +215,13 @@ class Diagnostics:
                 )
             )
         return [*lines, *self.findings]
+
+    def _which_maximum(self, *, higher: bool) -> str:
+        other = higher_maximum(self.log_likelihood, self.second_maximum)
+        if other is None:
+            return ""
+        which = ("higher", other[1]) if higher else ("lower", self.maximum_rho)
+        return f" This is about the {which[0]} maximum, rho {rho_text(which[1])}."
 
     def __str__(self) -> str:
         """Return the diagnostics in words."""
@@ -242,6 +283,8 @@ def diagnose(
             imr_range=(0.0, 0.0),
             index_range=(np.inf, np.inf),
             share_outside=None,
+            r2=r2_of(model),
+            saturated=is_saturated(model),
         )
     excluded = [one for one in model._probit.features if not model.support_[one]]
     r = model._moments.subset(features, outcome=False)
@@ -267,6 +310,13 @@ def diagnose(
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
         rho_conditioned=model._rho_is_conditioned,
         findings=tuple(line for one in reports for line in one.findings()),
+        r2=r2_of(model),
+        saturated=is_saturated(model),
+        unconverged=unconverged(model),
+        errors_missing=lacks_errors(model),
+        log_likelihood=model.log_likelihood_,
+        maximum_rho=rho_of_maximum(model),
+        second_maximum=model._second_maximum,
     )
 
 
@@ -301,11 +351,16 @@ def _rho_wald(model: FittedSelectionModel) -> Wald:
 
 
 def _rho_lr(model: FittedSelectionModel, features: list[int]) -> Wald | None:
-    """Compare with the model of rho = 0, whose likelihood is the probit's times that of OLS."""
+    """Compare with the model of rho = 0, whose likelihood is the probit's times that of OLS.
+
+    The ratio is that of the highest likelihoods, wherever the estimates are.
+    """
     if model.log_likelihood_ is None or model.cov_type is not None or model._probit is None:
         return None
     apart = (
         model._probit.log_likelihood + fit_least_squares(model._moments, features).log_likelihood
     )
-    statistic = max(2.0 * (model.log_likelihood_ - apart), 0.0)
+    higher = higher_maximum(model.log_likelihood_, model._second_maximum)
+    top = model.log_likelihood_ if higher is None else higher[0]
+    statistic = max(2.0 * (top - apart), 0.0)
     return Wald(statistic, 1, float(stats.chi2.sf(statistic, 1)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from heckmanfa.equations import (
     Selection,
@@ -31,8 +32,10 @@ from heckmanfa.homes import find_home
 from heckmanfa.intake import Sample, check_parameters, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
+from heckmanfa.likelihood_starts import elsewhere, read_start
 from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.normal import Floats
+from heckmanfa.problems import higher_maximum, rho_text
 from heckmanfa.refereed import RefereedModel
 from heckmanfa.refitting import whole_fit
 from heckmanfa.rows import Positions, one_blas_thread
@@ -65,6 +68,10 @@ class Heckman(RefereedModel):
     on_collinear, on_separation : {"error", "drop"}
         What to do with collinear columns, and with columns that decide selection with certainty
         (and the rows that they decide): refuse, naming them, or leave out with a warning.
+    start : float or array_like, optional
+        Where maximum likelihood starts: None is the two-step estimates, a number in (-1, 1) is a
+        rho (all else at its best for it), and an array holds all parameters, as in ``params_``.
+        The fit goes to the maximum that is reached from there, and says where it knows another.
 
     Attributes
     ----------
@@ -83,6 +90,10 @@ class Heckman(RefereedModel):
         m log(SSE/m) + (J + 2) log m.
     log_likelihood_ : float or None
         For method "ml".
+    params_ : ndarray or None
+        For method "ml": all parameters of the likelihood in the input's scale, those of the
+        prediction equation, then of the selection equation (each intercept first, then features
+        in the order of X's columns), log sigma and atanh rho. To be passed as ``start``.
     n_obs_, n_selected_ : int or float
         Rows in the fit (the sum of frequency weights).
     row_counts_ : dict
@@ -115,7 +126,11 @@ class Heckman(RefereedModel):
         "weight_kind": [StrOptions({"frequency", "sampling"})],
         "on_collinear": [StrOptions({"error", "drop"})],
         "on_separation": [StrOptions({"error", "drop"})],
+        "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
     }
+
+    start: Any = None
+    """what models that were saved before there was a start have"""
 
     def __init__(
         self,
@@ -127,6 +142,7 @@ class Heckman(RefereedModel):
         weight_kind: str = "frequency",
         on_collinear: str = "error",
         on_separation: str = "error",
+        start: Any = None,
     ) -> None:
         self.prediction_features = prediction_features
         self.selection_features = selection_features
@@ -135,6 +151,7 @@ class Heckman(RefereedModel):
         self.weight_kind = weight_kind
         self.on_collinear = on_collinear
         self.on_separation = on_separation
+        self.start = start
 
     def fit(
         self,
@@ -219,7 +236,7 @@ class Heckman(RefereedModel):
     def _for_replicates(self) -> Self:
         """Return an unfitted copy whose many fits are only asked for estimates."""
         model: Self = clone(self)
-        model.set_params(cov_type=None)
+        model.set_params(cov_type=None, start=elsewhere(read_start(self.start, self.method)))
         return model
 
     def _like(self, table: FeatureTable, source: np.random.Generator) -> Self:
@@ -255,6 +272,7 @@ class Heckman(RefereedModel):
         return fitted, gather(fitted, prediction, table.shape[1])
 
     def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
+        read_start(self.start, self.method)
         check_parameters(self)
         if sample_weight is not None and self.weight_kind == "sampling" and self.cov_type is None:
             raise InputError(
@@ -320,7 +338,8 @@ class Heckman(RefereedModel):
         self.selection_features_ = names_or_positions(table.names, probit.features)
         self.converged_ = probit.converged
         if self.method == "ml":
-            self._set_likelihood(fit_likelihood(moments, probit, two_step, kind, rows))
+            start = read_start(self.start, self.method)
+            self._set_likelihood(fit_likelihood(moments, probit, two_step, kind, rows, start))
         else:
             self._set_two_step(two_step)
 
@@ -355,7 +374,7 @@ class Heckman(RefereedModel):
         self._set_coefficients(fit.coef[:-1], self._probit.coef)
         self.imr_coef_ = float(fit.coef[-1])
         self.rho_, self.sigma_ = float(fit.solution.rho), float(fit.solution.sigma)
-        self.log_likelihood_ = None
+        self.log_likelihood_ = self.params_ = None
         j = len(fit.coef) - 1
         order = [*range(j), *range(j + 1, len(fit.covariance)), j]
         self._set_covariance(fit.covariance[np.ix_(order, order)], ["imr"])
@@ -370,7 +389,7 @@ class Heckman(RefereedModel):
     def _set_likelihood(self, fit: MaximumLikelihood) -> None:
         self._set_coefficients(fit.coef, fit.selection_coef)
         self.rho_, self.sigma_, self.imr_coef_ = fit.rho, fit.sigma, fit.rho * fit.sigma
-        self.log_likelihood_ = fit.log_likelihood
+        self.log_likelihood_, self.params_ = fit.log_likelihood, fit.params
         self.converged_ = self.converged_ and fit.converged
         self._atanh_rho = (fit.atanh_rho, float(np.sqrt(fit.covariance[-1, -1])))
         self._log_sigma = (fit.log_sigma, float(np.sqrt(fit.covariance[-2, -2])))
@@ -390,13 +409,16 @@ class Heckman(RefereedModel):
                 "errors can be given",
                 CovarianceWarning,
             )
-        if fit.second_maximum is not None:
-            height, rho = fit.second_maximum
+        higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
+        if higher is not None:
+            height, rho = higher
+            origin = "the two-step estimates" if self.start is None else "the start given"
             warn(
-                f"the likelihood has two maxima: the one reported, reached from the two-step "
-                f"estimates (log-likelihood {fit.log_likelihood:.4f}, rho {self.rho_:.3f}), and a "
-                f"higher one (log-likelihood {height:.4f}, rho {rho:.3f}). A maximum near "
-                "|rho| = 1 is often a sign of misspecification; neither is picked for you.",
+                f"the likelihood has two maxima: the one reported, reached from {origin} "
+                f"(log-likelihood {fit.log_likelihood:.4f}, rho {rho_text(self.rho_)}), and a "
+                f"higher one (log-likelihood {height:.4f}, rho {rho_text(rho)}). A maximum near "
+                "|rho| = 1 is often a sign of misspecification; neither is picked for you. A start "
+                f"of {rho_text(rho)} fits the higher one.",
                 SecondMaximumWarning,
             )
 
@@ -436,6 +458,7 @@ class Heckman(RefereedModel):
         self.sigma_ = fit.sigma
         self.adjusted_r2_, self.aic_, self.bic_ = fit.adjusted_r2, fit.aic, fit.bic
         self.log_likelihood_ = fit.log_likelihood if self.method == "ml" else None
+        self.params_ = None
         self._set_counts(moments.n_selected, moments.n_selected, kind)
         self.converged_ = True
         self._set_covariance(fit.covariance, [])

@@ -48,6 +48,7 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
     aic_: float
     bic_: float
     log_likelihood_: float | None
+    params_: Floats | None = None
     n_obs_: int | float
     n_selected_: int | float
     row_counts_: dict[str, int]
@@ -76,6 +77,7 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
     """maximum likelihood's estimate and standard error"""
     _log_sigma: tuple[float, float] | None
     _second_maximum: tuple[float, float] | None
+    """log-likelihood and rho of another maximum that is known"""
 
     @property
     def _probit(self) -> Probit | None:

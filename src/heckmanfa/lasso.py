@@ -36,7 +36,7 @@ class HeckmanLasso(SearchedHeckman):
     rho_range, always, never, max_features, feature_groups, honest, n_splits, random_state, verbose
         As in `HeckmanBestSubset`; groups of several columns are refused.
     prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
-on_separation
+on_separation, start
         As in `HeckmanBestSubset`.
 
     Attributes
@@ -85,6 +85,7 @@ on_separation
         weight_kind: str = "frequency",
         on_collinear: str = "error",
         on_separation: str = "error",
+        start: Any = None,
     ) -> None:
         super().__init__(
             criterion=criterion,
@@ -104,6 +105,7 @@ on_separation
             weight_kind=weight_kind,
             on_collinear=on_collinear,
             on_separation=on_separation,
+            start=start,
         )
         self.power = power
 

@@ -1,7 +1,7 @@
 """Full-information maximum likelihood of the selection model.
 
-Safeguarded Newton's method from the two-step estimates, on the likelihood of
-`heckmanfa.likelihood_terms`, and a cheap look for a second maximum near |rho| = 1.
+Safeguarded Newton's method from the two-step estimates, or from where the caller says, on the
+likelihood of `heckmanfa.likelihood_terms`, and a cheap look for a second maximum near |rho| = 1.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg as sla
 
+from heckmanfa.errors import InputError
+from heckmanfa.likelihood_starts import ProfileStarts, Start, inner_parameters, starting_point
 from heckmanfa.likelihood_terms import (
     Problem,
     State,
@@ -19,7 +21,7 @@ from heckmanfa.likelihood_terms import (
     predicting_only,
     row_scores,
 )
-from heckmanfa.linalg import solve_upper, symmetric
+from heckmanfa.linalg import symmetric
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
 from heckmanfa.probit import Probit
@@ -27,14 +29,7 @@ from heckmanfa.rows import Positions, Rows
 from heckmanfa.sandwich import CovarianceKind, score_squares
 from heckmanfa.twostep import TwoStep
 
-__all__ = [
-    "MaximumLikelihood",
-    "ProfileStarts",
-    "ascent",
-    "fit_likelihood",
-    "newton",
-    "starting_point",
-]
+__all__ = ["MaximumLikelihood", "ascent", "climb_from", "fit_likelihood", "newton"]
 
 _MAX_ITERATIONS = 100
 # As in the probit: an error of 1e-8 at most in the covariance, and far less in the estimates.
@@ -46,8 +41,12 @@ _PROFILE_DECREMENT = 0.5
 _PROFILE_RISE = 0.1
 _PROFILE_ITERATIONS = 15
 _PROFILE_ROWS = 2**11
-_START_RHO = 0.95
 _LARGEST_ATANH = 12.0
+# How near to |rho| = 1 a climb may start, and how closely all else is settled there.
+_START_ATANH = 6.0
+_HELD_DECREMENT = 1e-4
+# Two climbs that end this far apart in atanh rho have found two maxima.
+_APART = 0.01
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,14 @@ class MaximumLikelihood:
     index_range: tuple[float, float]
     """of z'gamma among the selected rows"""
     second_maximum: tuple[float, float] | None
-    """log-likelihood and rho of a higher maximum that was found, if any"""
+    """log-likelihood and rho of another maximum that was found, if any: a higher one; with a
+    start that was given, also the one that the two-step estimates lead to"""
+
+    @property
+    def params(self) -> Floats:
+        """All parameters in the input's scale, in the order of the covariance."""
+        ends = [self.log_sigma, self.atanh_rho]
+        return np.concatenate([self.coef, self.selection_coef, ends])
 
     @property
     def rho(self) -> float:
@@ -98,31 +104,42 @@ class MaximumLikelihood:
 def fit_likelihood(
     moments: Moments,
     probit: Probit,
-    start: TwoStep,
+    two_step: TwoStep,
     kind: CovarianceKind,
     rows: Rows,
+    start: Start = None,
 ) -> MaximumLikelihood:
-    """Maximise the joint likelihood of selection and outcome, from the two-step estimates.
+    """Maximise the joint likelihood of selection and outcome.
 
     Parameters
     ----------
     moments : Moments
     probit : Probit
-    start : TwoStep
-        Names the prediction features and gives the starting values.
+    two_step : TwoStep
+        Names the prediction features and gives the usual starting values.
     kind : CovarianceKind
         'classical' is the inverse observed information.
     rows : Rows
         Read once an iteration.
+    start : float or ndarray, optional
+        A rho or a parameter vector to start from instead.
 
     Returns
     -------
     MaximumLikelihood
     """
-    columns = [*probit.features, *predicting_only(probit, start.features)]
-    problem = Problem.build(moments, probit, start.features)
-    theta = starting_point(problem, probit, start)
-    state, passes, converged = newton(rows, columns, problem, theta)
+    features, m = two_step.features, moments.n_selected
+    columns = [*probit.features, *predicting_only(probit, features)]
+    problem = Problem.build(moments, probit, features)
+    usual = starting_point(problem, probit, two_step)
+    starts = ProfileStarts.build(moments, probit, features, problem)
+    state, passes, converged = climb_from(rows, columns, problem, usual, starts, start)
+    others = _higher_maxima(rows, columns, problem, state, starts)
+    if start is not None:
+        other, _, reached = newton(rows, columns, problem, usual)
+        if reached and abs(other.theta[-1] - state.theta[-1]) > _APART:
+            others.append(other)
+    second = max(others, key=lambda one: one.log_likelihood, default=None)
     best = state.theta
     inverse, positive = _inverse_information(state)
     if converged and positive:
@@ -138,38 +155,54 @@ def fit_likelihood(
     p, _ = problem.sizes
     outer = back @ best
     outer[0] += problem.centre
-    j = len(start.features) + 1
+    j = len(features) + 1
+    offset = m * float(np.log(problem.scale))
     return MaximumLikelihood(
-        features=start.features,
+        features=features,
         coef=outer[:j],
         selection_coef=outer[j : j + p],
         log_sigma=float(best[-2] + np.log(problem.scale)),
         atanh_rho=float(best[-1]),
         covariance=symmetric(back @ middle @ back.T),
-        log_likelihood=float(state.log_likelihood - moments.n_selected * np.log(problem.scale)),
+        log_likelihood=float(state.log_likelihood) - offset,
         n_iterations=passes,
         converged=converged,
         information_is_positive=positive,
         index_range=index_range(rows, columns, problem, best),
-        second_maximum=_second_maximum(
-            rows,
-            columns,
-            problem,
-            state,
-            ProfileStarts.build(moments, probit, start.features, problem),
-            moments.n_selected,
-        ),
+        second_maximum=None
+        if second is None
+        else (float(second.log_likelihood) - offset, float(np.tanh(second.theta[-1]))),
     )
 
 
-def starting_point(problem: Problem, probit: Probit, start: TwoStep) -> Floats:
-    """Two-step values in inner coordinates; a rho-hat outside (-1, 1) starts just inside."""
-    beta = start.coef[:-1].copy()
-    beta[0] -= problem.centre
-    inner_beta = solve_upper(problem.prediction_back, beta) / problem.scale
-    rho = float(np.clip(start.solution.rho, -_START_RHO, _START_RHO))
-    sigma = float(start.solution.sigma) / problem.scale
-    return np.concatenate([probit.inner_coef, inner_beta, [np.log(sigma), np.arctanh(rho)]])
+def climb_from(
+    rows: Rows,
+    columns: Positions,
+    problem: Problem,
+    usual: Floats,
+    starts: ProfileStarts,
+    start: Start,
+) -> tuple[State, int, bool]:
+    """Climb to the maximum that a start leads to; from ``usual`` where none is given."""
+    if start is None:
+        return newton(rows, columns, problem, usual)
+    if not isinstance(start, float):
+        theta = inner_parameters(problem, start)
+        if not np.isfinite(evaluate(rows, columns, problem, theta).log_likelihood):
+            raise InputError(
+                "the likelihood at start is zero or no number: these are parameters of other data, "
+                "or in other units. Start from a rho, or from params_ of a fit to such data."
+            )
+        return newton(rows, columns, problem, theta)
+    # All else is first brought to its best for that rho, so that the climb begins on the profile
+    # and not in whichever valley the other starting values are in.
+    target = float(np.clip(np.arctanh(start), -_START_ATANH, _START_ATANH))
+    theta = starts.at(target)
+    held, before, _ = newton(
+        rows, columns, problem, theta, free=len(theta) - 1, tolerance=_HELD_DECREMENT
+    )
+    state, passes, converged = newton(rows, columns, problem, held.theta)
+    return state, before + passes, converged
 
 
 def _back(problem: Problem) -> Floats:
@@ -243,22 +276,21 @@ def newton(
     return state, passes, False
 
 
-def _second_maximum(
+def _higher_maxima(
     rows: Rows,
     columns: Positions,
     problem: Problem,
     found: State,
     starts: ProfileStarts,
-    m: float,
-) -> tuple[float, float] | None:
-    """Look for a higher maximum towards rho = -1 and rho = 1.
+) -> list[State]:
+    """Look for higher maxima towards rho = -1 and rho = 1.
 
     The likelihood is profiled at a few fixed rho on each side, on a small sample where rows are
     many. Only where it rises again away from the optimum is a full search started there.
     """
     pilot = rows.pilot(_PROFILE_ROWS)
     here = evaluate(pilot, columns, problem, found.theta).log_likelihood
-    best: tuple[float, float] | None = None
+    higher: list[State] = []
     for side in (-1.0, 1.0):
         previous = here
         for target in (side * size for size in _PROFILE_ATANH):
@@ -281,54 +313,7 @@ def _second_maximum(
                     rows, columns, problem, state.theta, tolerance=1e-8, max_iterations=60
                 )
                 if risen.log_likelihood > found.log_likelihood + 1e-3:
-                    height = float(risen.log_likelihood - m * np.log(problem.scale))
-                    if best is None or height > best[0]:
-                        best = height, float(np.tanh(risen.theta[-1]))
+                    higher.append(risen)
                 break
             previous = height
-    return best
-
-
-@dataclass(frozen=True)
-class ProfileStarts:
-    """Where to start for a given rho: least squares less rho sigma times that of lambda.
-
-    E[y | x, s = 1] = x'beta + rho sigma lambda, so that beta(rho) is a difference of two
-    regressions on the features, and the residual variance s^2 of the first is
-    sigma^2 (1 - rho^2 (mean of delta - residual variance of lambda)).
-    """
-
-    gamma: Floats
-    least_squares: Floats
-    """(1 + j,) of y, in the coordinates of beta"""
-    of_lambda: Floats
-    """(1 + j,) likewise of lambda"""
-    variance: float
-    """of the residuals of y"""
-    shrinkage: float
-    """mean of delta less the variance of the residuals of lambda"""
-
-    @classmethod
-    def build(
-        cls, moments: Moments, probit: Probit, features: Positions, problem: Problem
-    ) -> ProfileStarts:
-        """Take both regressions from the compressed data."""
-        r = moments.subset(features)
-        design, m = r[:-2, :-2], moments.n_selected
-        solved = solve_upper(design, r[:-2, -2:])
-        solved[0, 1] -= problem.centre
-        inner = solve_upper(problem.prediction_back, solved)
-        return cls(
-            gamma=probit.inner_coef,
-            least_squares=inner[:, 1] / problem.scale,
-            of_lambda=inner[:, 0],
-            variance=float(np.sum(r[-2:, -1] ** 2)) / m / problem.scale**2,
-            shrinkage=moments.mean_delta - float(r[-2, -2] ** 2) / m,
-        )
-
-    def at(self, atanh_rho: float) -> Floats:
-        """Return theta for a value of atanh rho."""
-        rho = np.tanh(atanh_rho)
-        sigma = np.sqrt(self.variance / max(1.0 - rho**2 * self.shrinkage, 0.05))
-        beta = self.least_squares - rho * sigma * self.of_lambda
-        return np.concatenate([self.gamma, beta, [np.log(sigma), atanh_rho]])
+    return higher

@@ -24,9 +24,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.errors import InputError
 from heckmanfa.inference.again import Again, read_again
-from heckmanfa.likelihood import ProfileStarts, ascent, newton, starting_point
+from heckmanfa.likelihood import ascent, climb_from, newton
+from heckmanfa.likelihood_starts import ProfileStarts, read_start, starting_point
 from heckmanfa.likelihood_terms import Problem, State, predicting_only
 from heckmanfa.normal import Floats
+from heckmanfa.problems import MAXIMA, rho_text
 from heckmanfa.results import check_level
 from heckmanfa.rows import Rows, one_blas_thread
 from heckmanfa.sandwich import CovarianceKind
@@ -176,14 +178,17 @@ class RhoProfile(Report):
         """Return what the diagnostics of the model should say of it."""
         if len(self.maxima) < 2:
             return []
-        listed = ", ".join(f"{one:.3f}" for one in self.maxima["rho"])
+        listed = ", ".join(rho_text(one) for one in self.maxima["rho"])
+        lower = not self.maxima["reported"].head(1).all()
         return [
             Finding(
-                "maxima of the likelihood",
+                MAXIMA,
                 str(len(self.maxima)),
-                "caution",
-                f"They are at rho = {listed}, the highest first. One near |rho| = 1 is often a "
-                "sign of misspecification.",
+                "problem" if lower else "caution",
+                f"They are at rho = {listed}, the highest first"
+                + (", which is not the one reported" if lower else "")
+                + ". A start at one of them fits it. One near |rho| = 1 is often a sign of "
+                "misspecification.",
             )
         ]
 
@@ -304,23 +309,30 @@ class _Climb:
     offset: float
     """from the likelihood of the scaled outcome to that of the outcome"""
     top: _Point | None
-    """the maximum reached from the two-step estimates"""
+    """the maximum that maximum likelihood reports"""
 
     @classmethod
     def build(cls, model: Heckman, again: Again) -> _Climb:
-        """Climb from the two-step estimates, as maximum likelihood does."""
+        """Climb from the two-step estimates or the model's start, as maximum likelihood does."""
         rows, moments, probit = again.selection.rows, again.moments, again.selection.probit
         features = [int(one) for one in np.flatnonzero(model.support_)]
         start = fit_two_step(moments, probit, features, CovarianceKind("classical", False), rows)
         problem = Problem.build(moments, probit, start.features)
         columns = [*probit.features, *predicting_only(probit, start.features)]
-        state, _, converged = newton(rows, columns, problem, starting_point(problem, probit, start))
+        starts = ProfileStarts.build(moments, probit, start.features, problem)
+        state, _, converged = climb_from(
+            rows,
+            columns,
+            problem,
+            starting_point(problem, probit, start),
+            starts,
+            read_start(model.start, model.method),
+        )
         offset = -moments.n_selected * float(np.log(problem.scale))
         top = None
         if converged:
             best = float((state.theta + ascent(state, len(state.theta)))[-1])
             top = _Point(best, state.log_likelihood + offset, 0.0, state)
-        starts = ProfileStarts.build(moments, probit, start.features, problem)
         return cls(rows, columns, problem, start, starts, offset, top)
 
     def held(self, t: float, near: State | None) -> _Point:

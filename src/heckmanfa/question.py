@@ -35,6 +35,8 @@ class Question:
     criterion: str | None = None
     rho_range: tuple[float, float] | None = None
     method: str = "two-step"
+    start: float | None = None
+    """the rho that maximum likelihood starts from; None is the two-step estimates"""
     weights: str | None = None
     weight_kind: str = "frequency"
     cluster: str | None = None
@@ -77,7 +79,7 @@ class Question:
                 for part in value:
                     words += [flag, _quoted(part)]
             elif isinstance(value, float):
-                words += [flag, f"{value:g}"]
+                words += [flag, f"{value:.12g}"]
             else:
                 words += [flag, _quoted(str(value))]
         return " ".join(words)
@@ -102,6 +104,11 @@ def check_question(question: Question) -> None:
             known = ", ".join(str(one) for one in allowed if one is not None)
             hint = nearest(str(value), [one for one in allowed if one])
             raise InputError(f"--{name} must be one of {known}; got {value!r}{hint}")
+    if question.start is not None:
+        if question.method != "ml":
+            raise InputError("--start is where maximum likelihood starts from: add --method ml")
+        if not abs(question.start) < 1:
+            raise InputError(f"--start must be a rho inside (-1, 1); got {question.start:g}")
     if question.search == "none":
         for name in ("always", "rho_range", "criterion"):
             if getattr(question, name):

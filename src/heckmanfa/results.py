@@ -16,7 +16,8 @@ from heckmanfa import summary_formats
 from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.formula import plain_words
-from heckmanfa.sections import Report, Section
+from heckmanfa.problems import problems_of
+from heckmanfa.sections import Finding, Report, Section
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -281,6 +282,7 @@ def _notes(model: FittedSelectionModel, left_out: dict[str, int]) -> list[str]:
     if model.dropped_features_:
         listed = ", ".join(str(name) for name in model.dropped_features_)
         notes.append(f"Columns left out as collinear, constant or separating: {listed}.")
+    notes += [_as_note(one) for one in problems_of(model)]
     if model._probit is None:
         notes.append("No selection was corrected for, and rho is not identified.")
         return notes
@@ -295,10 +297,6 @@ def _notes(model: FittedSelectionModel, left_out: dict[str, int]) -> list[str]:
             "No feature is excluded from the prediction equation: only the normal law of the "
             "errors identifies the model."
         )
-    if not abs(model.rho_) < 1:
-        notes.append(
-            f"rho is estimated at {model.rho_:.4g}, outside (-1, 1); it is reported as it is."
-        )
     if model.method == "two-step":
         notes.append(
             "Standard errors account for the estimated inverse Mills ratio; the two-step rho and "
@@ -306,11 +304,14 @@ def _notes(model: FittedSelectionModel, left_out: dict[str, int]) -> list[str]:
         )
     elif not model._rho_is_conditioned:
         notes.append("The interval and test of rho are on the scale of atanh rho.")
-    if model._second_maximum is not None:
-        height, rho = model._second_maximum
-        notes.append(
-            f"The likelihood has a higher maximum ({height:.4f}) at rho = {rho:.3f}; see the docs."
-        )
-    if not model.converged_:
-        notes.append("THE ITERATION DID NOT CONVERGE.")
     return notes
+
+
+def _as_note(problem: Finding) -> str:
+    """Put a problem of the diagnostics among the notes."""
+    if problem.name == "convergence":
+        return f"THE ITERATION DID NOT CONVERGE: {problem.value}. {problem.words}"
+    if problem.name == "rho":
+        words = problem.words[0].lower() + problem.words[1:]
+        return f"rho is estimated at {problem.value}, {words}"
+    return f"{problem.name[0].upper()}{problem.name[1:]} ({problem.value}). {problem.words}"

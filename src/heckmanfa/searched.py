@@ -27,6 +27,7 @@ from heckmanfa.extraction import Goal, Search
 from heckmanfa.extraction.criteria import CRITERIA, check_window
 from heckmanfa.features import FeatureTable, names_or_positions
 from heckmanfa.inference.honest import TARGET, Honest, over_splits
+from heckmanfa.likelihood_starts import elsewhere, read_start
 from heckmanfa.moments import Moments
 from heckmanfa.randomness import generator
 from heckmanfa.rows import Positions, held
@@ -164,7 +165,9 @@ class SearchedHeckman(Heckman):
         mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[list(features)] = True
         names = [one for one in Heckman._get_param_names() if one != "prediction_features"]
-        return Heckman(mask, **{one: getattr(self, one) for one in names})
+        parameters = {one: getattr(self, one) for one in names}
+        parameters["start"] = elsewhere(read_start(self.start, self.method))
+        return Heckman(mask, **parameters)
 
     def _split_seed(self) -> list[int]:
         """Draw what the random halves start from, apart from what the search draws."""

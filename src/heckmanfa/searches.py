@@ -81,8 +81,9 @@ class HeckmanFA(SearchedHeckman):
         Show progress on a terminal.
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
-    selection_features, method, cov_type, weight_kind, on_collinear, on_separation
-        As in `Heckman`. The search is by the two-step estimator; "ml" refits what it chose.
+    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start
+        As in `Heckman`. The search is by the two-step estimator; "ml" refits what it chose, from
+        ``start`` where that is given: a rho, or the parameters of the features chosen.
         Assignments of collinear features cannot be solved and are never chosen, so that
         ``on_collinear`` is about the selection equation.
 
@@ -163,6 +164,7 @@ class HeckmanFA(SearchedHeckman):
         weight_kind: str = "frequency",
         on_collinear: str = "error",
         on_separation: str = "error",
+        start: Any = None,
     ) -> None:
         super().__init__(
             criterion=criterion,
@@ -182,6 +184,7 @@ class HeckmanFA(SearchedHeckman):
             weight_kind=weight_kind,
             on_collinear=on_collinear,
             on_separation=on_separation,
+            start=start,
         )
         self.extraction = extraction
         self.init_prob = init_prob
@@ -323,8 +326,9 @@ class HeckmanBestSubset(SearchedHeckman):
         Show progress on a terminal.
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
-    selection_features, method, cov_type, weight_kind, on_collinear, on_separation
-        As in `Heckman`. The search is by the two-step estimator; "ml" refits what it chose.
+    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start
+        As in `Heckman`. The search is by the two-step estimator; "ml" refits what it chose, from
+        ``start`` where that is given: a rho, or the parameters of the features chosen.
         Assignments of collinear features cannot be solved and are never chosen, so that
         ``on_collinear`` is about the selection equation.
 
@@ -385,6 +389,7 @@ class HeckmanBestSubset(SearchedHeckman):
         weight_kind: str = "frequency",
         on_collinear: str = "error",
         on_separation: str = "error",
+        start: Any = None,
     ) -> None:
         super().__init__(
             criterion=criterion,
@@ -404,6 +409,7 @@ class HeckmanBestSubset(SearchedHeckman):
             weight_kind=weight_kind,
             on_collinear=on_collinear,
             on_separation=on_separation,
+            start=start,
         )
         self.max_nodes = max_nodes
         self.tolerance = tolerance

@@ -357,3 +357,54 @@ def test_a_table_that_is_not_loaded_cannot_go_to_a_device(shell, mroz):
     mroz[[*FEATURES, "lwage"]].to_parquet("mroz.parquet")
     options = ("--outcome", "lwage", "--device", "cpu:0", "--stream-above", "0")
     assert "--stream-above" in shell.refuses("fit", "mroz.parquet", *options)
+
+
+def greene_table(shell):
+    """greene.csv: the wage of Mroz's women by Greene's equations, which have two maxima."""
+    mroz = load_mroz()
+    table = pd.DataFrame({"wage": mroz["wage"], "age": mroz["age"], "age2": mroz["age"] ** 2})
+    table["faminc"], table["educ"], table["city"] = mroz["faminc"], mroz["educ"], mroz["city"]
+    table["kids"] = ((mroz["kids5"] + mroz["kids618"]) > 0).astype(int)
+    table.to_csv(shell.folder / "greene.csv", index=False)
+    return "greene.csv", "--outcome", "wage", "--predict-with", "educ,city", "--search", "none"
+
+
+def test_a_start_fits_the_other_maximum_and_every_output_says_that_there_are_two(shell):
+    asked = greene_table(shell)
+    found = {}
+    for name, more in (("low", ()), ("high", ("--start", "0.9"))):
+        status, text = shell(
+            "fit",
+            *asked,
+            "--method",
+            "ml",
+            *more,
+            "--json",
+            f"{name}.json",
+            "--report",
+            f"{name}.html",
+        )
+        assert status == 0
+        assert "problem maxima of the likelihood" in text or name == "high"
+        found[name] = json.loads((shell.folder / f"{name}.json").read_text())
+        page = (shell.folder / f"{name}.html").read_text()
+        assert "maxima of the likelihood" in page
+    low, high = found["low"], found["high"]
+    assert low["second_maximum"]["rho"] == pytest.approx(high["rho"], abs=1e-5)
+    assert high["second_maximum"]["log_likelihood"] == pytest.approx(low["log_likelihood"])
+    assert high["log_likelihood"] > low["log_likelihood"] + 1
+    assert high["converged"] is True
+    assert "--start 0.9" in high["command"]
+    assert "rho = 0.9" in (shell.folder / "high.html").read_text()
+    verdicts = {one["diagnostic"]: one for one in low["diagnostics"]}
+    assert verdicts["maxima of the likelihood"]["verdict"] == "problem"
+    assert "lower of two maxima" in verdicts["maxima of the likelihood"]["meaning"]
+    verdicts = {one["diagnostic"]: one["verdict"] for one in high["diagnostics"]}
+    assert (verdicts["maxima of the likelihood"], verdicts["rho"]) == ("caution", "problem")
+
+
+def test_a_start_without_maximum_likelihood_is_refused(shell, mroz):
+    said = shell.refuses("fit", "mroz.csv", "--outcome", "lwage", "--start", "0.5")
+    assert "add --method ml" in said
+    said = shell.refuses("fit", "mroz.csv", "--outcome", "lwage", "--method", "ml", "--start", "-1")
+    assert "rho inside (-1, 1)" in said

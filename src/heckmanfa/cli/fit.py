@@ -71,6 +71,10 @@ def fit(
         typer.Option(help="Only choose assignments whose rho is between these.", metavar="LO HI"),
     ] = None,
     method: Annotated[str, typer.Option(help="two-step or ml.")] = "two-step",
+    start: Annotated[
+        float | None,
+        typer.Option(help="With --method ml: the rho to start from, to fit another maximum."),
+    ] = None,
     weights: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
     weight_kind: Annotated[
         str, typer.Option(help="frequency (they count rows) or sampling.")
@@ -125,6 +129,7 @@ def fit(
             criterion=criterion,
             rho_range=rho_range,
             method=method,
+            start=start,
             weights=weights,
             weight_kind=weight_kind,
             cluster=cluster,
@@ -273,7 +278,14 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "aic": model.aic_,
         "bic": model.bic_,
         "log_likelihood": model.log_likelihood_,
-        "diagnostics": model.diagnostics().to_frame().to_dict("records"),
+        "converged": model.converged_,
+        "second_maximum": None
+        if model._second_maximum is None
+        else dict(zip(("log_likelihood", "rho"), model._second_maximum, strict=True)),
+        "diagnostics": [
+            {"diagnostic": name, "value": value, "verdict": verdict, "meaning": words}
+            for name, value, verdict, words in model.diagnostics().lines()
+        ],
         "warnings": list(analysis.warnings),
     }
     plain = _plain(found)

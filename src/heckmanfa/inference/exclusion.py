@@ -17,6 +17,8 @@ from heckmanfa.features import FeatureTable, names_or_positions, resolve
 from heckmanfa.inference.again import Again, read_again
 from heckmanfa.inference.what_if import predicting, probit_of, solve_two_step
 from heckmanfa.likelihood import fit_likelihood
+from heckmanfa.likelihood_starts import elsewhere, read_start
+from heckmanfa.problems import higher_maximum, rho_text
 from heckmanfa.results import chi2_test
 from heckmanfa.rows import one_blas_thread
 from heckmanfa.sandwich import CovarianceKind
@@ -176,7 +178,9 @@ def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> di
     kind = CovarianceKind(
         model.cov_type or "classical", model.weight_kind == "sampling", again.sample.n_groups
     )
-    fit = fit_likelihood(again.moments, probit, start, kind, rows)
+    # From the rho of the model's own start, so that both climb the same maximum.
+    begin = elsewhere(read_start(model.start, model.method))
+    fit = fit_likelihood(again.moments, probit, start, kind, rows, begin)
     places = [1 + start.features.index(one) for one in tested]
     test = chi2_test(fit.coef[places], fit.covariance[np.ix_(places, places)])
     notes = []
@@ -184,9 +188,11 @@ def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> di
         notes.append("maximum likelihood did not converge, and is not to be trusted")
     elif not fit.information_is_positive:
         notes.append("the information is not positive definite, so that there is no covariance")
-    if fit.second_maximum is not None:
-        height, rho = fit.second_maximum
-        notes.append(f"the likelihood has a higher maximum ({height:.4f}) at rho = {rho:.3f}")
+    higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
+    if higher is not None:
+        notes.append(
+            f"the likelihood has a higher maximum ({higher[0]:.4f}) at rho = {rho_text(higher[1])}"
+        )
     return row | {
         "statistic": test.statistic,
         "p_value": test.p_value,

@@ -40,11 +40,12 @@ from scipy import linalg as sla
 
 from heckmanfa.coordinates import Design
 from heckmanfa.likelihood import fit_likelihood
+from heckmanfa.likelihood_starts import inner_parameters
 from heckmanfa.likelihood_terms import Problem, predicting_only
-from heckmanfa.linalg import solve_upper
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats, inverse_mills, mills
 from heckmanfa.probit import Probit
+from heckmanfa.problems import higher_maximum
 from heckmanfa.rows import Block, Positions, Rows, total
 from heckmanfa.sandwich import CovarianceKind
 from heckmanfa.twostep import fit_two_step
@@ -205,37 +206,30 @@ def normality_test(
         )
         log_sigma, atanh_rho = model._log_sigma[0], model._atanh_rho[0]
         proper = model.converged_ and bool(np.isfinite(model._atanh_rho[1]))
-        second = model._second_maximum
+        higher = higher_maximum(model.log_likelihood_, model._second_maximum)
     else:
         kind = CovarianceKind("classical", False)
         start = fit_two_step(moments, probit, features, kind, rows)
         fit = fit_likelihood(moments, probit, start, kind, rows)
-        beta, gamma = fit.coef.copy(), fit.selection_coef
+        beta, gamma = fit.coef, fit.selection_coef
         log_sigma, atanh_rho = fit.log_sigma, fit.atanh_rho
         proper = fit.converged and fit.information_is_positive and probit.converged
-        second = fit.second_maximum
+        higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     if not proper:
         return float("nan"), (
             "maximum likelihood, at which the test is made, did not converge, or its information "
             "is not positive"
         )
     problem = Problem.build(moments, probit, features)
-    beta[0] -= problem.centre
-    theta = np.concatenate(
-        [
-            solve_upper(problem.selection_back, gamma),
-            solve_upper(problem.prediction_back, beta) / problem.scale,
-            [log_sigma - np.log(problem.scale), atanh_rho],
-        ]
-    )
+    theta = inner_parameters(problem, np.concatenate([beta, gamma, [log_sigma, atanh_rho]]))
     columns = [*probit.features, *predicting_only(probit, features)]
     statistic = _statistic(rows, columns, problem, theta)
     if np.isnan(statistic):
         return statistic, "the variance of the moments is not positive"
-    if second is not None:
+    if higher is not None:
         return statistic, (
-            "the likelihood has a higher maximum elsewhere; the test is at the one reached from "
-            "the two-step estimates"
+            "the likelihood has a higher maximum elsewhere; the test is at the one that maximum "
+            "likelihood reports"
         )
     return statistic, ""
 

@@ -49,8 +49,30 @@ ADVICE = {
         "rho is the correlation of what drives selection with what drives the outcome beyond the "
         "features; outside (-1, 1) it cannot be one.",
         "Nothing to do.",
-        "Use maximum likelihood (--method ml), which keeps rho inside, and look for stronger "
-        "exclusions; do not report this rho as a correlation.",
+        "Where it is outside, use maximum likelihood (--method ml), which keeps rho inside; look "
+        "for stronger exclusions, and do not report this rho as a correlation.",
+    ),
+    "convergence": Advice(
+        "Estimates of an iteration that stopped on its way are not those of the method.",
+        "Nothing to do.",
+        "Report none of these estimates.",
+    ),
+    "standard errors": Advice(
+        "Without them nothing can be said of how precise the estimates are.",
+        "Nothing to do.",
+        "Report none of the tests and intervals.",
+    ),
+    "R2 of the outcome": Advice(
+        "A column that is made from the outcome predicts it perfectly, and says nothing about "
+        "those whose outcome is missing.",
+        "Nothing to do.",
+        "Leave such a column out with --exclude.",
+    ),
+    "maxima of the likelihood": Advice(
+        "Estimates at two maxima of the likelihood may say different things, and both fit the "
+        "data better than what is around them.",
+        "Nothing to do.",
+        "Fit the other with --start, and compare.",
     ),
     "test of rho = 0": Advice(
         "It asks whether selection on what was not observed is found at all.",

@@ -70,6 +70,8 @@ def asked(analysis: Analysis) -> list[tuple[str, str]]:
     if model._is_search:
         said += _search(model)
     said.append(("Estimation", _METHODS[model.method]))
+    if question.start is not None:
+        said.append(("Start", f"Maximum likelihood starts from rho = {question.start:g}."))
     said.append(("Standard errors", _errors(analysis)))
     if question.weights is not None:
         kind = (

@@ -8,6 +8,7 @@ import numpy as np
 
 from heckmanfa.extraction.criteria import NEARLY
 from heckmanfa.extraction.search import KEPT
+from heckmanfa.problems import about_r2, higher_maximum, is_near_one, rho_text
 from heckmanfa.report.comparison import compare_models
 from heckmanfa.report.formats import CRITERIA, SHOWN, count, listed, number, plural, some
 
@@ -160,7 +161,9 @@ def not_to_claim(analysis: Analysis, diagnostics: Diagnostics | None = None) -> 
         "together, and not what causes what."
     )
     if model._probit is None:
+        found = model.diagnostics() if diagnostics is None else diagnostics
         return [
+            *_about_leakage(found),
             "That selection was corrected for: no outcome is missing in the fit, and this is least "
             "squares.",
             causal,
@@ -177,8 +180,17 @@ def not_to_claim(analysis: Analysis, diagnostics: Diagnostics | None = None) -> 
     ]
 
 
+def _about_leakage(found: Diagnostics) -> list[str]:
+    if about_r2(found.r2) is None:
+        return []
+    return [
+        f"That the features predict so well (R2 {found.r2:.6f}): one of them is likely to be made "
+        "from the outcome, or known only with it."
+    ]
+
+
 def _about_fit(model: Any, found: Diagnostics) -> list[str]:
-    said = []
+    said = _about_leakage(found)
     if not model.converged_:
         said.append(
             "That these are the estimates: the iteration did not converge, and they are where it "
@@ -189,10 +201,16 @@ def _about_fit(model: Any, found: Diagnostics) -> list[str]:
             f"That rho is a correlation: its estimate, {number(model.rho_)}, is outside (-1, 1), "
             "so that the model does not fit or the data hardly identify it."
         )
-    if model._second_maximum is not None:
+    if is_near_one(model.rho_):
+        said.append(
+            f"That rho is estimated: {rho_text(model.rho_)} is as good as one, which is most often "
+            "a sign of a model that does not fit."
+        )
+    higher = higher_maximum(model.log_likelihood_, model._second_maximum)
+    if higher is not None:
         said.append(
             "That the likelihood is at its highest: there is a higher maximum, at rho = "
-            f"{model._second_maximum[1]:.3f}."
+            f"{rho_text(higher[1])}."
         )
     return said
 

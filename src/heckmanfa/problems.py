@@ -1,0 +1,216 @@
+"""What can be wrong with a fit that did end: each problem is decided and worded here, once.
+
+Diagnostics, summary, command line, JSON and report take it from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heckmanfa.least_squares import fit_least_squares
+from heckmanfa.sections import Finding
+
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = [
+    "MAXIMA",
+    "about_convergence",
+    "about_errors",
+    "about_maxima",
+    "about_r2",
+    "about_rho",
+    "higher_maximum",
+    "is_near_one",
+    "is_saturated",
+    "lacks_errors",
+    "problems_of",
+    "r2_of",
+    "rho_of_maximum",
+    "rho_text",
+    "unconverged",
+]
+
+# Beyond these a rho is as good as one, and a fit as good as exact.
+_NEAR_ONE = 0.98
+_NEARLY_ALL = 0.999
+
+MAXIMA = "maxima of the likelihood"
+"""name of the line about them"""
+
+
+def rho_text(rho: float) -> str:
+    """Write a rho with three decimals, or as many as it takes to be less than one."""
+    if not abs(rho) < 1:
+        return f"{rho:.3f}"
+    return next(text for n in range(3, 18) if abs(float(text := f"{rho:.{n}f}")) < 1 or n == 17)
+
+
+def is_near_one(rho: float) -> bool:
+    """Whether a rho inside (-1, 1) is so near to its bounds that it is no estimate."""
+    return bool(_NEAR_ONE < abs(rho) < 1)
+
+
+def higher_maximum(
+    log_likelihood: float | None, second: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    """Return the second maximum (log-likelihood, rho) where it is higher than the one reported."""
+    if second is None or (log_likelihood is not None and second[0] <= log_likelihood):
+        return None
+    return second
+
+
+def unconverged(model: FittedSelectionModel) -> tuple[str, ...]:
+    """Name the iterations of a fit that did not converge."""
+    if model.converged_:
+        return ()
+    if model._probit is not None and not model._probit.converged:
+        return ("probit",)
+    return ("likelihood",)
+
+
+def about_convergence(which: Sequence[str]) -> Finding | None:
+    """Say which iterations did not converge, and what to do about it."""
+    if not which:
+        return None
+    cures = {
+        "probit": "rescale or leave out extreme features of the selection equation, and look for "
+        "one that nearly decides who is selected",
+        "likelihood": "use the two-step estimates, start from another rho, or predict with fewer "
+        "features",
+    }
+    return Finding(
+        "convergence",
+        f"the {' and the '.join(which)} did not converge",
+        "problem",
+        "The estimates are where the iteration stopped, and are not to be trusted: "
+        f"{'; '.join(cures[one] for one in which)}.",
+    )
+
+
+def about_errors(missing: bool) -> Finding | None:
+    """Say that standard errors could not be given."""
+    if not missing:
+        return None
+    return Finding(
+        "standard errors",
+        "missing",
+        "problem",
+        "The variance of an estimate is negative or no number: the model is hardly identified. "
+        "Look for a stronger exclusion, or predict with fewer features.",
+    )
+
+
+def about_rho(rho: float) -> Finding:
+    """Say whether rho is a correlation, and inside its bounds."""
+    if not abs(rho) < 1:
+        verdict, words = (
+            "problem",
+            "Outside (-1, 1): the model does not fit, or is hardly identified.",
+        )
+    elif is_near_one(rho):
+        verdict, words = (
+            "problem",
+            f"Beyond {_NEAR_ONE}, as good as one, which is most often a sign of a model that does "
+            "not fit: look for outliers and skewness in the outcome (take its logarithm?), look "
+            "for a stronger exclusion, and compare with the two-step estimates. Do not rely on its "
+            "standard error.",
+        )
+    else:
+        verdict, words = "ok", "Inside (-1, 1)."
+    value = rho_text(rho) if is_near_one(rho) else f"{rho:.4f}"
+    return Finding("rho", value, verdict, words)
+
+
+def about_maxima(
+    log_likelihood: float | None, rho: float, second: tuple[float, float] | None
+) -> Finding | None:
+    """Say that the likelihood has two maxima, and which of them the estimates are at."""
+    if second is None:
+        return None
+    height, other = second
+    mine = "" if log_likelihood is None else f"log-likelihood {log_likelihood:.4f}, "
+    value = (
+        f"reported: {mine}rho {rho_text(rho)}; another: log-likelihood {height:.4f}, "
+        f"rho {rho_text(other)}"
+    )
+    near = " One near |rho| = 1 is often a sign of a model that does not fit."
+    if higher_maximum(log_likelihood, second) is None:
+        return Finding(
+            MAXIMA,
+            value,
+            "caution",
+            "The estimates are at the higher of two maxima. A start of "
+            f"{rho_text(other)} fits the other; report both.{near}",
+        )
+    return Finding(
+        MAXIMA,
+        value,
+        "problem",
+        "The estimates are at the lower of two maxima. A likelihood-ratio test of rho = 0 uses the "
+        f"higher one. A start of {rho_text(other)} fits that one; report both.{near}",
+    )
+
+
+def about_r2(r2: float, *, saturated: bool = False) -> Finding | None:
+    """Say that the features reproduce the outcome almost exactly."""
+    if not r2 > _NEARLY_ALL:
+        return None
+    return Finding(
+        "R2 of the outcome",
+        f"{r2:.6f}",
+        "problem",
+        "There are as many coefficients as rows, so that any outcome would be reproduced: use "
+        "fewer features."
+        if saturated
+        else "The features reproduce the outcome almost exactly. Look for one that was made from "
+        "the outcome, or is known only with it, and leave it out.",
+    )
+
+
+def problems_of(model: FittedSelectionModel) -> list[Finding]:
+    """Return what is wrong with a fitted model, the gravest first.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+
+    Returns
+    -------
+    list of Finding
+        Problems, and the caution of a second maximum.
+    """
+    found = [about_convergence(unconverged(model)), about_errors(lacks_errors(model))]
+    found.append(about_r2(r2_of(model), saturated=is_saturated(model)))
+    if not np.isnan(model.rho_):
+        found += [
+            about_rho(model.rho_),
+            about_maxima(model.log_likelihood_, rho_of_maximum(model), model._second_maximum),
+        ]
+    return [one for one in found if one is not None and one.verdict != "ok"]
+
+
+def r2_of(model: FittedSelectionModel) -> float:
+    """R^2 of the prediction equation among the selected rows, lambda included where it is."""
+    if model._probit is None:
+        features = [int(one) for one in np.flatnonzero(model.support_)]
+        return fit_least_squares(model._moments, features).r2
+    return float(model._moments.solve(np.asarray(model.support_, dtype=bool)).r2)
+
+
+def is_saturated(model: FittedSelectionModel) -> bool:
+    """Whether there are as many prediction coefficients as rows with an outcome, or more."""
+    return bool(model.row_counts_["selected"] <= np.count_nonzero(model.support_) + 1)
+
+
+def lacks_errors(model: FittedSelectionModel) -> bool:
+    """Whether some variance of a selection model is not known."""
+    return model._probit is not None and not np.all(np.diag(model._covariance) >= 0)
+
+
+def rho_of_maximum(model: FittedSelectionModel) -> float:
+    """Return the rho where the likelihood has the maximum reached; honest estimates move off it."""
+    return model.rho_ if model.params_ is None else float(np.tanh(model.params_[-1]))
