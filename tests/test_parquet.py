@@ -365,8 +365,8 @@ WORDS = ["x0", "x1", "x2", "region", "size", "spelt"]
 def test_a_category_seen_in_one_file_only_has_its_dummy(tmp_path, frame):
     table = with_words(frame)
     folder = write(tmp_path / "words", table, [9_000, 20_000, 1_000], 3_001)
-    encoding, X = Encoding.learn(table, WORDS)
-    rows = scan_parquet(folder, "y", WORDS)
+    encoding, X = Encoding.learn(table, WORDS, numeric=["spelt"])
+    rows = scan_parquet(folder, "y", WORDS, numeric=["spelt"])
     assert "region[rare]" in rows.names
     assert list(rows.names) == encoding.columns
     assert rows.encoding.levels == encoding.levels
@@ -408,14 +408,15 @@ def test_levels_that_an_encoding_does_not_know_are_refused_with_their_file(tmp_p
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ([f"{place}st" for place in range(60)] * 10, "more than 50 different values"),
+        ([f"{place}st" for place in range(60)] * 10, "60 different values"),
         (["same"] * 600, "'same' wherever it is not missing"),
         (pd.to_datetime(["2020-01-01", "2021-06-01"] * 300), "holds dates"),
         (["2020-01-01", "2021-06-01"] * 300, "holds dates"),
         ([[1, 2]] * 600, "is list<"),
-        (["1", "2", "3"] * 199 + ["two", "3", "4"], "1 of 600 values are not numbers.*'two'"),
+        ([f"{place}.5" for place in range(60)] * 10, "it is text that spells numbers.*`numeric`"),
+        (np.random.default_rng(0).permutation(600), "counts the rows"),
     ],
-    ids=["many levels", "constant", "dates", "dates as text", "lists", "nearly numbers"],
+    ids=["many levels", "constant", "dates", "dates as text", "lists", "numbers as text", "count"],
 )
 def test_columns_that_are_no_features_are_refused_by_name(tmp_path, frame, column, said):
     table = frame.iloc[:600][["x0", "x1", "y"]].assign(odd=column)
@@ -694,13 +695,13 @@ def test_columns_stay_beside_predictions_and_rows_with_holes_have_none(tmp_path,
 def test_predictions_encode_categories_as_the_fit_did(tmp_path, frame):
     table = with_words(frame)
     folder = write(tmp_path / "words", table, [9_000, 20_000, 1_000], 3_001)
-    rows = scan_parquet(folder, "y", WORDS)
+    rows = scan_parquet(folder, "y", WORDS, numeric=["spelt"])
     model = Heckman(["x0", "region[rare]", "size[large]"]).fit(rows)
     out = tmp_path / "predicted.parquet"
     with pytest.raises(UnknownFeatureError, match="made of 'region': pass the encoding"):
         predict_parquet(model, folder, out)
     predict_parquet(model, folder, out, encoding=rows.encoding)
-    expected = model.predict(Encoding.learn(table, WORDS)[0].transform(table))
+    expected = model.predict(Encoding.learn(table, WORDS, numeric=["spelt"])[0].transform(table))
     np.testing.assert_allclose(pd.read_parquet(out)["predicted_marginal"], expected, rtol=1e-12)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+import pandas as pd
+
 from heckmanfa.diagnostics import Diagnostics
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators import Heckman
@@ -59,7 +61,12 @@ class Analysis(Prepared):
         return list(dict.fromkeys(of.get(str(column), str(column)) for column in columns))
 
 
-def analyse(question: Question, say: Callable[[str], None] | None = None) -> Analysis:
+def analyse(
+    question: Question,
+    say: Callable[[str], None] | None = None,
+    *,
+    frame: pd.DataFrame | None = None,
+) -> Analysis:
     """Read the table, encode it, and fit what is asked.
 
     Parameters
@@ -67,13 +74,17 @@ def analyse(question: Question, say: Callable[[str], None] | None = None) -> Ana
     question : Question
     say : callable, optional
         Told in a few words what is going on.
+    frame : DataFrame, optional
+        The table itself, where it is in memory; ``question.data`` is then what it is called. Its
+        types say which columns are text, as the schema of a Parquet file does, so that both give
+        the same model.
 
     Returns
     -------
     Analysis
     """
     tell = say or (lambda words: None)
-    given = prepare(question, tell)
+    given = prepare(question, tell, frame)
     loaded = given.loaded
     tell(f"fitting {given.n_rows if loaded is None else len(loaded.y):,} rows")
     model = _model(question, given.encoding)
@@ -124,7 +135,9 @@ def _model(question: Question, encoding: Encoding) -> Heckman:
     if question.search == "none":
         names = encoding.columns if candidates is None else candidates
         return Heckman([name for name in names if name not in never], **common)
-    groups = [list(one) for one in encoding.groups.values() if len(one) > 1]
+    # What may not predict is in no group.
+    may = {*(encoding.columns if candidates is None else candidates)}
+    groups = [list(one) for one in encoding.groups.values() if len(one) > 1 and may.issuperset(one)]
     common |= {
         "prediction_features": candidates,
         "never": [name for name in never if candidates is None or name in candidates],

@@ -94,6 +94,7 @@ def read_choices(
     always: Any = (),
     never: Any = (),
     feature_groups: Any = None,
+    default_groups: Sequence[Sequence[str]] = (),
     max_features: int | None = None,
 ) -> Choices:
     """Resolve what the user says about a search.
@@ -107,6 +108,10 @@ def read_choices(
         Columns forced in and out.
     feature_groups : sequence of sequences, or mapping to sequences
         Columns that are in or out together.
+    default_groups : sequence of sequences of str
+        The dummies of each column of the data. What the user says of single dummies wins: of a
+        column that ``feature_groups`` names, its groups hold and no other; those in ``always`` and
+        ``never``, and those that may not predict, are taken out, and the rest is a group.
     max_features : int, optional
 
     Returns
@@ -149,6 +154,11 @@ def read_choices(
                 )
         if group and group[0] in free:
             units.append(tuple(group))
+    for group in _groups(table, default_groups):
+        left = [one for one in group if one in free]
+        if left and grouped.isdisjoint(group):
+            grouped |= {*group}
+            units.append(tuple(left))
     units += [(one,) for one in free if one not in grouped]
     if not units and not inside:
         raise InputError("no feature may predict: never leaves none of prediction_features")

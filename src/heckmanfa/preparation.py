@@ -15,6 +15,7 @@ import pandas as pd
 
 from heckmanfa.errors import InputError, NoOutcomeError
 from heckmanfa.estimators import Heckman
+from heckmanfa.foreign import quoted
 from heckmanfa.homes.parquet import ParquetRows, scan_parquet
 from heckmanfa.normal import Floats
 from heckmanfa.question import Question, check_question, feature_names
@@ -27,7 +28,7 @@ from heckmanfa.roles import (
 )
 from heckmanfa.rows import Mask
 from heckmanfa.tabular.encoding import Encoding
-from heckmanfa.tabular.files import read_table
+from heckmanfa.tabular.files import is_untyped, read_table
 from heckmanfa.tabular.stored import GIGABYTE, StoredTable, find_stored
 from heckmanfa.tabular.streamed import learn_streamed
 from heckmanfa.tensors import find_device, to_device
@@ -65,7 +66,7 @@ class Prepared:
     binary: frozenset[str]
     """features that hold only 0 and 1"""
     files: tuple[Path, ...]
-    """where the table is"""
+    """where the table is; none where it was given in memory"""
 
     @property
     def loaded(self) -> Loaded | None:
@@ -98,7 +99,9 @@ class Prepared:
         )
 
 
-def prepare(question: Question, tell: Callable[[str], None]) -> Prepared:
+def prepare(
+    question: Question, tell: Callable[[str], None], frame: pd.DataFrame | None = None
+) -> Prepared:
     """Read and encode the table, or find out how to where it is too large to be loaded.
 
     Parameters
@@ -106,6 +109,8 @@ def prepare(question: Question, tell: Callable[[str], None]) -> Prepared:
     question : Question
     tell : callable
         Told in a few words what is going on.
+    frame : DataFrame, optional
+        The table itself, where it is in memory; ``question.data`` is its name then.
 
     Returns
     -------
@@ -114,6 +119,8 @@ def prepare(question: Question, tell: Callable[[str], None]) -> Prepared:
     check_question(question)
     if question.device != "cpu":
         find_device(question.device)
+    if frame is not None:
+        return _given(question, frame, tell)
     table = find_stored(question.data)
     if table is None:
         return _read(question, tell)
@@ -134,9 +141,13 @@ def prepare(question: Question, tell: Callable[[str], None]) -> Prepared:
     return _loaded(question, table, tell)
 
 
-def load(question: Question, tell: Callable[[str], None]) -> Prepared:
+def load(
+    question: Question, tell: Callable[[str], None], frame: pd.DataFrame | None = None
+) -> Prepared:
     """Read and encode the table, however large it is; parameters are those of `prepare`."""
     check_question(question)
+    if frame is not None:
+        return _given(question, frame, tell)
     table = find_stored(question.data)
     return _read(question, tell) if table is None else _loaded(question, table, tell)
 
@@ -154,7 +165,20 @@ def _read(question: Question, tell: Callable[[str], None]) -> Prepared:
     tell(f"reading {Path(question.data).name}")
     frame = read_table(question.data)
     columns = [str(one) for one in frame.columns]
-    return _encoded(question, frame, columns, (Path(question.data),), tell)
+    path = Path(question.data)
+    return _encoded(question, frame, columns, (path,), tell, untyped=is_untyped(path))
+
+
+def _given(question: Question, frame: pd.DataFrame, tell: Callable[[str], None]) -> Prepared:
+    """Take a frame whose types say what its columns are, as those of a Parquet file do."""
+    columns = [str(one) for one in frame.columns]
+    twice = sorted({one for one in columns if columns.count(one) > 1})
+    if twice:
+        raise InputError(
+            f"the frame has several columns {quoted(twice[0])}; give each its own name"
+        )
+    frame = frame.set_axis(columns, axis="columns").reset_index(drop=True)
+    return _encoded(question, frame, columns, (), tell)
 
 
 def _encoded(
@@ -163,6 +187,8 @@ def _encoded(
     columns: list[str],
     files: tuple[Path, ...],
     tell: Callable[[str], None],
+    *,
+    untyped: bool = False,
 ) -> Prepared:
     """Encode a table in memory, and leave out rows that miss a feature."""
     names = feature_names(question, columns)
@@ -177,6 +203,7 @@ def _encoded(
         categorical=question.categorical,
         numeric=question.numeric,
         missing=question.missing,
+        untyped=untyped,
     )
     shortage = X.isna().to_numpy()
     kept: Mask = np.asarray(~shortage.any(axis=1))

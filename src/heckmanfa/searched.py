@@ -26,6 +26,7 @@ from heckmanfa.estimators import Heckman
 from heckmanfa.extraction import Goal, Search
 from heckmanfa.extraction.criteria import CRITERIA, check_window
 from heckmanfa.features import FeatureTable, names_or_positions
+from heckmanfa.homes.parts import Home
 from heckmanfa.inference.honest import TARGET, Honest, over_splits
 from heckmanfa.likelihood_starts import elsewhere, read_start
 from heckmanfa.moments import Moments
@@ -218,6 +219,7 @@ class SearchedHeckman(Heckman):
             always=self.always,
             never=self.never,
             feature_groups=self.feature_groups,
+            default_groups=table.native.feature_groups if isinstance(table.native, Home) else (),
             max_features=self.max_features,
         )
 

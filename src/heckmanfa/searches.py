@@ -62,7 +62,8 @@ class HeckmanFA(SearchedHeckman):
     max_features : int, optional
         The most prediction features.
     feature_groups : list of lists, or dict of lists, optional
-        Columns that are in or out together, as the dummies of one category.
+        Columns that are in or out together, as the dummies of one category. Those of a text
+        column of `scan_parquet` are a group unless one of them is named here.
     honest : bool
         Choose the features on one random half of the rows and estimate them on the other, over
         ``n_splits`` splits: the prediction features are those that at least half of the splits
@@ -312,7 +313,8 @@ class HeckmanBestSubset(SearchedHeckman):
     max_features : int, optional
         The most prediction features.
     feature_groups : list of lists, or dict of lists, optional
-        Columns that are in or out together, as the dummies of one category.
+        Columns that are in or out together, as the dummies of one category. Those of a text
+        column of `scan_parquet` are a group unless one of them is named here.
     honest : bool
         Choose the features on one random half of the rows and estimate them on the other, over
         ``n_splits`` splits: the prediction features are those that at least half of the splits

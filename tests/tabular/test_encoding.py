@@ -30,7 +30,7 @@ def frame():
 
 @pytest.fixture
 def learned(frame):
-    return Encoding.learn(frame, FEATURES)
+    return Encoding.learn(frame, FEATURES, untyped=True)
 
 
 def test_what_is_learned(frame, learned):
@@ -88,8 +88,8 @@ def test_the_reference_among_equals_is_the_first_in_order():
 
 
 def test_means_fill_what_is_missing(frame):
-    encoding, encoded = Encoding.learn(frame, FEATURES, missing="mean")
-    plain = Encoding.learn(frame, FEATURES)[1]
+    encoding, encoded = Encoding.learn(frame, FEATURES, missing="mean", untyped=True)
+    plain = Encoding.learn(frame, FEATURES, untyped=True)[1]
     assert not encoded.isna().any(axis=None)
     pd.testing.assert_frame_equal(encoded, plain.fillna(plain.mean()))
     assert encoding.means["region[north]"] == (frame["region"].dropna() == "north").mean()

@@ -15,11 +15,14 @@ N = 200
 
 
 def kinds(**columns):
-    return {name: one.kind for name, one in decide_kinds(pd.DataFrame(columns)).items()}
+    return {
+        name: one.kind for name, one in decide_kinds(pd.DataFrame(columns), untyped=True).items()
+    }
 
 
-def kind(values, name="x"):
-    return decide_kinds(pd.DataFrame({name: values}))[name]
+def kind(values, name="x", untyped=True):
+    """What a column of cells is, as CSV and Excel files have them."""
+    return decide_kinds(pd.DataFrame({name: values}), untyped=untyped)[name]
 
 
 @pytest.fixture
@@ -69,7 +72,8 @@ def test_numbers_that_come_as_something_else(rng):
                 "objects": np.array(([True, False, None] * N)[:N], dtype=object),
                 "words": (["TRUE", "false", ""] * N)[:N],
             }
-        )
+        ),
+        untyped=True,
     )
     assert {one.kind for one in found.values()} == {"number"}
     assert found["spelt"].reason == "spells numbers"
@@ -228,3 +232,27 @@ def test_an_outcome_as_numbers():
         to_numbers(pd.Series(pd.date_range("2020", periods=3)), "day")
     with pytest.raises(InputError, match="holds lists"):
         to_numbers(pd.Series([[1], [2]]), "x")
+
+
+# Text by its type. --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["str", "string", "object", "category", "string[pyarrow]"])
+def test_text_by_its_type_is_text_even_where_it_spells_numbers(dtype):
+    codes = pd.Series((["4012", "0815", "4012", None] * N)[:N], dtype=dtype)
+    assert kind(codes, "zip", untyped=False).kind == "category"
+    assert kind(codes.astype(object), "zip").kind == "number"
+
+
+def test_objects_that_are_not_all_text_are_judged_by_their_values():
+    truths = np.array(([True, False, None] * N)[:N], dtype=object)
+    assert kind(truths, untyped=False).kind == "number"
+    assert kind([decimal.Decimal(i) / 7 for i in range(N)], untyped=False).kind == "number"
+    assert kind([1, 2.5, "3", *range(N)], untyped=False).kind == "number"
+
+
+def test_text_that_is_left_out_though_it_spells_numbers_says_so():
+    found = kind([f"{i / 7:.3f}" for i in range(N)], untyped=False)
+    assert found.kind == "identifier"
+    assert found.reason.endswith("; it is text that spells numbers")
+    assert "spells numbers" not in kind([f"w{i}" for i in range(N)], untyped=False).reason

@@ -16,6 +16,7 @@ from heckmanfa.choices import Choices
 from heckmanfa.errors import CollinearError, InputError
 from heckmanfa.extraction.criteria import Goal
 from heckmanfa.extraction.search import Search, distinct, look
+from heckmanfa.foreign import quoted
 from heckmanfa.linalg import dependencies, describe_dependencies, solve_upper, subset_factor
 from heckmanfa.moments import Moments
 
@@ -51,7 +52,12 @@ def lasso(
     Search
     """
     if any(len(unit) > 1 for unit in choices.units):
-        raise InputError("the lasso chooses single columns; feature_groups cannot be used with it")
+        unit = next(one for one in choices.units if len(one) > 1)
+        raise InputError(
+            "the lasso chooses single columns, and cannot hold a group of several together, such "
+            f"as that of {quoted(names[unit[0]])}: use another search, such as HeckmanBestSubset, "
+            "or name each of these columns in a group of its own in feature_groups"
+        )
     columns = [unit[0] for unit in choices.units]
     if not columns:
         return look(moments, goal, choices.masks(np.zeros((1, 0), dtype=bool)), names=names)

@@ -109,6 +109,11 @@ class ParquetRows(Home):
         return self._encoding if self._coded or self._encoding.missing == "mean" else None
 
     @property
+    def feature_groups(self) -> list[list[str]]:
+        """The dummies of each column that has several, which a search moves as one."""
+        return [dummies for dummies in self._encoding.groups.values() if len(dummies) > 1]
+
+    @property
     def described(self) -> str:
         """The rows and where they are in a few words."""
         count = len(self.paths)
@@ -245,6 +250,8 @@ def scan_parquet(
     sample_weight: str | None = None,
     groups: str | None = None,
     missing: str = "error",
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
     encoding: Encoding | None = None,
 ) -> ParquetRows:
     """Name the rows of Parquet files, which may be larger than memory, for a fit.
@@ -257,9 +264,11 @@ def scan_parquet(
     outcome : str
         The column to predict; null or NaN where it was not observed.
     features : sequence of str, optional
-        Columns of either equation; all but those with another role unless given. Numbers, truths
-        and decimals are numbers. Text and dictionaries become dummies named ``column[level]`` for
-        each level but the most frequent, which takes one pass over these columns.
+        Columns of either equation; all but those with another role unless given. The file's
+        schema decides: numbers, truths and decimals are numbers; text and dictionaries become
+        dummies named ``column[level]`` for each level but the most frequent, also where they spell
+        numbers, which takes one pass over these columns. In a search, the dummies of a column are
+        one of the ``feature_groups`` unless the search's own name some of them.
     selected : str, optional
         A column of truths, of 0 and 1, or of words such as yes and no that says who is selected;
         unless given, those with an outcome are.
@@ -267,6 +276,8 @@ def scan_parquet(
         Columns of weights, and of clusters for ``cov_type="cluster"``.
     missing : {"error", "drop"}
         Whether rows that miss a feature are refused, or left out and counted.
+    categorical, numeric : sequence of str
+        Columns to take as categories, or as numbers, whatever their type.
     encoding : Encoding, optional
         How columns become features, where that was learned before.
 
@@ -286,6 +297,10 @@ def scan_parquet(
         raise InputError(f"missing must be 'error' or 'drop'; got {missing!r}")
     if isinstance(features, str):
         raise InputError(f"features must be a list of columns: write [{features!r}]")
+    if encoding is not None and (len(categorical) or len(numeric)):
+        raise InputError(
+            "an encoding says itself what is a category; leave categorical and numeric out"
+        )
     roles = _Roles(outcome, selected, sample_weight, groups)
     sources: list[str] = []
 
@@ -298,7 +313,14 @@ def scan_parquet(
     files, schema = scan_files(path, needed)
     _check_roles(schema, roles)
     if encoding is None:
-        encoding = learn_encoding(files, schema, sources)
+        encoding = learn_encoding(
+            files,
+            schema,
+            sources,
+            categorical=categorical,
+            numeric=numeric,
+            named=features is not None,
+        )
     return ParquetRows(files, schema, roles, encoding, drops_missing=missing == "drop")
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
 from heckmanfa.features import nearest
 from heckmanfa.homes.parquet_columns import kind_of, same_kind
@@ -30,6 +32,7 @@ __all__ = [
     "read_batches",
     "scan_files",
     "store_of",
+    "value_ranges",
 ]
 
 PathLike = str | os.PathLike[str]
@@ -298,6 +301,62 @@ def _footer(path: Path, size: int, changed: int) -> Any:
     _, pq = arrow()
     with pq.ParquetFile(path, pre_buffer=False) as file:
         return file.metadata
+
+
+def value_ranges(
+    files: Sequence[StoredFile], names: Sequence[str]
+) -> dict[str, tuple[float, float, int]]:
+    """Return what footers say of numbers that hardly repeat: no row is read.
+
+    Parameters
+    ----------
+    files : sequence of StoredFile
+    names : sequence of str
+
+    Returns
+    -------
+    dict of str to (float, float, int)
+        The smallest and largest value, and how many rows are not null. Columns are left out whose
+        footers say nothing, and those with fewer whole numbers between the ends of a row group
+        than half of its rows.
+    """
+    found: dict[str, tuple[float, float, int]] = {}
+    open_ = list(names)
+    for stored in files:
+        if not open_:
+            break
+        with _told(stored.path, scanned=True):
+            footer = _footer(stored.path, stored.size, stored.changed)
+            places = {footer.schema.column(one).path: one for one in range(footer.num_columns)}
+            for group in range(footer.num_row_groups):
+                row_group = footer.row_group(group)
+                for name in list(open_):
+                    place = places.get(stored.stored_names[name])
+                    known = None if place is None else _range(row_group.column(place))
+                    if known is None:
+                        open_.remove(name)
+                        found.pop(name, None)
+                    elif known[2]:
+                        low, high, given = found.get(name, (np.inf, -np.inf, 0))
+                        found[name] = min(low, known[0]), max(high, known[1]), given + known[2]
+    return found
+
+
+def _range(column: Any) -> tuple[float, float, int] | None:
+    """Return the ends of a row group's column and its values, if it may tell rows apart."""
+    figures = column.statistics
+    if figures is None or not figures.has_null_count:
+        return None
+    given = column.num_values - figures.null_count
+    if given == 0:
+        return 0.0, 0.0, 0
+    if not figures.has_min_max or isinstance(figures.min, bool | str | bytes):
+        return None
+    try:
+        low, high = float(figures.min), float(figures.max)
+    except (TypeError, ValueError):
+        return None
+    return (low, high, given) if high - low + 1 >= given / 2 else None
 
 
 def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[Any]:

@@ -91,6 +91,11 @@ class Home(ABC):
     """whether rows that miss a feature are left out; else they are refused"""
 
     @property
+    def feature_groups(self) -> list[list[str]]:
+        """Features that a search moves as one unless it is told otherwise."""
+        return []
+
+    @property
     @abstractmethod
     def described(self) -> str:
         """The rows and where they are in a few words: "rows of 12 Parquet files"."""

@@ -41,6 +41,8 @@ def citation_section(analysis: Analysis) -> str:
     listed = "".join(f"<li>{escape(one)}</li>" for one in sources)
     what = "it" if len(analysis.files) == 1 else f"the {len(analysis.files)} files, joined"
     rows = [["Data file", analysis.question.data], [f"SHA-256 of {what}", _digest(analysis)]]
+    if not analysis.files:
+        rows = [["Data", f"{analysis.question.data}: a table in memory, not a file"]]
     rows.append(["Seed", str(analysis.question.seed)])
     rows += [["Python", platform.python_version()], ["heckmanfa", __version__]]
     rows += [[name, _version(name)] for name in _PACKAGES]

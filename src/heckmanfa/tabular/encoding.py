@@ -50,6 +50,7 @@ class Encoding:
         categorical: Sequence[str] = (),
         numeric: Sequence[str] = (),
         missing: str = "drop",
+        untyped: bool = False,
     ) -> tuple[Self, pd.DataFrame]:
         """Learn from the rows of a fit.
 
@@ -64,6 +65,9 @@ class Encoding:
             With "mean", a missing number becomes the mean of the rows that have it, and each
             dummy of a missing category the share of its level among the rows that have one: in
             every way the mean of the encoded column, here and whenever other rows are encoded.
+        untyped : bool
+            Whether text that spells numbers is numbers, as in CSV and Excel files, which have no
+            types; see `decide_kinds`.
 
         Returns
         -------
@@ -82,6 +86,7 @@ class Encoding:
             frame[features],
             categorical=[one for one in categorical if one in features],
             numeric=[one for one in numeric if one in features],
+            untyped=untyped,
         )
         plain = cls.of_kinds(
             {name: kinds[name] for name in features}, lambda name: _ordered(frame[name])

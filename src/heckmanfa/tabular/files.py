@@ -20,10 +20,19 @@ from heckmanfa.tabular.delimited import read_delimited
 from heckmanfa.tabular.headers import UNNAMED, check_wanted, tidy_names
 from heckmanfa.tabular.values import MISSING_SPELLINGS
 
-__all__ = ["existing", "new_folder", "read_table", "replacing", "sha256_of", "write_table"]
+__all__ = [
+    "existing",
+    "is_untyped",
+    "new_folder",
+    "read_table",
+    "replacing",
+    "sha256_of",
+    "write_table",
+]
 
 _PIECE = 2**20
 _TEXT = (".csv", ".tsv", ".txt")
+_EXCEL = (".xlsx", ".xls")
 _KNOWN = (
     *_TEXT,
     *(f"{one}.gz" for one in _TEXT),
@@ -31,8 +40,7 @@ _KNOWN = (
     ".feather",
     ".arrow",
     ".dta",
-    ".xlsx",
-    ".xls",
+    *_EXCEL,
 )
 
 
@@ -71,7 +79,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
             frame = read_delimited(path, columns)
             if columns is None:
                 frame = _without_blanks(frame)
-        elif ending in (".xlsx", ".xls"):
+        elif ending in _EXCEL:
             frame = _read_excel(path, ending)
         elif ending == ".dta":
             frame = _read_stata(path)
@@ -106,6 +114,11 @@ def existing(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"there is no file {path}: there is no folder {path.parent}")
     names = [one.name for one in path.parent.iterdir() if one.is_file()]
     raise InputError(f"there is no file {path}{nearest(path.name, names)}")
+
+
+def is_untyped(path: Path) -> bool:
+    """Whether a file has cells only, and no types that say which of its columns are text."""
+    return _ending(path).startswith((*_TEXT, *_EXCEL))
 
 
 def _ending(path: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -16,8 +16,10 @@ from heckmanfa.features import nearest
 from heckmanfa.normal import Floats
 from heckmanfa.tabular.values import (
     NotNumbers,
+    as_number,
     is_date,
     is_plain_number,
+    is_text,
     levels_of,
     not_numbers,
     numbers_of,
@@ -38,7 +40,7 @@ __all__ = [
     "kind_of_numbers",
     "kind_of_objects",
     "kind_of_text",
-    "nearly_all",
+    "may_count",
 ]
 
 KindName = Literal["number", "category", "identifier", "constant", "text"]
@@ -128,12 +130,19 @@ class _Values:
 
 
 def decide_kinds(
-    frame: pd.DataFrame, *, categorical: Sequence[str] = (), numeric: Sequence[str] = ()
+    frame: pd.DataFrame,
+    *,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    untyped: bool = False,
 ) -> dict[str, Kind]:
     """Decide what each column is.
 
-    A *number* has a numeric or boolean type, or is text that spells numbers; where nearly all of
-    it (95%) does, the rest is an error that says where it is. A *category* is other text with at
+    A *number* has a numeric or boolean type. Text stays text even where it spells numbers, because
+    its type was somebody's decision: so it is in Parquet, Feather and Stata files and in frames.
+    Cells of an ``untyped`` table have no such type: there, text that spells numbers is a number,
+    and where nearly all of it (95%) does, the rest is an error that says where it is. A *category*
+    is other text with at
     most 50 levels, and with no more levels than half of its values. An *identifier* tells rows
     apart: text that is nearly always different, whole numbers that count the rows from 0 or 1, or
     whole numbers of many different values under a name such as ``id``. A *constant* has one value
@@ -145,6 +154,8 @@ def decide_kinds(
     frame : DataFrame
     categorical, numeric : sequence of str
         Columns for which the user has decided. A column with one value stays a constant.
+    untyped : bool
+        Whether text is judged by what it spells, as cells of CSV and Excel files have to be.
 
     Returns
     -------
@@ -169,11 +180,11 @@ def decide_kinds(
         elif name in numeric:
             kinds[name] = as_numbers(_Values(to_numbers(series, name)), name)
         else:
-            kinds[name] = _decide(series, name)
+            kinds[name] = _decide(series, name, untyped=untyped)
     return kinds
 
 
-def _decide(series: pd.Series[Any], name: str) -> Kind:
+def _decide(series: pd.Series[Any], name: str, *, untyped: bool) -> Kind:
     if is_plain_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
         return kind_of_numbers(_Values(values), name, truths=pd.api.types.is_bool_dtype(series))
@@ -184,7 +195,8 @@ def _decide(series: pd.Series[Any], name: str) -> Kind:
     except TypeError:
         return kind_of_objects(name)
     given = int(np.count_nonzero(levels.codes >= 0))
-    if len(levels.labels) <= 1 or _is_factor(series):
+    is_words = _is_factor(series) or (not untyped and is_text(series))
+    if len(levels.labels) <= 1 or is_words:
         return kind_of_text(levels.labels, given, None, None, name)
     numbers = numbers_of(series)
     return kind_of_text(levels.labels, given, numbers, _Values(numbers.found), name)
@@ -246,7 +258,7 @@ def kind_of_text(
     given : int
         How many rows have one.
     numbers : NotNumbers or None
-        What in it is no number; None where its levels were declared, so that it spells none.
+        What in it is no number; None where it is text whatever it spells.
     spread : Spread or None
         Of the numbers in it.
     name : str
@@ -266,14 +278,18 @@ def kind_of_text(
             return (
                 _constant(spread, name) or _identifier(spread, name) or Kind(name, "number", reason)
             )
-        if nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
+        if _nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
             raise InputError(not_numbers(numbers, name, asked=False))
     if are_dates(labels):
         return kind_of_dates(name)
-    return _words(len(labels), given, numbers, name, more=more)
+    kind = _words(len(labels), given, numbers, name, more=more)
+    if kind.kind != "category" and all(as_number(label) is not None for label in labels):
+        # Whoever misses the column has to know that it is not taken for numbers.
+        return replace(kind, reason=f"{kind.reason}; it is text that spells numbers")
+    return kind
 
 
-def nearly_all(good: int, given: int) -> bool:
+def _nearly_all(good: int, given: int) -> bool:
     """Whether so many of a column's values are numbers that the others must be slips."""
     return good >= _NEARLY_ALL * given and good >= _LEAST_NUMBERS
 
@@ -339,6 +355,14 @@ def _one_level(labels: Sequence[str], name: str) -> Kind:
 def is_identifier_name(name: str) -> bool:
     """Whether a column is named as identifiers or numbers of rows are."""
     return _is_id(name) or _INDEX.search(name) is not None
+
+
+def may_count(n: int, low: float, high: float) -> bool:
+    """Whether ``n`` values between two ends may be whole numbers that count the rows.
+
+    Some of the ``n`` may be missing, so that this is no proof.
+    """
+    return n > _FEW_ROWS and low in (0, 1) and n / 2 <= high - low + 1 <= n / _NEARLY_ALL
 
 
 def _is_id(name: str) -> bool:

@@ -321,14 +321,12 @@ def _decide(
                 "a category"
             )
         return as_category(labels, name)
-    spread, numbers = tally.as_numbers()
     if name in numeric:
+        spread, numbers = tally.as_numbers()
         if numbers.n_bad:
             raise InputError(not_numbers(numbers, name, asked=True))
         return as_numbers(spread, name)
-    if _is_declared(table, name):
-        return kind_of_text(labels, tally.given, None, None, name, more=tally.more)
-    return kind_of_text(labels, tally.given, numbers, spread, name, more=tally.more)
+    return kind_of_text(labels, tally.given, None, None, name, more=tally.more)
 
 
 def _levels(table: StoredTable, name: str, tally: Tally) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ __all__ = [
     "as_number",
     "is_date",
     "is_plain_number",
+    "is_text",
     "label_of",
     "levels_of",
     "not_numbers",
@@ -104,6 +105,11 @@ def is_plain_number(series: pd.Series[Any]) -> bool:
     return bool(types.is_numeric_dtype(series) or types.is_bool_dtype(series)) and not bool(
         types.is_complex_dtype(series) or isinstance(series.dtype, pd.CategoricalDtype)
     )
+
+
+def is_text(series: pd.Series[Any]) -> bool:
+    """Whether a column's type says that it is text, or all of its objects are."""
+    return bool(pd.api.types.infer_dtype(series, skipna=True) == "string")
 
 
 def as_number(text: str) -> float | None:

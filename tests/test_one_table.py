@@ -1,0 +1,214 @@
+"""One table gives one model, whichever way it comes in: the file's schema decides what is text."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from heckmanfa import HeckmanBestSubset, HeckmanFA, scan_parquet
+from heckmanfa.analysis import Question, analyse
+from heckmanfa.cli import app
+from heckmanfa.errors import InputError
+from heckmanfa.lasso import HeckmanLasso
+
+N = 1500
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Numbers, words, text that spells numbers, truths, integers, declared levels, and gaps."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=N)
+    age = rng.integers(20, 60, N)
+    union = rng.random(N) < 0.4
+    region = rng.choice(["north", "south", "west"], N, p=[0.3, 0.5, 0.2])
+    zip_ = rng.choice(["4012", "0815", "997", "1204"], N, p=[0.4, 0.3, 0.2, 0.1])
+    size = rng.choice(["small", "middle", "large"], N)
+    u, v = rng.normal(size=(2, N))
+    chosen = 0.5 * x - 0.02 * (age - 40) + 0.6 * (region == "north") + 0.5 * union + u > 0
+    wage = 1 + 0.8 * x + 0.9 * (zip_ == "0815") + 0.2 * (zip_ == "997") + 0.4 * (size == "large")
+    frame = pd.DataFrame(
+        {
+            "wage": np.where(chosen, wage + 0.5 * u + 0.5 * v, np.nan),
+            "x": x,
+            "age": age,
+            "union": union,
+            "region": pd.array(region, dtype="str"),
+            "zip": pd.array(zip_, dtype="str"),
+            "size": pd.Categorical(size, ["small", "middle", "large"]),
+        }
+    )
+    frame.loc[::50, "x"] = np.nan
+    frame.loc[7::90, "region"] = None
+    frame.loc[11::95, "zip"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def path(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("one") / "table.parquet"
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), path, row_group_size=400)
+    return path
+
+
+def fitted(path, table, way, **options):
+    """The model, how columns became features, and its groups."""
+    if way == "frame":
+        done = analyse(Question(data="table", outcome="wage", **options), frame=table)
+    elif way == "scan":
+        rows = scan_parquet(path, "wage", missing="drop", **options)
+        tolerance = {"on_collinear": "drop"}
+        return HeckmanBestSubset("bic", **tolerance).fit(rows), rows.encoding
+    else:
+        stream_above = 0.0 if way == "streamed" else 100.0
+        question = Question(str(path), outcome="wage", stream_above=stream_above, **options)
+        done = analyse(question)
+        assert done.streamed == (way == "streamed")
+    return done.model, done.encoding
+
+
+WAYS = ["loaded", "streamed", "scan", "frame"]
+
+
+@pytest.mark.parametrize("asked", [{}, {"numeric": ("zip",)}, {"categorical": ("union",)}])
+def test_one_table_gives_one_model_whichever_way_it_comes_in(path, table, asked):
+    found = {way: fitted(path, table, way, **asked) for way in WAYS}
+    model, encoding = found["loaded"]
+    assert encoding.levels["region"][0] == "south"
+    if not asked:
+        assert encoding.levels["zip"] == ("4012", "0815", "997", "1204")
+        assert encoding.levels["size"][0] in ("small", "middle", "large")
+        assert {"zip[0815]", "zip[997]", "zip[1204]"} <= {*model.prediction_features_}
+    for other, others in found.values():
+        assert others.columns == encoding.columns
+        assert others.references == encoding.references
+        assert others.groups == encoding.groups
+        assert other.prediction_features_ == model.prediction_features_
+        assert other.selection_features_ == model.selection_features_
+        mine, theirs = model.tidy(), other.tidy()
+        assert mine["term"].tolist() == theirs["term"].tolist()
+        off = (mine["estimate"] - theirs["estimate"]).abs() / mine["std_error"]
+        assert off.dropna().max() < 1e-8
+        np.testing.assert_allclose(mine["std_error"], theirs["std_error"], rtol=1e-6)
+
+
+def test_the_command_line_reads_a_text_column_as_the_schema_says(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = {}
+    for above in ("100", "0"):
+        done = CliRunner().invoke(
+            app,
+            [
+                "fit",
+                str(path),
+                "--outcome",
+                "wage",
+                "--stream-above",
+                above,
+                "--json",
+                f"{above}.j",
+            ],
+        )
+        assert done.exit_code == 0, done.output
+        said[above] = json.loads((tmp_path / f"{above}.j").read_text())
+    assert said["0"]["reference_levels"]["zip"] == "4012"
+    for what in ("reference_levels", "predict", "only_select", "columns_left_out"):
+        assert said["0"][what] == said["100"][what]
+
+
+def test_a_category_that_may_not_predict_is_no_group_of_the_search(table):
+    options = {"predict_with": ("x", "zip"), "search": "best-subset"}
+    done = analyse(Question("table", outcome="wage", **options), frame=table)
+    assert {*done.predicting} <= {"x", "zip"}
+    assert "region" in done.selecting_only
+
+
+# Groups. ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        HeckmanBestSubset(),
+        HeckmanFA("correlation"),
+        HeckmanFA("rank", epochs=20, rho_range=(-0.99, 0.99)),
+    ],
+)
+def test_dummies_of_a_column_move_as_one_in_every_search_of_scanned_rows(path, search):
+    rows = scan_parquet(path, "wage", missing="drop")
+    search.fit(rows)
+    groups = rows.encoding.groups.values()
+    for features in search.candidates_["features"]:
+        assert all({*group} <= {*features} or {*group}.isdisjoint(features) for group in groups)
+
+
+def test_what_the_user_says_of_single_dummies_wins(path):
+    rows = scan_parquet(path, "wage", missing="drop")
+    alone = [[name] for name in rows.encoding.groups["zip"]]
+    found = HeckmanBestSubset(feature_groups=[*alone, ["x", "age"]]).fit(rows)
+    sets = [{*one} for one in found.candidates_["features"]]
+    zips = {*rows.encoding.groups["zip"]}
+    assert any(one & zips and not zips <= one for one in sets)
+    assert all(("x" in one) == ("age" in one) for one in sets)
+    # Other columns of text still move as one.
+    regions = {*rows.encoding.groups["region"]}
+    assert all(regions <= one or not regions & one for one in sets)
+    found = HeckmanBestSubset(never=["zip[1204]"], always=["zip[997]"]).fit(rows)
+    assert all(
+        "zip[997]" in one and "zip[1204]" not in one for one in found.candidates_["features"]
+    )
+
+
+def test_the_lasso_says_why_it_cannot_hold_dummies_together(path):
+    rows = scan_parquet(path, "wage", missing="drop")
+    with pytest.raises(InputError, match=r"the lasso chooses single columns.*feature_groups"):
+        HeckmanLasso().fit(rows)
+    alone = [[name] for group in rows.encoding.groups.values() for name in group]
+    HeckmanLasso(feature_groups=alone).fit(rows)
+
+
+# What scan_parquet is told. -----------------------------------------------------------------------
+
+
+def test_scan_parquet_takes_what_the_user_decides_of_a_column(path):
+    rows = scan_parquet(path, "wage", missing="drop", numeric=["zip"], categorical=["age"])
+    assert "zip" in rows.names
+    assert "age[22]" in rows.names
+    with pytest.raises(InputError, match="'zip' is in both categorical and numeric"):
+        scan_parquet(path, "wage", numeric=["zip"], categorical=["zip"])
+    with pytest.raises(InputError, match="numeric names 'zipp', which is not among the features"):
+        scan_parquet(path, "wage", numeric=["zipp"])
+    with pytest.raises(InputError, match=r"column 'region'.*are not numbers: row 1 '"):
+        scan_parquet(path, "wage", numeric=["region"])
+    with pytest.raises(InputError, match="leave categorical and numeric out"):
+        scan_parquet(path, "wage", numeric=["zip"], encoding=rows.encoding)
+
+
+def test_a_column_that_counts_the_rows_is_no_feature_unless_it_is_named(table, tmp_path):
+    path = tmp_path / "counted.parquet"
+    table.assign(nr=np.arange(N), person=np.random.default_rng(0).permutation(N) + 1).to_parquet(
+        path, row_group_size=400
+    )
+    for name in ("nr", "person"):
+        rest = [one for one in (*table.columns, "nr", "person") if one not in ("wage", name)]
+        assert scan_parquet(path, "wage", [name, "x"]).names == (name, "x")
+        assert scan_parquet(path, "wage", rest).n_features
+    with pytest.raises(InputError, match="column 'nr' counts the rows; name the features"):
+        scan_parquet(path, "wage")
+    left_out = analyse(Question(str(path), outcome="wage")).encoding.left_out
+    assert left_out == {"nr": "counts the rows", "person": "counts the rows"}
+    table.assign(person=np.random.default_rng(0).permutation(N) + 1).to_parquet(path)
+    with pytest.raises(InputError, match="column 'person' counts the rows"):
+        scan_parquet(path, "wage")
+
+
+def test_a_frame_needs_names_that_tell_its_columns_apart(table):
+    twice = table.set_axis(["wage", "x", "x", "union", "region", "zip", "size"], axis="columns")
+    with pytest.raises(InputError, match="several columns 'x'"):
+        analyse(Question("table", outcome="wage"), frame=twice)
