@@ -7,14 +7,14 @@ BIN := $(VENV)/bin
 # Twice quiet hides warnings and progress, and leaves errors.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench study docs clean
+.PHONY: demo test check bench study fuzz docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.stamp-package
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.stamp-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 check: $(VENV)/.stamp-test
 	$(BIN)/ruff format --check .
@@ -31,6 +31,10 @@ bench: $(VENV)/.stamp-bench
 
 study: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -m study -s
+
+# Ten minutes of hostile input; a seed that found something is printed, and can be run again.
+fuzz: $(VENV)/.stamp-test
+	$(BIN)/python -m fuzz
 
 # The variable silences the theme's notice about its own future, which is no fault of a page.
 docs: $(VENV)/.stamp-docs

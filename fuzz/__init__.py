@@ -1,0 +1,1 @@
+"""Hostile input, made at random: `make fuzz`. See `fuzz.__main__`."""

@@ -1,0 +1,407 @@
+"""One hostile case: input from a seed, a call of the package, and what must hold afterwards."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typer.testing import CliRunner
+
+from fuzz.material import (
+    HOSTILE_TEXT,
+    Source,
+    csv_bytes,
+    parquet_bytes,
+    pick,
+    spoil,
+    table,
+)
+from heckmanfa import Heckman, HeckmanBestSubset, scan_parquet
+from heckmanfa.cli import app
+from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
+from heckmanfa.tabular import model_file
+
+__all__ = ["TARGETS", "BrokenPromiseError", "run_case"]
+
+# What code from a file would do first. Opening for writing is judged by where.
+_FORBIDDEN = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.fork", "socket.")
+# Cases run in folders of the temporary one, where readers may also spool.
+_MAY_WRITE = (tempfile.gettempdir(), "/dev/null", "/proc/")
+_watched: dict[str, Any] = {"folder": None, "seen": []}
+
+
+class BrokenPromiseError(Exception):
+    """A promise that a case broke."""
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    folder = _watched["folder"]
+    if folder is None:
+        return
+    if event.startswith(_FORBIDDEN):
+        _watched["seen"].append(f"{event} {arguments!r:.200}")
+    elif event == "open" and isinstance(arguments[0], str | bytes):
+        writes = bool(arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+        path = str(Path(os.fsdecode(arguments[0])).absolute())
+        if writes and not path.startswith(_MAY_WRITE):
+            _watched["seen"].append(f"open for writing: {path}")
+
+
+sys.addaudithook(_watch)
+
+
+def run_case(target: str, seed: int, folder: Path) -> None:
+    """Run a case in an empty folder; raises `BrokenPromiseError` where a promise does not hold."""
+    source = np.random.default_rng([list(TARGETS).index(target), seed])
+    os.chdir(folder)
+    with warnings.catch_warnings(record=True) as told, _watching(folder):
+        warnings.simplefilter("always")
+        TARGETS[target](source, folder)
+    for one in told:
+        if not issubclass(one.category, HeckmanfaWarning | DeprecationWarning):
+            where = f"{one.filename}:{one.lineno}"
+            raise BrokenPromiseError(
+                f"a warning that is not ours: {one.category.__name__}: {one.message} {where}"
+            )
+
+
+@contextmanager
+def _watching(folder: Path) -> Iterator[None]:
+    _watched.update(folder=str(folder), seen=[])
+    try:
+        yield
+    finally:
+        _watched["folder"] = None
+    if _watched["seen"]:
+        raise BrokenPromiseError(f"input made the package do this: {_watched['seen'][0]}")
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _command(folder: Path, arguments: list[str]) -> bool:
+    """Run the command line; True where it ended well. A failure must leave no trace."""
+    before = _contents(folder)
+    result = CliRunner().invoke(app, arguments)
+    error, said = result.exception, result.output
+    if error is not None and not isinstance(error, SystemExit):
+        raise BrokenPromiseError(f"{arguments}: {type(error).__name__}: {error}") from error
+    if "unexpected error" in said or "Traceback" in said:
+        raise BrokenPromiseError(f"{arguments}: {said[-2000:]}")
+    if strange := [one for one in said if not one.isprintable() and one not in "\n\t\r"]:
+        raise BrokenPromiseError(f"{arguments}: prints {strange[0]!r}")
+    if longest := [one for one in said.splitlines() if len(one) > 4000]:
+        raise BrokenPromiseError(f"{arguments}: prints a line of {len(longest[0])} characters")
+    after = _contents(folder)
+    if result.exit_code == 0:
+        lost = [name for name in before if after.get(name) != before[name]]
+        hidden = [name for name in after if name.startswith(".") and name not in before]
+        if lost or hidden:
+            raise BrokenPromiseError(f"{arguments}: changed {lost}, left {hidden}")
+        return True
+    if result.exit_code != 2:
+        raise BrokenPromiseError(f"{arguments}: exit status {result.exit_code}: {said[-2000:]}")
+    if after != before:
+        raise BrokenPromiseError(
+            f"{arguments}: failed, and left {sorted(set(after) ^ set(before))}"
+        )
+    return False
+
+
+def _ours(call: Callable[[], Any], what: str) -> Any:
+    """Call Python's side; an error must be one of ours."""
+    try:
+        return call()
+    except HeckmanfaError:
+        return None
+    except Exception as error:
+        raise BrokenPromiseError(f"{what}: {type(error).__name__}: {error}") from error
+
+
+# Targets. -----------------------------------------------------------------------------------------
+
+
+def _csv(source: Source, folder: Path) -> None:
+    """Bytes of text tables, through fit and predict."""
+    (folder / "t.csv").write_bytes(spoil(source, csv_bytes(source, table(source))))
+    arguments = ["fit", "t.csv", "--outcome", "y", "--json", "r.json", "--save", "m.skops"]
+    if source.random() < 0.1:
+        arguments += ["--report", "r.html"]
+    if _command(folder, arguments):
+        json.loads((folder / "r.json").read_text(encoding="utf-8"))
+        (folder / "u.csv").write_bytes(spoil(source, csv_bytes(source, table(source))))
+        _command(folder, ["predict", "m.skops", "u.csv", "--out", "p.csv"])
+
+
+def _parquet(source: Source, folder: Path) -> None:
+    """Bytes of Parquet files, loaded, in passes, and scanned from Python."""
+    (folder / "t.parquet").write_bytes(spoil(source, parquet_bytes(source, table(source))))
+    above = pick(source, ["0", "1"])
+    arguments = ["fit", "t.parquet", "--outcome", "y", "--stream-above", above]
+    if _command(folder, [*arguments, "--save", "m.skops"]):
+        out = pick(source, ["p.csv", "p.parquet"])
+        _command(folder, ["predict", "m.skops", "t.parquet", "--out", out, "--stream-above", above])
+
+    def scan() -> None:
+        rows = scan_parquet(folder / "t.parquet", outcome="y")
+        HeckmanBestSubset().fit(rows)
+
+    _ours(scan, "scan_parquet")
+
+
+def _saved(source: Source, folder: Path) -> bytes:
+    """A model file that is as it should be, from a table or from formulas."""
+    frame = table(np.random.default_rng(int(source.integers(8))), 80)
+    frame.to_csv(folder / "t.csv", index=False)
+    path = folder / "m.skops"
+    if not _command(folder, ["fit", "t.csv", "--outcome", "y", "--save", "m.skops"]):
+        return b""
+    if source.random() < 0.4:
+        model = _ours(
+            lambda: Heckman.from_formula("y ~ a + poly(b, 2)", "~ a + b + np.exp(b)", frame),
+            "from_formula",
+        )
+        if model is not None:
+            encoding = model_file.load_model(path).encoding
+            _ours(
+                lambda: model_file.save_model(path, model, encoding, {}, force=True), "save_model"
+            )
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+def _model(source: Source, folder: Path) -> None:
+    """Model files: bytes spoiled, and values inside replaced with the digest set right."""
+    data = _saved(source, folder)
+    if not data:
+        return
+    data = spoil(source, data) if source.random() < 0.3 else _replaced(source, data)
+    (folder / "m.skops").write_bytes(data)
+    _command(folder, ["predict", "m.skops", "t.csv", "--out", "p.csv"])
+
+    def look() -> None:
+        model = model_file.load_model(folder / "m.skops").model
+        if hasattr(model, "summary"):
+            str(model.summary())
+            str(model.diagnostics())
+
+    _ours(look, "load_model, summary, diagnostics")
+
+
+_HOSTILE_NAMES = (
+    "os.system",
+    "builtins.eval",
+    "builtins.exec",
+    "subprocess.Popen",
+    "heckmanfa.cli.app.main",
+    "heckmanfa.tabular.files.replacing",
+    "numpy.load",
+    "numpy.fromfile",
+    "functools.partial",
+    "sklearn.linear_model.LinearRegression",
+    "a.__class__.__base__.__subclasses__()",
+    "a.to_csv('stolen.csv')",
+    "{a.to_csv('stolen.csv')}",
+    "np.save('stolen', a)",
+    "(lambda: a)()",
+    "[a for a in (1,)][0]",
+    "f'{a}'",
+    "9**9**9",
+)
+
+
+def _replaced(source: Source, data: bytes) -> bytes:
+    """Change values of a model's description, and say that nothing was changed."""
+    members = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in archive.namelist():
+            members[name] = archive.read(name)
+    schema = json.loads(members["schema.json"])
+    for _ in range(int(source.integers(1, 4))):
+        _change(source, schema)
+    members["schema.json"] = json.dumps(schema).encode()
+    if source.random() < 0.2:
+        arrays = [name for name in members if name.endswith(".npy")]
+        if arrays:
+            name = pick(source, arrays)
+            members[name] = spoil(source, members[name])
+    manifest = json.loads(members["heckmanfa.json"])
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            if name != "heckmanfa.json":
+                archive.writestr(name, content)
+    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
+        manifest["sha256"] = model_file._digest(archive)
+        if source.random() < 0.1:
+            _change(source, manifest)
+        archive.writestr("heckmanfa.json", json.dumps(manifest))
+    return buffer.getvalue()
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    """Every (holder, key) below a JSON value."""
+    keys = value.keys() if isinstance(value, dict) else range(len(value))
+    found = []
+    for key in keys:
+        found.append((value, key))
+        if isinstance(value[key], dict | list):
+            found += _places(value[key])
+    return found
+
+
+def _change(source: Source, tree: Any) -> None:
+    places = _places(tree)
+    if not places:
+        return
+    holder, key = pick(source, places)
+    old = holder[key]
+    new: Any = pick(source, [*_HOSTILE_NAMES, *HOSTILE_TEXT, None, -1, 2**62, 1e300, [], {}, True])
+    if isinstance(old, str) and source.random() < 0.5:
+        other_holder, other = pick(source, places)
+        if isinstance(other_holder[other], str):
+            new = other_holder[other]
+    holder[key] = new
+
+
+# One character is a word of its own; these are longer.
+_FORMULA_WORDS = (
+    *"yabcgw1029.+-*/:^|~(){}[],`=<>%@&!$\"'\\\n\x00é",
+    *("-1", "**", "==", "C(", "I(", "np.", "log(", "exp(", "scale(", "center(", "poly(a,2)"),
+    *("bs(a,df=4)", "Q('a')", "hashed(g)", "lag(a)", "np.log(b)", "I(a**2)", "I(c^2)", "C(g)"),
+    *("C(g,contr.sum)", "contr.treatment", "contr.", "a:g", "1e9", "0/0", "`no such`"),
+    *("a.__class__", "lambda: a"),
+)
+
+
+def _formula(source: Source, folder: Path) -> None:
+    """Formulas put together from what formulas are made of."""
+    frame = table(source)
+    sides = []
+    for start in (["y", "~"], pick(source, [["~"], [], ["works", "~"]])):
+        words = [pick(source, _FORMULA_WORDS) for _ in range(int(source.integers(0, 7)))]
+        plain = ["a", "+", "b"] if source.random() < 0.5 else []
+        glue = ["+"] if plain and words else []
+        sides.append("".join([*start, *plain, *glue, *words]))
+    model = _ours(lambda: Heckman.from_formula(*sides, frame), f"from_formula{tuple(sides)}")
+    if model is not None:
+        _ours(lambda: model.predict(frame), f"predict after {sides}")
+        _ours(lambda: str(model.summary()), f"summary after {sides}")
+        _ours(lambda: model.margins(frame), f"margins after {sides}")
+        term = pick(source, list(model.tidy()["term"]))
+        _ours(lambda: model.wald_test(f"{term} = 0"), f"wald_test of {term!r}")
+
+
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "--outcome": ("y", "a", "works", "nothing", ""),
+    "--selected": ("works", "flag", "a", "y", "nothing"),
+    "--features": ("a,b", "a", "y", "a,a", "nothing", "", '"a'),
+    "--exclude": ("g", "a,b", "y", "nothing"),
+    "--predict-with": ("a", "b,g", "y", "nothing"),
+    "--always": ("a", "g", "nothing"),
+    "--select-only": ("a", "b", "y"),
+    "--search": ("best-subset", "fa-star", "correlation", "none", "lasso", "x"),
+    "--criterion": ("bic", "aic", "adjusted_r2", "x"),
+    "--rho-range": ("-0.5 0.5", "0.5 -0.5", "2 3", "nan 1", "1"),
+    "--method": ("ml", "two-step", "x"),
+    "--start": ("0.5", "-0.9", "2", "x"),
+    "--weights": ("w", "a", "c", "y", "nothing"),
+    "--weight-kind": ("sampling", "frequency", "x"),
+    "--cluster": ("g", "c", "y", "nothing"),
+    "--missing": ("mean", "drop", "x"),
+    "--categorical": ("c", "a", "y", "nothing"),
+    "--numeric": ("g", "when", "nothing"),
+    "--decimal": (",", ".", "x", ""),
+    "--thousands": (",", ".", "'", "x"),
+    "--sheet": ("1", "Notes"),
+    "--seed": ("1", "-1", "x"),
+    "--device": ("cpu", "cuda", "x"),
+    "--stream-above": ("0", "-1", "nan"),
+    "--report": ("r.html", "t.csv", "/dev/full", ".", "no/r.html", "r.pdf"),
+    "--save": ("m.skops", "t.csv", "r.html"),
+    "--json": ("r.json", "r.html", "t.csv", "m.skops", "-"),
+    "--kind": ("marginal", "selected", "unselected", "selection", "x"),
+    "--interval": ("prediction", "confidence", "x"),
+    "--out": ("p.csv", "t.csv", "p.parquet", "p.xyz", "m.skops", "/dev/null"),
+    "--rows": ("10", "0", "-1", "100"),
+    "--predicting": ("0", "2", "99"),
+    "--rho": ("0.5", "1", "2", "nan"),
+    "--sigma": ("0", "-1", "nan", "1e300"),
+    "--truth": ("truth.json", "p.csv"),
+}
+_FLAGS = ("--robust", "--honest", "--force", "--keep-columns", "--no-such-option")
+_COMMANDS: dict[str, tuple[str, ...]] = {
+    "fit": ("t.csv", "no.csv", ".", "", "t.csv t.csv", "*.csv"),
+    "compare": ("t.csv", "no.csv"),
+    "predict": ("m.skops t.csv", "t.csv t.csv", "m.skops", "m.skops m.skops"),
+    "simulate": ("s.csv", "s.parquet", "t.csv", "s.xyz", "."),
+}
+
+
+def _options(source: Source, folder: Path) -> None:
+    """Options of every command in any combination, on a table that is fine."""
+    from heckmanfa.cli import app as application
+
+    table(source).to_csv(folder / "t.csv", index=False)
+    command = pick(source, ["fit", "fit", "fit", *_COMMANDS])
+    if command == "predict":
+        _command(folder, ["fit", "t.csv", "--outcome", "y", "--save", "m.skops"])
+    arguments = [command, *pick(source, _COMMANDS[command]).split(" ")]
+    if source.random() < 0.7:
+        arguments[1:] = _COMMANDS[command][0].split(" ")
+    known = _known_options(application, command)
+    if "--outcome" in known and source.random() < 0.8:
+        arguments += ["--outcome", "y"]
+    for _ in range(int(source.integers(0, 5))):
+        option = pick(source, sorted({*_OPTIONS, *_FLAGS} & known)) if known else "--report"
+        arguments += [option, *pick(source, _OPTIONS.get(option, ("",))).split(" ")]
+        if option in _FLAGS:
+            arguments.pop()
+    if "--force" in arguments:
+        _command_that_may_replace(folder, arguments)
+    else:
+        _command(folder, arguments)
+
+
+def _known_options(application: Any, command: str) -> set[str]:
+    import typer
+
+    found = typer.main.get_command(application).commands[command]  # type: ignore[attr-defined]
+    return {text for one in found.params for text in one.opts}
+
+
+def _command_that_may_replace(folder: Path, arguments: list[str]) -> None:
+    """With --force outputs of before may change, but never the input."""
+    before = (folder / "t.csv").read_bytes()
+    try:
+        _command(folder, arguments)
+    except BrokenPromiseError as error:
+        if ": changed [" not in str(error):
+            raise
+    if arguments[0] != "simulate" and (folder / "t.csv").read_bytes() != before:
+        raise BrokenPromiseError(f"{arguments}: replaced its input")
+
+
+TARGETS: dict[str, Callable[[Source, Path], None]] = {
+    "csv": _csv,
+    "parquet": _parquet,
+    "model": _model,
+    "formula": _formula,
+    "options": _options,
+}
