@@ -252,7 +252,7 @@ def test_other_misuse_says_what_to_do(mroz):
         Heckman.from_formula(WAGE, WORK, mroz, metod="ml")
     with pytest.raises(InputError, match="no parameter 'prediction_features'"):
         Heckman.from_formula(WAGE, WORK, mroz, prediction_features=["educ"])
-    with pytest.raises(InputError, match="unique column names"):
+    with pytest.raises(InputError, match="the data has two columns of the name 'lfp'"):
         Heckman.from_formula(WAGE, WORK, pd.concat([mroz, mroz], axis=1))
     with pytest.raises(InputError, match=r"call .collect\(\)"):
         Heckman.from_formula(WAGE, WORK, pl.from_pandas(mroz).lazy())

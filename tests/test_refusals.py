@@ -313,7 +313,7 @@ def test_a_failed_fit_leaves_an_unfitted_model(frame, y):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda X: X.set_axis(["a", "a", "b", "c", "d", "e"], axis=1), "unique column names"),
+        (lambda X: X.set_axis(["a", "a", "b", "c", "d", "e"], axis=1), "two columns"),
         (lambda X: X.to_numpy()[:, :, None], "dim 3"),
         (lambda X: X["age"], "2-dimensional"),
         (lambda X: sparse.csr_array(X.to_numpy()), "[Ss]parse"),

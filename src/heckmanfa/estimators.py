@@ -57,7 +57,8 @@ class Heckman(RefereedModel):
     ----------
     prediction_features, selection_features : sequence of str, int or bool, optional
         Names, positions or a mask of X's columns in each equation; None is all of them. A
-        feature may be in one equation only.
+        feature may be in one equation only. Names are text: where a frame names its columns by
+        numbers other than 0 to K - 1 in order, integers could be either, and are refused.
     method : {"two-step", "ml"}
         Heckman's two-step estimator, or full maximum likelihood.
     cov_type : {None, "robust", "cluster"}
@@ -245,6 +246,7 @@ class Heckman(RefereedModel):
         model.n_features_in_ = table.shape[1]
         if table.names is not None:
             model.feature_names_in_ = np.array(table.names, dtype=object)
+        model._column_labels = table.labels_given
         model._design = model._atanh_rho = model._log_sigma = model._second_maximum = None
         if "random_state" in self._get_param_names():
             model.set_params(random_state=int(source.integers(2**31)))

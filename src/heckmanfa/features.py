@@ -5,27 +5,37 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
-from heckmanfa.errors import InputError, MissingValueError, UnknownFeatureError
+from heckmanfa.column_numbers import floats, numbers
+from heckmanfa.errors import (
+    InputError,
+    InputTypeError,
+    MissingValueError,
+    UnknownFeatureError,
+)
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.namespaces import Array, host, is_tensor, like, namespace
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Columns, Matrix, Positions, Source
 
 __all__ = [
     "FeatureTable",
+    "check_labels",
     "floats",
     "linear",
     "names_or_positions",
     "nearest",
     "numbers",
     "refuse_missing",
+    "refuse_same_labels",
     "resolve",
     "same",
+    "tell_names",
 ]
 
 _PREDICT_ROWS, _PREDICT_ROWS_OF_TENSORS = 2**13, 2**19
@@ -39,6 +49,8 @@ class FeatureTable:
     shape: tuple[int, int]
     native: Any
     """a 2-D array, or a narwhals frame"""
+    labels_given: tuple[Any, ...] | None = None
+    """what the columns of a frame are called where that is not text: they count by position"""
 
     def label(self, column: int) -> str:
         """Name a column for a message or a table."""
@@ -61,6 +73,54 @@ class FeatureTable:
         return Columns(arrays, self.shape)
 
 
+def tell_names(labels: Sequence[Any]) -> tuple[tuple[str, ...] | None, tuple[Any, ...] | None]:
+    """Tell columns that have names, which are text, from those that count by position.
+
+    Parameters
+    ----------
+    labels : sequence
+        What a frame calls its columns.
+
+    Returns
+    -------
+    names : tuple of str, or None
+        Where all are text: subclasses of it (NumPy's, an Enum's) as plain text.
+    others : tuple, or None
+        The labels as they are where none, or not all, are.
+    """
+    if all(isinstance(one, str) for one in labels):
+        return tuple(str.__str__(one) for one in labels), None
+    return None, tuple(str.__str__(one) if isinstance(one, str) else one for one in labels)
+
+
+def refuse_same_labels(labels: Iterable[Any], what: str = "X") -> None:
+    """Refuse columns of the same name."""
+    index = pd.Index(list(labels), dtype=object)
+    if not index.is_unique:
+        name = index[index.duplicated()][0]
+        raise InputError(f"{what} has two columns of the name {quoted(name)}; rename one of them")
+
+
+def check_labels(fitted: tuple[Any, ...] | None, here: tuple[Any, ...] | None) -> None:
+    """Refuse columns that count by position and are called otherwise than in the fit.
+
+    Scikit-learn compares names that are text. The numbers from 0 on, in order, are no names: pandas
+    gives them to whatever has none.
+    """
+    if fitted is None or here is None or len(fitted) != len(here):
+        return
+    mine, theirs = pd.Index(fitted, dtype=object), pd.Index(here, dtype=object)
+    if mine.equals(theirs):
+        return
+    unnamed = _are_positions(fitted) or _are_positions(here)
+    if unnamed and not mine.difference(theirs, sort=False).empty:
+        return
+    raise InputError(
+        f"X's columns are named {_listed(here)}, and were {_listed(fitted)} in the fit: pass the "
+        "columns of the fit in its order (names that are text are checked one by one)"
+    )
+
+
 def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
     """Turn names, positions or a boolean mask into sorted positions of X's columns.
 
@@ -79,35 +139,76 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
     k = table.shape[1]
     if features is None:
         return list(range(k))
-    if isinstance(features, str):
-        raise InputError(f"{role} must be a list of columns; got the text {features!r}")
+    if isinstance(features, str | bytes) or not isinstance(features, Iterable):
+        kind = "text" if isinstance(features, str) else type(features).__name__
+        raise InputTypeError(f"{role} must be a list of columns; got the {kind} {features!r}")
     wanted = list(features)
     if wanted and all(isinstance(one, bool | np.bool_) for one in wanted):
+        if any(isinstance(one, bool | np.bool_) for one in table.labels_given or ()):
+            raise InputError(
+                f"{role} could be a mask or names, since X has columns named True or False; "
+                f"{_RENAME}"
+            )
         if len(wanted) != k:
             raise InputError(f"{role} is a mask of {len(wanted)} entries, but X has {k} columns")
         return [place for place, use in enumerate(wanted) if use]
     places = [_place(table, one, role) for one in wanted]
     twice = sorted({place for place in places if places.count(place) > 1})
     if twice:
-        raise InputError(f"{role} names {table.label(twice[0])!r} twice")
+        raise InputError(f"{role} names {quoted(table.label(twice[0]))} twice")
     return sorted(places)
 
 
+_RENAME = "rename the columns to text (X.columns = [str(one) for one in X.columns])"
+
+
 def _place(table: FeatureTable, one: Any, role: str) -> int:
-    k = table.shape[1]
+    k, labels = table.shape[1], table.labels_given
     if isinstance(one, str):
         if table.names is None:
+            why = (
+                "X has no column names"
+                if labels is None or _are_positions(labels)
+                else f"X's columns have names that are not text ({_listed(labels)})"
+            )
             raise UnknownFeatureError(
-                f"{role} names {one!r}, but X has no column names; give positions 0 to {k - 1}"
+                f"{role} names {quoted(one)}, but {why}; give positions 0 to {k - 1}"
+                if labels is None or not _hold_numbers(labels)
+                else f"{role} names {quoted(one)}, but {why}; {_RENAME}"
             )
         if one not in table.names:
-            raise UnknownFeatureError(f"{role}: X has no column {one!r}{nearest(one, table.names)}")
+            raise UnknownFeatureError(
+                f"{role}: X has no column {quoted(one)}{nearest(one, table.names)}"
+            )
         return table.names.index(one)
     if isinstance(one, int | np.integer) and not isinstance(one, bool):
+        if labels is not None and _hold_numbers(labels) and not _are_positions(labels):
+            raise InputError(
+                f"{role}: {int(one)} could be the name of a column or its position, since X's "
+                f"columns are named {_listed(labels)}; {_RENAME}, or pass a boolean mask of {k} "
+                "entries"
+            )
         if not 0 <= one < k:
             raise UnknownFeatureError(f"{role}: X has no column {one}; it has 0 to {k - 1}")
         return int(one)
-    raise InputError(f"{role} must hold names, positions or booleans; got {one!r}")
+    hint = ""
+    if labels is not None and any(type(one) is type(label) for label in labels):
+        hint = f". Names of columns have to be text: {_RENAME}, or pass a boolean mask"
+    raise InputError(f"{role} must hold names, positions or booleans; got {quoted(one)}{hint}")
+
+
+def _are_positions(labels: Sequence[Any]) -> bool:
+    """Whether labels are the numbers from 0 on, in order, so that names and positions agree."""
+    return tuple(labels) == tuple(range(len(labels)))
+
+
+def _hold_numbers(labels: Sequence[Any]) -> bool:
+    return any(isinstance(one, Number | np.bool_) for one in labels)
+
+
+def _listed(labels: Sequence[Any]) -> str:
+    said = [shown(one, 30) for one in labels[:5]]
+    return ", ".join(said) + (f" … ({len(labels)} columns)" if len(labels) > 5 else "")
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -119,40 +220,6 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def names_or_positions(names: Sequence[str] | None, columns: Positions) -> list[Any]:
     """Name columns the way the user knows them: by name, or by position where X has none."""
     return [column if names is None else names[column] for column in columns]
-
-
-def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
-    """Return a frame's column as a numeric array, nulls as NaN."""
-    name = repr(series.name) if what is None or series.name else what
-    dtype = series.dtype
-    if dtype.is_numeric() and not dtype.is_decimal():
-        if series.null_count():
-            series = series.cast(nw.Float64)
-        values = series.to_numpy()
-    elif dtype == nw.Boolean:
-        values = series.cast(nw.Float64).to_numpy() if series.null_count() else series.to_numpy()
-    else:
-        values = floats(series.to_numpy(), f"column {name}")
-    return values if values.dtype.kind in "biuf" else np.asarray(values, dtype=np.float64)
-
-
-def floats(values: NDArray[Any], what: str) -> Floats:
-    """Numbers that came as objects; text is refused, even where it spells a number."""
-    if values.dtype == object:
-        kind: type | None = next(
-            (type(one) for one in values if isinstance(one, str | bytes)), None
-        )
-        if kind is None:
-            try:
-                return values.astype(np.float64)
-            except (TypeError, ValueError):
-                kind = next((type(one) for one in values if one is not None), object)
-    else:
-        kind = values.dtype.type
-    raise InputError(
-        f"{what} does not hold numbers (found {getattr(kind, '__name__', kind)}); encode it as "
-        "numbers (for features, Heckman.from_formula makes dummies of text and categories)"
-    )
 
 
 def _blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Array]]:

@@ -22,6 +22,7 @@ from heckmanfa.moments import Moments
 from heckmanfa.namespaces import Array, host, like, namespace
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
+from heckmanfa.refusals import infinite_outcome
 from heckmanfa.sections import Report, read_reports
 from heckmanfa.tensors import on_host, telling_of_full_cards
 
@@ -65,6 +66,8 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
 
     _names: list[str]
     """a label for every column of X"""
+    _column_labels: tuple[Any, ...] | None
+    """what X called its columns where that is not text"""
     _moments: Moments
     _design: FormulaDesign | None
     """how to make X from a frame, for a model from formulas"""
@@ -256,6 +259,9 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
         outcome = read_outcome(y, table.shape[0])
         chosen = ~np.isnan(outcome) if selected is None else flags(selected, len(outcome))
         chosen_rows = chosen & ~np.isnan(outcome)
+        infinite = int(np.count_nonzero(np.isinf(outcome[chosen_rows])))
+        if infinite:
+            raise InputError(infinite_outcome(infinite))
         if not abs(self.rho_) < 1:
             return float("-inf")
         index = self._index(table)

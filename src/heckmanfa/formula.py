@@ -25,7 +25,7 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.expressions import parse_factor
-from heckmanfa.features import nearest
+from heckmanfa.features import nearest, refuse_same_labels
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
 
@@ -366,6 +366,8 @@ def _check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
 
 def to_pandas(data: Any) -> pd.DataFrame:
     """Take in the data of formulas as a pandas frame."""
+    if isinstance(data, pd.DataFrame):
+        refuse_same_labels(data.columns, "the data")
     try:
         frame = nw.from_native(data, pass_through=True)
         if isinstance(frame, nw.LazyFrame):

@@ -7,20 +7,19 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.validation import validate_data
 
+from heckmanfa.column_numbers import floats, missing_in, numbers, plain_array
 from heckmanfa.errors import (
     HeckmanfaError,
     InputError,
     InputTypeError,
     TooFewRowsError,
 )
-from heckmanfa.features import FeatureTable, floats, numbers
+from heckmanfa.features import FeatureTable
 from heckmanfa.homes import is_dask
 from heckmanfa.homes.census import count_parts, rows_in_parts
 from heckmanfa.homes.parts import Home
@@ -42,10 +41,12 @@ from heckmanfa.refusals import (
     check_enough,
     check_outcome,
     groupless,
+    infinite_outcome,
     refuse_not_finite,
 )
 from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, held
-from heckmanfa.tensors import NamedTensor, check_tensor, column_beside, on_host
+from heckmanfa.table_intake import read_features
+from heckmanfa.tensors import column_beside, on_host
 
 __all__ = [
     "Sample",
@@ -84,72 +85,6 @@ def check_parameters(estimator: BaseEstimator) -> None:
         raise InputError(str(error)) from error
 
 
-def read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
-    """Take in X, and check its names and width against those of the fit.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Gets ``feature_names_in_`` and ``n_features_in_`` where ``reset``, else is compared.
-    X : array or data frame
-        NumPy, or any frame that narwhals reads (pandas, Polars, PyArrow).
-
-    Returns
-    -------
-    FeatureTable
-    """
-    try:
-        return _read_features(estimator, X, reset=reset)
-    except HeckmanfaError:
-        raise
-    # What scikit-learn and narwhals say is clear; it only has to be one of our errors.
-    except TypeError as error:
-        raise InputTypeError(str(error)) from error
-    except (ValueError, nw.exceptions.NarwhalsError) as error:
-        raise InputError(str(error)) from error
-
-
-def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
-    if isinstance(X, Home):
-        names = X.names if X.names is not None else tuple(range(X.n_features))
-        empty = pd.DataFrame(columns=list(names))
-        validate_data(estimator, X=empty, skip_check_array=True, reset=reset)
-        return FeatureTable(X.names, (-1, X.n_features), X)
-    if is_dask(X):
-        raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
-    if is_tensor(X) or isinstance(X, NamedTensor):
-        return _read_tensor(estimator, X, reset=reset)
-    frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        raise InputError("X is a lazy frame; call .collect() on it first")
-    if isinstance(frame, nw.DataFrame):
-        # scikit-learn compares the names; an empty frame of its favourite kind has them too.
-        empty = pd.DataFrame(columns=list(frame.columns))
-        validate_data(estimator, X=empty, skip_check_array=True, reset=reset)
-        if frame.shape[0] == 0:
-            raise TooFewRowsError("X has 0 rows; there is nothing to fit or predict")
-        # Like scikit-learn, count columns by position where their labels are not text.
-        named = all(isinstance(name, str) for name in frame.columns)
-        return FeatureTable(tuple(frame.columns) if named else None, frame.shape, frame)
-    array = check_array(
-        X, dtype="numeric", ensure_all_finite=False, input_name="X", estimator=estimator
-    )
-    validate_data(estimator, X=array, skip_check_array=True, reset=reset)
-    return FeatureTable(None, array.shape, array)
-
-
-def _read_tensor(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
-    named = isinstance(X, NamedTensor)
-    values = check_tensor(X.tensor if named else X)
-    # scikit-learn compares names and numbers of columns; one row of NumPy's has those, too.
-    names = X.names if named else None
-    stand_in: Any = np.empty((1, values.shape[1]))
-    if named:
-        stand_in = pd.DataFrame(stand_in, columns=list(X.names))
-    validate_data(estimator, X=stand_in, skip_check_array=True, reset=reset)
-    return FeatureTable(names, (values.shape[0], values.shape[1]), values)
-
-
 def read_outcome(y: Any, n_rows: int) -> Floats:
     """Take in an outcome as float64, missing values as NaN."""
     if y is None:
@@ -157,10 +92,12 @@ def read_outcome(y: Any, n_rows: int) -> Floats:
             "This estimator requires y to be passed, but the target y is None: pass the outcome, "
             "NaN where it is missing"
         )
-    try:
-        values = column_or_1d(_column(on_host(y), "y"), warn=True)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    if is_dask(y) or isinstance(y, Home):
+        raise InputTypeError(
+            f"X is in memory, but y is a {type(y).__name__}: pass both in memory, or both as Dask "
+            "collections"
+        )
+    values = _vector(on_host(y), "y")
     if values.dtype.kind not in "biuf":
         values = floats(values, "y")
     outcome = np.asarray(values, dtype=np.float64)
@@ -175,6 +112,9 @@ def observed_rows(y: Any, predicted: Floats) -> tuple[Floats, Mask]:
     """Return the outcome and the rows that have one (and a prediction) to be scored on."""
     outcome = read_outcome(y, len(predicted))
     rows = ~np.isnan(outcome) & ~np.isnan(predicted)
+    infinite = int(np.count_nonzero(np.isinf(outcome[rows])))
+    if infinite:
+        raise InputError(infinite_outcome(infinite))
     if not rows.any():
         raise InputError(
             f"none of these {len(rows)} rows has an outcome to score on; where they are a fold of "
@@ -373,13 +313,27 @@ def _column(values: Any, what: str) -> Any:
         return numbers(series, what)
     frame = nw.from_native(values, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame) and frame.shape[1] == 1:
-        return frame.to_numpy()
-    return values
+        return numbers(frame[:, 0], what)
+    return plain_array(values)
+
+
+def _vector(values: Any, what: str) -> NDArray[Any]:
+    """One column of what was passed beside X."""
+    try:
+        return np.asarray(column_or_1d(_column(values, what), warn=what == "y"))
+    except HeckmanfaError:
+        raise
+    except TypeError as error:
+        raise InputTypeError(f"{what}: {error}") from error
+    except (ValueError, nw.exceptions.NarwhalsError) as error:
+        raise InputError(f"{what}: {error}") from error
 
 
 def flags(selected: Any, n: int) -> Mask:
     """Take in who is selected, as booleans."""
-    values = column_or_1d(_column(selected, "selected"))
+    values = _vector(selected, "selected")
+    if values.dtype.kind not in "biuf":
+        values = floats(values, "selected")
     if len(values) != n:
         raise InputError(f"selected has {len(values)} entries, but X has {n} rows")
     if values.dtype == np.bool_:
@@ -417,11 +371,18 @@ def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[
     values = native.to_numpy() if isinstance(native, nw.Series) else np.asarray(groups)
     if values.ndim != 1 or len(values) != len(kept):
         raise InputError(f"{what} must have one entry for each of the {len(kept)} rows of X")
-    missing = np.array([one is None or one != one for one in values], dtype=bool)
+    missing = missing_in(values)
     if np.any(missing & kept):
         raise InputError(groupless(what, int(np.count_nonzero(missing & kept))))
     # Codes only over rows in the fit, so that no empty group is counted.
-    unique, inverse = np.unique(values[kept], return_inverse=True)
+    try:
+        unique, inverse = np.unique(values[kept], return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(one).__name__ for one in values[kept]})
+        raise InputTypeError(
+            f"{what} mixes {' and '.join(kinds)}, which cannot be sorted: give every group a "
+            "label of one type, for example with .astype(str)"
+        ) from error
     codes = np.zeros(len(values), dtype=np.intp)
     codes[kept] = inverse.reshape(-1)
     return codes, len(unique)

@@ -24,6 +24,7 @@ __all__ = [
     "check_enough",
     "check_outcome",
     "groupless",
+    "infinite_outcome",
     "refuse_not_finite",
 ]
 
@@ -59,10 +60,7 @@ def check_outcome(values: Outcomes, n: int) -> None:
             "Check the outcome column and `selected`."
         )
     if values.infinite:
-        raise InputError(
-            "Input y contains infinity or a value too large for dtype('float64') in "
-            f"{values.infinite} selected rows; mend these values, or mark them missing with NaN"
-        )
+        raise InputError(infinite_outcome(values.infinite))
     if values.n == 1:
         raise TooFewRowsError(
             "only 1 sample has an observed outcome (n_selected = 1); a fit needs more"
@@ -83,6 +81,14 @@ def check_outcome(values: Outcomes, n: int) -> None:
             "the outcome holds only 0 and 1: a linear model will predict outside [0, 1]",
             BinaryOutcomeWarning,
         )
+
+
+def infinite_outcome(count: int) -> str:
+    """Say how many rows have an infinite outcome."""
+    return (
+        "Input y contains infinity or a value too large for dtype('float64') in "
+        f"{count} selected rows; correct these values, or mark them missing with NaN"
+    )
 
 
 def refuse_not_finite(

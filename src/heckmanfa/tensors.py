@@ -89,7 +89,12 @@ def to_device(frame: Any, device: str = "cuda", dtype: str = "float64") -> Named
     place = find_device(device)
     import torch
 
-    table = nw.from_native(frame, eager_only=True)
+    table = nw.from_native(frame, eager_only=True, pass_through=True)
+    if not isinstance(table, nw.DataFrame):
+        raise InputTypeError(
+            f"to_device takes a data frame (pandas, Polars or PyArrow); got a "
+            f"{type(frame).__name__}"
+        )
     with telling_of_full_cards():
         values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=place)
         for column, name in enumerate(table.columns):

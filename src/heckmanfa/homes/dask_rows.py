@@ -17,6 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
+from heckmanfa.features import refuse_same_labels, tell_names
 from heckmanfa.homes import is_dask
 from heckmanfa.homes.dask_worker import Pass, failure, heckmanfa_pass
 from heckmanfa.homes.parts import Home, Reading, Task
@@ -59,8 +60,9 @@ class DaskHome(Home):
         self._labels = None if _is_array(X) else list(X.columns)
         self.n_features = int(X.shape[1]) if self._labels is None else len(self._labels)
         # As in memory, columns are known by position where their labels are not text.
-        named = self._labels is not None and all(isinstance(one, str) for one in self._labels)
-        self.names = tuple(self._labels) if named and self._labels is not None else None
+        self.names = None
+        if self._labels is not None:
+            self.names, self.labels_given = tell_names(self._labels)
         self.has_selected = "selected" in given
         self.has_weight = "sample_weight" in given
         self.has_groups = "groups" in given
@@ -147,10 +149,7 @@ def _features(X: Any) -> Any:
         raise InputTypeError(
             f"X must be a Dask DataFrame or a Dask Array; got a Dask {type(X).__name__}"
         )
-    labels = list(X.columns)
-    twice = sorted({str(one) for one in labels if labels.count(one) > 1})
-    if twice:
-        raise InputError(f"X has two columns of the name {twice[0]!r}; rename one of them")
+    refuse_same_labels(X.columns)
     return X
 
 

@@ -82,6 +82,8 @@ class Home(ABC):
 
     names: tuple[str, ...] | None
     """of the features; None where they are known by position"""
+    labels_given: tuple[Any, ...] | None = None
+    """what a frame calls its columns where that is not text"""
     n_features: int
     has_selected: bool
     """whether a column says who is selected; else those with an outcome are"""

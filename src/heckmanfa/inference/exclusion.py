@@ -143,7 +143,12 @@ def _sets_to_test(
         )
     if features is None:
         return [([one for one in excluded if one != out], [out]) for out in excluded]
-    table = FeatureTable(None if names is None else tuple(names), (0, model.n_features_in_), None)
+    table = FeatureTable(
+        None if names is None else tuple(names),
+        (0, model.n_features_in_),
+        None,
+        getattr(model, "_column_labels", None),
+    )
     tested = resolve(table, features, "features")
     if not tested:
         raise InputError(f"features is empty; the excluded features are {listed}")

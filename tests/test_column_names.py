@@ -1,0 +1,209 @@
+"""Columns whose names are not text: integers are never guessed to be names or positions."""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from heckmanfa import (
+    Heckman,
+    HeckmanBestSubset,
+    HeckmanLasso,
+    InverseProbabilityWeighted,
+    NaiveOLS,
+    compress,
+)
+from heckmanfa.datasets import load_mroz
+from heckmanfa.errors import InputError, InputTypeError
+
+FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
+AMBIGUOUS = "could be the name of a column or its position"
+FIRST_TWO = [True, True, False, False, False]
+
+
+@pytest.fixture(scope="module")
+def mroz():
+    return load_mroz()
+
+
+@pytest.fixture(scope="module")
+def y(mroz):
+    return mroz["lwage"]
+
+
+@pytest.fixture(scope="module")
+def named(mroz):
+    return lambda labels: mroz[FEATURES].set_axis(list(labels), axis=1)
+
+
+class Place(enum.IntEnum):
+    a, b, c, d, e = range(1, 6)
+
+
+class Plain(enum.Enum):
+    a, b, c, d, e = range(1, 6)
+
+
+class Word(str, enum.Enum):
+    a, b, c, d, e = "educ", "exper", "age", "kids5", "nwifeinc"
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1, 2, 3, 4, 5],
+        np.arange(1, 6),
+        [4, 3, 2, 1, 0],
+        [0, 1, 2, 3, 5],
+        [1.0, 2.0, 3.0, 4.0, 5.0],
+        [True, False, 2, 3, 4],
+        list(Place),
+    ],
+    ids=["1-5", "numpy", "reversed", "gap", "floats", "booleans", "IntEnum"],
+)
+def test_integers_that_may_be_names_or_positions_are_refused(labels, named, y):
+    X = named(labels)
+    for features in ([1, 2], np.array([1, 2])):
+        with pytest.raises(InputError, match=AMBIGUOUS):
+            Heckman(features).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda X, y: Heckman(selection_features=[1, 2]).fit(X, y),
+        lambda X, y: HeckmanBestSubset(always=[1]).fit(X, y),
+        lambda X, y: HeckmanBestSubset(never=[1]).fit(X, y),
+        lambda X, y: HeckmanBestSubset(feature_groups=[[1, 2]]).fit(X, y),
+        lambda X, y: HeckmanBestSubset(feature_groups={"both": [1, 2]}).fit(X, y),
+        lambda X, y: HeckmanLasso(always=[1]).fit(X, y),
+        lambda X, y: NaiveOLS([1, 2]).fit(X, y),
+        lambda X, y: InverseProbabilityWeighted([1], [2, 3]).fit(X, y),
+        lambda X, y: compress(X, y, prediction_features=[1]),
+        lambda X, y: Heckman(FIRST_TWO).fit(X, y).exclusion_test(X, y, features=[3]),
+        lambda X, y: Heckman(FIRST_TWO).fit(X, y).margins(X, features=[1]),
+    ],
+)
+def test_wherever_columns_are_named_the_same_rule_holds(fit, named, y):
+    with pytest.raises(InputError, match=AMBIGUOUS):
+        fit(named([1, 2, 3, 4, 5]), y)
+
+
+def test_a_mask_or_text_names_fit_what_was_meant(named, y):
+    by_mask = Heckman(FIRST_TWO).fit(named([1, 2, 3, 4, 5]), y)
+    by_text = Heckman(["1", "2"]).fit(named("12345"), y)
+    by_name = Heckman(["educ", "exper"]).fit(named(FEATURES), y)
+    np.testing.assert_array_equal(by_mask.coef_, by_name.coef_)
+    np.testing.assert_array_equal(by_text.coef_, by_name.coef_)
+    assert by_mask.prediction_features_ == [0, 1]
+
+
+def test_columns_0_to_k_in_order_are_known_by_number(named, y):
+    for labels in (range(5), [0.0, 1.0, 2.0, 3.0, 4.0]):
+        model = Heckman([0, 1]).fit(named(labels), y)
+        assert model.prediction_features_ == [0, 1]
+        model.exclusion_test(named(labels), y, features=[2])
+
+
+def test_labels_that_are_no_numbers_leave_positions_clear(named, y):
+    dates = pd.date_range("2000-01-01", periods=5)
+    assert Heckman([0, 1]).fit(named(dates), y).prediction_features_ == [0, 1]
+    assert Heckman([0, 1]).fit(named(list(Plain)), y).prediction_features_ == [0, 1]
+
+
+def test_a_name_that_is_not_text_is_refused_with_what_to_do(named, y):
+    for labels, one in ((list(Plain), Plain.a), ([1.0, 2.0, 3.0, 4.0, 5.0], 1.0)):
+        with pytest.raises(InputError, match="Names of columns have to be text: rename"):
+            Heckman([one]).fit(named(labels), y)
+    with pytest.raises(InputError, match="names that are not text"):
+        Heckman(["1"]).fit(named([1, 2, 3, 4, 5]), y)
+    with pytest.raises(InputError, match="could be a mask or names"):
+        Heckman([True, False, False, False, False]).fit(named([True, False, 2, 3, 4]), y)
+
+
+@pytest.mark.parametrize("labels", [["a", 1, 2, 3, 4], [1, 2, 3, 4, None, "x"][1:]])
+def test_mixed_names_get_the_type_error_of_scikit_learn(labels, named, y):
+    X = named(labels)
+    for fit in (Heckman().fit, NaiveOLS().fit, compress):
+        with pytest.raises(TypeError, match="Feature names are only supported if all") as caught:
+            fit(X, y)
+        assert isinstance(caught.value, InputTypeError)
+
+
+def test_text_of_other_types_is_text(named, y):
+    plain = Heckman(["educ"]).fit(named(FEATURES), y)
+    for labels in ([np.str_(one) for one in FEATURES], list(Word)):
+        for features in (["educ"], [np.str_("educ")], [Word.a]):
+            model = Heckman(features).fit(named(labels), y)
+            assert model.prediction_features_ == ["educ"]
+            assert type(model.prediction_features_[0]) is str
+            assert list(model.feature_names_in_) == FEATURES
+            assert model.rho_ == plain.rho_
+
+
+def test_two_columns_of_a_name_are_refused_in_one_sentence(named, y, mroz):
+    X = named(["a", "a", "b", "c", "d"])
+    table = pa.table([mroz[one] for one in FEATURES], names=list(X.columns))
+    for one in (X, table):
+        with pytest.raises(InputError, match="X has two columns of the name 'a'; rename one"):
+            Heckman(["a"]).fit(one, y)
+    with pytest.raises(InputError, match="two columns of the name 'a'"):
+        Heckman.from_formula("lwage ~ a", "~ a + b", X.assign(lwage=y))
+
+
+def test_other_frames_have_text_names_and_take_positions(named, y):
+    X = named(FEATURES)
+    wanted = Heckman(["educ", "exper"]).fit(X, y).coef_
+    for one in (pl.from_pandas(X), pa.Table.from_pandas(X)):
+        np.testing.assert_array_equal(Heckman([0, 1]).fit(one, y).coef_, wanted)
+
+
+def test_columns_in_another_order_than_in_the_fit_are_refused_whatever_their_names(named, y):
+    for labels in ([1, 2, 3, 4, 5], range(5), list(Plain)):
+        X = named(labels)
+        model = Heckman(FIRST_TWO).fit(X, y)
+        wrong = X[X.columns[::-1]]
+        for ask in (model.predict, model.predict_selection, model.margins, model.diagnostics):
+            ask(X)
+            with pytest.raises(InputError, match="pass the columns of the fit in its order"):
+                ask(wrong)
+        # Without names there is nothing to compare.
+        np.testing.assert_array_equal(model.predict(X.to_numpy()), model.predict(X))
+    unnamed = pd.DataFrame(X.to_numpy())
+    np.testing.assert_array_equal(model.predict(unnamed), model.predict(X))
+
+
+@pytest.mark.parametrize("features", [3, b"ab", 2.5])
+def test_what_is_no_list_of_columns_gets_our_type_error(features, named, y):
+    X = named(FEATURES)
+    model = Heckman(["educ", "exper"]).fit(X, y)
+    for ask in (
+        lambda: model.margins(X, features=features),
+        lambda: model.exclusion_test(X, y, features=features),
+        lambda: compress(X, y, selection_features=features),
+        lambda: Heckman(features).fit(X, y),
+    ):
+        with pytest.raises(InputError, match=r"must be"):
+            ask()
+
+
+def test_dask_frames_follow_the_same_rule(named, y):
+    dd = pytest.importorskip("dask.dataframe")
+    outcome = dd.from_pandas(y, npartitions=2)
+    for labels, kind, words in (
+        ([1, 2, 3, 4, 5], InputError, AMBIGUOUS),
+        (["a", 1, 2, 3, 4], InputTypeError, "Feature names are only supported if all"),
+        (["a", "a", "b", "c", "d"], InputError, "two columns of the name 'a'"),
+    ):
+        X = dd.from_pandas(named(labels), npartitions=2)
+        with pytest.raises(kind, match=words):
+            Heckman([1, 2]).fit(X, outcome)
+    X = dd.from_pandas(named([1, 2, 3, 4, 5]), npartitions=2)
+    model = Heckman(FIRST_TWO).fit(X, outcome)
+    with pytest.raises(InputError, match="in its order"):
+        model.predict(X[[5, 4, 3, 2, 1]])
