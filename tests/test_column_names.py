@@ -49,7 +49,7 @@ class Plain(enum.Enum):
     a, b, c, d, e = range(1, 6)
 
 
-class Word(str, enum.Enum):
+class Word(enum.StrEnum):
     a, b, c, d, e = "educ", "exper", "age", "kids5", "nwifeinc"
 
 

@@ -7,9 +7,10 @@ selection on what is not observed.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -33,7 +34,7 @@ from heckmanfa.namespaces import Array
 from heckmanfa.normal import Floats, log_cdf
 from heckmanfa.probit import Probit
 from heckmanfa.refitting import whole_fit
-from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, one_blas_thread
+from heckmanfa.rows import Block, Mapped, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.tensors import on_host
 
 __all__ = ["InverseProbabilityWeighted", "NaiveOLS", "ObservedRegressor"]
@@ -53,6 +54,7 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
     n_features_in_: int
 
     _names: list[str]
+    _column_labels: tuple[Any, ...] | None
 
     def _take_in(
         self, X: Any, y: Any, selected: Any, sample_weight: Any, selection_features: Any = ()
@@ -166,7 +168,7 @@ class _LinearRegressor(ObservedRegressor):
     def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
         """Take in the data and solve for the coefficients."""
 
-    def _solve(self, rows: Rows, table: FeatureTable, prediction: Positions) -> None:
+    def _solve(self, rows: Mapped, table: FeatureTable, prediction: Positions) -> None:
         moments = gather_moments(rows, prediction, table.shape[1], None)
         if len(prediction) < self.n_selected_:
             prediction, dropped = check_prediction(
@@ -334,20 +336,67 @@ class InverseProbabilityWeighted(_LinearRegressor):
         self.row_counts_ |= fitted.row_counts()
         self.selection_coef_[list(probit.features)] = probit.coef[1:]
         self.selection_intercept_ = float(probit.coef[0])
-        parts = list(fitted.rows.map(_inverse_probabilities, probit, columns=probit.features))
-        kept, inverse = (np.concatenate(part) for part in zip(*parts, strict=True))
-        self.max_weight_ = float(inverse[kept].max())
-        self.n_clipped_ = int(np.count_nonzero(inverse[kept] > self.clip))
-        rows = cast(ArrayRows, fitted.rows)
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight.copy()
-        weight[slice(None) if rows.kept is None else rows.kept] *= np.minimum(inverse, self.clip)
+        counted = fitted.rows.map(
+            _count_weights, probit, float(self.clip), columns=probit.features, merge=_merge_counts
+        )
+        self.n_clipped_, self.max_weight_ = _merge_counts(list(counted))
         prediction = [one for one in prediction if one not in fitted.separating]
-        self._solve(replace(rows, weight=weight), table, prediction)
+        self._solve(_Weighted(fitted.rows, probit, float(self.clip)), table, prediction)
 
 
-def _inverse_probabilities(block: Block, probit: Probit) -> tuple[Mask, Floats]:
-    """Who is selected, and one over the probability of that; one for the others."""
+@dataclass(frozen=True)
+class _Weighted:
+    """Rows whose weights are multiplied by one over the probability of being selected.
+
+    The weights are worked out block by block in every pass, so that rows may be anywhere.
+    """
+
+    rows: Rows
+    probit: Probit
+    clip: float
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        columns: Positions,
+        merge: Merge | None = None,
+    ) -> Iterator[Any]:
+        columns = list(columns)
+        read = [*columns, *(one for one in self.probit.features if one not in columns)]
+        places = [read.index(one) for one in self.probit.features]
+        weighting = (self.probit, self.clip, places, len(columns))
+        return self.rows.map(_weigh, weighting, function, args, columns=read, merge=merge)
+
+
+def _weigh(
+    block: Block,
+    weighting: tuple[Probit, float, list[int], int],
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+) -> Any:
+    probit, clip, places, width = weighting
+    inverse = _inverse_probabilities(block._replace(features=pick(block.features, places)), probit)
+    weight = np.minimum(inverse, clip)
+    if block.weight is not None:
+        weight = weight * block.weight
+    features = pick(block.features, list(range(width)))
+    return function(block._replace(features=features, weight=weight), *args)
+
+
+def _count_weights(block: Block, probit: Probit, clip: float) -> tuple[int, float]:
+    """How many selected rows have a weight above the largest, and the largest there is."""
+    inverse = _inverse_probabilities(block, probit)[block.selected]
+    return int(np.count_nonzero(inverse > clip)), float(inverse.max(initial=1.0))
+
+
+def _merge_counts(parts: list[tuple[int, float]]) -> tuple[int, float]:
+    return sum(one for one, _ in parts), max(one for _, one in parts)
+
+
+def _inverse_probabilities(block: Block, probit: Probit) -> Floats:
+    """One over the probability of being selected of the selected rows; one for the others."""
     index = probit.coordinates.design(block.features).times(probit.inner_coef)
     # A weight beyond what a number can hold is cut in any case.
     inverse = np.exp(np.minimum(-log_cdf(index), _LARGEST_EXPONENT))
-    return block.selected, np.where(block.selected, inverse, 1.0)
+    return np.asarray(np.where(block.selected, inverse, 1.0))
