@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import sys
 
 import numpy as np
 import pytest
 
-from heckmanfa.errors import MissingExtraError
+from heckmanfa.errors import InputError, MissingExtraError
 from heckmanfa.report import render, write_report
 from heckmanfa.report.advice import ADVICE, advice_for
 from heckmanfa.report.formats import number, p_value
@@ -251,6 +252,19 @@ def test_diagnostics_say_why_and_what_to_do(ask, page_of, options):
 def test_the_same_analysis_gives_the_same_page(ask, tmp_path):
     write_report(ask(), tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == render(ask())
+
+
+def test_a_report_never_replaces_its_data_nor_a_device(ask, mroz_file, tmp_path):
+    link = tmp_path / "link.html"
+    link.symlink_to(mroz_file)
+    before = mroz_file.read_bytes()
+    for path in (mroz_file, link):
+        with pytest.raises(InputError, match="which the analysis reads"):
+            write_report(ask(), path)
+    assert mroz_file.read_bytes() == before
+    os.mkfifo(tmp_path / "fifo.html")
+    with pytest.raises(InputError, match="is a FIFO"):
+        write_report(ask(), tmp_path / "fifo.html")
 
 
 def test_without_plotly_the_extra_is_named(ask, monkeypatch):

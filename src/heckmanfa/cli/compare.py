@@ -54,11 +54,10 @@ def compare(
     """
     with saying() as say:
         say("loading")
-        from contextlib import ExitStack
-
         from heckmanfa.analysis import Question, load
         from heckmanfa.comparison import CAUTION, compare_methods, methods
-        from heckmanfa.tabular.files import replacing, write_table
+        from heckmanfa.outputs import outputs
+        from heckmanfa.tabular.files import check_ending, write_table
 
         question = Question(
             data=data,
@@ -72,8 +71,9 @@ def compare(
             numeric=names(numeric),
             seed=seed,
         )
-        with ExitStack() as files:
-            place = None if out is None else files.enter_context(replacing(out, force))
+        if out is not None:
+            check_ending(out)
+        with outputs({"--out": out}, {"DATA": data}, force=force) as places:
             given = load(question, say)
             loaded = given.loaded
             assert loaded is not None
@@ -89,8 +89,9 @@ def compare(
                 random_state=seed,
                 say=say,
             )
-            if place is not None:
-                write_table(found.tidy(), place)
+            if out is not None:
+                with places["--out"].writing() as place:
+                    write_table(found.tidy(), place)
     from rich.table import Table
 
     console = output()

@@ -34,16 +34,19 @@ def demo(
         from heckmanfa.analysis import Question, analyse
         from heckmanfa.cli.fit import show
         from heckmanfa.datasets import load_mroz
+        from heckmanfa.outputs import make_folder, outputs
         from heckmanfa.report import write_report
-        from heckmanfa.tabular.files import replacing, write_table
+        from heckmanfa.tabular.files import write_table
 
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         table, page = folder / "mroz.csv", folder / "mroz.html"
-        with replacing(table, force) as rows, replacing(page, force) as report:
-            write_table(load_mroz()[["lwage", *FEATURES]], rows)
+        writes = {"the table": table, "the report": page}
+        with outputs(writes, force=force) as places:
+            with places["the table"].writing() as rows:
+                write_table(load_mroz()[["lwage", *FEATURES]], rows)
             question = Question(data=str(table), outcome="lwage", features=FEATURES)
             analysis = replace(analyse(replace(question, data=str(rows)), say), question=question)
-            write_report(analysis, report)
+            write_report(analysis, places["the report"].part)
     console = output()
     show(analysis, console)
     console.print(f"the table: {table}\nthe report: {page}", markup=False)

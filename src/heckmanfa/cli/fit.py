@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,7 +113,7 @@ def fit(
     with saying() as say:
         say("loading")
         from heckmanfa.analysis import Question, analyse
-        from heckmanfa.tabular.files import replacing
+        from heckmanfa.outputs import outputs
 
         question = Question(
             data=data,
@@ -144,26 +143,24 @@ def fit(
         )
         # What cannot be written is said before anything is computed, and all files are put in
         # place together, so that a failed run leaves none.
-        with ExitStack() as files:
-            places = {
-                path: files.enter_context(replacing(path, force))
-                for path in (report, save, json_out)
-                if path is not None
-            }
+        writes = {"--report": report, "--save": save, "--json": json_out}
+        with outputs(writes, {"DATA": data}, force=force) as places:
             analysis = analyse(question, say)
             if report is not None:
                 from heckmanfa.report import write_report
 
                 say("writing the report")
-                write_report(analysis, places[report])
+                write_report(analysis, places["--report"].part)
             if save is not None:
                 from heckmanfa.tabular.model_file import save_model
 
                 about = {"command": question.command(), "outcome": outcome}
-                save_model(places[save], analysis.model, analysis.encoding, about, force=True)
+                place = places["--save"].part
+                save_model(place, analysis.model, analysis.encoding, about, force=True)
             if json_out is not None:
                 text = json.dumps(as_json(analysis), indent=1, allow_nan=False)
-                places[json_out].write_text(text + "\n", encoding="utf-8")
+                with places["--json"].writing() as place:
+                    place.write_text(text + "\n", encoding="utf-8")
     console = output()
     show(analysis, console)
     for path, what in ((report, "report"), (save, "model"), (json_out, "results")):

@@ -58,7 +58,8 @@ def predict(
         say("loading")
         from heckmanfa.errors import InputError
         from heckmanfa.features import nearest
-        from heckmanfa.tabular.files import replacing, write_table
+        from heckmanfa.outputs import outputs
+        from heckmanfa.tabular.files import check_ending, write_table
         from heckmanfa.tabular.model_file import load_model
         from heckmanfa.tabular.predictions import KINDS, predictions
         from heckmanfa.tabular.stored import find_stored
@@ -70,27 +71,32 @@ def predict(
             raise InputError(f"--interval must be prediction or confidence; got {interval!r}")
         if interval is not None and kind == "selection":
             raise InputError("--interval is about outcomes, but --kind is selection")
-        saved = load_model(model)
-        table = find_stored(data)
-        wanted = None if keep_columns else saved.encoding.sources
+        check_ending(out)
         column = f"predicted_{kind}"
-        if table is not None and _is_large(table, wanted, out, stream_above):
-            from heckmanfa.homes.parquet_predict import predict_parquet
+        # What cannot be written is said before anything is read.
+        with outputs({"--out": out}, {"MODEL": model, "DATA": data}, force=force) as places:
+            place = places["--out"]
+            saved = load_model(model)
+            table = find_stored(data)
+            wanted = None if keep_columns else saved.encoding.sources
+            if table is not None and _is_large(table, wanted, out, stream_above):
+                from heckmanfa.homes.parquet_predict import predict_parquet
 
-            say(f"rows are read from {table.described} and written a part at a time, not loaded")
-            count = predict_parquet(
-                saved.model,
-                table.paths,
-                out,
-                kind=kind,
-                interval=interval,
-                keep_columns=keep_columns,
-                encoding=saved.encoding,
-                force=force,
-            )
-            empty = _empty(out, column)
-        else:
-            with replacing(out, force) as place:
+                say(
+                    f"rows are read from {table.described} and written a part at a time, not loaded"
+                )
+                count = predict_parquet(
+                    saved.model,
+                    table.paths,
+                    place.part,
+                    kind=kind,
+                    interval=interval,
+                    keep_columns=keep_columns,
+                    encoding=saved.encoding,
+                    force=True,
+                )
+                empty = _empty(place.part, column)
+            else:
                 say(f"reading {Path(data).name}")
                 frame = _read(data, table, wanted)
                 say(f"predicting {len(frame):,} rows")
@@ -98,7 +104,8 @@ def predict(
                 count, empty = len(found), int(found[column].isna().sum())
                 if keep_columns:
                     found = _beside(frame, found)
-                write_table(found, place)
+                with place.writing() as file:
+                    write_table(found, file)
     typer.echo(f"{count:,} rows written to {out}")
     if empty:
         typer.echo(f"{empty:,} rows miss a feature, and have no prediction")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heckmanfa.clashes import refuse_clashes
 from heckmanfa.cli.common import Force
 from heckmanfa.errors import InputError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import shown
+from heckmanfa.outputs import check_place, make_folder, outputs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,12 +97,8 @@ def reproduce(
     if not chosen:
         typer.echo("nothing is left to run; see --quick and --no-beyond", err=True)
         raise typer.Exit(_USAGE)
-    if out is not None and out.exists() and not out.is_dir():
-        raise InputError(f"--out must be a folder; {out} is a file")
-    if out is not None and not force:
-        for name in chosen:
-            if (out / f"{name}.csv").exists():
-                raise InputError(f"{out / name}.csv exists; pass --force to replace it")
+    if out is not None:
+        _check_folder(out, chosen, force)
     if ru and not quick and importlib.util.find_spec("torch") is None:
         typer.echo(
             "Torch is not installed, so that RU regression is left out: pip install "
@@ -124,7 +124,7 @@ def reproduce(
             if len(frame):
                 _show(name, title, frame, console)
             if out is not None:
-                _write(out, name, title, frame)
+                _write(out, name, title, frame, force)
             step()
     seconds = time.perf_counter() - start
     rows = "row is" if off == 1 else "rows are"
@@ -199,22 +199,38 @@ def _figure(value: float | None, quantity: str) -> str:
     return f"{value:.2f}" if quantity in ("seconds", "number of features") else f"{value:.4f}"
 
 
-def _write(folder: Path, name: str, title: str, frame: pd.DataFrame) -> None:
+def _files(folder: Path, name: str) -> dict[str, Path]:
+    return {ending: folder / f"{name}.{ending}" for ending in ("csv", "json", "md")}
+
+
+def _check_folder(folder: Path, tables: Sequence[str], force: bool) -> None:
+    """Refuse a folder in which some table cannot be written, before any is computed."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise InputError(f"--out must be a folder; {shown(folder)} is a file")
+    if folder.is_dir():
+        writes = {path.name: path for name in tables for path in _files(folder, name).values()}
+        refuse_clashes({}, writes)
+        for path in writes.values():
+            check_place(path, force)
+
+
+def _write(folder: Path, name: str, title: str, frame: pd.DataFrame, force: bool) -> None:
     """Write a table as CSV, JSON and Markdown."""
-    folder.mkdir(parents=True, exist_ok=True)
-    frame.to_csv(folder / f"{name}.csv", index=False)
     records = [
         {name: None if value != value else value for name, value in row.items()}
         for row in frame.to_dict("records")
     ]
-    (folder / f"{name}.json").write_text(
-        json.dumps({"table": name, "title": title, "rows": records}, indent=1) + "\n",
-        encoding="utf-8",
-    )
+    told = json.dumps({"table": name, "title": title, "rows": records}, indent=1)
     columns = ["dataset", "row", "quantity", "ours", "printed", "spread", "status", "note"]
     lines = [f"# {name}: {title}", "", f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns)]
     for row in frame.to_dict("records"):
         figures = [_figure(row[one], row["quantity"]) for one in ("ours", "printed", "spread")]
         words = [str(row[one]) for one in ("dataset", "row", "quantity")]
         lines.append(f"| {' | '.join([*words, *figures, row['status'], row['note']])} |")
-    (folder / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    make_folder(folder)
+    with outputs(_files(folder, name), force=force) as places:
+        with places["csv"].writing() as place:
+            frame.to_csv(place, index=False)
+        for ending, text in (("json", told), ("md", "\n".join(lines))):
+            with places[ending].writing() as place:
+                place.write_text(text + "\n", encoding="utf-8")

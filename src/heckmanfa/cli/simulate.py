@@ -63,13 +63,12 @@ def simulate(
     """
     with saying() as say:
         say("loading")
-        from contextlib import ExitStack
-
         import numpy as np
 
+        from heckmanfa.clashes import refuse_clashes
         from heckmanfa.datasets._simulate import draw_truth
         from heckmanfa.errors import InputError
-        from heckmanfa.tabular.files import new_folder, replacing
+        from heckmanfa.outputs import new_folder, outputs
 
         if files is None and out.suffix not in (".csv", ".parquet"):
             raise InputError(f"{out}: simulate writes .csv or .parquet; got {out.suffix!r}")
@@ -89,19 +88,24 @@ def simulate(
             correlation=correlation,
         )
         known = json.dumps(_as_json(made, rows, seed), indent=1)
-        with ExitStack() as places:
-            place = places.enter_context(
-                replacing(out, force) if files is None else new_folder(out)
-            )
+        writes = {"OUT": out, "--truth": truth}
+        refuse_clashes({}, writes)
+        if files is not None:
+            del writes["OUT"]
+        with outputs(writes, force=force) as places:
             if truth is not None:
-                places.enter_context(replacing(truth, force)).write_text(known + "\n")
+                with places["--truth"].writing() as place:
+                    place.write_text(known + "\n", encoding="utf-8")
             blocks = _blocks(made, rows, seed, say)
             if files is not None:
-                _write_parquet(blocks, _parts(place, rows, files))
-            elif out.suffix == ".parquet":
-                _write_parquet(blocks, {place: rows})
+                with new_folder(out) as folder:
+                    _write_parquet(blocks, _parts(folder, rows, files))
             else:
-                _write_csv(blocks, place)
+                with places["OUT"].writing() as place:
+                    if out.suffix == ".csv":
+                        _write_csv(blocks, place)
+                    else:
+                        _write_parquet(blocks, {place: rows})
     parts = "" if files is None else f"{files} {'files' if files > 1 else 'file'} in "
     typer.echo(f"{rows:,} rows written to {parts}{out}")
     typer.echo(known if truth is None else f"the truth written to {truth}")

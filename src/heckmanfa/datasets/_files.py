@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from heckmanfa.errors import DataError
+from heckmanfa.outputs import make_folder, outputs
 
 __all__ = ["DataFile", "cache_folder", "find"]
 
@@ -57,10 +58,13 @@ def find(file: DataFile) -> Path:
         content = _download(file)
         if file.strip is not None:
             content = file.strip(content)
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        # The seal comes last, so that an interrupted download is never taken for the file.
-        cached.write_bytes(content)
-        seal.write_text(hashlib.sha256(content).hexdigest(), encoding="utf-8")
+        make_folder(cached.parent)
+        # Both or none: an interrupted download is never taken for the file.
+        with outputs({"the file": cached, "its sha256": seal}, force=True) as places:
+            with places["the file"].writing() as part:
+                part.write_bytes(content)
+            with places["its sha256"].writing() as part:
+                part.write_text(hashlib.sha256(content).hexdigest(), encoding="utf-8")
     return _checked(cached, file, {seal.read_text(encoding="utf-8").strip()})
 
 

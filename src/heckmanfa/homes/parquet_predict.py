@@ -9,8 +9,10 @@ from typing import Any
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from heckmanfa.clashes import refuse_clashes
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import shown
 from heckmanfa.homes.parquet_columns import floats_of
 from heckmanfa.homes.parquet_files import (
     Batches,
@@ -21,8 +23,8 @@ from heckmanfa.homes.parquet_files import (
     scan_files,
 )
 from heckmanfa.ordered import in_order
+from heckmanfa.outputs import check_place, replacing
 from heckmanfa.tabular.encoding import Encoding
-from heckmanfa.tabular.files import replacing
 from heckmanfa.tabular.predictions import check_request, predictions
 
 __all__ = ["predict_parquet"]
@@ -72,7 +74,9 @@ def predict_parquet(
     check_is_fitted(model)
     out = Path(out)
     if out.suffix != ".parquet":
-        raise InputError(f"{out} must end in .parquet to be written")
+        raise InputError(f"{shown(out)} must end in .parquet to be written")
+    refuse_clashes({"path": path}, {"out": out})
+    check_place(out, force)
     sources: list[str] = []
 
     def needed(schema: Any, place: Path) -> list[str] | None:
@@ -80,8 +84,6 @@ def predict_parquet(
         return None if keep_columns else sources
 
     files, schema = scan_files(path, needed)
-    if any(out.resolve() == file.path.resolve() for file in files):
-        raise InputError(f"{out} is one of the files to predict for; name another one")
     found = [f"predicted_{kind}", *(["low", "high"] if interval is not None else [])]
     kept = schema.names if keep_columns else []
     taken = [name for name in found if name in kept]

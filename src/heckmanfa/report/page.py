@@ -8,6 +8,8 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
+from heckmanfa.clashes import refuse_clashes
+from heckmanfa.outputs import replacing
 from heckmanfa.report.citation import citation_section
 from heckmanfa.report.content import (
     answer_section,
@@ -41,7 +43,7 @@ def write_report(analysis: Analysis, path: str | Path, *, title: str | None = No
     ----------
     analysis : Analysis
     path : str or Path
-        Of the file, which is replaced.
+        Of the file, which is replaced if it is there; not the file of the data.
     title : str, optional
         Of the page; the outcome and the file unless given.
 
@@ -49,8 +51,10 @@ def write_report(analysis: Analysis, path: str | Path, *, title: str | None = No
     -----
     It needs Plotly, which is in the extra ``plots``.
     """
-    text = render(analysis, title=title)
-    Path(path).write_text(text, encoding="utf-8", newline="\n")
+    refuse_clashes({"the analysis": analysis.question.data}, {"path": path})
+    # What cannot be written is said before pictures are drawn.
+    with replacing(path, force=True) as part:
+        part.write_text(render(analysis, title=title), encoding="utf-8", newline="\n")
 
 
 def render(analysis: Analysis, *, title: str | None = None) -> str:

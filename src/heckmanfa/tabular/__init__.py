@@ -9,8 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from heckmanfa.outputs import replacing
 from heckmanfa.tabular.encoding import Encoding
-from heckmanfa.tabular.files import read_table, replacing, sha256_of, write_table
+from heckmanfa.tabular.files import read_table, sha256_of, write_table
 from heckmanfa.tabular.kinds import Kind, decide_kinds
 from heckmanfa.tabular.values import to_numbers
 

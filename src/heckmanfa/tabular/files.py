@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
-import shutil
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,19 +13,12 @@ import pandas as pd
 
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import shown
 from heckmanfa.tabular.delimited import read_delimited
 from heckmanfa.tabular.headers import UNNAMED, check_wanted, tidy_names
 from heckmanfa.tabular.values import MISSING_SPELLINGS
 
-__all__ = [
-    "existing",
-    "is_untyped",
-    "new_folder",
-    "read_table",
-    "replacing",
-    "sha256_of",
-    "write_table",
-]
+__all__ = ["check_ending", "existing", "is_untyped", "read_table", "sha256_of", "write_table"]
 
 _PIECE = 2**20
 _TEXT = (".csv", ".tsv", ".txt")
@@ -234,97 +224,23 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     path : str or path
         Ends in ``.csv`` or ``.parquet``.
     """
+    check_ending(path)
     path = Path(path)
-    ending = _ending(path)
-    if ending == ".csv":
+    if _ending(path) == ".csv":
         frame.to_csv(path, index=False)
-    elif ending == ".parquet":
-        try:
-            frame.to_parquet(path, index=False)
-        except ImportError as error:
-            raise MissingExtraError(
-                ".parquet files need pyarrow, which is not installed: pip install "
-                "'heckmanfa[parquet]'"
-            ) from error
-    else:
-        raise InputError(f"{path} must end in .csv or .parquet to be written")
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
-    """Write a file whole or not at all.
-
-    Parameters
-    ----------
-    path : str or path
-        What is to be written.
-    force : bool
-        Whether a file that is there already may be replaced.
-
-    Yields
-    ------
-    Path
-        Where to write: beside ``path``, with the same ending. It is moved into place at the end,
-        and removed where anything goes wrong.
-    """
-    target = Path(path)
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; name a file to write")
-    if not target.parent.is_dir():
-        raise InputError(f"{target} cannot be written: there is no folder {target.parent}")
-    _refuse_existing(target, force)
-    # A link stays one; what it points to is replaced.
-    real = target.resolve()
-    part = real.with_name(f".{secrets.token_hex(4)}.{real.name}")
+        return
     try:
-        yield part
-        _refuse_existing(target, force)
-        if real.exists():
-            shutil.copymode(real, part)
-        part.replace(real)
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {_words(error)}") from error
-    finally:
-        part.unlink(missing_ok=True)
+        frame.to_parquet(path, index=False)
+    except ImportError as error:
+        raise MissingExtraError(
+            ".parquet files need pyarrow, which is not installed: pip install 'heckmanfa[parquet]'"
+        ) from error
 
 
-@contextmanager
-def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Make a folder of files whole or not at all.
-
-    Parameters
-    ----------
-    path : str or path
-        What is to be made. A folder that is there already is never replaced: nobody knows what
-        else is in it.
-
-    Yields
-    ------
-    Path
-        Where to write: a folder beside ``path``. It is moved into place at the end, and removed
-        where anything goes wrong.
-    """
-    target = Path(path)
-    if target.exists():
-        raise InputError(f"{target} exists; name a new folder, or remove that one first")
-    if not target.parent.is_dir():
-        raise InputError(f"{target} cannot be written: there is no folder {target.parent}")
-    part = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
-    try:
-        part.mkdir()
-        yield part
-        if target.exists():
-            raise InputError(f"{target} exists; name a new folder, or remove that one first")
-        part.rename(target)
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {_words(error)}") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-def _refuse_existing(target: Path, force: bool) -> None:
-    if target.exists() and not force:
-        raise InputError(f"{target} exists; pass --force to replace it")
+def check_ending(path: str | os.PathLike[str]) -> None:
+    """Refuse to write a table in a format that `write_table` does not have."""
+    if _ending(Path(path)) not in (".csv", ".parquet"):
+        raise InputError(f"{shown(path)} must end in .csv or .parquet to be written")
 
 
 def sha256_of(*paths: str | os.PathLike[str]) -> str:

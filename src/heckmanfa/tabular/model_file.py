@@ -17,8 +17,9 @@ from sklearn.base import BaseEstimator
 
 import heckmanfa
 from heckmanfa.errors import DataError, HeckmanfaError, InputError
+from heckmanfa.outputs import replacing
 from heckmanfa.tabular.encoding import Encoding
-from heckmanfa.tabular.files import existing, replacing
+from heckmanfa.tabular.files import existing
 
 __all__ = ["Saved", "load_model", "save_model"]
 

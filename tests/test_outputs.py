@@ -1,0 +1,275 @@
+"""Files are written whole or not at all, and nothing but ordinary files is replaced."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from heckmanfa import outputs as module
+from heckmanfa.errors import InputError
+from heckmanfa.outputs import make_folder, new_folder, outputs, replacing
+
+
+def write(path, force=True):
+    with replacing(path, force) as part:
+        part.write_text("new")
+
+
+def names(folder):
+    return sorted(one.name for one in folder.iterdir())
+
+
+def test_devices_fifos_sockets_and_folders_are_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "null").symlink_to("/dev/null")
+        (tmp_path / "again").symlink_to("null")
+        (tmp_path / "up").symlink_to("folder")
+        before = names(tmp_path)
+        for name, kind in (
+            ("fifo", "is a FIFO"),
+            ("socket", "is a socket"),
+            ("folder", "is a folder"),
+            ("null", "leads to /dev/null, which is a device"),
+            ("again", "leads to /dev/null, which is a device"),
+            ("up", "leads to .*folder, which is a folder"),
+            ("/dev/null", "is a device"),
+        ):
+            with pytest.raises(InputError, match=f"{name} {kind}; name a file to write"):
+                write(name)
+    assert names(tmp_path) == before
+
+
+def test_a_device_that_appears_meanwhile_is_not_replaced(tmp_path):
+    def late():
+        with replacing(tmp_path / "a", True) as part:
+            part.write_text("new")
+            os.mkfifo(tmp_path / "a")
+
+    with pytest.raises(InputError, match="is a FIFO"):
+        late()
+    assert names(tmp_path) == ["a"]
+
+
+def test_links_are_followed_and_stay(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "dangling").symlink_to("there/file")
+    (tmp_path / "nowhere").symlink_to("absent/file")
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    write("dangling", force=False)
+    assert (tmp_path / "there" / "file").read_text() == "new"
+    assert (tmp_path / "dangling").is_symlink()
+    with pytest.raises(InputError, match="dangling exists; pass --force"):
+        write("dangling", force=False)
+    with pytest.raises(InputError, match=r"nowhere cannot be written: there is no folder .*absent"):
+        write("nowhere")
+    with pytest.raises(InputError, match="a is a link that leads to itself"):
+        write("a")
+    with pytest.raises(InputError, match="dangling2 exists"), new_folder_at(tmp_path):
+        raise AssertionError("nothing is to be written")
+    assert names(tmp_path / "there") == ["file"]
+
+
+def new_folder_at(folder):
+    (folder / "dangling2").symlink_to("absent2")
+    return new_folder(folder / "dangling2")
+
+
+def test_an_error_of_the_system_names_the_file_that_was_written(tmp_path):
+    files = {"--report": tmp_path / "x.html", "--save": tmp_path / "x.skops"}
+
+    def full(option):
+        with outputs(files, force=False) as places, places[option].writing() as part:
+            part.write_text("half")
+            raise OSError(28, "No space left on device")
+
+    for option, name in (("--report", "x.html"), ("--save", "x.skops")):
+        with pytest.raises(InputError, match=f"{name} cannot be written: No space left") as caught:
+            full(option)
+        assert str(caught.value).count("x.") == 1
+        assert names(tmp_path) == []
+
+
+def test_an_error_that_is_of_no_output_is_blamed_on_none(tmp_path):
+    with (
+        pytest.raises(PermissionError, match=r"in\.csv"),
+        outputs({"--out": tmp_path / "out.csv"}, force=False),
+    ):
+        raise PermissionError(13, "Permission denied", "in.csv")
+    assert names(tmp_path) == []
+
+
+def test_all_files_of_a_call_are_written_or_none(tmp_path):
+    files = {"--a": tmp_path / "a", "--b": tmp_path / "b", "--c": None}
+
+    def late():
+        with outputs(files, force=False) as places:
+            for one in places.values():
+                one.part.write_text("new")
+            (tmp_path / "b").write_text("theirs")
+
+    with pytest.raises(InputError, match="b exists"):
+        late()
+    assert names(tmp_path) == ["b"]
+    (tmp_path / "b").unlink()
+    with outputs(files, force=False) as places:
+        assert list(places) == ["--a", "--b"]
+        for one in places.values():
+            one.part.write_text("new")
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_clashes_are_said_before_anything_is_made(tmp_path):
+    path = tmp_path / "a"
+    with pytest.raises(InputError, match="--a and --b both name"):
+        outputs({"--a": path, "--b": path}, force=True).__enter__()
+    path.write_text("mine")
+    with pytest.raises(InputError, match="which DATA reads"):
+        outputs({"--a": path}, {"DATA": path}, force=True).__enter__()
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_part_is_written_straight_by_whoever_else_writes_whole(tmp_path):
+    with outputs({"--a": tmp_path / "a.csv"}, force=False) as places:
+        with replacing(places["--a"].part, True) as part:
+            assert part == places["--a"].part
+            part.write_text("new")
+        with (
+            pytest.raises(InputError, match=r"/a\.csv cannot be written: full"),
+            replacing(places["--a"].part, True),
+        ):
+            raise OSError(28, "full")
+    assert names(tmp_path) == ["a.csv"]
+
+
+KILLED = """
+import os, sys, time
+from pathlib import Path
+from heckmanfa.outputs import new_folder, outputs
+folder = Path(sys.argv[1])
+with outputs({"--a": folder / "a.csv"}, force=True) as places, new_folder(folder / "made") as made:
+    places["--a"].part.write_text("half")
+    (made / "part-0").write_text("half")
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """Start a run that writes two parts and waits."""
+    run = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "ready\n"
+    yield run
+    run.kill()
+    run.wait()
+    run.stdout.close()
+
+
+def test_parts_of_a_killed_run_are_removed_by_the_next_and_those_of_a_live_one_stay(
+    tmp_path, killed
+):
+    parts = names(tmp_path)
+    assert len(parts) == 2
+    similar = [
+        ".12345678.a.csv",
+        ".heckmanfa-12345678-12345678.a.csv",
+        parts[0] + "x",
+        "a.csv.part",
+    ]
+    for one in similar:
+        (tmp_path / one).write_text("mine")
+    (tmp_path / ".heckmanfa-link").symlink_to(parts[0])
+    kept = {*similar, ".heckmanfa-link"}
+    write(tmp_path / "b.csv")
+    assert {*names(tmp_path)} == {*parts, *kept, "b.csv"}
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert {*names(tmp_path)} == {*parts, *kept, "b.csv"}
+    with replacing(tmp_path / "c.csv", False) as part:
+        assert {*names(tmp_path)} == {*kept, "b.csv", part.name}
+        part.write_text("new")
+    assert {*names(tmp_path)} == {*kept, "b.csv", "c.csv"}
+
+
+def test_a_new_folder_removes_what_a_killed_run_left(tmp_path, killed):
+    killed.kill()
+    killed.wait()
+    with new_folder(tmp_path / "other") as part:
+        (part / "file").write_text("new")
+    assert names(tmp_path) == ["other"]
+
+
+def test_many_who_write_into_one_folder_do_not_remove_one_another_s_parts(tmp_path):
+    failed = []
+
+    def often(name):
+        try:
+            for _ in range(40):
+                write(tmp_path / name)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=often, args=(f"{one}.csv",)) for one in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert failed == []
+    assert names(tmp_path) == [f"{one}.csv" for one in range(4)]
+
+
+def test_a_part_that_was_taken_for_a_leftover_is_made_again(tmp_path, monkeypatch):
+    lock, taken = module.fcntl.flock, []
+
+    def late(handle, operation):
+        if not taken:
+            taken.extend(names(tmp_path))
+            (tmp_path / taken[0]).unlink()
+        lock(handle, operation)
+
+    monkeypatch.setattr(module.fcntl, "flock", late)
+    write(tmp_path / "a.csv")
+    assert len(taken) == 1
+    assert names(tmp_path) == ["a.csv"]
+
+
+def test_without_locks_files_are_written_and_nothing_is_removed(tmp_path, monkeypatch, killed):
+    parts = names(tmp_path)
+    killed.kill()
+    killed.wait()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_HAS_LOCKS", False)
+        write(tmp_path / "a.csv")
+        with new_folder(tmp_path / "b"):
+            pass
+    assert names(tmp_path) == sorted([*parts, "a.csv", "b"])
+
+
+def test_the_longest_names_are_written(tmp_path):
+    for name in ("x" * 251 + ".csv", "é" * 125 + ".csv"):
+        write(tmp_path / name)
+        assert (tmp_path / name).read_text() == "new"
+
+
+def test_folders_are_made_where_they_can_be(tmp_path):
+    assert make_folder(tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="file is not a folder"):
+        make_folder(tmp_path / "file")
+    with pytest.raises(InputError, match="x cannot be written: Not a directory"):
+        make_folder(tmp_path / "file" / "x")
