@@ -13,7 +13,6 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +26,7 @@ from heckmanfa.features import (
     resolve,
 )
 from heckmanfa.homes import find_home, is_dask
-from heckmanfa.intake import Sample, check_parameters, observed_r2, read_features, read_sample
+from heckmanfa.intake import Sample, check_parameters, read_features, read_sample
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.moments import gather_moments
 from heckmanfa.namespaces import Array
@@ -35,6 +34,7 @@ from heckmanfa.normal import Floats, log_cdf
 from heckmanfa.probit import Probit
 from heckmanfa.refitting import whole_fit
 from heckmanfa.rows import Block, Mapped, Merge, Positions, Rows, one_blas_thread, pick
+from heckmanfa.scoring import ScoredRegressor
 from heckmanfa.tensors import on_host
 
 __all__ = ["InverseProbabilityWeighted", "NaiveOLS", "ObservedRegressor"]
@@ -42,7 +42,7 @@ __all__ = ["InverseProbabilityWeighted", "NaiveOLS", "ObservedRegressor"]
 _LARGEST_EXPONENT = 700.0
 
 
-class ObservedRegressor(RegressorMixin, BaseEstimator):
+class ObservedRegressor(ScoredRegressor):
     """The base of regressions that learn from the rows with an outcome."""
 
     prediction_features: Any
@@ -75,6 +75,7 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
             selection=selection,
             prediction=prediction,
         )
+        self._selected_given = selected is not None if home is None else home.has_selected
         self._names = table.labels(range(table.shape[1]))
         self.row_counts_ = sample.row_counts
         self.n_selected_ = sample.row_counts["selected"]
@@ -112,26 +113,9 @@ class ObservedRegressor(RegressorMixin, BaseEstimator):
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
         """Predict from the columns that were read."""
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of `predict` over the rows that have an outcome.
-
-        Parameters
-        ----------
-        X : array or data frame
-        y : array_like
-            NaN where missing.
-        sample_weight : array_like, optional
-
-        Returns
-        -------
-        float
-        """
-        predicted: Any = self.predict(X)
-        if is_dask(X):
-            from heckmanfa.homes.dask_predict import computed
-
-            predicted, y, sample_weight = computed(predicted, y, sample_weight)
-        return observed_r2(y, predicted, sample_weight)
+    def _predict_selected(self, X: Any) -> Any:
+        # A regression that knows no selection has one kind of prediction.
+        return self.predict(X)
 
 
 class _LinearRegressor(ObservedRegressor):

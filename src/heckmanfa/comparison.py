@@ -20,6 +20,7 @@ from heckmanfa.intake import read_outcome
 from heckmanfa.lasso import HeckmanLasso
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.normal import Floats
+from heckmanfa.rows import Mask
 from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
 from heckmanfa.sections import Report, Section
 
@@ -161,10 +162,9 @@ def compare_methods(
         )
     outcome = read_outcome(y, len(X))
     chosen = ~np.isnan(outcome) if selected is None else np.asarray(selected, dtype=bool)
-    visible = np.where(chosen, outcome, np.nan)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     estimators = methods(seed=random_state) if estimators is None else estimators
-    folds = list(_folds(X, visible, n_folds, n_repeats, random_state))
+    folds = list(_folds(X, outcome, chosen, n_folds, n_repeats, random_state))
     rows, fitted = [], {}
     for name, estimator in estimators.items():
         if say is not None:
@@ -191,11 +191,11 @@ def compare_methods(
 
 
 def _folds(
-    X: pd.DataFrame, y: Floats, n_folds: int, n_repeats: int, seed: int
+    X: pd.DataFrame, y: Floats, chosen: Mask, n_folds: int, n_repeats: int, seed: int
 ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
     for repeat in range(n_repeats):
         folds = SelectionKFold(n_folds, shuffle=True, random_state=seed + repeat)
-        for train, test in folds.split(X, y):
+        for train, test in folds.split(X, y, selected=chosen):
             yield repeat, train, test
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.equations import (
     Selection,
@@ -174,7 +175,7 @@ class Heckman(RefereedModel):
             The outcome, NaN where missing.
         selected : array_like of bool, optional
             Who is selected. None takes the rows whose y is not NaN. Otherwise selected rows
-            without y are left out, and y of unselected rows is ignored.
+            without y are left out, y of unselected rows is ignored, and scoring needs it, too.
         sample_weight : array_like, optional
         groups : array_like, optional
             Clusters, for ``cov_type="cluster"``.
@@ -183,13 +184,27 @@ class Heckman(RefereedModel):
         -------
         self
         """
+        given = selected is not None
         home = find_home(X, y, selected, sample_weight, groups)
         if home is not None:
+            given = home.has_selected
             X, y, selected = home, None, None
             sample_weight, groups = home.has_weight or None, home.has_groups or None
         self._check_parameters(sample_weight, groups)
         with whole_fit(self), one_blas_thread(), telling_of_full_cards():
+            self._selected_given = given
             return self._fit(X, y, selected, sample_weight, groups)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what scikit-learn's metadata routing hands to each method.
+
+        ``selected`` always; ``groups`` where ``cov_type="cluster"`` uses them; ``sample_weight``
+        and others where ``set_fit_request`` or ``set_score_request`` asks for them.
+        """
+        request: MetadataRequest = super().get_metadata_routing()
+        if request.fit.requests.get("groups") is None:
+            request.fit.add_request(param="groups", alias=self.cov_type == "cluster")
+        return request
 
     def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Self:
         self._design = None

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa import results
 from heckmanfa.diagnostics import Diagnostics, diagnose
-from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
+from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.features import FeatureTable, linear, refuse_missing, same
 from heckmanfa.formula import FormulaDesign
 from heckmanfa.homes import is_dask
-from heckmanfa.intake import flags, observed_r2, read_features, read_outcome
+from heckmanfa.intake import read_features
 from heckmanfa.maketables_protocol import MaketablesModel
 from heckmanfa.moments import Moments
 from heckmanfa.namespaces import Array, host, like, namespace
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
-from heckmanfa.refusals import infinite_outcome
+from heckmanfa.scoring import ScoredRegressor, sum_log_likelihood
 from heckmanfa.sections import Report, read_reports
 from heckmanfa.tensors import on_host, telling_of_full_cards
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["FittedSelectionModel"]
 
 
-class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
+class FittedSelectionModel(MaketablesModel, ScoredRegressor):
     """Prediction and reporting for every estimator of the package that is a Heckman model.
 
     `fit` of a subclass sets the attributes below; none is as long as the data.
@@ -209,31 +208,26 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
             return same(table, 0.0)
         return inverse_mills(self._index(table))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of ``predict(X, kind="selected")`` over the rows that have an outcome.
+    def _predict_selected(self, X: Any) -> Any:
+        return self.predict(X, kind="selected")
 
-        Those rows were selected, so that marginal predictions would be wrong for them by design.
-        Rows of a model from formulas that miss a regressor cannot be predicted and are left out.
-
-        Parameters
-        ----------
-        X : array or data frame
-        y : array_like
-            NaN where missing.
-        sample_weight : array_like, optional
-
-        Returns
-        -------
-        float
-        """
-        predicted: Any = self.predict(X, kind="selected")
+    def _who_is_selected(self, X: Any, selected: Any) -> Any:
+        if selected is not None or self._design is None or not self._selected_given:
+            return super()._who_is_selected(X, selected)
         if is_dask(X):
-            from heckmanfa.homes.dask_predict import computed
+            from heckmanfa.homes.dask_predict import map_rows
 
-            predicted, y, sample_weight = computed(predicted, y, sample_weight)
-        return observed_r2(y, predicted, sample_weight)
+            return map_rows(self, X, "_selected_by_formula", "selected")
+        return self._selected_by_formula(X)
 
-    def log_likelihood(self, X: Any, y: Any, selected: Any = None) -> float:
+    def _selected_by_formula(self, X: Any) -> Floats:
+        """Return 1 where the left side of the selection formula selects a row, and 0 elsewhere."""
+        assert self._design is not None
+        return self._design.who_is_selected(X).astype(np.float64)
+
+    def log_likelihood(
+        self, X: Any, y: Any, selected: Any = None, *, sample_weight: Any = None
+    ) -> float:
         """Joint log-likelihood of selection and outcomes in other data, at the estimates.
 
         Parameters
@@ -242,40 +236,21 @@ class FittedSelectionModel(MaketablesModel, RegressorMixin, BaseEstimator):
         y : array_like
             NaN where missing.
         selected : array_like of bool, optional
-            As in `fit`.
+            As in `fit`, and needed where `fit` was given it. A selection formula says it itself.
+        sample_weight : array_like, optional
+            How often the term of each row counts.
 
         Returns
         -------
         float
             -inf where a two-step rho lies outside (-1, 1).
         """
-        check_is_fitted(self)
-        if self._probit is None:
-            raise NotIdentifiedError(
-                "no outcome was missing in the fit, so that the joint likelihood is not known"
-            )
-        X, y, selected = on_host(X), on_host(y), on_host(selected)
+        return sum_log_likelihood(self, X, y, selected, sample_weight)[0]
+
+    def _both_equations(self, X: Any) -> tuple[Floats, Floats]:
+        """Return the selection index and the mean of every row, NaN where one is not known."""
         table = self._read(X, prediction=True, selection=True, missing_is_nan=True)
-        outcome = read_outcome(y, table.shape[0])
-        chosen = ~np.isnan(outcome) if selected is None else flags(selected, len(outcome))
-        chosen_rows = chosen & ~np.isnan(outcome)
-        infinite = int(np.count_nonzero(np.isinf(outcome[chosen_rows])))
-        if infinite:
-            raise InputError(infinite_outcome(infinite))
-        if not abs(self.rho_) < 1:
-            return float("-inf")
-        index = self._index(table)
-        mean = self._mean(table)
-        missing = ~np.isfinite(index) | (chosen_rows & ~np.isfinite(mean))
-        if missing.any():
-            raise MissingValueError(
-                f"{np.count_nonzero(missing)} rows miss a regressor that the likelihood needs, or "
-                "hold an infinite one; leave them out"
-            )
-        e = (outcome - mean)[chosen_rows] / self.sigma_
-        shifted = (index[chosen_rows] + self.rho_ * e) / np.sqrt(1.0 - self.rho_**2)
-        normal = -0.5 * e**2 - np.log(self.sigma_) - 0.5 * np.log(2.0 * np.pi)
-        return float(np.sum(log_cdf(shifted) + normal) + np.sum(log_cdf(-index[~chosen])))
+        return self._index(table), self._mean(table)
 
     def _mean(self, table: FeatureTable) -> Array:
         columns = [int(one) for one in np.flatnonzero(self.support_)]

@@ -204,6 +204,18 @@ class FormulaDesign:
             raise InputError(f"{what} must have one entry for each of the {self.n_rows} rows")
         return array[self.kept]
 
+    def who_is_selected(self, data: Any) -> Mask:
+        """Return what the left side of the selection formula says of each row of a frame."""
+        who, _, _ = _parse(self.texts[1], "selection")
+        if who is None:
+            raise FormulaError(
+                f"the selection formula {self.texts[1]!r} has no left side that says who is "
+                "selected"
+            )
+        frame = to_pandas(data)
+        _check_variables(who, frame)
+        return _truth(who, frame)
+
     def transform(self, data: Any, *, prediction: bool, selection: bool) -> pd.DataFrame:
         """Evaluate the fitted formulas on another frame.
 

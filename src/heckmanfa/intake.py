@@ -41,7 +41,6 @@ from heckmanfa.refusals import (
     check_enough,
     check_outcome,
     groupless,
-    infinite_outcome,
     refuse_not_finite,
 )
 from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, held
@@ -53,8 +52,6 @@ __all__ = [
     "check_parameters",
     "flags",
     "group_codes",
-    "observed_r2",
-    "observed_rows",
     "read_features",
     "read_outcome",
     "read_sample",
@@ -106,31 +103,6 @@ def read_outcome(y: Any, n_rows: int) -> Floats:
             f"X and y have inconsistent numbers of samples: X has {n_rows} rows, y {len(outcome)}"
         )
     return outcome
-
-
-def observed_rows(y: Any, predicted: Floats) -> tuple[Floats, Mask]:
-    """Return the outcome and the rows that have one (and a prediction) to be scored on."""
-    outcome = read_outcome(y, len(predicted))
-    rows = ~np.isnan(outcome) & ~np.isnan(predicted)
-    infinite = int(np.count_nonzero(np.isinf(outcome[rows])))
-    if infinite:
-        raise InputError(infinite_outcome(infinite))
-    if not rows.any():
-        raise InputError(
-            f"none of these {len(rows)} rows has an outcome to score on; where they are a fold of "
-            "a cross-validation, split with heckmanfa.model_selection.SelectionKFold"
-        )
-    return outcome, rows
-
-
-def observed_r2(y: Any, predicted: Floats, sample_weight: Any = None) -> float:
-    """R^2 of predictions over the rows that have an outcome."""
-    from sklearn.metrics import r2_score
-
-    predicted = host(predicted)
-    outcome, rows = observed_rows(y, predicted)
-    weight = None if sample_weight is None else np.asarray(on_host(sample_weight))[rows]
-    return float(r2_score(outcome[rows], predicted[rows], sample_weight=weight))
 
 
 def read_sample(

@@ -1,87 +1,228 @@
 """Cross-validation when some outcomes are missing: scorers and a splitter.
 
 A scorer that sees NaN outcomes fails or scores the wrong rows; a split may put all unselected
-rows in one fold. These do neither, and work with pipelines and grid searches.
+rows in one fold. These do neither, and see through pipelines and grid searches.
+
+Where ``selected`` says who is selected, turn on scikit-learn's metadata routing
+(``sklearn.set_config(enable_metadata_routing=True)``) and pass it once, as in
+``cross_validate(model, X, y, params={"selected": s})`` or ``search.fit(X, y, selected=s)``: fit,
+scorers and splitter all ask for it.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from copy import copy
+from numbers import Integral
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import UNCHANGED, MetadataRequest
+from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.baselines import ObservedRegressor
-from heckmanfa.errors import InputError
-from heckmanfa.intake import observed_rows, read_outcome
+from heckmanfa.errors import InputError, InputTypeError
+from heckmanfa.folds import whole_groups
+from heckmanfa.homes import in_memory
+from heckmanfa.intake import flags, group_codes, read_outcome
+from heckmanfa.scoring import ROUTING, ScoredRegressor, scored_rows, sum_log_likelihood
+from heckmanfa.tensors import on_host
 
 __all__ = [
     "SelectionKFold",
+    "SelectionScorer",
     "joint_log_likelihood",
     "observed_mae",
     "observed_mse",
     "observed_r2",
 ]
 
-
-def observed_r2(estimator: Any, X: Any, y: Any) -> float:
-    """R^2 over the rows that have an outcome, with ``kind="selected"``; larger is better."""
-    return _on_observed(r2_score, estimator, X, y)
+Request = bool | str | None
 
 
-def observed_mse(estimator: Any, X: Any, y: Any) -> float:
-    """Minus the mean squared error over the rows that have an outcome, ``kind="selected"``."""
-    return -_on_observed(mean_squared_error, estimator, X, y)
+class SelectionScorer(ABC):
+    """A scorer of scikit-learn's kind, larger is better: call it, or pass it as ``scoring``.
 
-
-def observed_mae(estimator: Any, X: Any, y: Any) -> float:
-    """Minus the mean absolute error over the rows that have an outcome, ``kind="selected"``."""
-    return -_on_observed(mean_absolute_error, estimator, X, y)
-
-
-def joint_log_likelihood(estimator: Any, X: Any, y: Any) -> float:
-    """Joint log-likelihood of selection and outcomes, an average over rows; larger is better.
-
-    Unlike the others it also judges the selection equation, and uses every row.
+    It looks into pipelines and fitted searches: steps before the model are applied, then the
+    model itself is asked.
     """
-    if isinstance(estimator, Pipeline):
-        if len(estimator.steps) > 1:
-            X = estimator[:-1].transform(X)
-        estimator = estimator.steps[-1][1]
-    if isinstance(estimator, ObservedRegressor):
-        raise InputError(
-            f"{type(estimator).__name__} has no selection equation, and so no joint likelihood; "
-            "use observed_r2, observed_mse or observed_mae"
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._requests: dict[str, Request] = {"selected": True, "sample_weight": None}
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, selected: Any = None
+    ) -> float:
+        """Score a fitted estimator on rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A model of this package, a pipeline that ends in one, or a fitted search for one.
+        X : array or data frame
+        y : array_like
+            NaN where missing.
+        sample_weight : array_like, optional
+        selected : array_like of bool, optional
+            As in `fit`, and needed where `fit` was given it.
+
+        Returns
+        -------
+        float
+        """
+        model, X = _last_model(estimator, X, self._name)
+        return self._score(model, X, y, sample_weight, selected)
+
+    @abstractmethod
+    def _score(
+        self, model: ScoredRegressor, X: Any, y: Any, sample_weight: Any, selected: Any
+    ) -> float:
+        """Score a model on rows."""
+
+    def set_score_request(
+        self, *, selected: Request = UNCHANGED, sample_weight: Request = UNCHANGED
+    ) -> Self:
+        """Return a scorer that asks scikit-learn's metadata routing for something else.
+
+        This one stays as it is: it is the same object wherever it is imported.
+
+        Parameters
+        ----------
+        selected, sample_weight : True, False, None or str
+            Ask for it, do without it, refuse it, or ask for it under another name. Unless set,
+            ``selected`` is asked for, and ``sample_weight`` is refused: whether a score is a
+            weighted one is for you to say.
+
+        Returns
+        -------
+        SelectionScorer
+        """
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError(
+                "set_score_request does nothing unless metadata routing is on: call "
+                "sklearn.set_config(enable_metadata_routing=True) first"
+            )
+        asked = {"selected": selected, "sample_weight": sample_weight}
+        scorer = copy(self)
+        scorer._requests = self._requests | {
+            name: request for name, request in asked.items() if request is not UNCHANGED
+        }
+        scorer.get_metadata_routing()
+        return scorer
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what scikit-learn's metadata routing hands to this scorer."""
+        request = MetadataRequest(owner=self._name)
+        for name, asked in self._requests.items():
+            request.score.add_request(param=name, alias=asked)
+        return request
+
+    def _accept_sample_weight(self) -> bool:
+        # scikit-learn asks this of the scorers in a dict where routing is off.
+        return True
+
+    def __repr__(self) -> str:
+        """Return the name that it is imported by."""
+        return self._name
+
+
+class _ObservedScorer(SelectionScorer):
+    """A metric over the rows that are selected and have an outcome, given their selection."""
+
+    def __init__(self, name: str, metric: Callable[..., float], sign: float) -> None:
+        super().__init__(name)
+        self._metric, self._sign = metric, sign
+
+    def _score(
+        self, model: ScoredRegressor, X: Any, y: Any, sample_weight: Any, selected: Any
+    ) -> float:
+        rows = scored_rows(model, X, y, sample_weight, selected)
+        return self._sign * float(
+            self._metric(rows.outcome, rows.predicted, sample_weight=rows.weight)
         )
-    value: float = estimator.log_likelihood(X, y)
-    return value / len(np.asarray(y))
 
 
-def _on_observed(metric: Callable[..., float], estimator: Any, X: Any, y: Any) -> float:
-    # The rows that are scored on were selected; a regression that knows no selection has one kind.
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    kind = {} if isinstance(last, ObservedRegressor) else {"kind": "selected"}
-    predicted = estimator.predict(X, **kind)
-    outcome, rows = observed_rows(y, predicted)
-    return float(metric(outcome[rows], predicted[rows]))
+class _LikelihoodScorer(SelectionScorer):
+    """The joint log-likelihood of selection and outcomes, an average over rows."""
+
+    def _score(
+        self, model: ScoredRegressor, X: Any, y: Any, sample_weight: Any, selected: Any
+    ) -> float:
+        if isinstance(model, ObservedRegressor):
+            raise InputError(
+                f"{type(model).__name__} has no selection equation, and so no joint likelihood; "
+                "use observed_r2, observed_mse or observed_mae"
+            )
+        total, count = sum_log_likelihood(model, X, y, selected, sample_weight)
+        return total / count
 
 
-class SelectionKFold:
-    """K folds that each hold their share of the rows with and without an outcome.
+observed_r2 = _ObservedScorer("observed_r2", r2_score, 1.0)
+"""R^2 over the rows that are selected and have an outcome, with ``kind="selected"``."""
+
+observed_mse = _ObservedScorer("observed_mse", mean_squared_error, -1.0)
+"""Minus the mean squared error over the rows that are selected and have an outcome, with
+``kind="selected"``."""
+
+observed_mae = _ObservedScorer("observed_mae", mean_absolute_error, -1.0)
+"""Minus the mean absolute error over the rows that are selected and have an outcome, with
+``kind="selected"``."""
+
+joint_log_likelihood = _LikelihoodScorer("joint_log_likelihood")
+"""Joint log-likelihood of selection and outcomes, an average over rows. Unlike the others it also
+judges the selection equation, and uses every row."""
+
+
+def _last_model(estimator: Any, X: Any, scorer: str) -> tuple[ScoredRegressor, Any]:
+    """Return the model that pipelines and searches lead to, and X as it gets there."""
+    while not isinstance(estimator, ScoredRegressor):
+        if isinstance(estimator, Pipeline):
+            if len(estimator.steps) > 1:
+                X = estimator[:-1].transform(X)
+            estimator = estimator.steps[-1][1]
+        elif isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            if hasattr(estimator, "fit"):
+                check_is_fitted(estimator)
+            raise InputTypeError(
+                f"{scorer} scores models of heckmanfa, pipelines that end in one and fitted "
+                f"searches for one; {type(estimator).__name__} is none of these, and what it "
+                "predicts need not be the outcome given selection"
+            )
+    return estimator, X
+
+
+class SelectionKFold(BaseCrossValidator):
+    """K folds that each hold their share of the selected and of the other rows.
 
     Parameters
     ----------
     n_splits : int
         Number of folds, at least 2.
     shuffle : bool
-        Whether to shuffle rows first.
+        Whether to shuffle rows (or groups) first.
     random_state : int, RandomState or None
         Used when shuffling.
+
+    Notes
+    -----
+    Under scikit-learn's metadata routing, ``selected`` and ``groups`` get to `split` without a
+    request.
     """
+
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"selected": True, "groups": True}
 
     def __init__(
         self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
@@ -91,7 +232,7 @@ class SelectionKFold:
         self.random_state = random_state
 
     def split(
-        self, X: Any, y: Any, groups: Any = None
+        self, X: Any, y: Any = None, groups: Any = None, *, selected: Any = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield row numbers for fitting and for testing, fold by fold.
 
@@ -100,20 +241,64 @@ class SelectionKFold:
         X : array or data frame
         y : array_like
             NaN where missing.
-        groups : ignored
+        groups : array_like, optional
+            Rows of a group stay in one fold.
+        selected : array_like of bool, optional
+            As in `fit`; None takes the rows whose y is not NaN.
         """
-        outcome = read_outcome(y, len(np.asarray(y)))
-        observed = ~np.isnan(outcome)
-        fewest = int(min(observed.sum(), (~observed).sum()))
-        if fewest < self.n_splits:
+        if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
+            raise InputError(f"n_splits must be a whole number of 2 or more; got {self.n_splits!r}")
+        if self.random_state is not None and not self.shuffle:
             raise InputError(
-                f"{self.n_splits} folds need at least {self.n_splits} rows with and "
-                f"{self.n_splits} without an outcome; there are {int(observed.sum())} and "
-                f"{int((~observed).sum())}"
+                "random_state is used with shuffle=True only; set it, or drop the seed"
             )
-        folds = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
-        yield from folds.split(np.zeros(len(outcome)), observed)
+        y, groups, selected = (on_host(one) for one in in_memory(y, groups, selected))
+        outcome = read_outcome(y, 0 if y is None else len(y))
+        observed = ~np.isnan(outcome)
+        if selected is None and len(outcome) and observed.all():
+            raise InputError(
+                f"all {len(outcome)} rows have an outcome, so no fold can hold rows of both "
+                "kinds. Where selected says who is selected, it did not get here: pass "
+                f"split(X, y, selected=...); {ROUTING}. Where nobody is missing, use KFold"
+            )
+        chosen = observed if selected is None else flags(selected, len(outcome))
+        # A fit leaves out rows that are selected and have no outcome: they count as neither kind.
+        kinds = np.where(chosen, np.where(observed, 1, 2), 0)
+        if groups is None:
+            folds = self._folds_of_rows(kinds, told=selected is not None)
+        else:
+            codes, _ = group_codes(groups, np.ones(len(kinds), dtype=bool))
+            order = check_random_state(self.random_state) if self.shuffle else None
+            folds = whole_groups(kinds, codes, int(self.n_splits), order)
+        for fold in range(self.n_splits):
+            yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def _folds_of_rows(self, kinds: NDArray[np.intp], told: bool) -> NDArray[np.intp]:
+        """Return the fold of each row."""
+        counts = [int(np.count_nonzero(kinds == one)) for one in (1, 0)]
+        if min(counts) < self.n_splits:
+            few = f"at least {self.n_splits} rows"
+            raise InputError(
+                f"{self.n_splits} folds need {few} that are selected and have an outcome, and "
+                f"{few} that are not selected; there are {counts[0]} and {counts[1]}"
+                if told
+                else f"{self.n_splits} folds need {few} with and {self.n_splits} without an "
+                f"outcome; there are {counts[0]} and {counts[1]}"
+            )
+        state = check_random_state(self.random_state) if self.shuffle else None
+        stratified = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=state)
+        folds = np.zeros(len(kinds), dtype=np.intp)
+        in_fit = np.flatnonzero(kinds < 2)
+        for fold, (_, test) in enumerate(stratified.split(in_fit, kinds[in_fit])):
+            folds[in_fit[test]] = fold
+        rest = np.flatnonzero(kinds == 2)
+        folds[rest if state is None else state.permutation(rest)] = (
+            np.arange(len(rest)) % self.n_splits
+        )
+        return folds
+
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, *, selected: Any = None
+    ) -> int:
         """Return the number of folds."""
         return self.n_splits

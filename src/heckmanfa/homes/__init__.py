@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from heckmanfa.errors import InputError
 from heckmanfa.homes.parts import Home
 
-__all__ = ["find_home", "is_dask"]
+__all__ = ["find_home", "in_memory", "is_dask"]
 
 
 def is_dask(X: Any) -> bool:
     """Whether X is a collection of Dask, without importing it."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
+def in_memory(*values: Any) -> list[Any]:
+    """Return Dask collections as NumPy arrays, computed together, and anything else as it is."""
+    lazy = [is_dask(one) for one in values]
+    if not any(lazy):
+        return list(values)
+    import dask
+
+    return [
+        np.asarray(one) if was else one
+        for one, was in zip(dask.compute(*values, traverse=False), lazy, strict=True)
+    ]
 
 
 def find_home(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Home | None:

@@ -13,7 +13,7 @@ from heckmanfa.homes.dask_rows import one_column_chunk
 from heckmanfa.intake import read_features
 from heckmanfa.normal import Floats
 
-__all__ = ["computed", "map_rows", "predict_lazily"]
+__all__ = ["map_rows", "predict_lazily"]
 
 
 def predict_lazily(
@@ -96,18 +96,6 @@ def map_rows(model: Any, X: Any, method: str, name: str | list[str], **options: 
         read_features(model, first, reset=False)
     meta = _labelled(X._meta, model, method, name, options)
     return X.map_partitions(_labelled, shared, method, name, options, meta=meta)
-
-
-def computed(*values: Any) -> list[Any]:
-    """Return Dask collections as NumPy arrays, computed together, and anything else as it is."""
-    import dask
-    from dask.base import is_dask_collection
-
-    lazy = [is_dask_collection(one) for one in values]
-    return [
-        np.asarray(one) if was else one
-        for one, was in zip(dask.compute(*values), lazy, strict=True)
-    ]
 
 
 def _values(rows: Any, model: Any, method: str, size: int | None, options: Any) -> Floats:
