@@ -27,8 +27,9 @@ from heckmanfa.features import (
 )
 from heckmanfa.homes import find_home, is_dask
 from heckmanfa.intake import Sample, check_parameters, read_features, read_sample
+from heckmanfa.leakage import refuse_leakage
 from heckmanfa.least_squares import fit_least_squares
-from heckmanfa.moments import gather_moments
+from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.namespaces import Array
 from heckmanfa.normal import Floats, log_cdf
 from heckmanfa.probit import Probit
@@ -86,6 +87,10 @@ class ObservedRegressor(ScoredRegressor):
         self.support_ = np.zeros(table.shape[1], dtype=bool)
         self.support_[list(prediction)] = True
         self.prediction_features_ = names_or_positions(table.names, prediction)
+
+    def _refuse_leakage(self, moments: Moments) -> None:
+        counts = self.row_counts_
+        refuse_leakage(moments, self._names, counts["selected"], missing=counts["unselected"] > 0)
 
     def predict(self, X: Any) -> Any:
         """Predict the outcome of each row.
@@ -152,8 +157,12 @@ class _LinearRegressor(ObservedRegressor):
     def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
         """Take in the data and solve for the coefficients."""
 
-    def _solve(self, rows: Mapped, table: FeatureTable, prediction: Positions) -> None:
-        moments = gather_moments(rows, prediction, table.shape[1], None)
+    def _solve(
+        self, rows: Mapped, table: FeatureTable, prediction: Positions, selection: Positions = ()
+    ) -> None:
+        columns = sorted({*prediction, *selection})
+        moments = gather_moments(rows, columns, table.shape[1], None)
+        self._refuse_leakage(moments)
         if len(prediction) < self.n_selected_:
             prediction, dropped = check_prediction(
                 moments, prediction, self._names, self.on_collinear
@@ -325,7 +334,8 @@ class InverseProbabilityWeighted(_LinearRegressor):
         )
         self.n_clipped_, self.max_weight_ = _merge_counts(list(counted))
         prediction = [one for one in prediction if one not in fitted.separating]
-        self._solve(_Weighted(fitted.rows, probit, float(self.clip)), table, prediction)
+        weighted = _Weighted(fitted.rows, probit, float(self.clip))
+        self._solve(weighted, table, prediction, probit.features)
 
 
 @dataclass(frozen=True)

@@ -113,8 +113,10 @@ def compress(
     if standardize:
         columns = sorted({*selection, *prediction})
         rows = _standardized(held(rows, "standardize"), columns, outcome=standardize is True)
-    fitted = fit_selection(rows, selection, table.labels(range(table.shape[1])))
-    return Compressed(fitted.rows, fitted.probit, gather(fitted, prediction, table.shape[1]))
+    names = table.labels(range(table.shape[1]))
+    fitted = fit_selection(rows, selection, names)
+    moments = gather(fitted, prediction, names, sample.row_counts["selected"])
+    return Compressed(fitted.rows, fitted.probit, moments)
 
 
 def _standardized(rows: ArrayRows, columns: Positions, *, outcome: bool) -> ArrayRows:

@@ -17,6 +17,7 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
+from heckmanfa.leakage import refuse_leakage
 from heckmanfa.linalg import dependencies, describe_dependencies
 from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.probit import Probit, fit_probit, selection_coordinates
@@ -139,10 +140,30 @@ def fit_selection(
     return Selection(rows, probit, dropped, separating, n_decided)
 
 
-def gather(selection: Selection, prediction: Positions, n_features: int) -> Moments:
-    """Compress the selected rows of every column that either equation still uses."""
+def gather(
+    selection: Selection, prediction: Positions, labels: Sequence[str], n_selected: int
+) -> Moments:
+    """Compress the selected rows of every column that either equation still uses.
+
+    Parameters
+    ----------
+    selection : Selection
+    prediction : sequence of int
+        Columns that may predict.
+    labels : sequence of str
+        A name for every column of X.
+    n_selected : int
+        How many rows are selected.
+
+    Returns
+    -------
+    Moments
+        Of features none of which is the outcome itself: such are refused.
+    """
     columns = sorted({*selection.probit.features, *prediction})
-    return gather_moments(selection.rows, columns, n_features, selection.probit)
+    moments = gather_moments(selection.rows, columns, len(labels), selection.probit)
+    refuse_leakage(moments, labels, n_selected)
+    return moments
 
 
 def count_rows(rows: Rows) -> tuple[int, int]:
@@ -197,8 +218,8 @@ def _separation_text(found: Separation, features: Positions, labels: Sequence[st
     if found.complete:
         return (
             f"{names} {verb} selected from unselected rows completely, so that the probit has no "
-            "finite maximum. Check for a column that is another form of the selection itself, "
-            "and leave it out."
+            "finite maximum. Check for a column that is another form of the selection or of the "
+            "outcome itself, and leave it out."
         )
     return (
         f"{names} {verb} selected from unselected rows: {found.n_decided} rows are decided "

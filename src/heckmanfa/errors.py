@@ -23,6 +23,8 @@ __all__ = [
     "HeckmanfaWarning",
     "InputError",
     "InputTypeError",
+    "LeakageError",
+    "LeakageWarning",
     "MissingExtraError",
     "MissingValueError",
     "NoExclusionWarning",
@@ -73,6 +75,10 @@ class TooFewRowsError(InputError):
 
 class ConstantOutcomeError(InputError):
     """The observed outcome has the same value in every selected row."""
+
+
+class LeakageError(InputError):
+    """A feature, or some together, is the outcome itself, up to a constant and a factor."""
 
 
 class CollinearError(InputError):
@@ -134,6 +140,10 @@ class AllObservedWarning(HeckmanfaWarning):
 
 class NoExclusionWarning(HeckmanfaWarning):
     """Every selection feature also predicts, so that only the normal law identifies the model."""
+
+
+class LeakageWarning(HeckmanfaWarning):
+    """A feature, or some together, is the outcome itself, and no outcome is missing."""
 
 
 class BinaryOutcomeWarning(HeckmanfaWarning):

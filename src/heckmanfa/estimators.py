@@ -31,6 +31,7 @@ from heckmanfa.errors import (
 from heckmanfa.features import FeatureTable, names_or_positions, resolve
 from heckmanfa.homes import find_home
 from heckmanfa.intake import Sample, check_parameters, read_features, read_sample
+from heckmanfa.leakage import refuse_leakage
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.likelihood import MaximumLikelihood, fit_likelihood
 from heckmanfa.likelihood_starts import elsewhere, read_start
@@ -286,7 +287,8 @@ class Heckman(RefereedModel):
             on_separation=self.on_separation,
         )
         prediction = [one for one in prediction if one not in fitted.separating]
-        return fitted, gather(fitted, prediction, table.shape[1])
+        names = table.labels(range(table.shape[1]))
+        return fitted, gather(fitted, prediction, names, sample.row_counts["selected"])
 
     def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
         read_start(self.start, self.method)
@@ -453,6 +455,7 @@ class Heckman(RefereedModel):
     ) -> None:
         """No outcome is missing: ordinary least squares, and nothing about selection."""
         moments = gather_moments(sample.rows, prediction, table.shape[1], None)
+        refuse_leakage(moments, self._names, sample.row_counts["selected"], missing=False)
         fit = fit_least_squares(moments, prediction, kind, sample.rows)
         extra = (
             f" The {len(prediction)} features are collinear or more than the rows can tell apart: "

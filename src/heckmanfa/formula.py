@@ -27,6 +27,7 @@ from heckmanfa.errors import (
 from heckmanfa.expressions import parse_factor
 from heckmanfa.features import nearest, refuse_same_labels
 from heckmanfa.normal import Floats
+from heckmanfa.refusals import known_only_for_selected
 from heckmanfa.rows import Mask
 
 __all__ = ["FormulaDesign", "is_numeric", "to_pandas"]
@@ -138,6 +139,7 @@ class FormulaDesign:
             _check_variables(part, frame)
         outcome = _one_column(left, frame, "prediction")
         chosen = ~np.isnan(outcome) if who is None else _truth(who, frame)
+        _refuse_known_only(drivers, frame, chosen)
         complete = _complete(drivers, frame)
         complete_prediction = _complete(right, frame)
         kept = complete & (complete_prediction | ~chosen)
@@ -395,6 +397,22 @@ def to_pandas(data: Any) -> pd.DataFrame:
         raise TooFewRowsError("the data has 0 rows; there is nothing to fit or predict")
     # Numbers that came as objects are numbers.
     return pandas.infer_objects()
+
+
+def _refuse_known_only(drivers: Formula, frame: pd.DataFrame, chosen: Mask) -> None:
+    """Refuse variables that drive selection and are missing exactly where rows are not selected."""
+    others = ~chosen
+    if not others.any():
+        return
+    only = [
+        name for name in _variables(drivers, frame) if np.array_equal(frame[name].isna(), others)
+    ]
+    if only:
+        raise MissingValueError(
+            known_only_for_selected(only, int(np.count_nonzero(others)))
+            + " Leave such variables out of the selection formula, and those that were made from "
+            "the outcome out of both."
+        )
 
 
 def _complete(formula: Formula, frame: pd.DataFrame) -> Mask:

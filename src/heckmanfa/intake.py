@@ -175,7 +175,7 @@ def read_sample(
         group=codes,
         kept=None if kept.all() else kept,
     )
-    _check_features(rows, table, selection, prediction)
+    _check_features(rows, table, selection, prediction, counts["unselected"])
     return Sample(rows, counts, n_groups, counts["unselected"] == 0)
 
 
@@ -235,7 +235,11 @@ def _sample_in_parts(
         n,
     )
     check_enough(counts, len(selection))
-    refuse_not_finite(table, columns, census.missing, census.infinite)
+    needed = np.array([one in set(selection) for one in columns], dtype=bool)
+    known = needed & census.known_only_for_selected()
+    # Where rows that miss a feature are left out, these columns leave no unselected row.
+    missing = np.where(known, census.gaps, census.missing)
+    refuse_not_finite(table, columns, missing, census.infinite, known, census.not_chosen)
     rows = rows_in_parts(home, columns, census, sampling=sampling)
     n_groups = 0 if census.groups is None else len(census.groups)
     return Sample(rows, counts, n_groups, census.unselected == 0)
@@ -255,28 +259,39 @@ def _checked_counts(outcome: Array, chosen: Array, kept: Array, n_selection: int
 
 
 def _check_features(
-    rows: Rows, table: FeatureTable, selection: Positions, prediction: Positions
+    rows: Rows,
+    table: FeatureTable,
+    selection: Positions,
+    prediction: Positions,
+    n_unselected: int,
 ) -> None:
     """Refuse missing or infinite values in rows that need them, saying where."""
     columns = sorted({*selection, *prediction})
     everywhere = np.array([column in set(selection) for column in columns], dtype=bool)
     missing = np.zeros(len(columns), dtype=np.int64)
     infinite = np.zeros(len(columns), dtype=np.int64)
+    in_selected = np.zeros(len(columns), dtype=np.int64)
     for part in rows.map(_not_finite, everywhere, columns=columns):
         if part is not None:
             missing += part[0]
             infinite += part[1]
-    refuse_not_finite(table, columns, missing, infinite)
+            in_selected += part[2]
+    known = everywhere & (missing == n_unselected) & (in_selected == 0) & (missing > 0)
+    refuse_not_finite(table, columns, missing, infinite, known, n_unselected)
 
 
-def _not_finite(block: Block, everywhere: Mask) -> tuple[NDArray[Any], NDArray[Any]] | None:
+def _not_finite(
+    block: Block, everywhere: Mask
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
+    """Count missing values, infinite ones, and missing ones of selected rows, by column."""
     finite: Array = namespace(block.features).isfinite(block.features)
     if finite.all():
         return None
     finite, chosen = host(finite), host(block.selected)
     needed = everywhere[None, :] | chosen[:, None]
     missing = np.isnan(host(block.features)) & needed
-    return missing.sum(axis=0), (~finite & needed).sum(axis=0) - missing.sum(axis=0)
+    count = missing.sum(axis=0)
+    return count, (~finite & needed).sum(axis=0) - count, missing[chosen].sum(axis=0)
 
 
 def _column(values: Any, what: str) -> Any:

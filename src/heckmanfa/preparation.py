@@ -6,19 +6,21 @@ Rows are in memory, or, where they are many and in Parquet files, stay there and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from heckmanfa.errors import InputError, NoOutcomeError
+from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators import Heckman
 from heckmanfa.foreign import quoted
+from heckmanfa.homes.census import count_parts
 from heckmanfa.homes.parquet import ParquetRows, scan_parquet
 from heckmanfa.normal import Floats
 from heckmanfa.question import Question, check_question, feature_names
+from heckmanfa.refusals import known_only_for_selected
 from heckmanfa.roles import (
     check_counted,
     read_groups,
@@ -30,7 +32,7 @@ from heckmanfa.rows import Mask
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.files import is_untyped, read_table
 from heckmanfa.tabular.stored import GIGABYTE, StoredTable, find_stored
-from heckmanfa.tabular.streamed import learn_streamed
+from heckmanfa.tabular.streamed import Learned, learn_streamed
 from heckmanfa.tensors import find_device, to_device
 
 __all__ = ["Loaded", "Prepared", "load", "prepare"]
@@ -208,6 +210,7 @@ def _encoded(
     shortage = X.isna().to_numpy()
     kept: Mask = np.asarray(~shortage.any(axis=1))
     missing_counts = _missing_counts(encoding, shortage, list(X.columns))
+    _refuse_known_only(encoding, X, ~np.isnan(outcome) if selected is None else selected)
     observed = kept & ~np.isnan(outcome)
     chosen = observed if selected is None else selected & kept
     _refuse_rows(
@@ -272,6 +275,8 @@ def _streamed(
         tell=tell,
     )
     check_counted(question, learned.roles, table.n_rows)
+    if question.missing == "mean":
+        _refuse_filled(question, table, learned)
     rows = scan_parquet(
         table.paths,
         question.outcome,
@@ -291,6 +296,35 @@ def _streamed(
         binary=learned.binary,
         files=tuple(table.paths),
     )
+
+
+def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> None:
+    """Refuse columns of files that are missing exactly where rows are not selected.
+
+    A fit cannot see this once means are put in. Counts say which columns may be; only where there
+    is one are the files read for it.
+    """
+    gaps = learned.encoding.n_missing
+    if question.selected is None:
+        unselected = learned.roles[question.outcome].gaps
+        gaps = {name: count for name, count in gaps.items() if count == unselected}
+    if not gaps:
+        return
+    encoding = replace(learned.encoding, missing="drop")
+    rows = scan_parquet(
+        table.paths,
+        question.outcome,
+        selected=question.selected,
+        missing="drop",
+        encoding=encoding,
+    )
+    first = {encoding.groups.get(name, [name])[0]: name for name in gaps}
+    columns = [place for place, one in enumerate(encoding.columns) if one in first]
+    census = count_parts(rows, columns, [True] * len(columns))
+    known = np.flatnonzero(census.known_only_for_selected())
+    only = [first[encoding.columns[columns[one]]] for one in known]
+    if only:
+        raise InputError(f"{known_only_for_selected(only, census.not_chosen)} {_EXCLUDE}")
 
 
 def _refuse_rows(
@@ -316,6 +350,27 @@ def _refuse_rows(
         )
 
 
+def _refuse_known_only(encoding: Encoding, X: pd.DataFrame, chosen: Mask) -> None:
+    """Refuse columns that are missing exactly where rows are not selected, filled in or not."""
+    n_unselected = int(np.count_nonzero(~chosen))
+    if n_unselected == 0:
+        return
+    only = []
+    for name, count in encoding.n_missing.items():
+        column = encoding.groups.get(name, [name])[0]
+        if count != n_unselected or column not in X:
+            continue
+        values = X[column].to_numpy()[~chosen]
+        gaps = values == encoding.means[column] if encoding.missing == "mean" else np.isnan(values)
+        if np.all(gaps):
+            only.append(name)
+    if only:
+        raise InputError(f"{known_only_for_selected(only, n_unselected)} {_EXCLUDE}")
+
+
+_EXCLUDE = "Leave such columns out with --exclude."
+
+
 def _advice(missing_counts: dict[str, int]) -> str:
     advice = "Pass --missing mean, or --exclude the columns with the gaps."
     if not missing_counts:
@@ -328,6 +383,8 @@ def _fit_streamed(rows: ParquetRows, model: Heckman, missing_counts: dict[str, i
     """Fit a model to rows in files; what is wrong with the rows that are kept shows only now."""
     try:
         model.fit(rows)
+    except MissingValueError as error:
+        raise InputError(f"{error} {_EXCLUDE}") from error
     except NoOutcomeError as error:
         if not missing_counts:
             raise

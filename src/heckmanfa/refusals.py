@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.errors import (
@@ -16,6 +18,7 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.features import FeatureTable
+from heckmanfa.foreign import quoted
 from heckmanfa.rows import Positions
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "check_outcome",
     "groupless",
     "infinite_outcome",
+    "known_only_for_selected",
     "refuse_not_finite",
 ]
 
@@ -91,12 +95,60 @@ def infinite_outcome(count: int) -> str:
     )
 
 
+def known_only_for_selected(names: Sequence[object], n_unselected: int) -> str:
+    """Say of columns that they are missing exactly where rows are not selected, and what follows.
+
+    Parameters
+    ----------
+    names : sequence
+    n_unselected : int
+        How many rows are not selected.
+
+    Returns
+    -------
+    str
+    """
+    listed = ", ".join(quoted(one) for one in names[:10])
+    more = f" and {len(names) - 10} more columns" if len(names) > 10 else ""
+    are, look, they = ("is", "It looks", "it") if len(names) == 1 else ("are", "They look", "they")
+    return (
+        f"{listed}{more} {are} missing in exactly the {n_unselected} rows that are not selected. "
+        f"{look} like a copy of the outcome, or like something that is known only for the "
+        f"selected: {they} may predict, but cannot drive selection, and no value put in would help."
+    )
+
+
 def refuse_not_finite(
-    table: FeatureTable, columns: Positions, missing: NDArray[Any], infinite: NDArray[Any]
+    table: FeatureTable,
+    columns: Positions,
+    missing: NDArray[Any],
+    infinite: NDArray[Any],
+    known: NDArray[Any] | Sequence[bool] = (),
+    n_unselected: int = 0,
 ) -> None:
-    """Refuse missing and infinite values, counted by column, in rows that need them."""
+    """Refuse missing and infinite values, counted by column, in rows that need them.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    columns : sequence of int
+        k positions in X.
+    missing, infinite : (k,) ndarray
+        Counts.
+    known : (k,) sequence of bool
+        Columns that are missing exactly where rows are not selected.
+    n_unselected : int
+        How many rows are not selected.
+    """
     if not missing.any() and not infinite.any():
         return
+    only = [table.label(columns[int(place)]) for place in np.flatnonzero(known)]
+    if only:
+        raise MissingValueError(
+            known_only_for_selected(only, n_unselected)
+            + " Leave such columns out of the selection equation, and those that were made from "
+            "the outcome out of both."
+        )
     said = [
         f"{table.label(column)!r} ({missing[i]} NaN, {infinite[i]} inf)"
         for i, column in enumerate(columns)

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval
 from heckmanfa.baselines import ObservedRegressor
 from heckmanfa.errors import ConvergenceWarning, MissingExtraError, warn
 from heckmanfa.features import FeatureTable
+from heckmanfa.moments import gather_moments
 from heckmanfa.namespaces import Array, host, like
 from heckmanfa.normal import Floats
 from heckmanfa.progress import progress_line
@@ -133,7 +134,8 @@ class RURegressor(ObservedRegressor):
         return self
 
     def _fit(self, torch: Any, X: Any, y: Any, selected: Any) -> None:
-        _, sample, _, prediction = self._take_in(X, y, selected, None)
+        table, sample, _, prediction = self._take_in(X, y, selected, None)
+        self._refuse_leakage(gather_moments(sample.rows, prediction, table.shape[1], None))
         features, outcome = _selected(held(sample.rows, "this regression"), prediction)
         self._centre, self._scale = features.mean(axis=0), _spread(features)
         self._mean, self._spread = float(outcome.mean()), float(_spread(outcome[:, None])[0])

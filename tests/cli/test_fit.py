@@ -408,3 +408,47 @@ def test_a_start_without_maximum_likelihood_is_refused(shell, mroz):
     assert "add --method ml" in said
     said = shell.refuses("fit", "mroz.csv", "--outcome", "lwage", "--method", "ml", "--start", "-1")
     assert "rho inside (-1, 1)" in said
+
+
+@pytest.mark.parametrize("name", ["leak.csv", "leak.parquet"])
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("missing", ["drop", "mean"])
+def test_a_copy_of_the_outcome_is_refused_by_name(shell, mroz, name, streamed, missing):
+    """Missing where the outcome is; to put the mean in would let it predict perfectly."""
+    table = mroz.assign(pay=np.exp(1.0) * mroz["lwage"] - 4.0)
+    if name.endswith(".csv"):
+        table.to_csv(shell.folder / name, index=False)
+    else:
+        table.to_parquet(shell.folder / name, row_group_size=100)
+    more = ("--stream-above", "0") if streamed else ()
+    said = shell.refuses("fit", name, "--outcome", "lwage", "--missing", missing, *more)
+    assert "'pay' is" in said
+    assert "copy of the outcome" in said
+    assert "--missing mean" not in said
+    assert "eave such columns out" in said
+
+
+def test_a_column_known_only_for_the_selected_is_refused_whatever_is_put_in(shell, mroz):
+    rng = np.random.default_rng(0)
+    hours = np.where(mroz["lwage"].isna(), np.nan, rng.integers(1, 60, len(mroz)))
+    kind = np.where(mroz["lwage"].isna(), None, rng.choice(["day", "night"], len(mroz)))
+    mroz.assign(hours=hours).to_csv(shell.folder / "hours.csv", index=False)
+    mroz.assign(shift=kind).to_csv(shell.folder / "shift.csv", index=False)
+    for missing in ("drop", "mean"):
+        for name in ("hours", "shift"):
+            said = shell.refuses("fit", f"{name}.csv", "--outcome", "lwage", "--missing", missing)
+            assert f"'{name}' is missing in exactly the 325 rows that are not selected" in said
+            assert "--exclude" in said
+    status, _ = shell("fit", "hours.csv", "--outcome", "lwage", "--exclude", "hours")
+    assert status == 0
+
+
+def test_an_outcome_that_is_nearly_reproduced_is_a_problem_in_every_output(shell, mroz):
+    noise = 1e-4 * np.random.default_rng(0).normal(size=len(mroz))
+    pay = mroz["lwage"].fillna(mroz["lwage"].mean()) + noise
+    mroz.assign(pay=pay).to_csv(shell.folder / "near.csv", index=False)
+    found, text = results(shell, "near.csv", "--outcome", "lwage", "--report", "near.html")
+    assert "problem R2 of the outcome" in text
+    assert any(one["diagnostic"] == "R2 of the outcome" for one in found["diagnostics"])
+    assert found["not_to_be_claimed"][0].startswith("That the features predict so well")
+    assert "R2 of the outcome" in (shell.folder / "near.html").read_text()

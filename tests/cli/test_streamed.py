@@ -302,11 +302,18 @@ def test_rows_that_tell_nothing_about_selection_are_refused(shell, folder):
     for part in sorted(folder.iterdir()):
         frame = pd.read_parquet(part)
         frame["p"] = frame["a"].where(frame["wage"].notna())
+        frame["r"] = frame["p"].mask(frame["p"] == frame["p"].max())
         frame["q"] = frame["a"].where(frame["wage"].isna())
         frame.to_parquet(part, index=False)
     assert "no outcome is missing in the" in refused(
-        shell, "people", "--outcome", "wage", "--features", "b,p"
+        shell, "people", "--outcome", "wage", "--features", "b,r"
     )
+    for missing in ("drop", "mean"):
+        said = refused(
+            shell, "people", "--outcome", "wage", "--features", "b,p", "--missing", missing
+        )
+        assert "'p' is missing in exactly the" in said
+        assert "--exclude" in said
     assert "no outcome is observed in any row that misses no feature" in refused(
         shell, "people", "--outcome", "wage", "--features", "b,q"
     )

@@ -45,6 +45,10 @@ class Census:
     """(k,) infinite ones"""
     gaps: Any = 0
     """(k,) missing or infinite values of each column in any row"""
+    gaps_selected: Any = 0
+    """(k,) those of selected rows"""
+    not_chosen: int = 0
+    """rows that are not selected, in the fit or not"""
     weight_sum: float = 0.0
     """over the rows in the fit"""
     bad_weights: int = 0
@@ -53,6 +57,11 @@ class Census:
     groups: Any = None
     """the distinct groups of the rows in the fit, sorted"""
     groupless: int = 0
+
+    def known_only_for_selected(self) -> Mask:
+        """(k,) whether a column is missing in all rows that are not selected, and in no other."""
+        gaps, inside = np.atleast_1d(self.gaps), np.atleast_1d(self.gaps_selected)
+        return np.asarray((gaps > 0) & (gaps == self.not_chosen) & (inside == 0))
 
     def __add__(self, other: Census) -> Census:
         groups = self.groups
@@ -84,7 +93,9 @@ class _CensusTask:
     def __call__(self, part: int, chunks: Iterable[Chunk]) -> Census:
         k = len(self.everywhere)
         nothing = np.zeros(k, dtype=np.int64)
-        counted = Census({part: 0}, missing=nothing, infinite=nothing, gaps=nothing)
+        counted = Census(
+            {part: 0}, missing=nothing, infinite=nothing, gaps=nothing, gaps_selected=nothing
+        )
         for chunk in chunks:
             counted += self._of(part, chunk)
         return counted
@@ -117,13 +128,14 @@ class _CensusTask:
             groups = np.unique(chunk.group[kept & ~lost])
         in_fit = kept & chosen
         values = chunk.outcome[in_fit]
-        missing = infinite = gaps = np.zeros(finite.shape[1], dtype=np.int64)
+        missing = infinite = gaps = gaps_selected = np.zeros(finite.shape[1], dtype=np.int64)
         if not finite.all():
             needed = kept[:, None] & (self.everywhere | chosen[:, None])
             empty = np.isnan(chunk.features)
             missing = (empty & needed).sum(axis=0)
             infinite = (~finite & ~empty & needed).sum(axis=0)
             gaps = (~finite).sum(axis=0)
+            gaps_selected = (~finite[chosen]).sum(axis=0)
         return Census(
             lengths={part: n},
             selected=int(np.count_nonzero(in_fit)),
@@ -138,6 +150,8 @@ class _CensusTask:
             missing=missing,
             infinite=infinite,
             gaps=gaps,
+            gaps_selected=gaps_selected,
+            not_chosen=n - int(np.count_nonzero(chosen)),
             weight_sum=weight_sum,
             bad_weights=bad_weights,
             bad_flags=bad_flags,
