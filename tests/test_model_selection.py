@@ -396,9 +396,9 @@ def test_groups_get_to_the_folds_and_to_a_fit_that_clusters_by_them(routing):
             FILLED,
             params=params,
             cv=folds,
+            scoring=observed_r2,
             error_score="raise",
             return_indices=True,
-            return_estimator=True,
         )
         for test in found["indices"]["test"]:
             inside = np.isin(groups, groups[test])
@@ -489,6 +489,8 @@ def test_folds_that_cannot_be_are_refused():
         next(SelectionKFold(2).split(None, y, np.r_[np.nan, np.ones(9)]))
     with pytest.raises(InputError, match="requires y"):
         next(SelectionKFold(2).split(None))
+    with pytest.raises(InputError, match="1d"):
+        next(SelectionKFold(2).split(None, 3.0))
 
 
 # Other rooms. -------------------------------------------------------------------------------------
@@ -566,3 +568,16 @@ def test_models_of_parquet_rows_that_name_who_is_selected_need_it_in_a_score(tmp
         model.score(X, FILLED)
     expected = Heckman(TWO).fit(X, FILLED, selected=S).score(X, FILLED, selected=S)
     assert model.score(X, FILLED, selected=S) == pytest.approx(expected)
+
+
+def test_a_model_that_asked_for_weights_is_saved_and_still_needs_selected(routing, tmp_path):
+    pytest.importorskip("skops")
+    from heckmanfa.tabular import Encoding, load_model, save_model
+
+    model = Heckman(TWO).set_fit_request(sample_weight=True).fit(X, FILLED, selected=S)
+    save_model(tmp_path / "m.skops", model, Encoding.learn(X, FEATURES)[0], {})
+    again = load_model(tmp_path / "m.skops").model
+    assert again.score(X, FILLED, selected=S) == model.score(X, FILLED, selected=S)
+    with pytest.raises(InputError, match="fitted with selected"):
+        again.score(X, FILLED)
+    assert model.get_metadata_routing().fit.requests["sample_weight"] is True

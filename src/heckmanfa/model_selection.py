@@ -253,7 +253,7 @@ class SelectionKFold(BaseCrossValidator):
                 "random_state is used with shuffle=True only; set it, or drop the seed"
             )
         y, groups, selected = (on_host(one) for one in in_memory(y, groups, selected))
-        outcome = read_outcome(y, 0 if y is None else len(y))
+        outcome = read_outcome(y, len(y) if hasattr(y, "__len__") else 0)
         observed = ~np.isnan(outcome)
         if selected is None and len(outcome) and observed.all():
             raise InputError(

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -88,7 +89,9 @@ def save_model(
     except (TypeError, ValueError) as error:
         raise InputError(f"about must hold plain values only: {error}") from error
     try:
-        data = skops.io.dumps({"model": model, "encoding": encoding}, compression=ZIP_DEFLATED)
+        data = skops.io.dumps(
+            {"model": _at_rest(model), "encoding": encoding}, compression=ZIP_DEFLATED
+        )
     # What skops cannot save fails in the way of its type.
     except Exception as error:
         raise InputError(f"the model cannot be saved: {error}") from error
@@ -167,6 +170,16 @@ def _load(path: Path) -> Saved:
     if not (isinstance(model, BaseEstimator) and isinstance(encoding, Encoding)):
         raise DataError(f"{path} is not a model file of heckmanfa: it holds no model")
     return Saved(model, encoding, manifest["about"], manifest["version"])
+
+
+def _at_rest(model: Any) -> Any:
+    """Return a model without what its owner asked of scikit-learn's metadata routing.
+
+    Such requests are about the code around a model, and refer back to it.
+    """
+    model = copy(model)
+    vars(model).pop("_metadata_request", None)
+    return model
 
 
 def _refuse_newer(manifest: dict[str, Any], path: Path) -> None:
