@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from formulaic import Formula, ModelSpec
@@ -17,20 +18,22 @@ from formulaic.parser.types import Factor
 
 from heckmanfa.errors import (
     FormulaError,
+    HeckmanfaError,
     InputError,
     MissingValueError,
     TextNumbersWarning,
-    TooFewRowsError,
     UnknownFeatureError,
     warn,
 )
-from heckmanfa.expressions import parse_factor
-from heckmanfa.features import nearest, refuse_same_labels
+from heckmanfa.expressions import called_in, parse_factor, refuse_powers, right_side
+from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted, shown
+from heckmanfa.formula_data import about_times, is_numeric, is_time, to_pandas
 from heckmanfa.normal import Floats
 from heckmanfa.refusals import known_only_for_selected
 from heckmanfa.rows import Mask
 
-__all__ = ["FormulaDesign", "is_numeric", "to_pandas"]
+__all__ = ["Equation", "FormulaDesign", "is_numeric", "to_pandas"]
 
 
 @dataclass(frozen=True)
@@ -186,6 +189,12 @@ class FormulaDesign:
             kept=rows,
         )
 
+    def variables(self, columns: Sequence[str]) -> list[str]:
+        """Return the names that the right sides use, in a table with some columns or without."""
+        table = pd.DataFrame(columns=list(columns))
+        formulas = (self.prediction.spec().formula, self.selection.spec().formula)
+        return sorted({name for one in formulas for name in _variables(one, table)})
+
     def without_data(self) -> FormulaDesign:
         """Return what prediction needs, and no row of the data."""
         return replace(self, features=None, outcome=None, selected=None, kept=None)
@@ -273,6 +282,7 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
     if not isinstance(text, str):
         raise FormulaError(f"the {equation} formula must be text; got {type(text).__name__}")
     try:
+        refuse_powers(text)
         parsed = Formula(text)
     except FormulaicError as error:
         raise FormulaError(
@@ -288,7 +298,7 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
     if left is not None and len(list(left)) != 1:
         raise FormulaError(f"the left side of {text!r} must be one variable or expression")
     # The text, not formulaic's form of it, which loses the quotes of names with spaces.
-    return left, right, text.split("~", 1)[-1]
+    return left, right, right_side(text)
 
 
 def _variables(formula: Formula, frame: pd.DataFrame) -> list[str]:
@@ -298,7 +308,9 @@ def _variables(formula: Formula, frame: pd.DataFrame) -> list[str]:
     for variable in (str(one) for one in formula.required_variables):
         dotted = [one for one in expressions if one in frame and one.startswith(variable + ".")]
         names.update(dotted if dotted and variable not in frame else [variable])
-    # What is inside a stateful function (center, a spline) is not among those.
+    # Neither a column with the name of a function of formulaic's is among those,
+    names.update(one for one in expressions if one in frame)
+    # nor is what is inside a stateful function (center, a spline).
     for expression in expressions - {*frame.columns}:
         try:
             named = parse_factor(expression)[1]
@@ -308,9 +320,18 @@ def _variables(formula: Formula, frame: pd.DataFrame) -> list[str]:
     return sorted(names)
 
 
-def is_numeric(column: pd.Series[Any]) -> bool:
-    """Whether a column holds numbers or booleans."""
-    return bool(pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
+def _used(formula: Formula, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns that a formula uses; others could stand in the place of functions."""
+    names = _variables(formula, frame)
+    for term in formula:
+        for factor in term.factors:
+            both = called_in(factor.expr) & {*names} if factor.expr not in frame else set()
+            if both:
+                raise FormulaError(
+                    f"{quoted(min(both))} is a function and a column in the same formula; rename "
+                    "the column"
+                )
+    return frame[names]
 
 
 def _check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
@@ -321,14 +342,31 @@ def _check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
                 f"column {name!r} held numbers in the fit and holds text or categories here; "
                 "convert it, for example with pandas.to_numeric"
             )
-    for name, (_, categories) in learned.encodings.items():
-        if categories is not None and name in frame:
-            unseen = sorted({str(one) for one in frame[name].dropna()} - {*map(str, categories)})
+    for expression, (_, categories) in learned.encodings.items():
+        column = _categories_of(expression, frame) if categories is not None else None
+        if column is not None:
+            known = {*(categories or ())}
+            unseen = [one for one in column.dropna().unique() if one not in known]
             if unseen:
                 raise InputError(
-                    f"column {name!r} has categories that the model was not fitted with: "
-                    + ", ".join(repr(one) for one in unseen[:5])
+                    f"column {quoted(column.name)} has categories that the model was not fitted "
+                    f"with: {', '.join(quoted(one) for one in sorted(unseen, key=str)[:5])}"
                 )
+
+
+def _categories_of(expression: str, frame: pd.DataFrame) -> pd.Series[Any] | None:
+    """Return the column whose values are the categories of a factor, where there is one."""
+    if expression in frame:
+        return frame[expression]
+    try:
+        tree, names = parse_factor(expression)
+    except SyntaxError:
+        return None
+    plain = isinstance(tree, ast.Call) and ast.unparse(tree.func) == "C" and bool(tree.args)
+    named = [one for one in names if one in frame]
+    if plain and len(named) == 1 and isinstance(tree.args[0], ast.Name):  # type: ignore[attr-defined]
+        return frame[named[0]]
+    return None
 
 
 def _refuse_infinity(part: pd.DataFrame) -> None:
@@ -378,27 +416,6 @@ def _check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
             )
 
 
-def to_pandas(data: Any) -> pd.DataFrame:
-    """Take in the data of formulas as a pandas frame."""
-    if isinstance(data, pd.DataFrame):
-        refuse_same_labels(data.columns, "the data")
-    try:
-        frame = nw.from_native(data, pass_through=True)
-        if isinstance(frame, nw.LazyFrame):
-            raise InputError("the data is a lazy frame; call .collect() or .compute() on it first")
-        if not isinstance(frame, nw.DataFrame):
-            raise InputError(
-                f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
-            )
-        pandas = frame.to_pandas().reset_index(drop=True)
-    except nw.exceptions.NarwhalsError as error:
-        raise InputError(str(error)) from error
-    if len(pandas) == 0:
-        raise TooFewRowsError("the data has 0 rows; there is nothing to fit or predict")
-    # Numbers that came as objects are numbers.
-    return pandas.infer_objects()
-
-
 def _refuse_known_only(drivers: Formula, frame: pd.DataFrame, chosen: Mask) -> None:
     """Refuse variables that drive selection and are missing exactly where rows are not selected."""
     others = ~chosen
@@ -425,19 +442,45 @@ def _matrix(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataMismatchWarning)
         try:
-            matrix = formula.get_model_matrix(frame, na_action="ignore", context={})
+            matrix = _evaluate(formula, frame)
+            made = pd.DataFrame(matrix).drop(columns="Intercept").astype(np.float64)
         except DataMismatchWarning as error:
             raise InputError(
-                f"the {equation} formula meets a category that the model was not fitted with: "
-                f"{str(error).split(': ')[-1].split('.')[0]}"
+                f"the {equation} formula meets categories that the model was not fitted with: "
+                + _unseen(str(error))
             ) from error
-        except FormulaicError as error:
+        except (FormulaicError, TypeError, ValueError, ArithmeticError) as error:
+            if isinstance(error, HeckmanfaError):
+                raise
             raise FormulaError(
                 f"the {equation} formula cannot be evaluated on the data: {plain_words(error)}"
             ) from error
-    result = pd.DataFrame(matrix).drop(columns="Intercept").astype(np.float64)
-    result.attrs["spec"] = matrix.model_spec
-    return result
+    made.attrs["spec"] = matrix.model_spec
+    return made
+
+
+def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> Any:
+    parsed = formula.formula if isinstance(formula, ModelSpec) else formula
+    used = _used(parsed, frame)
+    for term in parsed:
+        for factor in term.factors:
+            column = _categories_of(factor.expr, used)
+            if column is not None and is_time(column):
+                raise InputError(about_times(str(column.name)))
+    try:
+        return formula.get_model_matrix(used, na_action="ignore", context={})
+    except (FormulaicError, TypeError, ValueError) as error:
+        times = [name for name in used.columns if is_time(used[name])]
+        if times:
+            raise InputError(about_times(str(times[0]))) from error
+        raise
+
+
+def _unseen(message: str) -> str:
+    """Return the categories that formulaic's warning lists as a set, as they look in a table."""
+    listed = re.search(r"\{(.*)\}\. They are being", message, re.DOTALL)
+    said = listed.group(1) if listed else message
+    return shown(re.sub(r"np\.\w+\((.*?)\)", r"\1", said))
 
 
 def _one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
@@ -447,8 +490,10 @@ def _one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
     if rows.any():
         try:
             with np.errstate(divide="ignore", invalid="ignore"):
-                matrix = formula.get_model_matrix(frame[rows], na_action="ignore", context={})
-        except FormulaicError as error:
+                matrix = _evaluate(formula, frame[rows])
+        except (FormulaicError, TypeError, ValueError, ArithmeticError) as error:
+            if isinstance(error, HeckmanfaError):
+                raise
             raise FormulaError(
                 f"the left side of the {equation} formula cannot be evaluated: {plain_words(error)}"
             ) from error

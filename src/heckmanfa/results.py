@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from heckmanfa import summary_formats
-from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
-from heckmanfa.features import nearest
-from heckmanfa.formula import plain_words
+from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.hypotheses import read_hypothesis
+from heckmanfa.normal import Floats
 from heckmanfa.problems import problems_of
 from heckmanfa.sections import Finding, Report, Section
 
@@ -146,34 +146,10 @@ def wald_test(
     return chi2_test(gap, matrix @ model._covariance @ matrix.T)
 
 
-def _restrictions(model: FittedSelectionModel, text: str) -> tuple[Any, Any]:
-    from formulaic.utils.constraints import LinearConstraints
-
+def _restrictions(model: FittedSelectionModel, text: str) -> tuple[Floats, Floats]:
     prefix = {"prediction": "", "selection": "selection.", "errors": ""}
     names = [prefix[equation] + term for equation, term in model._terms]
-    advice = "write it as in 'educ = exper' or 'educ = 0, exper = 0'"
-    parts = [part.strip() for part in text.split(",")]
-    if not all(parts):
-        raise InputError(f"the hypothesis {text!r} has an empty part; {advice}")
-    if any(part.count("=") > 1 for part in parts):
-        raise InputError(f"the hypothesis {text!r} cannot be read, having two '='; {advice}")
-    try:
-        parsed = LinearConstraints.from_spec(text, variable_names=names)
-    except KeyError as error:
-        name = str(error.args[0])
-        raise UnknownFeatureError(
-            f"the hypothesis {text!r} names {name!r}, which is no coefficient of the model"
-            + nearest(name, names)
-        ) from error
-    except Exception as error:  # formulaic's parser fails in many ways
-        raise InputError(
-            f"the hypothesis {text!r} cannot be read; {advice}, a name with spaces in "
-            f"`backticks`: {plain_words(error)}"
-        ) from error
-    return (
-        np.asarray(parsed.constraint_matrix, dtype=np.float64),
-        np.asarray(parsed.constraint_values, dtype=np.float64),
-    )
+    return read_hypothesis(text, names)
 
 
 @dataclass(frozen=True)

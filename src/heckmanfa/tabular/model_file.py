@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
 import os
-from copy import copy
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
+import numpy as np
+import pandas as pd
 import skops.io
-from sklearn.base import BaseEstimator
 
 import heckmanfa
-from heckmanfa.errors import DataError, HeckmanfaError, InputError
+from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError
+from heckmanfa.foreign import quoted
+from heckmanfa.formula import FormulaDesign
+from heckmanfa.formula_file import check_design
 from heckmanfa.outputs import replacing
+from heckmanfa.tabular.archive import LARGEST_FILE, read_members
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.files import existing
+from heckmanfa.tabular.revival import MODELS, Revival, UnlistedError, UnsoundError
 
 __all__ = ["Saved", "load_model", "save_model"]
 
 _FORMAT = 1
 _MANIFEST = "heckmanfa.json"
 _SCHEMA = "schema.json"
-# What rebuilds plain data and objects by their attributes. Others of skops' call functions.
-_LOADERS = frozenset(
-    {
-        "CachedNode",
-        "DictNode",
-        "JsonNode",
-        "ListNode",
-        "NdArrayNode",
-        "ObjectNode",
-        "RandomGeneratorNode",
-        "RandomStateNode",
-        "SetNode",
-        "TupleNode",
-        "TypeNode",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -79,10 +71,16 @@ def save_model(
     force : bool
         Whether a file that is there already may be replaced.
     """
-    features = [str(one) for one in getattr(model, "feature_names_in_", [])]
+    design = getattr(model, "_design", None)
+    names = [str(one) for one in getattr(model, "feature_names_in_", [])]
+    if design is not None:
+        _check_formulas(design, names)
+    features = names if design is None else design.variables(encoding.columns)
     strange = [one for one in features if one not in encoding.columns]
-    if strange or not features:
-        said = f"{strange[0]!r} is none of the encoded columns" if strange else "it has no names"
+    if strange or not names:
+        said = (
+            f"{quoted(strange[0])} is none of the encoded columns" if strange else "it has no names"
+        )
         raise InputError(f"the model was not fitted on what the encoding makes: {said}")
     try:
         told = json.loads(json.dumps(about))
@@ -95,33 +93,53 @@ def save_model(
     # What skops cannot save fails in the way of its type.
     except Exception as error:
         raise InputError(f"the model cannot be saved: {error}") from error
-    foreign = _foreign_types(data)
-    if foreign:
-        raise InputError(
-            f"the model holds what cannot be saved safely: {', '.join(foreign)}; give parameters "
-            "as plain lists and numbers"
-        )
     buffer = io.BytesIO(data)
     with ZipFile(buffer, "a", compression=ZIP_DEFLATED) as archive:
         manifest = {
             "format": _FORMAT,
             "version": heckmanfa.__version__,
             "model": type(model).__name__,
-            "features": features,
+            "features": names,
             "about": told,
-            "sha256": _digest(archive),
+            "sha256": _digest({name: archive.read(name) for name in archive.namelist()}),
         }
         archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
+    _check_readable(buffer.getvalue())
     with replacing(path, force) as part:
         part.write_bytes(buffer.getvalue())
+
+
+def _check_formulas(design: FormulaDesign, names: list[str]) -> None:
+    try:
+        check_design(design, names)
+    except FormulaError as error:
+        raise InputError(
+            f"the model cannot be saved: {error}. Make that column in the data before the fit, or "
+            "keep the model by pickle"
+        ) from error
+
+
+def _check_readable(data: bytes) -> None:
+    """Refuse to write what would be refused when it is read."""
+    try:
+        _read(data, Path("the file"))
+    except UnlistedError as error:
+        raise InputError(
+            f"the model holds what cannot be saved safely: {error}; give parameters as plain "
+            "lists and numbers"
+        ) from error
+    except (UnsoundError, DataError) as error:
+        raise InputError(f"the model cannot be saved: {error}") from error
 
 
 def load_model(path: str | os.PathLike[str]) -> Saved:
     """Read a model that `save_model` wrote, and nothing else.
 
-    Only types that this package defines, and those that skops trusts, are made; a file that asks
-    for another is refused before anything is. That a file was changed by accident is noticed;
-    whoever means to change coefficients can, so take models from people you trust.
+    Plain data, arrays and the classes that models are made of are put together by this package;
+    a file that asks for anything else is refused before anything is made. A formula in it may
+    call listed functions only, which is checked before it is evaluated. That a file was changed
+    by accident is noticed; whoever means to change coefficients can, so take models from people
+    you trust.
 
     Parameters
     ----------
@@ -150,26 +168,72 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
 
 
 def _load(path: Path) -> Saved:
-    data = path.read_bytes()
-    with ZipFile(io.BytesIO(data)) as archive:
-        names = archive.namelist()
-        if _MANIFEST not in names or _SCHEMA not in names:
-            raise DataError(f"{path} is not a model file of heckmanfa")
-        manifest = json.loads(archive.read(_MANIFEST))
-        _refuse_newer(manifest, path)
-        foreign = _foreign_types(data)
-        if foreign:
-            raise DataError(
-                f"{path} was not written by heckmanfa: it asks for {', '.join(foreign[:5])}, and "
-                "nothing of it was loaded"
-            )
-        if len(set(names)) < len(names) or _digest(archive) != manifest["sha256"]:
-            raise DataError(f"{path} was changed after it was written; nothing of it was loaded")
-    content = skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
-    model, encoding = content["model"], content["encoding"]
-    if not (isinstance(model, BaseEstimator) and isinstance(encoding, Encoding)):
+    if not path.is_file():
+        raise DataError(f"{path} is not a model file: it is no regular file")
+    with path.open("rb") as stream:
+        data = stream.read(LARGEST_FILE + 1)
+    try:
+        return _read(data, path)
+    except UnlistedError as error:
+        raise DataError(
+            f"{path} was not written by heckmanfa: it asks for {error}, and nothing of it was "
+            "loaded"
+        ) from error
+    except UnsoundError as error:
+        raise DataError(f"{path} is damaged or was changed: {error}") from error
+
+
+def _read(data: bytes, path: Path) -> Saved:
+    """Take a file apart, check every part, and put the model together."""
+    members = read_members(data, path, _MANIFEST, _SCHEMA)
+    manifest = members.manifest
+    _refuse_newer(manifest, path)
+    content = Revival(members)
+    content.refuse_unlisted()
+    if _digest(members.raw) != manifest["sha256"]:
+        raise DataError(f"{path} was changed after it was written; nothing of it was loaded")
+    parts = content.make()
+    model, encoding = parts["model"], parts["encoding"]
+    if not (type(model).__name__ in MODELS and isinstance(encoding, Encoding)):
         raise DataError(f"{path} is not a model file of heckmanfa: it holds no model")
-    return Saved(model, encoding, manifest["about"], manifest["version"])
+    names = [str(one) for one in getattr(model, "feature_names_in_", ())]
+    if names != manifest["features"] or not isinstance(manifest["about"], dict):
+        raise UnsoundError("it does not list the features of the model")
+    design = getattr(model, "_design", None)
+    if design is not None:
+        try:
+            check_design(design, names)
+        except FormulaError as error:
+            raise DataError(
+                f"{path} asks for more than a model file may: {error}; nothing of it was evaluated"
+            ) from error
+    _try_out(model, names)
+    return Saved(model, encoding, manifest["about"], str(manifest["version"]))
+
+
+def _try_out(model: Any, names: list[str]) -> None:
+    """Refuse a model whose parts do not fit together: it must predict and give its summary."""
+    row = pd.DataFrame(np.zeros((1, len(names))), columns=names)
+    plain = copy.copy(model)
+    if getattr(model, "_design", None) is not None:
+        plain._design = None
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            plain.predict(row)
+            if hasattr(plain, "predict_selection"):
+                _unless_refused(lambda: plain.predict_selection(row))
+            if hasattr(plain, "summary"):
+                _unless_refused(lambda: str(plain.summary()))
+    # What does not fit together fails in any way.
+    except Exception as error:
+        raise UnsoundError(f"its parts do not fit together ({type(error).__name__})") from error
+
+
+def _unless_refused(question: Callable[[], Any]) -> None:
+    """Ask something that some sound models have no answer to."""
+    with suppress(HeckmanfaError):
+        question()
 
 
 def _at_rest(model: Any) -> Any:
@@ -177,7 +241,7 @@ def _at_rest(model: Any) -> Any:
 
     Such requests are about the code around a model, and refer back to it.
     """
-    model = copy(model)
+    model = copy.copy(model)
     vars(model).pop("_metadata_request", None)
     return model
 
@@ -191,43 +255,9 @@ def _refuse_newer(manifest: dict[str, Any], path: Path) -> None:
         )
 
 
-def _digest(archive: ZipFile) -> str:
+def _digest(members: Mapping[str, bytes]) -> str:
     """Return the sha256 of every member but the manifest."""
     total = hashlib.sha256()
-    for name in sorted({*archive.namelist()} - {_MANIFEST}):
-        total.update(f"{name} {hashlib.sha256(archive.read(name)).hexdigest()}\n".encode())
+    for name in sorted({*members} - {_MANIFEST}):
+        total.update(f"{name} {hashlib.sha256(members[name]).hexdigest()}\n".encode())
     return total.hexdigest()
-
-
-def _foreign_types(data: bytes) -> list[str]:
-    """Return the types that a file asks for and nobody vouches for."""
-    with ZipFile(io.BytesIO(data)) as archive:
-        called = sorted(_called(json.loads(archive.read(_SCHEMA))))
-    return called or [one for one in skops.io.get_untrusted_types(data=data) if not _is_ours(one)]
-
-
-def _called(state: Any) -> set[str]:
-    """Return what a file would call rather than rebuild."""
-    if isinstance(state, list):
-        return {one for part in state for one in _called(part)}
-    if not isinstance(state, dict):
-        return set()
-    found = {one for part in state.values() for one in _called(part)}
-    if state.get("__loader__", "JsonNode") not in _LOADERS:
-        found.add(f"{state.get('__module__')}.{state.get('__class__')}")
-    return found
-
-
-def _is_ours(name: str) -> bool:
-    """Whether a name is that of a class defined in this package.
-
-    What a module of this package has merely imported, functions among it, is not.
-    """
-    module, _, last = name.rpartition(".")
-    if module.split(".")[0] != "heckmanfa" or any(one.startswith("__") for one in name.split(".")):
-        return False
-    try:
-        found = getattr(import_module(module), last)
-    except (ImportError, AttributeError):
-        return False
-    return isinstance(found, type) and found.__module__ == module

@@ -1,0 +1,95 @@
+"""Whether the formulas of a saved model, with what they have learned, can be trusted to a file."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from formulaic import Formula
+from formulaic.errors import FormulaicError
+from formulaic.parser.types import Factor
+
+from heckmanfa.errors import FormulaError
+from heckmanfa.expressions import right_side
+from heckmanfa.foreign import quoted
+from heckmanfa.formula import Equation, FormulaDesign
+from heckmanfa.formula_check import Factors, check_formula
+
+__all__ = ["check_design"]
+
+# A spline has a few more knots than columns.
+_SPARE = 32
+
+
+def check_design(design: FormulaDesign, names: list[str]) -> None:
+    """Refuse formulas that call what is not listed, or that ask for far more than the model has.
+
+    Parameters
+    ----------
+    design : FormulaDesign
+        Each attribute of the type that it should have, and otherwise of any content.
+    names : list of str
+        The columns of the model.
+    """
+    strange = {*design.selection_columns, *design.prediction_columns} - {*names}
+    if strange:
+        raise FormulaError(f"the formulas make {quoted(sorted(strange)[0])}, which is no feature")
+    for text, equation in zip(design.texts, (design.prediction, design.selection), strict=True):
+        check_formula(text, len(names))
+        if right_side(text) != equation.text or right_side(equation.text) != equation.text:
+            raise FormulaError(
+                f"the formula {quoted(equation.text)} is not the one that the model names"
+            )
+        _check_equation(equation, len(names))
+
+
+def _check_equation(equation: Equation, n_columns: int) -> None:
+    found = check_formula(equation.text, n_columns)
+    try:
+        terms = list(Formula(equation.text))
+        kinds = {name: Factor.Kind(kind) for name, (kind, _) in equation.encodings.items()}
+    except (FormulaicError, ValueError, TypeError, RecursionError) as error:
+        raise FormulaError(f"the formula {quoted(equation.text)} cannot be read") from error
+    if len(terms) > n_columns + _SPARE:
+        raise FormulaError(f"the formula has {len(terms):,} terms; the model, {n_columns:,}")
+    for term in terms:
+        factors = [one for one in term.factors if one.eval_method.value != "literal"]
+        widths = [_width(one.expr, equation, kinds, found) for one in factors]
+        if math.prod(widths) > n_columns + 1:
+            raise FormulaError(f"the term {quoted(str(term))} asks for more columns than there are")
+    if not _is_small(equation.transforms, 2 * n_columns + _SPARE):
+        raise FormulaError("what the formulas have learned is not what functions learn")
+
+
+def _width(
+    expression: str, equation: Equation, kinds: dict[str, Factor.Kind], found: Factors
+) -> int:
+    """Return how many columns a factor makes, about, or refuse what was never learned."""
+    if expression not in found.names or expression not in kinds:
+        raise FormulaError(f"the term {quoted(expression)} was not part of the fit")
+    width, categories = found.widths[expression], equation.encodings[expression][1]
+    if kinds[expression] is Factor.Kind.CATEGORICAL:
+        if categories is None and width == 1:
+            raise FormulaError(f"the term {quoted(expression)} has no categories")
+        return max(width, len(categories or ()) - 1)
+    # What holds text would become as many columns as the data to predict for has categories.
+    text = found.names[expression] - {*equation.numeric}
+    if text:
+        raise FormulaError(f"{quoted(sorted(text)[0])} held no numbers in the fit")
+    return width
+
+
+def _is_small(value: Any, most: int, depth: int = 0) -> bool:
+    """Whether a state is plain numbers, in lists and tables that are no longer than a spline's."""
+    if isinstance(value, dict | list | tuple):
+        inner = value.values() if isinstance(value, dict) else value
+        # The outermost table has an entry for each call of a function.
+        return (
+            depth < 5
+            and len(value) <= most + (1000 if depth == 0 else 0)
+            and all(_is_small(one, most, depth + 1) for one in inner)
+        )
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biuf" and all(one <= most for one in value.shape)
+    return value is None or isinstance(value, int | float | np.number | np.bool_ | str)
