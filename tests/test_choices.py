@@ -1,11 +1,16 @@
 """What a search may decide: counting it, and turning it into masks."""
 
 import itertools
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from heckmanfa import HeckmanBestSubset, HeckmanFA
 from heckmanfa.choices import Choices
+from heckmanfa.datasets import make_selection
+from heckmanfa.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -37,3 +42,46 @@ def test_leaving_columns_out_keeps_the_rest_of_their_units():
     fewer = choices.without_columns([2, 3, 5])
     assert fewer.units == ((0,), (1,))
     assert fewer.always == ()
+
+
+@pytest.fixture(scope="module")
+def table():
+    data = make_selection(400, 6, 3, random_state=0)
+    return pd.DataFrame(data.X, columns=list("abcdef")), data.y
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"feature_groups": [["a", "b", "c"]], "max_features": 2},
+            "'a', 'b', 'c' predict together or not at all: 3 columns, which could never predict. "
+            "Raise max_features to 3 or more",
+        ),
+        (
+            {"feature_groups": [["a", "b"]], "always": ["c", "d"], "max_features": 3},
+            "2 columns beside the 2 of always, which could never predict. Raise max_features to 4",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", [HeckmanBestSubset, HeckmanFA])
+def test_a_group_that_max_features_has_no_room_for_is_refused(kind, options, words, table):
+    with pytest.raises(InputError, match=re.escape(words)):
+        kind(**options).fit(*table)
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.RhoOutsideWarning")
+def test_a_term_of_a_formula_that_has_no_room_is_refused_and_may_be_left_out(table):
+    X, y = table
+    data = X.assign(y=y, kind=np.array(["p", "q", "r", "s"])[np.arange(len(X)) % 4])
+    formulas = ("y ~ a + b + C(kind)", "~ a + b + c + C(kind)")
+    with pytest.raises(InputError, match="3 columns, which could never predict"):
+        HeckmanBestSubset.from_formula(*formulas, data, max_features=2)
+    model = HeckmanBestSubset.from_formula(*formulas, data, max_features=2, never=["C(kind)"])
+    assert {*model.prediction_features_} <= {"a", "b"}
+
+
+def test_max_features_may_be_what_always_names(table):
+    X, y = table
+    model = HeckmanBestSubset(always=["a", "b"], max_features=2, feature_groups=[["c", "d"]])
+    assert model.fit(X, y).prediction_features_ == ["a", "b"]

@@ -70,10 +70,10 @@ def test_rows_without_a_regressor_they_need_are_left_out_and_counted(mroz):
     assert model.row_counts_["unselected"] == 325 - 3
     assert sum(v for k, v in model.row_counts_.items() if k != "total") == 753
     assert "9 rows left out: a regressor is missing" in str(model.summary())
-    predicted = model.predict(mroz)
+    predicted = model.predict(mroz, missing="nan")
     assert predicted.shape == (753,)
     assert np.isnan(predicted).sum() == 52  # those without tenure; age is not in this equation
-    assert np.isnan(model.predict(mroz, kind="selected")).sum() == 59
+    assert np.isnan(model.predict(mroz, kind="selected", missing="nan")).sum() == 59
 
 
 def test_functions_that_give_nan_count_as_missing(mroz):
@@ -101,8 +101,9 @@ def test_categories_become_dummies_and_unseen_levels_are_an_error(mroz):
     ):
         model.predict(mroz)
     mroz.loc[0, "region"] = None
-    assert np.isnan(model.predict(mroz)[0])
-    assert np.isfinite(model.predict(mroz)[1:]).all()
+    predicted = model.predict(mroz, missing="nan")
+    assert np.isnan(predicted[0])
+    assert np.isfinite(predicted[1:]).all()
 
 
 def test_what_a_term_learns_in_the_fit_it_keeps_in_prediction(mroz):
@@ -203,7 +204,7 @@ def test_text_where_the_fit_had_numbers_is_refused_in_prediction(mroz):
     for rows, text in ((1, "12"), (3, "twelve")):
         with pytest.raises(InputError, match="'educ' held numbers in the fit and holds text"):
             model.predict(mroz[:rows].assign(educ=text))
-    assert np.isnan(model.predict(mroz[:2].assign(educ=None))).all()
+    assert np.isnan(model.predict(mroz[:2].assign(educ=None), missing="nan")).all()
 
 
 def test_infinite_regressors_are_refused_in_prediction(mroz):
@@ -274,5 +275,6 @@ def test_rows_that_miss_a_variable_of_a_stateful_term_are_left_out(term):
         f"lwage ~ educ + {term}", f"~ educ + kids5 + nwifeinc + {term}", frame
     )
     assert model.row_counts_["left_out_regressor_missing"] == 2
-    assert np.isnan(model.predict(frame)[[2, 600]]).all()
-    assert np.isfinite(np.delete(model.predict(frame), [2, 600])).all()
+    predicted = model.predict(frame, missing="nan")
+    assert np.isnan(predicted[[2, 600]]).all()
+    assert np.isfinite(np.delete(predicted, [2, 600])).all()

@@ -24,6 +24,7 @@ from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     DataError,
     InputError,
+    MissingFeaturesWarning,
     MissingValueError,
     NoExclusionWarning,
     UnknownFeatureError,
@@ -675,14 +676,15 @@ def test_columns_stay_beside_predictions_and_rows_with_holes_have_none(tmp_path,
     part = pd.read_parquet(folder / "part-02.parquet")
     part.astype({"weight": "int32"}).to_parquet(folder / "part-02.parquet")
     out = tmp_path / "predicted.parquet"
-    assert predict_parquet(model, folder, out, keep_columns=True) == 5_000
+    with pytest.warns(MissingFeaturesWarning, match=r"556 of 5,000 rows miss a feature.*'x5'"):
+        assert predict_parquet(model, folder, out, kind="selected", keep_columns=True) == 5_000
     found = pd.read_parquet(out)
     pd.testing.assert_frame_equal(found[list(table.columns)], table, check_categorical=False)
-    predicted = found["predicted_marginal"]
+    predicted = found["predicted_selected"]
     assert predicted.isna().tolist() == table["x5"].isna().tolist()
     complete = table["x5"].notna()
     np.testing.assert_allclose(
-        predicted[complete], model.predict(table.loc[complete, NAMES]), rtol=1e-12
+        predicted[complete], model.predict(table.loc[complete, NAMES], "selected"), rtol=1e-12
     )
     footer = pq.read_metadata(out)
     empty = [

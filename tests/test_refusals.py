@@ -17,6 +17,7 @@ from heckmanfa.errors import (
     NoExclusionWarning,
     NoOutcomeError,
     NotIdentifiedError,
+    SeparationError,
     TooFewRowsError,
     UnknownFeatureError,
 )
@@ -289,12 +290,12 @@ def test_prediction_refuses_what_it_cannot_use(frame, y):
         model.predict(frame, kind="conditional")
     broken = frame.copy()
     broken.loc[4, "exper"] = np.nan
-    with pytest.raises(MissingValueError, match=r"'exper' \(1 rows\)"):
+    with pytest.raises(MissingValueError, match=r"'exper' \(1 row\)"):
         model.predict(broken)
     broken = frame.copy()
     broken.loc[4, "city"] = np.nan  # in the selection equation alone
     assert len(model.predict(broken)) == 800
-    with pytest.raises(MissingValueError, match=r"'city' \(1 rows\)"):
+    with pytest.raises(MissingValueError, match=r"'city' \(1 row\)"):
         model.predict(broken, kind="selected")
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame.rename(columns={"age": "agee"}))
@@ -341,3 +342,25 @@ def test_features_of_the_wrong_form_get_one_of_our_errors(change, words, frame, 
 def test_outcomes_of_the_wrong_form_get_one_of_our_errors(change, words, frame, y):
     with pytest.raises(InputError, match=words):
         Heckman([0]).fit(frame, change(y))
+
+
+@pytest.mark.parametrize(("n", "k", "n_selected"), [(30, 20, 15), (40, 25, 8), (50, 22, 6)])
+def test_more_selection_features_than_rows_can_carry_are_not_called_separation(n, k, n_selected):
+    random = np.random.default_rng(0)
+    features = random.normal(size=(n, k))
+    outcome = np.where(np.arange(n) < n_selected, random.normal(size=n), np.nan)
+    for on_separation in ("error", "drop"):
+        with pytest.raises(TooFewRowsError, match="more than these rows can carry") as caught:
+            Heckman([0], on_separation=on_separation).fit(features, outcome)
+        assert f"{n_selected} are selected and {n - n_selected} are not" in str(caught.value)
+        assert "Leave features out of the selection equation" in str(caught.value)
+
+
+def test_one_column_that_separates_few_rows_is_still_named():
+    random = np.random.default_rng(1)
+    features = random.normal(size=(20, 5))
+    chosen = np.arange(20) >= 3
+    features[:, 4] = chosen
+    outcome = np.where(chosen, features[:, 0] + random.normal(size=20), np.nan)
+    with pytest.raises(SeparationError, match="'x4' separates"):
+        Heckman([0]).fit(features, outcome)

@@ -22,10 +22,11 @@ from heckmanfa.features import (
     FeatureTable,
     linear,
     names_or_positions,
-    refuse_missing,
     resolve,
 )
+from heckmanfa.gaps import Gaps, check_missing, find_gaps, refuse_gaps
 from heckmanfa.homes import find_home, is_dask
+from heckmanfa.homes.parts import refuse_rows
 from heckmanfa.intake import Sample, check_parameters, read_features, read_sample
 from heckmanfa.leakage import refuse_leakage
 from heckmanfa.least_squares import fit_least_squares
@@ -92,12 +93,14 @@ class ObservedRegressor(ScoredRegressor):
         counts = self.row_counts_
         refuse_leakage(moments, self._names, counts["selected"], missing=counts["unselected"] > 0)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, missing: str = "error") -> Any:
         """Predict the outcome of each row.
 
         Parameters
         ----------
         X : array or data frame of shape (n, K)
+        missing : {"error", "nan"}
+            Whether rows that miss a feature are refused, or their prediction is NaN.
 
         Returns
         -------
@@ -105,14 +108,35 @@ class ObservedRegressor(ScoredRegressor):
             A Dask Series or Array, not yet computed, where X is a Dask collection.
         """
         check_is_fitted(self)
+        check_missing(missing)
+        refuse_rows(X, "predict_parquet(model, path, out)")
         if is_dask(X):
             from heckmanfa.homes.dask_predict import map_rows
 
-            return map_rows(self, X, "predict", "predicted")
+            return map_rows(self, X, "predict", "predicted", missing=missing)
         table = read_features(self, X, reset=False)
         columns = [int(one) for one in np.flatnonzero(self.support_)]
-        refuse_missing(table, columns)
+        gaps = find_gaps(table, columns)
+        if missing == "error":
+            refuse_gaps(gaps)
         return self._predict(table, columns)
+
+    def missing_features(self, X: Any, kind: str = "marginal") -> Gaps:
+        """Count the rows of X that miss a feature, and so have no prediction.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+        kind : str
+            There is one kind of prediction.
+
+        Returns
+        -------
+        Gaps
+        """
+        check_is_fitted(self)
+        table = read_features(self, X, reset=False)
+        return find_gaps(table, [int(one) for one in np.flatnonzero(self.support_)])
 
     @abstractmethod
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:

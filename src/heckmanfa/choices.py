@@ -10,11 +10,14 @@ import numpy as np
 
 from heckmanfa.errors import CollinearError, DroppedFeaturesWarning, InputError, warn
 from heckmanfa.features import FeatureTable, resolve
+from heckmanfa.foreign import quoted
 from heckmanfa.linalg import Dependency, dependencies, describe_dependencies
 from heckmanfa.moments import Moments
 from heckmanfa.rows import Mask, Positions
 
 __all__ = ["Choices", "all_features", "read_choices", "settle"]
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,25 @@ def settle(
             "prediction features",
             DroppedFeaturesWarning,
         )
-    return choices.without_columns(away)
+    settled = choices.without_columns(away)
+    _refuse_large_groups(settled, names)
+    return settled
+
+
+def _refuse_large_groups(choices: Choices, names: Sequence[str]) -> None:
+    """Refuse a group that no assignment could hold: it would be left out without a word."""
+    room = choices.max_features - len(choices.always)
+    for unit in choices.units if room > 0 else ():
+        if len(unit) > room:
+            listed = ", ".join(quoted(names[one]) for one in unit[:_SHOWN])
+            more = f" and {len(unit) - _SHOWN} more" if len(unit) > _SHOWN else ""
+            beside = f" beside the {len(choices.always)} of always" if choices.always else ""
+            raise InputError(
+                f"max_features is {choices.max_features}, but {listed}{more} predict together or "
+                f"not at all: {len(unit)} columns{beside}, which could never predict. Raise "
+                f"max_features to {len(unit) + len(choices.always)} or more, split the group by "
+                "feature_groups, or name its columns in never."
+            )
 
 
 def _dependent(moments: Moments, columns: Positions) -> list[Dependency]:

@@ -30,6 +30,7 @@ from heckmanfa.problems import (
     unconverged,
 )
 from heckmanfa.results import Wald, chi2_test
+from heckmanfa.sandwich import is_classical
 from heckmanfa.sections import Finding, Report
 
 if TYPE_CHECKING:
@@ -355,7 +356,7 @@ def _rho_lr(model: FittedSelectionModel, features: list[int]) -> Wald | None:
 
     The ratio is that of the highest likelihoods, wherever the estimates are.
     """
-    if model.log_likelihood_ is None or model.cov_type is not None or model._probit is None:
+    if model.log_likelihood_ is None or not is_classical(model.cov_type) or model._probit is None:
         return None
     apart = (
         model._probit.log_likelihood + fit_least_squares(model._moments, features).log_likelihood

@@ -119,6 +119,7 @@ def fit_selection(
         if found is None:
             break
         if on_separation != "drop" or found.complete:
+            _refuse_too_many(rows, len(found.columns), len(features))
             raise SeparationError(_separation_text(found, features, labels))
         n_decided += found.n_decided
         support = [features[place] for place in found.columns]
@@ -138,6 +139,26 @@ def fit_selection(
             ConvergenceWarning,
         )
     return Selection(rows, probit, dropped, separating, n_decided)
+
+
+def _refuse_too_many(rows: Rows, n_separating: int, n_features: int) -> None:
+    """Where columns separate because they are so many, say that instead of blaming some of them.
+
+    As many columns as there are rows of the rarer kind, or half as many as there are rows at all
+    (Cover, 1965), can be expected to separate whatever they hold. One or two columns that do so
+    by themselves are to blame, and are named instead.
+    """
+    n, n_selected = count_rows(rows)
+    fewest, k = min(n_selected, n - n_selected), n_features + 1
+    if n_separating <= 2 or (k < fewest and n > 2 * k):
+        return
+    raise TooFewRowsError(
+        f"{n_features} selection features are more than these rows can carry: {n_selected:,} are "
+        f"selected and {n - n_selected:,} are not, and so many columns separate so few rows "
+        "whatever they hold. Leave features out of the selection equation (ten rows of the rarer "
+        f"kind a feature are a usual minimum, which would be {max(fewest // 10, 1)} here), or "
+        "collect more rows."
+    )
 
 
 def gather(

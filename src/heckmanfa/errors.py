@@ -26,6 +26,7 @@ __all__ = [
     "LeakageError",
     "LeakageWarning",
     "MissingExtraError",
+    "MissingFeaturesWarning",
     "MissingValueError",
     "NoExclusionWarning",
     "NoFeasibleAssignmentError",
@@ -152,6 +153,10 @@ class BinaryOutcomeWarning(HeckmanfaWarning):
 
 class TextNumbersWarning(HeckmanfaWarning):
     """A text column whose values are all numbers was taken for categories."""
+
+
+class MissingFeaturesWarning(HeckmanfaWarning):
+    """Some rows miss a feature, and have no prediction in the file that was written."""
 
 
 class UnderdeterminedWarning(HeckmanfaWarning):

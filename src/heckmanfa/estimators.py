@@ -41,7 +41,7 @@ from heckmanfa.problems import higher_maximum, rho_text
 from heckmanfa.refereed import RefereedModel
 from heckmanfa.refitting import whole_fit
 from heckmanfa.rows import Positions, one_blas_thread
-from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.sandwich import CovarianceKind, is_classical
 from heckmanfa.tensors import telling_of_full_cards
 from heckmanfa.twostep import TwoStep, fit_two_step
 
@@ -63,8 +63,9 @@ class Heckman(RefereedModel):
         numbers other than 0 to K - 1 in order, integers could be either, and are refused.
     method : {"two-step", "ml"}
         Heckman's two-step estimator, or full maximum likelihood.
-    cov_type : {None, "robust", "cluster"}
-        None is the classical covariance of the method. "cluster" needs ``groups`` in `fit`.
+    cov_type : {None, "classical", "robust", "cluster"}
+        None is the classical covariance of the method, and so is "classical". "cluster" needs
+        ``groups`` in `fit`.
     weight_kind : {"frequency", "sampling"}
         What ``sample_weight`` means: a weight of 2 is two rows, or a row stands for more of the
         population (rescaled to mean one; needs ``cov_type`` "robust" or "cluster").
@@ -125,7 +126,7 @@ class Heckman(RefereedModel):
         "prediction_features": ["array-like", None],
         "selection_features": ["array-like", None],
         "method": [StrOptions({"two-step", "ml"})],
-        "cov_type": [StrOptions({"robust", "cluster"}), None],
+        "cov_type": [StrOptions({"classical", "robust", "cluster"}), None],
         "weight_kind": [StrOptions({"frequency", "sampling"})],
         "on_collinear": [StrOptions({"error", "drop"})],
         "on_separation": [StrOptions({"error", "drop"})],
@@ -293,7 +294,8 @@ class Heckman(RefereedModel):
     def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
         read_start(self.start, self.method)
         check_parameters(self)
-        if sample_weight is not None and self.weight_kind == "sampling" and self.cov_type is None:
+        sampling = sample_weight is not None and self.weight_kind == "sampling"
+        if sampling and is_classical(self.cov_type):
             raise InputError(
                 "sampling weights need cov_type='robust' or 'cluster': the classical covariance "
                 "takes a weight for a number of rows"

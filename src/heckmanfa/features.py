@@ -15,23 +15,22 @@ from heckmanfa.column_numbers import floats, numbers
 from heckmanfa.errors import (
     InputError,
     InputTypeError,
-    MissingValueError,
     UnknownFeatureError,
 )
 from heckmanfa.foreign import quoted, shown
-from heckmanfa.namespaces import Array, host, is_tensor, like, namespace
+from heckmanfa.namespaces import Array, is_tensor, like, namespace
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Columns, Matrix, Positions, Source
 
 __all__ = [
     "FeatureTable",
     "check_labels",
+    "feature_blocks",
     "floats",
     "linear",
     "names_or_positions",
     "nearest",
     "numbers",
-    "refuse_missing",
     "refuse_same_labels",
     "resolve",
     "same",
@@ -222,7 +221,7 @@ def names_or_positions(names: Sequence[str] | None, columns: Positions) -> list[
     return [column if names is None else names[column] for column in columns]
 
 
-def _blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Array]]:
+def feature_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Array]]:
     """Yield some columns of X, a run of rows at a time, with where it is."""
     if len(columns) == 0:
         return
@@ -244,23 +243,6 @@ def same(table: FeatureTable, value: float) -> Array:
 def linear(table: FeatureTable, columns: Positions, coef: Floats) -> Array:
     """Sum of columns times coefficients, where X is."""
     values = same(table, 0.0)
-    for where, block in _blocks(table, columns):
+    for where, block in feature_blocks(table, columns):
         values[where] = block @ like(coef[list(columns)], block)
     return values
-
-
-def refuse_missing(table: FeatureTable, columns: Positions) -> None:
-    """Refuse rows to predict for that miss a column to be used."""
-    bad = np.zeros(len(columns), dtype=np.int64)
-    for _, block in _blocks(table, columns):
-        bad += host((~namespace(block).isfinite(block)).sum(axis=0))
-    if bad.any():
-        said = ", ".join(
-            f"{table.label(column)!r} ({count} rows)"
-            for column, count in zip(columns, bad, strict=True)
-            if count
-        )
-        raise MissingValueError(
-            f"Input X contains NaN or infinity in {said}; no prediction can be made for these "
-            "rows. Impute them or leave them out."
-        )

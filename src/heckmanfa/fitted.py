@@ -12,9 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa import results
 from heckmanfa.diagnostics import Diagnostics, diagnose
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.features import FeatureTable, linear, refuse_missing, same
+from heckmanfa.features import FeatureTable, linear, same
 from heckmanfa.formula import FormulaDesign
+from heckmanfa.gaps import Gaps, check_missing, find_gaps, refuse_gaps
 from heckmanfa.homes import is_dask
+from heckmanfa.homes.parts import refuse_rows
 from heckmanfa.intake import read_features
 from heckmanfa.maketables_protocol import MaketablesModel
 from heckmanfa.moments import Moments
@@ -106,17 +108,35 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
 
     @overload
     def predict(
-        self, X: Any, kind: str = ..., return_interval: None = ..., conf_level: float = ...
+        self,
+        X: Any,
+        kind: str = ...,
+        return_interval: None = ...,
+        conf_level: float = ...,
+        *,
+        missing: str = ...,
     ) -> Floats: ...
 
     @overload
     def predict(
-        self, X: Any, kind: str = ..., *, return_interval: str, conf_level: float = ...
+        self,
+        X: Any,
+        kind: str = ...,
+        *,
+        return_interval: str,
+        conf_level: float = ...,
+        missing: str = ...,
     ) -> tuple[Floats, Floats]: ...
 
     @overload
     def predict(
-        self, X: Any, kind: str, return_interval: str, conf_level: float = ...
+        self,
+        X: Any,
+        kind: str,
+        return_interval: str,
+        conf_level: float = ...,
+        *,
+        missing: str = ...,
     ) -> tuple[Floats, Floats]: ...
 
     def predict(
@@ -125,6 +145,8 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         kind: str = "marginal",
         return_interval: str | None = None,
         conf_level: float = 0.95,
+        *,
+        missing: str = "error",
     ) -> Any:
         """Predict the outcome of each row.
 
@@ -145,17 +167,22 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
             method, with the uncertainty of both equations.
         conf_level : float
             Of the interval.
+        missing : {"error", "nan"}
+            What becomes of rows that miss a feature that the prediction needs: they are refused,
+            with counts by column, or their prediction is NaN. This holds for arrays, frames,
+            formulas and Dask alike; infinity is refused in any case.
 
         Returns
         -------
         values : ndarray of shape (n,)
-            One entry for each row; NaN where a model from formulas meets a missing regressor.
+            One entry for each row.
         interval : ndarray of shape (n, 2)
             Only with ``return_interval``: lower and upper limits; NaN also where the covariance
             of the estimates is not known. For a Dask DataFrame, one with the columns "lower" and
             "upper".
         """
         check_is_fitted(self)
+        check_missing(missing)
         if return_interval is not None:
             from heckmanfa.inference.intervals import check_interval, interval
 
@@ -169,10 +196,11 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         if is_dask(X):
             from heckmanfa.homes.dask_predict import predict_lazily
 
-            return predict_lazily(self, X, kind, return_interval, conf_level)
+            return predict_lazily(self, X, kind, return_interval, conf_level, missing)
         with_imr = kind != "marginal" and self._probit is not None
         with telling_of_full_cards():
-            table = self._read(X, prediction=True, selection=with_imr)
+            refuse_rows(X, f"predict_parquet(model, path, out, kind={kind!r})")
+            table = self._read(X, prediction=True, selection=with_imr, missing=missing)
             values = self._mean(table)
             if with_imr:
                 side = 1.0 if kind == "selected" else -1.0
@@ -180,36 +208,49 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         if return_interval is None:
             return values
         if table.tensors:
-            table = self._read(on_host(X), prediction=True, selection=with_imr)
+            table = self._read(on_host(X), prediction=True, selection=with_imr, missing=missing)
         return values, like(interval(self, table, kind, return_interval, conf_level), values)
 
-    def predict_selection(self, X: Any) -> Any:
-        """Probability of being selected, P(s = 1 | x), for each row (lazy where X is Dask)."""
+    def predict_selection(self, X: Any, *, missing: str = "error") -> Any:
+        """Probability of being selected, P(s = 1 | x), for each row (lazy where X is Dask).
+
+        ``missing`` says what becomes of rows that miss a feature, as in `predict`.
+        """
         check_is_fitted(self)
+        check_missing(missing)
+        refuse_rows(X, "predict_parquet(model, path, out, kind='selection')")
         if is_dask(X):
             from heckmanfa.homes.dask_predict import map_rows
 
-            return map_rows(self, X, "predict_selection", "probability")
-        table = self._read(X, prediction=False, selection=self._probit is not None)
+            return map_rows(self, X, "predict_selection", "probability", missing=missing)
+        needed = self._probit is not None
+        table = self._read(X, prediction=False, selection=needed, missing=missing)
         if self._probit is None:
             return same(table, 1.0)
         index = self._index(table)
         return namespace(index).exp(log_cdf(index))
 
-    def inverse_mills(self, X: Any) -> Any:
-        """Inverse Mills ratio lambda(z'gamma) of each row (lazy where X is Dask)."""
+    def inverse_mills(self, X: Any, *, missing: str = "error") -> Any:
+        """Inverse Mills ratio lambda(z'gamma) of each row (lazy where X is Dask).
+
+        ``missing`` says what becomes of rows that miss a feature, as in `predict`.
+        """
         check_is_fitted(self)
+        check_missing(missing)
         if is_dask(X):
             from heckmanfa.homes.dask_predict import map_rows
 
-            return map_rows(self, X, "inverse_mills", "imr")
-        table = self._read(X, prediction=False, selection=self._probit is not None)
+            return map_rows(self, X, "inverse_mills", "imr", missing=missing)
+        needed = self._probit is not None
+        table = self._read(X, prediction=False, selection=needed, missing=missing)
         if self._probit is None:
             return same(table, 0.0)
         return inverse_mills(self._index(table))
 
     def _predict_selected(self, X: Any) -> Any:
-        return self.predict(X, kind="selected")
+        # What formulas leave out of a fit they leave out of a score, too.
+        missing = "error" if self._design is None else "nan"
+        return self.predict(X, kind="selected", missing=missing)
 
     def _who_is_selected(self, X: Any, selected: Any) -> Any:
         if selected is not None or self._design is None or not self._selected_given:
@@ -226,7 +267,7 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         return self._design.who_is_selected(X).astype(np.float64)
 
     def log_likelihood(
-        self, X: Any, y: Any, selected: Any = None, *, sample_weight: Any = None
+        self, X: Any, y: Any = None, selected: Any = None, *, sample_weight: Any = None
     ) -> float:
         """Joint log-likelihood of selection and outcomes in other data, at the estimates.
 
@@ -249,7 +290,7 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
 
     def _both_equations(self, X: Any) -> tuple[Floats, Floats]:
         """Return the selection index and the mean of every row, NaN where one is not known."""
-        table = self._read(X, prediction=True, selection=True, missing_is_nan=True)
+        table = self._read(X, prediction=True, selection=True, missing=None)
         return self._index(table), self._mean(table)
 
     def _mean(self, table: FeatureTable) -> Array:
@@ -262,19 +303,53 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         return linear_part + self.selection_intercept_
 
     def _read(
-        self, X: Any, *, prediction: bool, selection: bool, missing_is_nan: bool = False
+        self, X: Any, *, prediction: bool, selection: bool, missing: str | None = "error"
     ) -> FeatureTable:
-        """Take in X for a fitted model, refusing missing values in the columns to be used."""
+        """Take in X for a fitted model, with the rule for rows that miss a feature.
+
+        None leaves it to the caller to look for what is missing or infinite.
+        """
+        refuse_rows(X)
+        given = X
         if self._design is not None:
             X = self._design.transform(X, prediction=prediction, selection=selection)
-            missing_is_nan = True
         table = read_features(self, X, reset=False)
-        if not missing_is_nan:
-            columns = {int(one) for one in np.flatnonzero(self.support_)} if prediction else set()
-            if selection and self._probit is not None:
-                columns |= set(self._probit.features)
-            refuse_missing(table, sorted(columns))
+        if missing is not None:
+            gaps = self._gaps(table, given, prediction=prediction, selection=selection)
+            if missing == "error":
+                refuse_gaps(gaps)
         return table
+
+    def _gaps(self, table: FeatureTable, X: Any, *, prediction: bool, selection: bool) -> Gaps:
+        """Count the rows of X, taken in as a table, that miss what a prediction needs."""
+        columns = {int(one) for one in np.flatnonzero(self.support_)} if prediction else set()
+        if selection and self._probit is not None:
+            columns |= set(self._probit.features)
+        gaps = find_gaps(table, sorted(columns))
+        if gaps.n_missing and self._design is not None:
+            # A row that misses one variable has no column of that formula.
+            names = self._design.missing_variables(X, prediction=prediction, selection=selection)
+            gaps = Gaps(gaps.n_rows, gaps.n_missing, names or gaps.columns)
+        return gaps
+
+    def missing_features(self, X: Any, kind: str = "marginal") -> Gaps:
+        """Count the rows of X that miss a feature, and so have no prediction of this kind.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+        kind : {"marginal", "selected", "unselected", "selection"}
+            As in `predict`; "selection" is the probability of being selected.
+
+        Returns
+        -------
+        Gaps
+            With ``n_rows``, ``n_missing``, and ``columns``: how many rows miss each feature.
+        """
+        check_is_fitted(self)
+        needs = {"prediction": kind != "selection", "selection": kind != "marginal"}
+        table = self._read(X, missing=None, **needs)
+        return self._gaps(table, X, **needs)
 
     # Reporting. -------------------------------------------------------------------------------
 
@@ -357,7 +432,7 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         ----------
         X : array or data frame, optional
             Rows to predict for: the share whose selection index lies outside the fitted range
-            is reported.
+            is reported. Rows that miss a feature are not counted, and the report says so.
         include : report or sequence of reports
             As in `summary`: what they found is added. What varying rho and putting features back
             would do needs no rows, and is always there.
@@ -369,7 +444,8 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         check_is_fitted(self)
         index = None
         if X is not None and self._probit is not None:
-            index = host(self._index(self._read(X, prediction=False, selection=True)))
+            table = self._read(X, prediction=False, selection=True, missing="nan")
+            index = host(self._index(table))
         reports = read_reports(include)
         given = {type(one) for one in reports}
         reports = [one for one in self._own_reports() if type(one) not in given] + reports

@@ -259,6 +259,27 @@ class FormulaDesign:
                     result.loc[rows, list(part.columns)] = part.to_numpy()
         return result
 
+    def missing_variables(self, data: Any, *, prediction: bool, selection: bool) -> dict[str, int]:
+        """Count the rows of a frame that miss each variable of the formulas, where any do.
+
+        Parameters
+        ----------
+        data : data frame
+        prediction, selection : bool
+            Which formulas are needed.
+
+        Returns
+        -------
+        dict of str to int
+        """
+        frame = to_pandas(data)
+        needed = ((prediction, self.prediction), (selection, self.selection))
+        names = [
+            name for use, one in needed if use for name in _variables(Formula(one.text), frame)
+        ]
+        counts = {name: int(frame[name].isna().sum()) for name in dict.fromkeys(names)}
+        return {name: count for name, count in counts.items() if count}
+
 
 def _columns_by_term(spec: ModelSpec) -> dict[str, list[str]]:
     return {

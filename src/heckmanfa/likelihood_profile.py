@@ -31,7 +31,7 @@ from heckmanfa.normal import Floats
 from heckmanfa.problems import MAXIMA, rho_text
 from heckmanfa.results import check_level
 from heckmanfa.rows import Rows, one_blas_thread
-from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.sandwich import CovarianceKind, is_classical
 from heckmanfa.sections import Finding, Report, Section
 from heckmanfa.twostep import TwoStep, fit_two_step
 
@@ -266,7 +266,7 @@ def _no_interval(model: Heckman, again: Again) -> str:
         return "rho was conditioned on by rho_range"
     if model.weight_kind == "sampling" and again.sample.rows.weighted:
         return "with sampling weights the sum of log densities is no log-likelihood"
-    if model.cov_type is not None:
+    if not is_classical(model.cov_type):
         return f"cov_type={model.cov_type!r} doubts the law that a likelihood ratio relies on"
     return ""
 

@@ -42,7 +42,8 @@ def check_enough(counts: dict[str, int], n_selection: int) -> None:
     if counts["unselected"] and n_kept <= n_selection + 1:
         raise TooFewRowsError(
             f"{n_selection} selection features and an intercept need more than "
-            f"{n_selection + 1} rows; there are {n_kept}"
+            f"{n_selection + 1} rows; there are {n_kept}. Leave features out of the selection "
+            "equation."
         )
 
 

@@ -13,7 +13,12 @@ from heckmanfa.namespaces import Array, add_at, host, namespace, zeros
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Block, Positions, Rows, total
 
-__all__ = ["CovarianceKind", "score_squares"]
+__all__ = ["CovarianceKind", "is_classical", "score_squares"]
+
+
+def is_classical(cov_type: str | None) -> bool:
+    """Whether a parameter asks for the method's own covariance, by its name or by None."""
+    return cov_type is None or cov_type == "classical"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.homes import in_memory, is_dask
+from heckmanfa.homes.parts import refuse_rows
 from heckmanfa.intake import flags, read_outcome, read_weights
 from heckmanfa.namespaces import host
 from heckmanfa.normal import Floats, log_cdf
@@ -57,7 +58,9 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
             )
         return selected
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, selected: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, selected: Any = None
+    ) -> float:
         """R^2 over the rows that are selected and have an outcome.
 
         It is one of predictions given selection: ``predict(X, kind="selected")`` where a model
@@ -112,6 +115,7 @@ def scored_rows(
     ScoredRows
     """
     check_is_fitted(model)
+    refuse_rows(X)
     selected = model._who_is_selected(X, selected)
     predicted = model._predict_selected(X)
     predicted, y, sample_weight, selected = in_memory(predicted, y, sample_weight, selected)
@@ -152,6 +156,7 @@ def sum_log_likelihood(
         and have no outcome are left out, as in a fit.
     """
     check_is_fitted(model)
+    refuse_rows(X)
     if model._probit is None:
         raise NotIdentifiedError(
             "no outcome was missing in the fit, so that the joint likelihood is not known"

@@ -51,7 +51,7 @@ def test_rows_keep_their_number_and_order(shell, mroz, saved):
     gaps.to_csv("new.csv", index=False)
     status, text = shell("predict", "m.skops", "new.csv", "--out", "p.csv")
     assert status == 0
-    assert "2 rows miss a feature, and have no prediction" in text
+    assert "2 of 753 rows miss a feature, and have no prediction: 'educ' (2 rows)" in text
     found = pd.read_csv("p.csv", skip_blank_lines=False)["predicted_marginal"]
     assert len(found) == len(gaps)
     assert [*np.flatnonzero(found.isna())] == [4, 7]
@@ -110,3 +110,23 @@ def test_what_cannot_be_asked(shell, mroz, saved):
     load_mroz().assign(predicted_marginal=1.0).to_csv("taken.csv", index=False)
     said = shell.refuses("predict", "m.skops", "taken.csv", "--out", "q.csv", "--keep-columns")
     assert "predicted_marginal" in said
+
+
+def test_missing_error_refuses_loaded_and_in_parts_alike_and_writes_nothing(shell, mroz, saved):
+    gaps = mroz.drop(columns="lwage").astype(float)
+    gaps.loc[[4, 7], "educ"] = np.nan
+    gaps.loc[7, "age"] = np.nan
+    gaps.to_parquet("new.parquet")
+    said = {
+        shell.refuses(
+            "predict", "m.skops", "new.parquet", "--out", "p.parquet", "--kind", "selected",
+            "--missing", "error", "--stream-above", limit,
+        )
+        for limit in (1, 0)
+    }  # fmt: skip
+    assert len(said) == 1
+    assert "'educ' (2 rows), 'age' (1 row): 2 of 753 rows cannot be predicted" in said.pop()
+    refused = shell.refuses(
+        "predict", "m.skops", "new.parquet", "--out", "p.parquet", "--missing", "x"
+    )
+    assert "--missing must be empty or error" in refused

@@ -276,7 +276,7 @@ def test_rows_that_miss_a_regressor_have_no_interval():
     model = Heckman.from_formula("lwage ~ educ + exper", "lfp ~ educ + exper + age + kids5", mroz)
     holes = mroz.assign(age=mroz["age"].where(mroz.index > 4))
     for which in ("prediction", "confidence"):
-        values, limits = model.predict(holes, "selected", which)
+        values, limits = model.predict(holes, "selected", which, missing="nan")
         assert np.isnan(values[:5]).all()
         assert np.isnan(limits[:5]).all()
         np.testing.assert_allclose(limits[5:], model.predict(mroz, "selected", which)[1][5:])

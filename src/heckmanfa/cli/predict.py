@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["predict"]
 
 
+_INSTEAD = "pass --missing empty to get empty cells for these rows"
+
+
 def predict(
     model: Annotated[Path, typer.Argument(help="A model file that fit --save wrote.")],
     data: Annotated[
@@ -45,6 +48,13 @@ def predict(
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", help="Keep the columns of the data beside.")
     ] = False,
+    missing: Annotated[
+        str,
+        typer.Option(
+            help="Rows that miss a feature: empty (their prediction is an empty cell, and they are "
+            "counted) or error (nothing is written)."
+        ),
+    ] = "empty",
     stream_above: StreamAbove = 1.0,
     force: Force = False,
 ) -> None:
@@ -58,6 +68,8 @@ def predict(
         say("loading")
         from heckmanfa.errors import InputError
         from heckmanfa.features import nearest
+        from heckmanfa.foreign import quoted
+        from heckmanfa.gaps import refuse_gaps
         from heckmanfa.outputs import outputs
         from heckmanfa.tabular.files import check_ending, write_table
         from heckmanfa.tabular.model_file import load_model
@@ -71,8 +83,9 @@ def predict(
             raise InputError(f"--interval must be prediction or confidence; got {interval!r}")
         if interval is not None and kind == "selection":
             raise InputError("--interval is about outcomes, but --kind is selection")
+        if missing not in ("empty", "error"):
+            raise InputError(f"--missing must be empty or error; got {quoted(missing)}")
         check_ending(out)
-        column = f"predicted_{kind}"
         # What cannot be written is said before anything is read.
         with outputs({"--out": out}, {"MODEL": model, "DATA": data}, force=force) as places:
             place = places["--out"]
@@ -80,12 +93,12 @@ def predict(
             table = find_stored(data)
             wanted = None if keep_columns else saved.encoding.sources
             if table is not None and _is_large(table, wanted, out, stream_above):
-                from heckmanfa.homes.parquet_predict import predict_parquet
+                from heckmanfa.homes.parquet_predict import write_predictions
 
                 say(
                     f"rows are read from {table.described} and written a part at a time, not loaded"
                 )
-                count = predict_parquet(
+                gaps = write_predictions(
                     saved.model,
                     table.paths,
                     place.part,
@@ -93,22 +106,25 @@ def predict(
                     interval=interval,
                     keep_columns=keep_columns,
                     encoding=saved.encoding,
+                    missing="nan" if missing == "empty" else "error",
                     force=True,
+                    instead=_INSTEAD,
                 )
-                empty = _empty(place.part, column)
             else:
                 say(f"reading {Path(data).name}")
                 frame = _read(data, table, wanted)
                 say(f"predicting {len(frame):,} rows")
-                found = predictions(saved.model, saved.encoding.transform(frame), kind, interval)
-                count, empty = len(found), int(found[column].isna().sum())
+                X = saved.encoding.transform(frame)
+                found, gaps = predictions(saved.model, X, kind, interval, saved.encoding)
+                if missing == "error":
+                    refuse_gaps(gaps, _INSTEAD)
                 if keep_columns:
                     found = _beside(frame, found)
                 with place.writing() as file:
                     write_table(found, file)
-    typer.echo(f"{count:,} rows written to {out}")
-    if empty:
-        typer.echo(f"{empty:,} rows miss a feature, and have no prediction")
+    typer.echo(f"{gaps.n_rows:,} rows written to {out}")
+    if gaps.n_missing:
+        typer.echo(gaps.words())
 
 
 def _is_large(
@@ -142,13 +158,3 @@ def _read(data: str, table: StoredTable | None, columns: Sequence[str] | None) -
     # Those that are not there are named by whoever needs them.
     needed = [one for one in table.columns if columns is None or one in columns]
     return table.load(needed or table.columns)
-
-
-def _empty(path: Path, column: str) -> int:
-    """Count the empty cells of a column of a Parquet file, which knows them itself."""
-    import pyarrow.parquet as pq
-
-    footer = pq.read_metadata(path)
-    place = footer.schema.names.index(column)
-    groups = [footer.row_group(one).column(place) for one in range(footer.num_row_groups)]
-    return sum(int(one.statistics.null_count) for one in groups if one.num_values)

@@ -17,7 +17,7 @@ __all__ = ["map_rows", "predict_lazily"]
 
 
 def predict_lazily(
-    model: Any, X: Any, kind: str, return_interval: str | None, conf_level: float
+    model: Any, X: Any, kind: str, return_interval: str | None, conf_level: float, missing: str
 ) -> Any:
     """Predict the outcome of each row, as `FittedSelectionModel.predict` does.
 
@@ -25,8 +25,8 @@ def predict_lazily(
     ----------
     model : FittedSelectionModel
     X : Dask DataFrame or Dask Array of shape (n, K)
-    kind, return_interval, conf_level
-        As in `predict`, and checked there.
+    kind, return_interval, conf_level, missing
+        As in `predict`, and checked there. What is refused is refused when it is computed.
 
     Returns
     -------
@@ -36,10 +36,10 @@ def predict_lazily(
         once reads X once.
     """
     if return_interval is None:
-        return map_rows(model, X, "predict", "predicted", kind=kind)
+        return map_rows(model, X, "predict", "predicted", kind=kind, missing=missing)
     names = ["predicted", "lower", "upper"]
     options = {"kind": kind, "return_interval": return_interval, "conf_level": conf_level}
-    together = map_rows(model, X, "predict", names, **options)
+    together = map_rows(model, X, "predict", names, missing=missing, **options)
     if hasattr(together, "columns"):
         return together["predicted"], together[["lower", "upper"]]
     return together[:, 0], together[:, 1:]

@@ -10,9 +10,10 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.clashes import refuse_clashes
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError, MissingFeaturesWarning, UnknownFeatureError, warn
 from heckmanfa.features import nearest
 from heckmanfa.foreign import shown
+from heckmanfa.gaps import Gaps, check_missing, refuse_gaps
 from heckmanfa.homes.parquet_columns import floats_of
 from heckmanfa.homes.parquet_files import (
     Batches,
@@ -27,7 +28,7 @@ from heckmanfa.outputs import check_place, replacing
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.predictions import check_request, predictions
 
-__all__ = ["predict_parquet"]
+__all__ = ["predict_parquet", "write_predictions"]
 
 # A batch becomes a row group of what is written.
 _MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24
@@ -42,6 +43,7 @@ def predict_parquet(
     interval: str | None = None,
     keep_columns: bool = False,
     encoding: Encoding | None = None,
+    missing: str = "nan",
     force: bool = False,
 ) -> int:
     """Predict for every row of Parquet files, which may be larger than memory, in their order.
@@ -62,15 +64,49 @@ def predict_parquet(
         Whether the columns of the data stay beside the predictions.
     encoding : Encoding, optional
         How columns become features, where some are not numbers: that of the rows of the fit.
+    missing : {"nan", "error"}
+        What becomes of rows that miss a feature that the prediction needs: it is null, and a
+        warning counts these rows by column, or nothing is written and they are refused.
     force : bool
         Whether a file that is there already may be replaced.
 
     Returns
     -------
     int
-        The rows written: all there are, with nulls where one misses a feature.
+        The rows written: all there are.
     """
+    gaps = write_predictions(
+        model,
+        path,
+        out,
+        kind=kind,
+        interval=interval,
+        keep_columns=keep_columns,
+        encoding=encoding,
+        missing=missing,
+        force=force,
+    )
+    if gaps.n_missing:
+        warn(f"{gaps.words()}; it is null in {shown(out)}", MissingFeaturesWarning)
+    return gaps.n_rows
+
+
+def write_predictions(
+    model: Any,
+    path: PathLike | Sequence[PathLike],
+    out: PathLike,
+    *,
+    kind: str,
+    interval: str | None,
+    keep_columns: bool,
+    encoding: Encoding | None,
+    missing: str,
+    force: bool,
+    instead: str = "pass missing='nan' to get null for these rows",
+) -> Gaps:
+    """Do what `predict_parquet` does, and return the rows written and those without prediction."""
     check_request(kind, interval)
+    check_missing(missing)
     check_is_fitted(model)
     out = Path(out)
     if out.suffix != ".parquet":
@@ -96,27 +132,30 @@ def predict_parquet(
         [*(schema.field(name) for name in kept), *(pa.field(name, pa.float64()) for name in found)]
     )
 
-    def predict(batch: Any) -> Any:
+    def predict(batch: Any) -> tuple[Any, Gaps]:
         X = _features(batch, sources, model, encoding)
-        values = predictions(model, X, kind, interval)
+        values, gaps = predictions(model, X, kind, interval, encoding)
         arrays = [_as(batch.column(name), schema.field(name).type) for name in kept]
         arrays += [pa.array(values[name].to_numpy(), from_pandas=True) for name in found]
-        return pa.Table.from_arrays(arrays, schema=layout)
+        return pa.Table.from_arrays(arrays, schema=layout), gaps
 
     columns = tuple(dict.fromkeys([*kept, *sources]))
-    rows = 0
+    found_gaps = Gaps()
     with replacing(out, force) as place, pq.ParquetWriter(place, layout) as writer:
-        for table in in_order(predict, _batches(files, columns)):
+        for table, gaps in in_order(predict, _batches(files, columns)):
             writer.write_table(table)
-            rows += table.num_rows
-    return rows
+            found_gaps += gaps
+        if missing == "error":
+            # Counted over all rows; what was written so far is not kept.
+            refuse_gaps(found_gaps, instead)
+    return found_gaps
 
 
 def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> list[str]:
     """Return the columns that a model needs; refuse those that are not there."""
     if encoding is not None:
         wanted = list(encoding.sources)
-    elif model._design is not None:
+    elif getattr(model, "_design", None) is not None:
         # Formulas may name any of them.
         return list(schema.names)
     else:
@@ -139,7 +178,7 @@ def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> 
 def _features(
     batch: Any, sources: Sequence[str], model: Any, encoding: Encoding | None
 ) -> pd.DataFrame:
-    if encoding is None and model._design is None:
+    if encoding is None and getattr(model, "_design", None) is None:
         return pd.DataFrame({name: floats_of(batch.column(name)) for name in sources}, copy=False)
     frame: pd.DataFrame = batch.select(list(sources)).to_pandas(
         ignore_metadata=True, date_as_object=False

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from heckmanfa.errors import InputError
 from heckmanfa.normal import Floats
 from heckmanfa.rows import (
     ArrayRows,
@@ -30,7 +31,7 @@ from heckmanfa.rows import (
     rows_per_block,
 )
 
-__all__ = ["Chunk", "Home", "PartRows", "Reading", "Rules", "Task"]
+__all__ = ["Chunk", "Home", "PartRows", "Reading", "Rules", "Task", "refuse_rows"]
 
 # Results are merged by so many, so that few are held at a time.
 _MERGE_AT_ONCE = 16
@@ -75,6 +76,30 @@ class Reading(NamedTuple):
 
 
 Task = Callable[[int, Iterable[Chunk]], Any]
+
+
+def refuse_rows(X: Any, instead: str | None = None) -> None:
+    """Refuse rows that are not in memory where a method needs them there.
+
+    Parameters
+    ----------
+    X : Any
+        What was passed; whatever is in memory passes.
+    instead : str, optional
+        A call that does the same without loading the rows.
+    """
+    if not isinstance(X, Home):
+        return
+    if instead is not None:
+        raise InputError(
+            f"these are {X.described}, which are not in memory: heckmanfa.{instead} writes the "
+            "predictions to a file"
+        )
+    raise InputError(
+        f"these are {X.described}, which are not in memory, as this method needs them: read as "
+        "many rows as fit, for example by pandas.read_parquet (text columns through "
+        "rows.encoding.transform), and pass their features"
+    )
 
 
 class Home(ABC):

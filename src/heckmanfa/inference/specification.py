@@ -34,7 +34,7 @@ from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
 from heckmanfa.results import chi2_test
 from heckmanfa.rows import Block, Merge, Positions, Rows, one_blas_thread, pick
-from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.sandwich import CovarianceKind, is_classical
 from heckmanfa.sections import Finding, Report, Section
 from heckmanfa.twostep import fit_two_step
 
@@ -243,7 +243,7 @@ def specification_tests(
     moments, probit, rows = again.moments, again.selection.probit, again.selection.rows
     features = [int(one) for one in np.flatnonzero(model.support_)]
     notes = [*_NOTES]
-    if model.cov_type is not None:
+    if model.cov_type is not None and not is_classical(model.cov_type):
         notes.append(_BY_COVARIANCE[model.cov_type])
     if model._search_notes():
         notes.append(_SEARCHED)

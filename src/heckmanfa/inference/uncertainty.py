@@ -31,6 +31,7 @@ from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
 from heckmanfa.results import check_level
 from heckmanfa.rows import Positions
+from heckmanfa.sandwich import is_classical
 from heckmanfa.sections import Finding, Report, Section, listed
 
 if TYPE_CHECKING:
@@ -405,7 +406,7 @@ def _notes(model: Heckman) -> list[str]:
         )
     if model._rho_is_conditioned:
         notes.append("The model's own rho is in a window because the search looked for that.")
-    if model.weight_kind == "sampling" or model.cov_type is not None:
+    if model.weight_kind == "sampling" or not is_classical(model.cov_type):
         notes.append(
             "The standard errors take rows to be independent and to weigh the same, other than "
             f"the {model.cov_type or 'classical'} ones of the model."

@@ -18,7 +18,7 @@ from heckmanfa.linalg import dependencies
 from heckmanfa.moments import Moments
 from heckmanfa.probit import Probit
 from heckmanfa.rows import Positions, Rows
-from heckmanfa.sandwich import CovarianceKind
+from heckmanfa.sandwich import CovarianceKind, is_classical
 from heckmanfa.sections import Finding, Report, Section
 from heckmanfa.twostep import TwoStep, fit_two_step
 
@@ -255,7 +255,7 @@ def _what_if_notes(model: Heckman) -> list[str]:
             "What-if is by the two-step estimator, also for the equation as it is, and not by the "
             "maximum likelihood of the model."
         )
-    if model.cov_type is not None or model.weight_kind == "sampling":
+    if not is_classical(model.cov_type) or model.weight_kind == "sampling":
         notes.append(
             "Standard errors are classical, and not as in the model: rows are taken to be "
             "independent and to weigh the same."

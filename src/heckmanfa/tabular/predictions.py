@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from heckmanfa.errors import InputError
 from heckmanfa.features import nearest
+from heckmanfa.gaps import Gaps
+from heckmanfa.tabular.encoding import Encoding
 
 __all__ = ["KINDS", "check_request", "predictions"]
 
@@ -27,7 +28,9 @@ def check_request(kind: str, interval: str | None) -> None:
         raise InputError("an interval is about outcomes, but kind is selection")
 
 
-def predictions(model: Any, X: pd.DataFrame, kind: str, interval: str | None) -> pd.DataFrame:
+def predictions(
+    model: Any, X: pd.DataFrame, kind: str, interval: str | None, encoding: Encoding | None = None
+) -> tuple[pd.DataFrame, Gaps]:
     """Predict for each row of a table of features; empty where a feature is missing.
 
     Parameters
@@ -37,27 +40,34 @@ def predictions(model: Any, X: pd.DataFrame, kind: str, interval: str | None) ->
         The features of the fit, or for a model from formulas the columns that they name.
     kind : {"marginal", "selected", "unselected", "selection"}
     interval : {None, "prediction", "confidence"}
+    encoding : Encoding, optional
+        That made the features, whose columns are named where they are missing.
 
     Returns
     -------
-    DataFrame
+    found : DataFrame
         A column ``predicted_`` and the kind; with an interval ``low`` and ``high``, too.
+    gaps : Gaps
+        How many rows have no prediction, and which columns they miss.
     """
     name = f"predicted_{kind}"
-    found = pd.DataFrame({name: np.full(len(X), np.nan)})
-    if interval is not None:
-        found["low"] = found["high"] = np.nan
-    # A model from formulas knows itself which columns a row may not miss.
-    by_formula = model._design is not None
-    complete = np.full(len(X), True) if by_formula else X.notna().all(axis=1).to_numpy()
-    if not complete.any():
-        return found
-    rows = X if complete.all() else X[complete]
-    if kind == "selection":
-        found.loc[complete, name] = model.predict_selection(rows)
+    if not hasattr(model, "predict_selection"):
+        if kind != "marginal" or interval is not None:
+            raise InputError(
+                f"{type(model).__name__} knows no selection and gives no intervals: its "
+                "predictions are of kind 'marginal'"
+            )
+        found = pd.DataFrame({name: model.predict(X, missing="nan")})
+    elif kind == "selection":
+        found = pd.DataFrame({name: model.predict_selection(X, missing="nan")})
     elif interval is None:
-        found.loc[complete, name] = model.predict(rows, kind=kind)
+        found = pd.DataFrame({name: model.predict(X, kind=kind, missing="nan")})
     else:
-        values, ends = model.predict(rows, kind=kind, return_interval=interval)
-        found.loc[complete, [name, "low", "high"]] = np.column_stack([values, ends])
-    return found
+        values, ends = model.predict(X, kind=kind, return_interval=interval, missing="nan")
+        found = pd.DataFrame({name: values, "low": ends[:, 0], "high": ends[:, 1]})
+    gaps = Gaps(len(found))
+    if found[name].isna().any():
+        gaps = model.missing_features(X, kind)
+        groups = {} if encoding is None else encoding.groups
+        gaps = gaps.of_sources({one: name for name, made in groups.items() for one in made})
+    return found, gaps

@@ -1,0 +1,63 @@
+"""The names of covariances: "classical" is what None asks for, wherever it is asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso
+from heckmanfa.datasets import load_mroz
+from heckmanfa.errors import InputError
+
+FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
+
+
+@pytest.fixture(scope="module")
+def mroz():
+    return load_mroz()
+
+
+@pytest.mark.parametrize("method", ["two-step", "ml"])
+def test_classical_is_the_name_of_the_default_covariance(method, mroz):
+    X, y = mroz[FEATURES], mroz["lwage"]
+    plain = Heckman(["educ", "exper"], method=method).fit(X, y)
+    named = Heckman(["educ", "exper"], method=method, cov_type="classical").fit(X, y)
+    assert plain.get_params()["cov_type"] is None
+    assert clone(named).get_params()["cov_type"] == "classical"
+    pd.testing.assert_frame_equal(named.tidy(), plain.tidy())
+    for ask in (
+        lambda m: m.summary(),
+        lambda m: m.diagnostics(),
+        lambda m: m.what_if(),
+        lambda m: m.uncertainty_interval(),
+        lambda m: m.exclusion_test(X, y),
+        lambda m: m.specification_tests(X, y),
+        lambda m: m.margins(X),
+        lambda m: m.bootstrap(X, y, n_boot=4, random_state=0),
+    ):
+        assert str(ask(named)) == str(ask(plain))
+
+
+def test_every_estimator_and_formulas_take_the_name(mroz):
+    X, y = mroz[FEATURES], mroz["lwage"]
+    for kind in (HeckmanBestSubset, HeckmanLasso, HeckmanFA):
+        options = {"epochs": 3, "random_state": 0} if kind is HeckmanFA else {}
+        named, plain = (kind(cov_type=one, **options).fit(X, y) for one in ("classical", None))
+        np.testing.assert_array_equal(named.vcov(), plain.vcov())
+    formulas = ("lwage ~ educ + exper", "~ educ + exper + age")
+    named, plain = (
+        Heckman.from_formula(*formulas, mroz, cov_type=one) for one in ("classical", None)
+    )
+    np.testing.assert_array_equal(named.vcov(), plain.vcov())
+
+
+def test_classical_is_refused_where_none_is(mroz):
+    X, y, weight = mroz[FEATURES], mroz["lwage"], np.full(len(mroz), 1.5)
+    with pytest.raises(InputError, match="sampling weights need cov_type"):
+        Heckman(weight_kind="sampling", cov_type="classical").fit(X, y, sample_weight=weight)
+    with pytest.raises(InputError, match="groups are used with cov_type='cluster' only"):
+        Heckman(cov_type="classical").fit(X, y, groups=mroz["age"])
+    with pytest.raises(InputError, match="cov_type"):
+        Heckman(cov_type="usual").fit(X, y)
