@@ -118,8 +118,9 @@ def test_the_size_of_blocks_does_not_matter(seed, block_rows, method):
         )
         rows = sample.rows
         rows = ArrayRows(rows.source, rows.outcome, rows.selected, block_rows=size)
-        selection = fit_selection(rows, range(K), table.labels(range(K)))
-        moments = gather(selection, range(K), K)
+        names = table.labels(range(K))
+        selection = fit_selection(rows, range(K), names)
+        moments = gather(selection, range(K), names, sample.row_counts["selected"])
         kind = CovarianceKind("classical", False)
         result = fit_two_step(moments, selection.probit, PREDICTION, kind, rows)
         covariance, coef = result.covariance, result.coef
