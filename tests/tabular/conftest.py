@@ -16,21 +16,23 @@ def digest(members):
     return total.hexdigest()
 
 
-def rewrite(path, *, seal=False, manifest=None, schema=None):
+def rewrite(path, *, seal=False, manifest=None, schema=None, members=None):
     """Change a file's manifest or schema; sealed, its digest fits again."""
     with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+        held = {name: archive.read(name) for name in archive.namelist()}
     if schema is not None:
-        state = json.loads(members["schema.json"])
+        state = json.loads(held["schema.json"])
         schema(state)
-        members["schema.json"] = json.dumps(state).encode()
-    listed = json.loads(members.pop("heckmanfa.json"))
+        held["schema.json"] = json.dumps(state).encode()
+    listed = json.loads(held.pop("heckmanfa.json"))
+    if members is not None:
+        members(held)
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in members.items():
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in held.items():
             archive.writestr(name, content)
         if seal:
-            listed["sha256"] = digest(members)
+            listed["sha256"] = digest(held)
         if manifest is not None:
             manifest(listed)
         archive.writestr("heckmanfa.json", json.dumps(listed))

@@ -1,6 +1,7 @@
 """A model comes back as it was, and a file that asks for anything else is refused unread."""
 
 import json
+import sys
 import zipfile
 
 import numpy as np
@@ -203,6 +204,160 @@ def test_something_else_than_a_model_is_refused(rewritten, saved):
 
     rewritten(saved, seal=True, schema=swap)
     assert "it holds no model" in refusal(saved)
+
+
+def scalar(one):
+    return {
+        "__class__": "str",
+        "__module__": "builtins",
+        "__loader__": "JsonNode",
+        "content": json.dumps(one),
+    }
+
+
+def listed(*ones):
+    return {
+        "__class__": "list",
+        "__module__": "builtins",
+        "__loader__": "ListNode",
+        "content": [scalar(one) for one in ones],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("coef_", scalar("a")),
+        ("coef_", scalar(None)),
+        ("coef_", listed(1, 2)),
+        ("intercept_", scalar("a")),
+        ("intercept_", listed(1)),
+        ("support_", scalar("a")),
+        ("support_", listed(True)),
+        ("_moments", scalar(None)),
+        ("_moments", "encoding"),
+        ("_moments", "model"),
+        ("_design", "encoding"),
+        ("_design", scalar("a ~ b")),
+        ("_names", scalar(3)),
+        ("_terms", listed("a")),
+        ("_covariance", "coef_"),
+        ("selection_coef_", "_covariance"),
+        ("coef_", "_covariance"),
+        ("feature_names_in_", listed("a")),
+        ("n_features_in_", scalar(10**9)),
+        ("n_features_in_", scalar("a")),
+        ("method", scalar(3)),
+        ("row_counts_", listed("a")),
+        # What a class defines for everyone cannot be put in front of it.
+        ("predict", scalar("a")),
+        ("summary", scalar(1)),
+        ("_probit", scalar(None)),
+        ("__class__", scalar("a")),
+        ("__dict__", scalar("a")),
+        ("_parameter_constraints", listed("a")),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_part_of_another_kind_is_refused(rewritten, saved, name, found):
+    def swap(state):
+        inner = state["content"]["model"]["content"]
+        attributes = inner["content"]
+        new = found
+        if isinstance(found, str):
+            new = attributes.get(found) or state["content"][found]
+            new = json.loads(json.dumps(new))
+        if name not in attributes:
+            inner["key_types"]["content"].append(inner["key_types"]["content"][0])
+        attributes[name] = new
+
+    rewritten(saved, seal=True, schema=swap)
+    assert "damaged or was changed" in refusal(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("sources", listed("a")),
+        ("sources", scalar("a")),
+        ("levels", scalar("a")),
+        ("missing", scalar("eval")),
+        ("missing", scalar(3)),
+        ("means", listed("a")),
+        ("transform", scalar("a")),
+        ("columns", listed("a")),
+    ],
+)
+def test_an_encoding_of_another_kind_is_refused(rewritten, saved, name, found):
+    def swap(state):
+        inner = state["content"]["encoding"]["content"]
+        if name not in inner["content"]:
+            inner["key_types"]["content"].append(inner["key_types"]["content"][0])
+        inner["content"][name] = found
+
+    rewritten(saved, seal=True, schema=swap)
+    assert "damaged or was changed" in refusal(saved)
+
+
+@pytest.mark.parametrize("position", [-1, 625, 10**9, "a", None])
+def test_random_numbers_in_no_possible_state_are_refused(
+    rewritten, position, frame, encoding, simulated, tmp_path
+):
+    """NumPy takes the position in a Mersenne twister's state as it is, also beyond its end."""
+    model = HeckmanLasso(random_state=np.random.RandomState(0))
+    save_model(tmp_path / "m", model.fit(encoding.transform(frame), simulated.y), encoding, {})
+
+    def move(state):
+        source = state["content"]["model"]["content"]["content"]["random_state"]
+        source["content"]["content"]["state"]["content"]["pos"] = scalar(position)
+
+    rewritten(tmp_path / "m", seal=True, schema=move)
+    assert "damaged or was changed" in refusal(tmp_path / "m")
+
+
+def test_sources_of_random_numbers_come_back(frame, encoding, simulated, tmp_path):
+    encoded = encoding.transform(frame)
+    for source in (np.random.default_rng(3), np.random.RandomState(3)):
+        model = HeckmanLasso(random_state=source).fit(encoded, simulated.y)
+        save_model(tmp_path / "m", model, encoding, {}, force=True)
+        again = load_model(tmp_path / "m").model.random_state
+        np.testing.assert_array_equal(again.uniform(size=3), source.uniform(size=3))
+
+
+def test_a_file_imports_no_module_by_name(rewritten, saved):
+    """Opening a file imports what its model needs, and nothing that it names itself."""
+    sys.modules.pop("heckmanfa.paper.beyond", None)
+
+    def ask(state):
+        state["content"]["model"] = node("heckmanfa.paper.beyond", "Thing", "ObjectNode", "a")
+
+    rewritten(saved, seal=True, schema=ask)
+    assert "it asks for heckmanfa.paper.beyond.Thing" in refusal(saved)
+    assert "heckmanfa.paper.beyond" not in sys.modules
+
+
+@pytest.mark.parametrize("loader", ["ObjectNode", "TypeNode"])
+def test_what_skops_trusts_is_refused_all_the_same(rewritten, saved, loader):
+    """An estimator of scikit-learn's has hooks of its own, and no model of ours holds one."""
+
+    def ask(state):
+        attributes = state["content"]["model"]["content"]["content"]
+        attributes["intercept_"] = node("sklearn.pipeline", "Pipeline", loader, "a")
+
+    rewritten(saved, seal=True, schema=ask)
+    assert "it asks for sklearn.pipeline.Pipeline" in refusal(saved)
+
+
+def test_an_object_is_not_shared_behind_the_check(rewritten, saved):
+    """skops gives every node with the number of an earlier one that earlier object."""
+
+    def share(state):
+        attributes = state["content"]["model"]["content"]["content"]
+        attributes["coef_"]["__id__"] = attributes["_names"]["__id__"]
+
+    before = load_model(saved).model.coef_
+    rewritten(saved, seal=True, schema=share)
+    np.testing.assert_array_equal(load_model(saved).model.coef_, before)
 
 
 def test_a_schema_that_makes_no_sense_is_refused(rewritten, saved):

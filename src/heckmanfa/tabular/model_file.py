@@ -170,8 +170,9 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
 def _load(path: Path) -> Saved:
     if not path.is_file():
         raise DataError(f"{path} is not a model file: it is no regular file")
+    # The size first: a reader makes room for what it is asked for, whether it is there or not.
     with path.open("rb") as stream:
-        data = stream.read(LARGEST_FILE + 1)
+        data = stream.read(min(path.stat().st_size, LARGEST_FILE) + 1)
     try:
         return _read(data, path)
     except UnlistedError as error:
@@ -208,11 +209,29 @@ def _read(data: bytes, path: Path) -> Saved:
                 f"{path} asks for more than a model file may: {error}; nothing of it was evaluated"
             ) from error
     _try_out(model, names)
+    _check_encoding(encoding, names if design is None else design.variables(encoding.columns))
     return Saved(model, encoding, manifest["about"], str(manifest["version"]))
+
+
+def _check_encoding(encoding: Encoding, needed: list[str]) -> None:
+    """Refuse an encoding that does not make what the model needs."""
+    sound = (
+        encoding.missing in ("drop", "mean")
+        and {*encoding.levels} <= {*encoding.sources}
+        and all(encoding.levels.values())
+        and {*needed} <= {*encoding.columns}
+        and (encoding.missing == "drop" or {*encoding.columns} <= {*encoding.means})
+    )
+    if not sound:
+        raise UnsoundError("its encoding does not make the features of its model")
 
 
 def _try_out(model: Any, names: list[str]) -> None:
     """Refuse a model whose parts do not fit together: it must predict and give its summary."""
+    for name in ("support_", "coef_", "selection_coef_"):
+        found = getattr(model, name, None)
+        if found is not None and np.shape(found) != (len(names),):
+            raise UnsoundError(f"{name} is not as long as the list of features")
     row = pd.DataFrame(np.zeros((1, len(names))), columns=names)
     plain = copy.copy(model)
     if getattr(model, "_design", None) is not None:
