@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
+from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError, UnknownFeatureError
 from heckmanfa.estimators import Heckman
 from heckmanfa.foreign import quoted
 from heckmanfa.homes.census import count_parts
@@ -30,7 +30,8 @@ from heckmanfa.roles import (
 )
 from heckmanfa.rows import Mask
 from heckmanfa.tabular.encoding import Encoding
-from heckmanfa.tabular.files import is_untyped, read_table
+from heckmanfa.tabular.piped import is_piped
+from heckmanfa.tabular.reading import Table, open_table
 from heckmanfa.tabular.stored import GIGABYTE, StoredTable, find_stored
 from heckmanfa.tabular.streamed import Learned, learn_streamed
 from heckmanfa.tensors import find_device, to_device
@@ -68,7 +69,9 @@ class Prepared:
     binary: frozenset[str]
     """features that hold only 0 and 1"""
     files: tuple[Path, ...]
-    """where the table is; none where it was given in memory"""
+    """where the table is; none where it was given in memory, or came through a pipe"""
+    notes: tuple[str, ...]
+    """sentences about how the table was read, where there was a choice"""
 
     @property
     def loaded(self) -> Loaded | None:
@@ -126,6 +129,7 @@ def prepare(
     table = find_stored(question.data)
     if table is None:
         return _read(question, tell)
+    _refuse_options(question, "Parquet")
     names = feature_names(question, table.columns)
     size = table.size([*names, *question.roles.values()])
     if size > GIGABYTE * question.stream_above:
@@ -151,7 +155,10 @@ def load(
     if frame is not None:
         return _given(question, frame, tell)
     table = find_stored(question.data)
-    return _read(question, tell) if table is None else _loaded(question, table, tell)
+    if table is None:
+        return _read(question, tell)
+    _refuse_options(question, "Parquet")
+    return _loaded(question, table, tell)
 
 
 def _loaded(question: Question, table: StoredTable, tell: Callable[[str], None]) -> Prepared:
@@ -159,16 +166,37 @@ def _loaded(question: Question, table: StoredTable, tell: Callable[[str], None])
     needed = [*feature_names(question, table.columns), *question.roles.values()]
     tell(f"reading {Path(question.data).name}")
     frame = table.load([one for one in table.columns if one in needed])
-    return _encoded(question, frame, table.columns, tuple(table.paths), tell)
+    return _encoded(question, Table(frame), table.columns, tuple(table.paths), tell)
 
 
 def _read(question: Question, tell: Callable[[str], None]) -> Prepared:
     """Read a file of another format."""
-    tell(f"reading {Path(question.data).name}")
-    frame = read_table(question.data)
-    columns = [str(one) for one in frame.columns]
-    path = Path(question.data)
-    return _encoded(question, frame, columns, (path,), tell, untyped=is_untyped(path))
+    tell(f"reading {question.called}")
+    table = open_table(
+        question.data,
+        decimal=question.decimal,
+        thousands=question.thousands,
+        sheet=question.sheet,
+        tell=tell,
+    )
+    columns = [str(one) for one in table.frame.columns]
+    try:
+        names = feature_names(question, columns)
+    except UnknownFeatureError as error:
+        raise UnknownFeatureError(f"{error}{table.hint}") from error
+    numbers = [one for one in names if one not in question.categorical]
+    table.refuse_doubts(
+        [question.outcome, *([question.weights] if question.weights else []), *numbers]
+    )
+    files = () if is_piped(question.data) else (Path(question.data),)
+    return _encoded(question, table, columns, files, tell)
+
+
+def _refuse_options(question: Question, what: str) -> None:
+    """Refuse options about how cells are written, where there are types."""
+    for option in ("decimal", "thousands", "sheet"):
+        if getattr(question, option) is not None:
+            raise InputError(f"--{option} is for text and Excel files, and the data is {what}")
 
 
 def _given(question: Question, frame: pd.DataFrame, tell: Callable[[str], None]) -> Prepared:
@@ -179,20 +207,20 @@ def _given(question: Question, frame: pd.DataFrame, tell: Callable[[str], None])
         raise InputError(
             f"the frame has several columns {quoted(twice[0])}; give each its own name"
         )
+    _refuse_options(question, "a frame")
     frame = frame.set_axis(columns, axis="columns").reset_index(drop=True)
-    return _encoded(question, frame, columns, (), tell)
+    return _encoded(question, Table(frame), columns, (), tell)
 
 
 def _encoded(
     question: Question,
-    frame: pd.DataFrame,
+    table: Table,
     columns: list[str],
     files: tuple[Path, ...],
     tell: Callable[[str], None],
-    *,
-    untyped: bool = False,
 ) -> Prepared:
     """Encode a table in memory, and leave out rows that miss a feature."""
+    frame = table.frame
     names = feature_names(question, columns)
     outcome = read_outcome(question, frame)
     selected = read_selected(question, frame)
@@ -205,7 +233,13 @@ def _encoded(
         categorical=question.categorical,
         numeric=question.numeric,
         missing=question.missing,
-        untyped=untyped,
+        untyped=table.untyped,
+    )
+    encoding = replace(
+        encoding,
+        decimal=table.decimal,
+        thousands=question.thousands,
+        percent=tuple(one for one in encoding.sources if one in table.percent),
     )
     shortage = X.isna().to_numpy()
     kept: Mask = np.asarray(~shortage.any(axis=1))
@@ -236,6 +270,7 @@ def _encoded(
         missing_counts=missing_counts,
         binary=frozenset(str(name) for name in X.columns if _is_binary(X[name].to_numpy())),
         files=files,
+        notes=table.notes,
     )
 
 
@@ -295,6 +330,7 @@ def _streamed(
         missing_counts=learned.encoding.n_missing if question.missing == "drop" else {},
         binary=learned.binary,
         files=tuple(table.paths),
+        notes=(),
     )
 
 

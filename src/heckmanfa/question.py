@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
@@ -45,6 +46,12 @@ class Question:
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     honest: bool = False
+    decimal: str | None = None
+    """the decimal mark of a text or Excel file; None lets all its values decide"""
+    thousands: str | None = None
+    """the mark between thousands there, ``none`` where there is none"""
+    sheet: str | None = None
+    """of an Excel file: its name, or its number from 1"""
     seed: int = 0
     stream_above: float = 1.0
     """gigabytes of Parquet above which rows are not loaded but read in passes"""
@@ -61,6 +68,11 @@ class Question:
             "--cluster": self.cluster,
         }
         return {option: name for option, name in named.items() if name is not None}
+
+    @property
+    def called(self) -> str:
+        """What the table is called."""
+        return "standard input" if self.data == "-" else Path(self.data).name
 
     def command(self) -> str:
         """Return the command that asks this."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Categorical",
     "Data",
+    "Decimal",
     "Exclude",
     "Features",
     "Force",
@@ -25,7 +26,9 @@ __all__ = [
     "Outcome",
     "Seed",
     "Selected",
+    "Sheet",
     "StreamAbove",
+    "Thousands",
     "names",
     "number",
     "output",
@@ -38,7 +41,7 @@ Data = Annotated[
     str,
     typer.Argument(
         help="A table: CSV (any delimiter), Parquet, Feather, Stata or Excel; of Parquet also a "
-        "folder, or a pattern in quotes."
+        "folder, or a pattern in quotes; - is CSV from standard input."
     ),
 ]
 Outcome = Annotated[
@@ -56,6 +59,21 @@ Missing = Annotated[
 ]
 Categorical = Annotated[Names, typer.Option(help="Columns to take as categories.")]
 Numeric = Annotated[Names, typer.Option(help="Columns to take as numbers.")]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        help="The decimal mark of CSV and Excel files, . or , (unless given, all values of the "
+        "file decide)."
+    ),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(help="The mark between thousands there: , or . or a blank or ' (or none)."),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(help="The sheet of an Excel file, by name or number (else the first)."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Of whatever is random.")]
 StreamAbove = Annotated[
     float,

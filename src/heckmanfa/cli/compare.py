@@ -10,6 +10,7 @@ import typer
 from heckmanfa.cli.common import (
     Categorical,
     Data,
+    Decimal,
     Exclude,
     Features,
     Force,
@@ -18,6 +19,8 @@ from heckmanfa.cli.common import (
     Outcome,
     Seed,
     Selected,
+    Sheet,
+    Thousands,
     names,
     number,
     output,
@@ -37,6 +40,9 @@ def compare(
     missing: Missing = "drop",
     categorical: Categorical = None,
     numeric: Numeric = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    sheet: Sheet = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each repeat.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="How often rows are split anew.")] = 3,
     ru: Annotated[
@@ -69,6 +75,9 @@ def compare(
             missing=missing,
             categorical=names(categorical),
             numeric=names(numeric),
+            decimal=decimal,
+            thousands=thousands,
+            sheet=sheet,
             seed=seed,
         )
         if out is not None:
@@ -95,6 +104,8 @@ def compare(
     from rich.table import Table
 
     console = output()
+    for sentence in given.notes:
+        console.print(sentence, markup=False)
     table = Table(title=f"Held-out rows with an outcome, {repeats} times {folds} folds")
     table.add_column("method")
     for column in ("features", "rho", "MSE", "±", "R2", "±", "seconds"):

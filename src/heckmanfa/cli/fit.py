@@ -11,6 +11,7 @@ import typer
 from heckmanfa.cli.common import (
     Categorical,
     Data,
+    Decimal,
     Exclude,
     Features,
     Force,
@@ -20,7 +21,9 @@ from heckmanfa.cli.common import (
     Outcome,
     Seed,
     Selected,
+    Sheet,
     StreamAbove,
+    Thousands,
     names,
     number,
     output,
@@ -85,6 +88,9 @@ def fit(
     missing: Missing = "drop",
     categorical: Categorical = None,
     numeric: Numeric = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    sheet: Sheet = None,
     honest: Annotated[
         bool,
         typer.Option("--honest", help="Choose on one half of the rows, estimate on the other."),
@@ -136,6 +142,9 @@ def fit(
             missing=missing,
             categorical=names(categorical),
             numeric=names(numeric),
+            decimal=decimal,
+            thousands=thousands,
+            sheet=sheet,
             honest=honest,
             seed=seed,
             stream_above=stream_above,
@@ -177,7 +186,7 @@ def show(analysis: Analysis, console: Console) -> None:
     model, question = analysis.model, analysis.question
     counts = analysis.row_counts
     left_out = counts["total"] - counts["selected"] - counts["unselected"]
-    console.rule(f"{question.outcome} in {Path(question.data).name}")
+    console.rule(f"{question.outcome} in {question.called}")
     console.print(
         f"{counts['total']:,} rows: {counts['selected']:,} selected, {counts['unselected']:,} not, "
         f"{left_out:,} left out",
@@ -188,7 +197,7 @@ def show(analysis: Analysis, console: Console) -> None:
     for name, count in analysis.missing_counts.items():
         if question.missing == "drop":
             console.print(f"  {count:,} rows left out miss {name}", markup=False)
-    for sentence in analysis.encoding.explain():
+    for sentence in (*analysis.notes, *analysis.encoding.explain()):
         console.print(f"  {sentence}", markup=False)
     console.print()
     first, second, not_claimed = answer(analysis)
@@ -264,6 +273,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "rows_missing": analysis.missing_counts,
         "columns_left_out": analysis.encoding.left_out,
         "reference_levels": analysis.encoding.references,
+        "reading": list(analysis.notes),
         "predict": analysis.predicting,
         "only_select": analysis.selecting_only,
         "answer": [first, second],

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.cli.common import Force, StreamAbove, saying
+from heckmanfa.cli.common import Decimal, Force, Sheet, StreamAbove, Thousands, saying
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
 
+    from heckmanfa.tabular.encoding import Encoding
+    from heckmanfa.tabular.reading import Table
     from heckmanfa.tabular.stored import StoredTable
 
 __all__ = ["predict"]
@@ -28,7 +30,7 @@ def predict(
         str,
         typer.Argument(
             help="A table with the columns of the fit; of Parquet also a folder, or a pattern in "
-            "quotes."
+            "quotes; - is CSV from standard input."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Where to write predictions: .csv or .parquet.")],
@@ -55,6 +57,9 @@ def predict(
             "counted) or error (nothing is written)."
         ),
     ] = "empty",
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    sheet: Sheet = None,
     stream_above: StreamAbove = 1.0,
     force: Force = False,
 ) -> None:
@@ -91,6 +96,13 @@ def predict(
             place = places["--out"]
             saved = load_model(model)
             table = find_stored(data)
+            notes: tuple[str, ...] = ()
+            options = {"decimal": decimal, "thousands": thousands, "sheet": sheet}
+            for option, value in options.items():
+                if table is not None and value is not None:
+                    raise InputError(
+                        f"--{option} is for text and Excel files, and the data is Parquet"
+                    )
             wanted = None if keep_columns else saved.encoding.sources
             if table is not None and _is_large(table, wanted, out, stream_above):
                 from heckmanfa.homes.parquet_predict import write_predictions
@@ -112,9 +124,10 @@ def predict(
                 )
             else:
                 say(f"reading {Path(data).name}")
-                frame = _read(data, table, wanted)
+                read = _read(data, table, saved.encoding, wanted, options, say)
+                frame, notes = read.frame, read.notes
                 say(f"predicting {len(frame):,} rows")
-                X = saved.encoding.transform(frame)
+                X = _encoded(read, saved.encoding)
                 found, gaps = predictions(saved.model, X, kind, interval, saved.encoding)
                 if missing == "error":
                     refuse_gaps(gaps, _INSTEAD)
@@ -122,6 +135,8 @@ def predict(
                     found = _beside(frame, found)
                 with place.writing() as file:
                     write_table(found, file)
+    for sentence in notes:
+        typer.echo(sentence)
     typer.echo(f"{gaps.n_rows:,} rows written to {out}")
     if gaps.n_missing:
         typer.echo(gaps.words())
@@ -149,12 +164,43 @@ def _beside(frame: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     return frame.reset_index(drop=True).join(found)
 
 
-def _read(data: str, table: StoredTable | None, columns: Sequence[str] | None) -> pd.DataFrame:
+def _read(
+    data: str,
+    table: StoredTable | None,
+    encoding: Encoding,
+    columns: Sequence[str] | None,
+    options: dict[str, str | None],
+    say: Callable[[str], None],
+) -> Table:
     """Read a table, and of Parquet only the columns that are needed."""
-    from heckmanfa.tabular.files import read_table
+    from heckmanfa.tabular.marks import Asked
+    from heckmanfa.tabular.reading import Table, open_table
 
     if table is None:
-        return read_table(data)
+        # A few rows may say less of how they are written than all those of the fit did.
+        like = Asked(encoding.decimal, encoding.thousands, by_model=True)
+        return open_table(data, like=like, tell=say, **options)
     # Those that are not there are named by whoever needs them.
     needed = [one for one in table.columns if columns is None or one in columns]
-    return table.load(needed or table.columns)
+    return Table(table.load(needed or table.columns))
+
+
+def _encoded(table: Table, encoding: Encoding) -> pd.DataFrame:
+    """Encode a table as that of the fit, or say in which way it is written otherwise."""
+    from heckmanfa.errors import InputError, UnknownFeatureError
+    from heckmanfa.foreign import quoted
+
+    table.refuse_doubts([one for one in encoding.sources if one not in encoding.levels])
+    for name in encoding.sources:
+        # Where columns have types, a sign is none of the number's.
+        differs = (name in table.percent) != (name in encoding.percent)
+        if table.untyped and differs and name in table.frame and table.frame[name].notna().any():
+            here, there = ("is", "was not") if name in table.percent else ("is not", "was")
+            raise InputError(
+                f"column {quoted(name)} {here} in per cent, and {there} in the table of the fit; "
+                "write it as there"
+            )
+    try:
+        return encoding.transform(table.frame)
+    except UnknownFeatureError as error:
+        raise UnknownFeatureError(f"{error}{table.hint}") from error

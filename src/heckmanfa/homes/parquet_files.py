@@ -21,6 +21,7 @@ import numpy as np
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
 from heckmanfa.features import nearest
 from heckmanfa.homes.parquet_columns import kind_of, same_kind
+from heckmanfa.tabular.files import existing
 from heckmanfa.tabular.headers import tidy_names
 
 __all__ = [
@@ -126,7 +127,7 @@ def _files_of(path: PathLike) -> list[Path]:
     if place.is_dir():
         return _files_in(place)
     if place.exists():
-        return [place]
+        return [existing(place)]
     if glob.has_magic(str(place)):
         # Unlike a path's own method, it leaves hidden files alone.
         matched = [Path(one) for one in glob.glob(str(place), recursive=True)]  # noqa: PTH207

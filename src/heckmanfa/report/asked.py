@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heckmanfa.report.formats import CRITERIA, count, listed, plural, some
@@ -59,7 +58,7 @@ def asked(analysis: Analysis) -> list[tuple[str, str]]:
     said = [
         (
             "Outcome",
-            f"{question.outcome}, in {Path(question.data).name} ({total} rows, "
+            f"{question.outcome}, in {question.called} ({total} rows, "
             f"{plural(analysis.n_columns, 'column')}).",
         ),
         ("Who is selected", _selected(analysis)),

@@ -42,7 +42,7 @@ def citation_section(analysis: Analysis) -> str:
     what = "it" if len(analysis.files) == 1 else f"the {len(analysis.files)} files, joined"
     rows = [["Data file", analysis.question.data], [f"SHA-256 of {what}", _digest(analysis)]]
     if not analysis.files:
-        rows = [["Data", f"{analysis.question.data}: a table in memory, not a file"]]
+        rows = [["Data", f"{analysis.question.called}: not a file that can be read again"]]
     rows.append(["Seed", str(analysis.question.seed)])
     rows += [["Python", platform.python_version()], ["heckmanfa", __version__]]
     rows += [[name, _version(name)] for name in _PACKAGES]

@@ -88,7 +88,7 @@ def row_section(analysis: Analysis) -> str:
         )
         parts.append(paragraph("A row that misses several features counts in each.", "note"))
     encoding = analysis.encoding
-    parts.append("<h3>Columns</h3>" + items(encoding.explain()))
+    parts.append("<h3>Columns</h3>" + items([*analysis.notes, *encoding.explain()]))
     if encoding.references:
         parts.append(
             table(

@@ -100,9 +100,7 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         policy=escape(_POLICY),
         version=escape(__version__),
-        title=escape(
-            title or f"{question.outcome}: a selection model of {Path(question.data).name}"
-        ),
+        title=escape(title or f"{question.outcome}: a selection model of {question.called}"),
         subtitle=escape(_subtitle(analysis)),
         style=folder.joinpath("page.css").read_text(encoding="utf-8"),
         contents=contents,

@@ -1,7 +1,7 @@
 """Tables as people have them, for the command line.
 
-`files` reads and writes them, `kinds` decides what each column is, `encoding` makes numbers of
-them, and `model_file` keeps a fitted model together with how its numbers were made.
+`reading` and `files` read and write them, `kinds` decides what each column is, `encoding` makes
+numbers of them, and `model_file` keeps a fitted model together with how its numbers were made.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from heckmanfa.outputs import replacing
 from heckmanfa.tabular.encoding import Encoding
-from heckmanfa.tabular.files import read_table, sha256_of, write_table
+from heckmanfa.tabular.files import sha256_of, write_table
 from heckmanfa.tabular.kinds import Kind, decide_kinds
+from heckmanfa.tabular.reading import read_table
 from heckmanfa.tabular.values import to_numbers
 
 if TYPE_CHECKING:

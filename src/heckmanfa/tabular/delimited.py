@@ -11,13 +11,24 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from heckmanfa.errors import DataError, InputError
 from heckmanfa.tabular.headers import check_wanted, tidy_names
+from heckmanfa.tabular.marks import (
+    Asked,
+    Marked,
+    apply,
+    decide,
+    fractions_prove,
+    look_at,
+    with_columns,
+)
+from heckmanfa.tabular.numerals import shape_of
 from heckmanfa.tabular.values import MISSING_SPELLINGS
 
 __all__ = ["Layout", "find_layout", "read_delimited"]
@@ -33,9 +44,6 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-_POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
 _TOO_MANY = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 
@@ -46,12 +54,13 @@ class Layout:
     encoding: str
     delimiter: str
     decimal: str
+    """the mark that the first lines suggest"""
     skipped: int
     """lines above the names"""
     names: tuple[str, ...]
 
 
-def read_delimited(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
+def read_delimited(path: Path, columns: Sequence[str] | None, asked: Asked) -> Marked:
     """Read a text file of columns.
 
     Parameters
@@ -59,10 +68,12 @@ def read_delimited(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
     path : Path
         Compressed by gzip where its name ends in ``.gz``.
     columns : sequence of str, optional
+        Columns that have to be there; all are read, because all say how numbers are written.
+    asked : Asked
 
     Returns
     -------
-    DataFrame
+    Marked
         A row with fewer fields than there are columns is missing the last ones.
     """
     try:
@@ -70,7 +81,7 @@ def read_delimited(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
         if columns is not None:
             check_wanted(columns, layout.names, path)
         _refuse_cut(path, layout)
-        return _read(path, layout, columns)
+        return _read_numbers(path, layout, asked)
     except pd.errors.ParserError as error:
         raise DataError(f"{path} cannot be read: {_parser_words(error)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -81,19 +92,72 @@ def read_delimited(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
         ) from error
 
 
-def _read(path: Path, layout: Layout, columns: Sequence[str] | None) -> pd.DataFrame:
+def _read_numbers(path: Path, layout: Layout, asked: Asked) -> Marked:
+    """Read a file with the decimal mark that its first lines suggest, or with both.
+
+    What is a number with one mark is text with the other, so both readings together show how all
+    values are spelt.
+    """
+    first = asked.settled or layout.decimal
+    frame = _read(path, layout, first)
+    texts = look_at(frame, asked)
+    fractions, proof = _fractions(frame)
+    proven = {} if proof is None else {first: proof}
+    others = list(texts.values())
+    shown = bool(proven) or any(one.says(first) for one in others)
+    shown = shown or (first == "." and layout.delimiter == ",")
+    contradicted = any(one.says("," if first == "." else ".") for one in others)
+    if asked.settled is not None or (shown and not contradicted):
+        decided = decide(others, asked, layout.delimiter, proven)
+        marked = apply(frame, texts, decided)
+        return marked._replace(seen=marked.seen or fractions)
+    del frame
+    return _read_twice(path, layout, asked)
+
+
+def _read_twice(path: Path, layout: Layout, asked: Asked) -> Marked:
+    """Read a file of which the first reading leaves open what its decimal mark is."""
+    frames = {mark: _read(path, layout, mark) for mark in (".", ",")}
+    texts = {mark: look_at(frame, asked) for mark, frame in frames.items()}
+    spelt = texts["."] | texts[","]
+    decided = decide(list(spelt.values()), asked, layout.delimiter)
+    mark = decided.decimal or "."
+    marked = apply(frames[mark], texts[mark], decided)
+    other = "," if mark == "." else "."
+    # What is in doubt stays as it is spelt.
+    doubts = {one: frames[other][one] for one in decided.doubts if one in texts[other]}
+    return marked._replace(
+        frame=with_columns(marked.frame, doubts),
+        seen=marked.seen or any(_fractions(frame)[0] for frame in frames.values()),
+    )
+
+
+def _fractions(frame: pd.DataFrame) -> tuple[bool, str | None]:
+    """Say whether any number has a fraction, and name a column whose spelling leaves no doubt."""
+    found = False
+    for name in frame.columns:
+        if frame[name].dtype != np.float64:
+            continue
+        values = frame[name].to_numpy()
+        if fractions_prove(values):
+            return True, str(name)
+        found = found or bool(np.any(values[np.isfinite(values)] % 1.0))
+    return found, None
+
+
+def _read(path: Path, layout: Layout, decimal: str) -> pd.DataFrame:
     start = _ENCODINGS.index(layout.encoding) if layout.encoding in _ENCODINGS else None
     encodings = [layout.encoding] if start is None else _ENCODINGS[start:]
     for encoding in encodings:
         try:
-            return _parse(path, layout, columns, encoding)
+            return _parse(path, layout, decimal, encoding)
         except UnicodeError:
             continue
     raise DataError(f"{path} is not text in {layout.encoding}, as its first bytes say it is")
 
 
 def _parse(
-    path: Path, layout: Layout, columns: Sequence[str] | None, encoding: str, whole: bool = False
+    path: Path, layout: Layout, decimal: str, encoding: str, whole: bool = False
 ) -> pd.DataFrame:
     """Parse a part at a time, which is twice as fast, or whole where the parts' types differ."""
     with warnings.catch_warnings():
@@ -104,11 +168,10 @@ def _parse(
             return pd.read_csv(
                 path,
                 sep=layout.delimiter,
-                decimal=layout.decimal,
+                decimal=decimal,
                 skiprows=layout.skipped,
                 header=0,
                 names=list(layout.names),
-                usecols=None if columns is None else list(columns),
                 index_col=False,
                 skipinitialspace=True,
                 encoding=encoding,
@@ -117,7 +180,7 @@ def _parse(
                 low_memory=not whole,
             )
         except pd.errors.DtypeWarning:
-            return _parse(path, layout, columns, encoding, whole=True)
+            return _parse(path, layout, decimal, encoding, whole=True)
 
 
 def find_layout(path: Path) -> Layout:
@@ -149,9 +212,10 @@ def find_layout(path: Path) -> Layout:
             _refuse_title(text, path)
     records = _records(text, delimiter)
     names = tidy_names(_header(records, path), path)
-    layout = Layout(encoding, delimiter, ".", skipped, tuple(names))
-    fields = [field.strip() for record in records[1:] for field in record]
-    return replace(layout, decimal="," if _has_decimal_commas(fields, delimiter) else ".")
+    shapes = [shape_of(field) for record in records[1:] for field in record]
+    marks = Counter(one.decimal for one in shapes if one is not None)
+    decimal = "," if marks[","] > marks["."] else "."
+    return Layout(encoding, delimiter, decimal, skipped, tuple(names))
 
 
 def _decode(head: bytes, path: Path) -> tuple[str, str]:
@@ -218,17 +282,6 @@ def _header(records: list[list[str]], path: Path) -> list[str]:
         f"{path}: the first line names {len(header)} columns, and the rows have {len(rows[0])} "
         "fields; put one name for each column into the first line"
     )
-
-
-def _has_decimal_commas(fields: list[str], delimiter: str) -> bool:
-    if delimiter == ",":
-        return False
-    commas = [one for one in fields if _COMMA_NUMBER.fullmatch(one)]
-    points = sum(1 for one in fields if _POINT_NUMBER.fullmatch(one))
-    if delimiter == ";":
-        return len(commas) > points
-    # Elsewhere 1,234 may as well be a thousand and more.
-    return len(commas) > points and not all(_THOUSANDS.fullmatch(one) for one in commas)
 
 
 def _refuse_cut(path: Path, layout: Layout) -> None:

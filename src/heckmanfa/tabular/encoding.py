@@ -40,6 +40,12 @@ class Encoding:
     """of each encoded column over the rows of the fit that have it"""
     n_missing: dict[str, int]
     """in how many rows of the fit each source was missing, where it was"""
+    decimal: str | None = None
+    """the decimal mark of the file of the fit; None where its numbers had no marks, or types"""
+    thousands: str | None = None
+    """the mark between thousands there, where the user said so"""
+    percent: tuple[str, ...] = ()
+    """sources that were in per cent there, and of which the sign was left out"""
 
     @classmethod
     def learn(

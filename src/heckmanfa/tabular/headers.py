@@ -9,6 +9,7 @@ from typing import Any
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.tabular.numerals import shape_of
 from heckmanfa.tabular.values import as_number, label_of
 
 __all__ = ["UNNAMED", "check_wanted", "tidy_names"]
@@ -34,7 +35,7 @@ def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
     """
     names = ["" if _is_blank(one) else label_of(one) for one in raw]
     given = [one for one in names if one]
-    if given and all(as_number(one) is not None for one in given):
+    if given and all(as_number(one) is not None or shape_of(one) for one in given):
         shown = ", ".join(repr(one) for one in given[:3]) + (", …" if len(given) > 3 else "")
         raise InputError(
             f"{path} has no row of names: its columns would be called {shown}; put a row with the "

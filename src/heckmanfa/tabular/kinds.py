@@ -21,6 +21,7 @@ from heckmanfa.tabular.values import (
     is_plain_number,
     is_text,
     levels_of,
+    nearly_all,
     not_numbers,
     numbers_of,
     to_numbers,
@@ -49,8 +50,6 @@ MOST_LEVELS = 50
 """of a category"""
 _NEARLY_ALL = 0.95
 _FEW_ROWS = 20
-# So few numbers among words may be levels that happen to be digits.
-_LEAST_NUMBERS = 10
 
 _ID = re.compile(r"(?:^|[\W_])(?:id|ids|uuid|guid)$|^(?:id|uuid|guid)[\W_]", re.IGNORECASE)
 _CAMEL_ID = re.compile(r"[a-z](?:Id|ID|Uuid|UUID|Guid|GUID)$")
@@ -278,7 +277,7 @@ def kind_of_text(
             return (
                 _constant(spread, name) or _identifier(spread, name) or Kind(name, "number", reason)
             )
-        if _nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
+        if nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
             raise InputError(not_numbers(numbers, name, asked=False))
     if are_dates(labels):
         return kind_of_dates(name)
@@ -287,11 +286,6 @@ def kind_of_text(
         # Whoever misses the column has to know that it is not taken for numbers.
         return replace(kind, reason=f"{kind.reason}; it is text that spells numbers")
     return kind
-
-
-def _nearly_all(good: int, given: int) -> bool:
-    """Whether so many of a column's values are numbers that the others must be slips."""
-    return good >= _NEARLY_ALL * given and good >= _LEAST_NUMBERS
 
 
 def are_dates(labels: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ import pandas as pd
 from heckmanfa.errors import DataError, InputError
 from heckmanfa.homes.parquet_columns import kind_of
 from heckmanfa.homes.parquet_files import StoredFile, arrow, check_schemas, find_files, store_of
-from heckmanfa.tabular.files import read_table
+from heckmanfa.tabular.reading import read_table
 
 __all__ = ["GIGABYTE", "StoredTable", "find_stored"]
 

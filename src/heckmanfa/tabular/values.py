@@ -18,6 +18,7 @@ from heckmanfa.rows import Mask
 __all__ = [
     "FALSE_WORDS",
     "MISSING_SPELLINGS",
+    "NUMBER_MARKS",
     "TRUE_WORDS",
     "Levels",
     "NotNumbers",
@@ -29,6 +30,7 @@ __all__ = [
     "is_text",
     "label_of",
     "levels_of",
+    "nearly_all",
     "not_numbers",
     "numbers_of",
     "spellings_of",
@@ -37,7 +39,8 @@ __all__ = [
 
 _MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", ".", "-", "?"})
 # Among numbers it means nothing else; among words it may be a level, such as no schooling.
-_NUMBER_MARKS = _MARKS | {"none"}
+NUMBER_MARKS = _MARKS | {"none"}
+"""what is missing among numbers, in lower case"""
 MISSING_SPELLINGS: tuple[str, ...] = tuple(
     sorted({spelt for one in _MARKS for spelt in (one, one.upper(), one.capitalize())} | {"NaN"})
 )
@@ -48,6 +51,9 @@ TRUE_WORDS = frozenset({"1", "1.0", "true", "t", "yes", "y"})
 FALSE_WORDS = frozenset({"0", "0.0", "false", "f", "no", "n"})
 """what says that it is not"""
 
+_NEARLY_ALL = 0.95
+# So few numbers among words may be levels that happen to be digits.
+_LEAST_NUMBERS = 10
 _SHOWN = 3
 _LONGEST = 30
 
@@ -198,8 +204,8 @@ def spellings_of(labels: Sequence[str], *, truths: bool = True) -> Spellings:
     Spellings
     """
     words = [label.lower() for label in labels]
-    missing = np.array([word in _NUMBER_MARKS for word in words] + [True])
-    truths = truths and {*words} - _NUMBER_MARKS <= {"true", "false"}
+    missing = np.array([word in NUMBER_MARKS for word in words] + [True])
+    truths = truths and {*words} - NUMBER_MARKS <= {"true", "false"}
     if truths:
         spelt: list[float | None] = [float(word == "true") for word in words]
     else:
@@ -208,6 +214,11 @@ def spellings_of(labels: Sequence[str], *, truths: bool = True) -> Spellings:
     value[missing] = np.nan
     bad = np.array([one is None for one in spelt] + [False]) & ~missing
     return Spellings(value, missing, bad, truths)
+
+
+def nearly_all(good: int, given: int) -> bool:
+    """Whether so many of a column's values are numbers that the others must be slips."""
+    return good >= _NEARLY_ALL * given and good >= _LEAST_NUMBERS
 
 
 def _first(bad: Mask, levels: Levels) -> dict[int, str]:
