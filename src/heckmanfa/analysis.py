@@ -15,6 +15,7 @@ import pandas as pd
 from heckmanfa.diagnostics import Diagnostics
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators import Heckman
+from heckmanfa.foreign import quoted
 from heckmanfa.preparation import Prepared, load, prepare
 from heckmanfa.question import SEARCHES, Question
 from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
@@ -111,7 +112,7 @@ def _columns_of(encoding: Encoding, names: tuple[str, ...], option: str) -> list
     for name in names:
         if name in encoding.left_out:
             raise InputError(
-                f"{option} names {name!r}, which cannot be used: {encoding.left_out[name]}"
+                f"{option} names {quoted(name)}, which cannot be used: {encoding.left_out[name]}"
             )
         found += encoding.groups.get(name, [name])
     return found

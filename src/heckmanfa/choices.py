@@ -128,10 +128,10 @@ def read_choices(
     label = table.label
     for one in inside:
         if one in outside:
-            raise InputError(f"{label(one)!r} is in both always and never")
+            raise InputError(f"{quoted(label(one))} is in both always and never")
         if one not in candidates:
             raise InputError(
-                f"always names {label(one)!r}, which may not predict: it is not in "
+                f"always names {quoted(label(one))}, which may not predict: it is not in "
                 "prediction_features (or in the prediction formula)"
             )
     free = [one for one in candidates if one not in outside and one not in inside]
@@ -140,10 +140,11 @@ def read_choices(
     for group in _groups(table, feature_groups):
         for one in group:
             if one in grouped:
-                raise InputError(f"feature_groups names {label(one)!r} in two groups")
+                raise InputError(f"feature_groups names {quoted(label(one))} in two groups")
             if one not in candidates:
                 raise InputError(
-                    f"feature_groups names {label(one)!r}, which may not predict: it is not in "
+                    f"feature_groups names {quoted(label(one))}, which may not predict: it is not "
+                    "in "
                     "prediction_features (or in the prediction formula)"
                 )
         grouped |= {*group}
@@ -152,7 +153,8 @@ def read_choices(
             if held and len(held) < len(group):
                 rest = next(one for one in group if one not in forced)
                 raise InputError(
-                    f"{name} names {label(held[0])!r}, but not {label(rest)!r} of the same group; "
+                    f"{name} names {quoted(label(held[0]))}, but not {quoted(label(rest))} of the "
+                    "same group; "
                     "a group is in or out as a whole"
                 )
         if group and group[0] in free:
@@ -183,13 +185,13 @@ def _groups(table: FeatureTable, feature_groups: Any) -> list[list[int]]:
     if isinstance(feature_groups, str) or not isinstance(feature_groups, Sequence):
         raise InputError(
             "feature_groups must be a list of lists of columns, or a dictionary of them; got "
-            f"{feature_groups!r}"
+            f"{quoted(feature_groups)}"
         )
     for group in feature_groups:
         if isinstance(group, str) or not isinstance(group, Sequence | np.ndarray):
             raise InputError(
                 "feature_groups must be a list of lists of columns: write [['a', 'b'], ['c', "
-                f"'d']]; got {group!r} in place of a list"
+                f"'d']]; got {quoted(group)} in place of a list"
             )
     return [resolve(table, group, "feature_groups") for group in feature_groups]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from heckmanfa.foreign import printable, shown
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.linalg import column_norms
 from heckmanfa.normal import Floats, inverse_mills
@@ -31,7 +31,7 @@ from heckmanfa.problems import (
 )
 from heckmanfa.results import Wald, chi2_test
 from heckmanfa.sandwich import is_classical
-from heckmanfa.sections import Finding, Report
+from heckmanfa.sections import Finding, Report, in_html
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -121,7 +121,7 @@ class Diagnostics:
                 *lines,
                 apart,
             ]
-        names = ", ".join(str(name) for name in self.excluded_features)
+        names = ", ".join(shown(name) for name in self.excluded_features)
         if self.n_excluded == 0:
             lines.append(
                 (
@@ -226,17 +226,20 @@ class Diagnostics:
 
     def __str__(self) -> str:
         """Return the diagnostics in words."""
-        return "\n".join(
-            f"[{flag:>7}] {name}: {value}\n          {words}"
-            for name, value, flag, words in self.lines()
+        return printable(
+            "\n".join(
+                f"[{flag:>7}] {name}: {value}\n          {words}"
+                for name, value, flag, words in self.lines()
+            ),
+            None,
         )
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
-            f"<td>{html.escape(value)}</td><td>{flag}</td><td>{html.escape(words)}</td></tr>"
+            f"<tr><th scope='row' style='text-align:left'>{in_html(name)}</th>"
+            f"<td>{in_html(value)}</td><td>{flag}</td><td>{in_html(words)}</td></tr>"
             for name, value, flag, words in self.lines()
         )
         head = "".join(

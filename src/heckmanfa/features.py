@@ -140,7 +140,7 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
         return list(range(k))
     if isinstance(features, str | bytes) or not isinstance(features, Iterable):
         kind = "text" if isinstance(features, str) else type(features).__name__
-        raise InputTypeError(f"{role} must be a list of columns; got the {kind} {features!r}")
+        raise InputTypeError(f"{role} must be a list of columns; got the {kind} {quoted(features)}")
     wanted = list(features)
     if wanted and all(isinstance(one, bool | np.bool_) for one in wanted):
         if any(isinstance(one, bool | np.bool_) for one in table.labels_given or ()):
@@ -213,7 +213,7 @@ def _listed(labels: Sequence[Any]) -> str:
 def nearest(name: str, names: Iterable[str]) -> str:
     """Suggest the closest names to one that is not there."""
     close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
-    return f". Did you mean {' or '.join(repr(one) for one in close)}?" if close else ""
+    return f". Did you mean {' or '.join(quoted(one) for one in close)}?" if close else ""
 
 
 def names_or_positions(names: Sequence[str] | None, columns: Positions) -> list[Any]:

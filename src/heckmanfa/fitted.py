@@ -13,6 +13,7 @@ from heckmanfa import results
 from heckmanfa.diagnostics import Diagnostics, diagnose
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.features import FeatureTable, linear, same
+from heckmanfa.foreign import quoted
 from heckmanfa.formula import FormulaDesign
 from heckmanfa.gaps import Gaps, check_missing, find_gaps, refuse_gaps
 from heckmanfa.homes import is_dask
@@ -188,7 +189,9 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
 
             check_interval(return_interval, conf_level)
         if kind not in ("marginal", "selected", "unselected"):
-            raise InputError(f"kind must be 'marginal', 'selected' or 'unselected'; got {kind!r}")
+            raise InputError(
+                f"kind must be 'marginal', 'selected' or 'unselected'; got {quoted(kind)}"
+            )
         if kind == "unselected" and self._probit is None:
             raise NotIdentifiedError(
                 "no outcome was missing in the fit, so that nothing is known about unselected rows"
@@ -199,7 +202,7 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
             return predict_lazily(self, X, kind, return_interval, conf_level, missing)
         with_imr = kind != "marginal" and self._probit is not None
         with telling_of_full_cards():
-            refuse_rows(X, f"predict_parquet(model, path, out, kind={kind!r})")
+            refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
             table = self._read(X, prediction=True, selection=with_imr, missing=missing)
             values = self._mean(table)
             if with_imr:

@@ -77,18 +77,39 @@ def quoted(value: object, limit: int = LINE) -> str:
     return f"{mark}{inner}{mark}{length}"
 
 
-def printable(message: str) -> str:
+def printable(text: str, limit: int | None = _MESSAGE) -> str:
     """Neutralise whatever a terminal or a page would obey in a text of ours; line breaks stay.
 
-    A message of more than a few pages is shortened in the middle. To do so twice changes nothing.
+    Parameters
+    ----------
+    text : str
+    limit : int or None
+        A longer text is shortened in the middle: no message has more than a few pages. None for
+        what may be long, such as a summary.
+
+    Returns
+    -------
+    str
+        Made printable once more, it stays as it is.
     """
-    if message.isascii() and message.isprintable() and len(message) <= _MESSAGE:
-        return message
-    return _shortened(message, _MESSAGE, lambda one: one if one in "\n\t" else _visible(one))
+    limit = len(text) if limit is None else limit
+    if len(text) <= limit and all(map(str.isprintable, text.split("\n"))) and _is_seen(text):
+        return text
+    if len(text) <= limit:
+        return "".join(map(_visible_or_break, text))
+    return _shortened(text, limit, _visible_or_break)
 
 
 def _text(value: object) -> str:
     return os.fsdecode(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def _is_seen(text: str) -> bool:
+    return text.isascii() or _UNSEEN.isdisjoint(text)
+
+
+def _visible_or_break(one: str) -> str:
+    return one if one in "\n\t" else _visible(one)
 
 
 def _visible(one: str) -> str:

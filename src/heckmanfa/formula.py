@@ -136,7 +136,8 @@ class FormulaDesign:
         who, drivers, drivers_text = _parse(selection, "selection")
         if left is None:
             raise FormulaError(
-                f"the prediction formula {prediction!r} has no left side: write 'outcome ~ ...'"
+                f"the prediction formula {quoted(prediction)} has no left side: write 'outcome ~ "
+                "...'"
             )
         for part in (left, right, who, drivers):
             _check_variables(part, frame)
@@ -207,7 +208,8 @@ class FormulaDesign:
             frame = to_pandas(data)
             if values not in frame.columns:
                 raise UnknownFeatureError(
-                    f"{what}: the data has no column {values!r}{nearest(values, frame.columns)}"
+                    f"{what}: the data has no column "
+                    f"{quoted(values)}{nearest(values, frame.columns)}"
                 )
             values = frame[values].to_numpy()
         array = np.asarray(values)
@@ -220,7 +222,7 @@ class FormulaDesign:
         who, _, _ = _parse(self.texts[1], "selection")
         if who is None:
             raise FormulaError(
-                f"the selection formula {self.texts[1]!r} has no left side that says who is "
+                f"the selection formula {quoted(self.texts[1])} has no left side that says who is "
                 "selected"
             )
         frame = to_pandas(data)
@@ -307,17 +309,17 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
         parsed = Formula(text)
     except FormulaicError as error:
         raise FormulaError(
-            f"the {equation} formula {text!r} cannot be read: {plain_words(error)}"
+            f"the {equation} formula {quoted(text)} cannot be read: {plain_words(error)}"
         ) from error
     left = getattr(parsed, "lhs", None)
     right = getattr(parsed, "rhs", parsed)
     if not any(str(term) == "1" for term in right):
         raise FormulaError(
-            f"the {equation} formula {text!r} removes the intercept, which is always fitted: "
+            f"the {equation} formula {quoted(text)} removes the intercept, which is always fitted: "
             "leave out '- 1' or '0 +'"
         )
     if left is not None and len(list(left)) != 1:
-        raise FormulaError(f"the left side of {text!r} must be one variable or expression")
+        raise FormulaError(f"the left side of {quoted(text)} must be one variable or expression")
     # The text, not formulaic's form of it, which loses the quotes of names with spaces.
     return left, right, right_side(text)
 
@@ -360,7 +362,7 @@ def _check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
     for name in learned.numeric:
         if not is_numeric(frame[name]) and frame[name].notna().any():
             raise InputError(
-                f"column {name!r} held numbers in the fit and holds text or categories here; "
+                f"column {quoted(name)} held numbers in the fit and holds text or categories here; "
                 "convert it, for example with pandas.to_numeric"
             )
     for expression, (_, categories) in learned.encodings.items():
@@ -394,7 +396,7 @@ def _refuse_infinity(part: pd.DataFrame) -> None:
     counts = np.isinf(part.to_numpy()).sum(axis=0)
     if counts.any():
         said = ", ".join(
-            f"{name!r} ({count} rows)"
+            f"{quoted(name)} ({count} rows)"
             for name, count in zip(part.columns, counts, strict=True)
             if count
         )
@@ -403,7 +405,7 @@ def _refuse_infinity(part: pd.DataFrame) -> None:
 
 def _emptiest(frame: pd.DataFrame, names: list[str]) -> str:
     missing = frame[names].isna().sum().sort_values(ascending=False)
-    said = [f"{name!r} ({count} missing)" for name, count in missing.items() if count][:3]
+    said = [f"{quoted(name)} ({count} missing)" for name, count in missing.items() if count][:3]
     return ": " + ", ".join(said) if said else ""
 
 
@@ -413,7 +415,7 @@ def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> Non
             numbers = pd.to_numeric(pd.Series(categories, dtype=object), errors="coerce")
             if numbers.notna().all():
                 warn(
-                    f"column {name!r} holds numbers as text, and becomes {len(categories)} "
+                    f"column {quoted(name)} holds numbers as text, and becomes {len(categories)} "
                     f"categories. Convert it with pandas.to_numeric, or write C({name}) if "
                     "categories are meant.",
                     TextNumbersWarning,
@@ -432,7 +434,7 @@ def _check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
     for name in _variables(formula, frame):
         if name not in frame.columns:
             raise UnknownFeatureError(
-                f"the formula uses {name!r}, which the data does not have"
+                f"the formula uses {quoted(name)}, which the data does not have"
                 + nearest(name, [str(column) for column in frame.columns])
             )
 
@@ -523,7 +525,7 @@ def _one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
         if part.shape[1] != 1 or text:
             raise FormulaError(
                 f"the left side of the {equation} formula, {formula}, must be one number a row"
-                + (f"; column {text[0]!r} holds text or categories" if text else "")
+                + (f"; column {quoted(text[0])} holds text or categories" if text else "")
             )
         values[rows] = part.iloc[:, 0].to_numpy(dtype=np.float64)
     return values

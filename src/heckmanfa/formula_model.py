@@ -8,6 +8,7 @@ from typing import Any, Self
 from heckmanfa.errors import InputError
 from heckmanfa.features import nearest
 from heckmanfa.fitted import FittedSelectionModel
+from heckmanfa.foreign import quoted
 from heckmanfa.formula import FormulaDesign
 
 __all__ = ["FormulaModel"]
@@ -88,7 +89,9 @@ class FormulaModel(FittedSelectionModel):
         allowed = [name for name in cls._get_param_names() if not name.endswith("ion_features")]
         for name in parameters:
             if name not in allowed:
-                raise InputError(f"from_formula has no parameter {name!r}{nearest(name, allowed)}")
+                raise InputError(
+                    f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
+                )
 
     @classmethod
     def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from heckmanfa.errors import (
     TooFewRowsError,
 )
 from heckmanfa.features import FeatureTable
+from heckmanfa.foreign import quoted
 from heckmanfa.homes import is_dask
 from heckmanfa.homes.census import count_parts, rows_in_parts
 from heckmanfa.homes.parts import Home
@@ -75,7 +76,9 @@ def check_parameters(estimator: BaseEstimator) -> None:
     for role in ("prediction_features", "selection_features", "always", "never"):
         one = getattr(estimator, role, None)
         if isinstance(one, str):
-            raise InputError(f"{role} must be a list of columns: write [{one!r}], not {one!r}")
+            raise InputError(
+                f"{role} must be a list of columns: write [{quoted(one)}], not {quoted(one)}"
+            )
     try:
         estimator._validate_params()
     except InvalidParameterError as error:

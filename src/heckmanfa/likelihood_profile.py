@@ -23,6 +23,7 @@ from scipy.optimize import brentq
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.errors import InputError
+from heckmanfa.foreign import quoted
 from heckmanfa.inference.again import Again, read_again
 from heckmanfa.likelihood import ascent, climb_from, newton
 from heckmanfa.likelihood_starts import ProfileStarts, read_start, starting_point
@@ -267,7 +268,7 @@ def _no_interval(model: Heckman, again: Again) -> str:
     if model.weight_kind == "sampling" and again.sample.rows.weighted:
         return "with sampling weights the sum of log densities is no log-likelihood"
     if not is_classical(model.cov_type):
-        return f"cov_type={model.cov_type!r} doubts the law that a likelihood ratio relies on"
+        return f"cov_type={quoted(model.cov_type)} doubts the law that a likelihood ratio relies on"
     return ""
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from heckmanfa.foreign import quoted
 from heckmanfa.namespaces import Array, triangular
 from heckmanfa.normal import Floats
 
@@ -195,11 +196,15 @@ def describe_dependencies(found: Sequence[Dependency], names: Sequence[str]) -> 
     for item in found:
         others = [names[place] for place in item.on if place != 0]
         if not others:
-            clauses.append(f"{names[item.column]!r} is constant")
+            clauses.append(f"{quoted(names[item.column])} is constant")
         elif len(others) == 1:
-            clauses.append(f"{names[item.column]!r} is a linear function of {others[0]!r}")
+            clauses.append(
+                f"{quoted(names[item.column])} is a linear function of {quoted(others[0])}"
+            )
         else:
-            listed = ", ".join(repr(name) for name in others[:8])
+            listed = ", ".join(quoted(name) for name in others[:8])
             more = f" and {len(others) - 8} more" if len(others) > 8 else ""
-            clauses.append(f"{names[item.column]!r} is a linear combination of {listed}{more}")
+            clauses.append(
+                f"{quoted(names[item.column])} is a linear combination of {listed}{more}"
+            )
     return clauses

@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa.baselines import ObservedRegressor
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.folds import whole_groups
+from heckmanfa.foreign import quoted
 from heckmanfa.homes import in_memory
 from heckmanfa.intake import flags, group_codes, read_outcome
 from heckmanfa.scoring import ROUTING, ScoredRegressor, scored_rows, sum_log_likelihood
@@ -247,7 +248,9 @@ class SelectionKFold(BaseCrossValidator):
             As in `fit`; None takes the rows whose y is not NaN.
         """
         if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
-            raise InputError(f"n_splits must be a whole number of 2 or more; got {self.n_splits!r}")
+            raise InputError(
+                f"n_splits must be a whole number of 2 or more; got {quoted(self.n_splits)}"
+            )
         if self.random_state is not None and not self.shuffle:
             raise InputError(
                 "random_state is used with shuffle=True only; set it, or drop the seed"

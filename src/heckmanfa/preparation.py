@@ -412,7 +412,7 @@ def _advice(missing_counts: dict[str, int]) -> str:
     if not missing_counts:
         return advice
     worst = max(missing_counts, key=lambda name: missing_counts[name])
-    return f"{worst!r} is missing in {missing_counts[worst]}. {advice}"
+    return f"{quoted(worst)} is missing in {missing_counts[worst]}. {advice}"
 
 
 def _fit_streamed(rows: ParquetRows, model: Heckman, missing_counts: dict[str, int]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted, shown
 
 __all__ = ["SEARCHES", "Question", "check_question", "feature_names"]
 
@@ -115,7 +116,7 @@ def check_question(question: Question) -> None:
         if value not in allowed:
             known = ", ".join(str(one) for one in allowed if one is not None)
             hint = nearest(str(value), [one for one in allowed if one])
-            raise InputError(f"--{name} must be one of {known}; got {value!r}{hint}")
+            raise InputError(f"--{name} must be one of {known}; got {quoted(value)}{hint}")
     if question.start is not None:
         if question.method != "ml":
             raise InputError("--start is where maximum likelihood starts from: add --method ml")
@@ -133,16 +134,16 @@ def check_question(question: Question) -> None:
 def _known(columns: Sequence[str], name: str, option: str) -> str:
     if name not in columns:
         raise UnknownFeatureError(
-            f"{option}: the data has no column {name!r}"
+            f"{option}: the data has no column {quoted(name)}"
             + (nearest(name, columns) or _listed(columns))
         )
     return name
 
 
 def _listed(columns: Sequence[str]) -> str:
-    shown = ", ".join(columns[:12])
+    some = ", ".join(shown(one) for one in columns[:12])
     more = f" and {len(columns) - 12} more" if len(columns) > 12 else ""
-    return f"; it has {shown}{more}"
+    return f"; it has {some}{more}"
 
 
 def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
@@ -173,7 +174,7 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
             _known(columns, name, option)
             if option not in ("--exclude", "--categorical", "--numeric") and name in taken:
                 role = next(one for one, other in roles.items() if other == name)
-                raise InputError(f"{option} names {name!r}, which is the column of {role}")
+                raise InputError(f"{option} names {quoted(name)}, which is the column of {role}")
     names = [
         name
         for name in columns
@@ -189,7 +190,8 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
         for name in listed:
             if name not in names:
                 raise InputError(
-                    f"{option} names {name!r}, which is not among the features: take it out of "
+                    f"{option} names {quoted(name)}, which is not among the features: take it out "
+                    "of "
                     "--exclude, or into --features"
                 )
     if not names:

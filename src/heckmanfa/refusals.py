@@ -151,7 +151,7 @@ def refuse_not_finite(
             "the outcome out of both."
         )
     said = [
-        f"{table.label(column)!r} ({missing[i]} NaN, {infinite[i]} inf)"
+        f"{quoted(table.label(column))} ({missing[i]} NaN, {infinite[i]} inf)"
         for i, column in enumerate(columns)
         if missing[i] or infinite[i]
     ]

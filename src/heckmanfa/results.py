@@ -14,6 +14,7 @@ from scipy import stats
 
 from heckmanfa import summary_formats
 from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.hypotheses import read_hypothesis
 from heckmanfa.normal import Floats
 from heckmanfa.problems import problems_of
@@ -68,7 +69,7 @@ def _estimates(model: FittedSelectionModel) -> np.ndarray[Any, np.dtype[np.float
 def check_level(conf_level: float) -> None:
     """Refuse a level of confidence that is none."""
     if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
-        raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
+        raise InputError(f"conf_level must lie between 0 and 1; got {quoted(conf_level)}")
 
 
 def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
@@ -256,7 +257,7 @@ def _notes(model: FittedSelectionModel, left_out: dict[str, int]) -> list[str]:
     notes = model._search_notes()
     notes += [f"{count} rows left out: {words}." for words, count in left_out.items()]
     if model.dropped_features_:
-        listed = ", ".join(str(name) for name in model.dropped_features_)
+        listed = ", ".join(shown(name) for name in model.dropped_features_)
         notes.append(f"Columns left out as collinear, constant or separating: {listed}.")
     notes += [_as_note(one) for one in problems_of(model)]
     if model._probit is None:
@@ -266,7 +267,7 @@ def _notes(model: FittedSelectionModel, left_out: dict[str, int]) -> list[str]:
         name for name in model.selection_features_ if name not in model.prediction_features_
     ]
     if excluded:
-        listed = ", ".join(str(name) for name in excluded)
+        listed = ", ".join(shown(name) for name in excluded)
         notes.append(f"Only in the selection equation (excluded from prediction): {listed}.")
     else:
         notes.append(

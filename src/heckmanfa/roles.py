@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.errors import InputError, NoOutcomeError
+from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
 from heckmanfa.question import Question
 from heckmanfa.rows import Mask
@@ -71,7 +72,8 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         name = question.roles.get(option)
         if name is not None and isinstance(counted[name], TextTally):
             raise InputError(
-                f"{option}: column {name!r} is text; where rows are read in passes it must be "
+                f"{option}: column {quoted(name)} is text; where rows are read in passes it must "
+                "be "
                 "stored as numbers. Write it so, or let --stream-above be large enough for the "
                 "rows to be loaded"
             )
@@ -114,7 +116,8 @@ def _check_outcome(question: Question, values: NumberTally) -> None:
     name, n_rows = question.outcome, values.n + values.gaps
     if values.n == 0:
         raise NoOutcomeError(
-            f"--outcome: column {name!r} is missing in all {n_rows} rows; is it the right one?"
+            f"--outcome: column {quoted(name)} is missing in all {n_rows} rows; is it the right "
+            "one?"
         )
     if question.selected is None and values.gaps == 0:
         hint = (
@@ -125,7 +128,7 @@ def _check_outcome(question: Question, values: NumberTally) -> None:
             "is selected with --selected."
         )
         raise InputError(
-            f"--outcome: column {name!r} is never missing in {n_rows} rows, so that there is "
+            f"--outcome: column {quoted(name)} is never missing in {n_rows} rows, so that there is "
             f"no selection to model.{hint}"
         )
 
@@ -133,18 +136,20 @@ def _check_outcome(question: Question, values: NumberTally) -> None:
 def _check_selected(name: str, words: dict[str, int], missing: int, n_rows: int) -> None:
     if missing:
         raise InputError(
-            f"--selected: column {name!r} is missing in {missing} rows; it must say of every row "
+            f"--selected: column {quoted(name)} is missing in {missing} rows; it must say of "
+            "every row "
             "whether it is selected"
         )
     strange = sorted({*words} - TRUE_WORDS - FALSE_WORDS)
     if strange:
         raise InputError(
-            f"--selected: column {name!r} must hold 0 and 1 (or yes and no, true and false); it "
-            f"holds {strange[0]!r}"
+            f"--selected: column {quoted(name)} must hold 0 and 1 (or yes and no, true and "
+            "false); it "
+            f"holds {quoted(strange[0])}"
         )
     if {*words} <= TRUE_WORDS:
         raise InputError(
-            f"--selected: column {name!r} says that all {n_rows} rows are selected, so that "
+            f"--selected: column {quoted(name)} says that all {n_rows} rows are selected, so that "
             "there is no selection to model"
         )
 
@@ -152,14 +157,15 @@ def _check_selected(name: str, words: dict[str, int], missing: int, n_rows: int)
 def _check_weights(question: Question, values: NumberTally) -> None:
     name = question.weights
     if values.gaps:
-        raise InputError(f"--weights: column {name!r} is missing in {values.gaps} rows")
+        raise InputError(f"--weights: column {quoted(name)} is missing in {values.gaps} rows")
     if question.weight_kind == "frequency" and not values.whole:
         raise InputError(
-            f"--weights: column {name!r} holds fractions, and frequency weights count rows; where "
+            f"--weights: column {quoted(name)} holds fractions, and frequency weights count rows; "
+            "where "
             "rows stand for shares of a population, use fit with --weight-kind sampling"
         )
 
 
 def _check_groups(name: str, missing: int) -> None:
     if missing:
-        raise InputError(f"--cluster: column {name!r} is missing in {missing} rows")
+        raise InputError(f"--cluster: column {quoted(name)} is missing in {missing} rows")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heckmanfa.errors import InputError
+from heckmanfa.foreign import printable, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,7 @@ __all__ = [
     "Report",
     "Section",
     "html_of_section",
+    "in_html",
     "listed",
     "read_reports",
     "text_of_section",
@@ -87,6 +89,7 @@ def read_reports(include: Any) -> list[Report]:
 
 def listed(names: Sequence[str]) -> str:
     """Name all, as in 'a, b and c'."""
+    names = [shown(one) for one in names]
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
@@ -94,7 +97,7 @@ def listed(names: Sequence[str]) -> str:
 
 def wrapped_note(text: str, width: int) -> list[str]:
     """Set a note as lines of text, behind a dash."""
-    return textwrap.wrap("- " + text, width, subsequent_indent="  ")
+    return textwrap.wrap("- " + printable(text, None), width, subsequent_indent="  ")
 
 
 def text_of_section(section: Section, width: int) -> str:
@@ -107,16 +110,21 @@ def text_of_section(section: Section, width: int) -> str:
         lines.append(_plain(section.table))
         lines += [""] if section.notes else []
     lines += [line for note in section.notes for line in wrapped_note(note, width)]
-    return "\n".join(lines)
+    return printable("\n".join(lines), None)
+
+
+def in_html(text: str) -> str:
+    """Make text safe inside of elements and of quoted attributes."""
+    return html.escape(printable(text, None), quote=True)
 
 
 def html_of_section(section: Section) -> str:
     """Set a section as HTML."""
-    parts = [f"<p><strong>{html.escape(section.title)}</strong></p>"] if section.title else []
+    parts = [f"<p><strong>{in_html(section.title)}</strong></p>"] if section.title else []
     if section.facts:
         rows = "".join(
-            f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
-            f"<td>{html.escape(value)}</td></tr>"
+            f"<tr><th scope='row' style='text-align:left'>{in_html(name)}</th>"
+            f"<td>{in_html(value)}</td></tr>"
             for name, value in section.facts
         )
         parts.append(f"<table>{rows}</table>")
@@ -127,7 +135,7 @@ def html_of_section(section: Section) -> str:
         parts.append(table.to_html(index=False, float_format=_number, na_rep="", border=0))
     if section.notes:
         parts.append(
-            "<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in section.notes) + "</ul>"
+            "<ul>" + "".join(f"<li>{in_html(note)}</li>" for note in section.notes) + "</ul>"
         )
     return "".join(parts)
 
@@ -147,8 +155,17 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
     table = table.rename(columns=lambda name: str(name).replace("_", " "))
     for name in table.columns:
         if table[name].map(lambda one: isinstance(one, tuple)).any():
-            table[name] = [", ".join(str(part) for part in one) for one in table[name]]
+            table[name] = [", ".join(shown(part) for part in one) for one in table[name]]
+        elif table[name].map(lambda one: isinstance(one, str)).any():
+            # Terms and notes: what is long is shortened where it is a name, and not a sentence.
+            table[name] = [_word(one) for one in table[name]]
     return table
+
+
+def _word(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return shown(value) if " " not in value else printable(value)
 
 
 def _plain(table: pd.DataFrame) -> str:

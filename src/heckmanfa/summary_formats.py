@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heckmanfa.foreign import printable, shown
 from heckmanfa.sections import (
     Section,
     _readable,
     html_of_section,
+    in_html,
     text_of_section,
     wrapped_note,
 )
@@ -63,6 +64,10 @@ def _number(value: float, column: str = "estimate") -> str:
     return f"{value:.5g}"
 
 
+def _line(text: str) -> str:
+    return " ".join(printable(text, None).split())
+
+
 def _cells(row: Any) -> list[str]:
     """Set the numbers of a row of `tidy`."""
     return [_number(row[key], key) for key in _COLUMNS]
@@ -71,14 +76,14 @@ def _cells(row: Any) -> list[str]:
 def _equations(summary: Summary) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
     """Yield each equation in words, with its terms and their numbers."""
     for equation, rows in summary.table.groupby("equation", sort=False):
-        lines = [(str(row["term"]), _cells(row)) for _, row in rows.iterrows()]
+        lines = [(shown(row["term"]), _cells(row)) for _, row in rows.iterrows()]
         yield _EQUATION_WORDS[str(equation)], lines
 
 
 def _compared(table: pd.DataFrame) -> list[tuple[str, list[str]]]:
     """Terms of the comparison, with the numbers of each model."""
     return [
-        (str(row["term"]), [_number(row[name]) for name in _COMPARISON])
+        (shown(row["term"]), [_number(row[name]) for name in _COMPARISON])
         for _, row in table.iterrows()
     ]
 
@@ -88,7 +93,7 @@ def _compared(table: pd.DataFrame) -> list[tuple[str, list[str]]]:
 
 def text_of(summary: Summary) -> str:
     """Set a summary as text."""
-    label = max(16, *(len(term) for term in summary.table["term"]))
+    label = max(16, *(len(shown(term)) for term in summary.table["term"]))
     width = label + sum(_WIDTHS.values())
     lines = [summary.title, "=" * width]
     half = (len(summary.facts) + 1) // 2
@@ -109,7 +114,7 @@ def text_of(summary: Summary) -> str:
     lines.append("=" * width)
     lines += [line for note in summary.notes for line in wrapped_note(note, width)]
     lines += ["\n" + text_of_section(one, width) for one in summary.sections]
-    return "\n".join(lines)
+    return printable("\n".join(lines), None)
 
 
 def _text_row(term: str, label: int, cells: Sequence[str], widths: Any = (18, 18, 18)) -> str:
@@ -122,22 +127,22 @@ def _text_row(term: str, label: int, cells: Sequence[str], widths: Any = (18, 18
 
 def html_of(summary: Summary) -> str:
     """Set a summary as HTML."""
-    facts = "".join(_html_row(name, [html.escape(value)]) for name, value in summary.facts)
+    facts = "".join(_html_row(name, [in_html(value)]) for name, value in summary.facts)
     names = ["", *_COLUMNS.values()]
     body = ""
     for title, rows in _equations(summary):
         body += (
             "<tr><th colspan='7' scope='colgroup' style='text-align:left'>"
-            f"{html.escape(title)}</th></tr>"
+            f"{in_html(title)}</th></tr>"
         )
         body += "".join(_html_row(term, cells) for term, cells in rows)
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in summary.notes)
+    notes = "".join(f"<li>{in_html(note)}</li>" for note in summary.notes)
     beside = ""
     if summary.comparison is not None:
         inner = "".join(_html_row(term, cells) for term, cells in _compared(summary.comparison))
         beside = _html_table(_COMPARISON_TITLE, ["", *_COMPARISON.values()], inner)
     return (
-        f"<div class='heckmanfa-summary'><p><strong>{html.escape(summary.title)}</strong></p>"
+        f"<div class='heckmanfa-summary'><p><strong>{in_html(summary.title)}</strong></p>"
         f"<table>{facts}</table>"
         + _html_table(f"Intervals at {100 * summary.conf_level:g}%", names, body)
         + f"{beside}<ul>{notes}</ul>"
@@ -148,11 +153,11 @@ def html_of(summary: Summary) -> str:
 
 def _html_row(label: str, cells: Sequence[str]) -> str:
     inner = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f"<tr><th scope='row' style='text-align:left'>{html.escape(label)}</th>{inner}</tr>"
+    return f"<tr><th scope='row' style='text-align:left'>{in_html(label)}</th>{inner}</tr>"
 
 
 def _html_table(caption: str, names: Sequence[str], body: str) -> str:
-    head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in names)
+    head = "".join(f"<th scope='col'>{in_html(name)}</th>" for name in names)
     return (
         f"<table><caption>{caption}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -181,7 +186,7 @@ _TEX_WORDS = {"P>|z|": r"$P>|z|$", "z": "$z$", "std. error": r"std.\ error"}
 
 def _tex(text: str) -> str:
     """Set text so that LaTeX prints it as it is."""
-    return _TEX_SPECIAL.sub(lambda found: _TEX[found.group()], " ".join(text.split()))
+    return _TEX_SPECIAL.sub(lambda found: _TEX[found.group()], _line(text))
 
 
 def _tex_number(text: str) -> str:
@@ -300,7 +305,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
 def _markdown(text: str) -> str:
     """Set text so that Markdown shows it as it is, in a table, too."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    return _MARKDOWN.sub(r"\\\1", _line(text))
 
 
 def _bold(text: str) -> str:

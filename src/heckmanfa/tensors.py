@@ -16,6 +16,7 @@ from heckmanfa.errors import (
     MissingExtraError,
     TooFewRowsError,
 )
+from heckmanfa.foreign import quoted
 from heckmanfa.namespaces import Array, host, is_tensor
 
 __all__ = [
@@ -57,7 +58,8 @@ def find_device(name: str) -> Any:
         found = torch.cuda.device_count() if torch.cuda.is_available() else 0
         cards = f"{found} CUDA card{'' if found == 1 else 's'}"
         raise InputError(
-            f"there is no device {name!r} here that has float64: Torch finds {cards}. Use 'cpu', "
+            f"there is no device {quoted(name)} here that has float64: Torch finds {cards}. Use "
+            "'cpu', "
             "or install Torch's build for CUDA."
         ) from error
     return place
@@ -85,7 +87,7 @@ def to_device(frame: Any, device: str = "cuda", dtype: str = "float64") -> Named
     from heckmanfa.features import numbers
 
     if dtype not in ("float64", "float32"):
-        raise InputError(f"dtype must be 'float64' or 'float32'; got {dtype!r}")
+        raise InputError(f"dtype must be 'float64' or 'float32'; got {quoted(dtype)}")
     place = find_device(device)
     import torch
 
@@ -118,7 +120,8 @@ def check_tensor(values: Array) -> Array:
         raise InputTypeError("X is a sparse tensor; call .to_dense() on it first")
     if values.device.type not in ("cpu", "cuda"):
         raise InputError(
-            f"X is on {values.device.type!r}, and float64 is needed, which not all devices have: "
+            f"X is on {quoted(values.device.type)}, and float64 is needed, which not all devices "
+            "have: "
             "use tensors on the processor or on a CUDA card"
         )
     if values.shape[0] == 0 or values.shape[1] == 0:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from heckmanfa.foreign import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +36,7 @@ __all__ = [
     "number",
     "output",
     "saying",
+    "tell",
 ]
 
 Names = list[str] | None
@@ -100,21 +104,40 @@ def names(values: Sequence[str] | None) -> tuple[str, ...]:
 def saying() -> Iterator[Callable[[str], None]]:
     """Say what is going on: a line that moves on a terminal, plain lines elsewhere."""
     from rich.console import Console
+    from rich.text import Text
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda words: print(f"{words} ...", file=sys.stderr, flush=True)
+        yield lambda words: print(f"{printable(words)} ...", file=sys.stderr, flush=True)
         return
     with console.status("starting") as status:
-        yield lambda words: status.update(words)
+        yield lambda words: status.update(Text(printable(words)))
 
 
-def output() -> Console:
-    """Where results go: as wide as they need where nobody looks."""
-    from rich.console import Console
+def output(piped_width: int = 110) -> Console:
+    """Where results go: as wide as the terminal, or as COLUMNS says, or as they need.
 
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(width=110, highlight=False)
+    Parameters
+    ----------
+    piped_width : int
+        Where nobody looks and COLUMNS is not set, so that a file has whole lines.
+
+    Returns
+    -------
+    Console
+        Whatever is printed on it is made printable.
+    """
+    from heckmanfa.cli.console import PrintableConsole
+
+    console = PrintableConsole(highlight=False)
+    if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
+        return console
+    return PrintableConsole(width=piped_width, highlight=False)
+
+
+def tell(text: str) -> None:
+    """Print a line."""
+    typer.echo(printable(text, None))
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -26,6 +26,7 @@ from heckmanfa.cli.common import (
     output,
     saying,
 )
+from heckmanfa.foreign import shown
 
 __all__ = ["compare"]
 
@@ -101,25 +102,34 @@ def compare(
             if out is not None:
                 with places["--out"].writing() as place:
                     write_table(found.tidy(), place)
-    from rich.table import Table
+    from heckmanfa.cli.console import Column, print_table
 
     console = output()
     for sentence in given.notes:
         console.print(sentence, markup=False)
-    table = Table(title=f"Held-out rows with an outcome, {repeats} times {folds} folds")
-    table.add_column("method")
-    for column in ("features", "rho", "MSE", "±", "R2", "±", "seconds"):
-        table.add_column(column, justify="right", no_wrap=True)
+    columns = [
+        Column("method", is_name=True),
+        Column("features", spare=1),
+        Column("rho", spare=2),
+        Column("MSE"),
+        Column("±", spare=3),
+        Column("R2"),
+        Column("±", spare=4),
+        Column("seconds", spare=5),
+    ]
+    rows = []
     for row in found.tidy().to_dict("records"):
         cells = [row[one] for one in ("rho", "mse", "mse_sd", "r2", "r2_sd", "seconds")]
         count = "" if row["n_features"] != row["n_features"] else f"{row['n_features']:.0f}"
-        table.add_row(str(row["method"]), count, *(number(one) for one in cells))
-    console.print(table)
+        rows.append([str(row["method"]), count, *(number(one) for one in cells)])
+    title = f"Held-out rows with an outcome, {repeats} times {folds} folds"
+    print_table(console, title, columns, rows)
     for row in found.tidy().to_dict("records"):
         if row["note"]:
             console.print(f"{row['method']}: {row['note']}", markup=False)
     for name, chosen in found.features.items():
-        console.print(f"{name}: {', '.join(str(one) for one in chosen)}", markup=False, style="dim")
+        listed = ", ".join(shown(one) for one in chosen)
+        console.print(f"{name}: {listed}", markup=False, style="dim")
     console.print(f"\nCaution. {CAUTION}", markup=False, style="yellow")
     if out is not None:
-        console.print(f"written to {out}", markup=False)
+        console.print(f"written to {shown(out)}", markup=False)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from heckmanfa.cli.common import Force, output, saying
+from heckmanfa.foreign import shown
 
 __all__ = ["demo"]
 
@@ -49,5 +50,7 @@ def demo(
             write_report(analysis, places["the report"].part)
     console = output()
     show(analysis, console)
-    console.print(f"the table: {table}\nthe report: {page}", markup=False)
-    console.print(f"the same with your own table: {Question('DATA', 'COLUMN').command()}")
+    console.print(f"the table: {shown(table)}\nthe report: {shown(page)}", markup=False)
+    console.print(
+        f"the same with your own table: {Question('DATA', 'COLUMN').command()}", markup=False
+    )

@@ -29,8 +29,11 @@ from heckmanfa.cli.common import (
     output,
     saying,
 )
+from heckmanfa.foreign import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from heckmanfa.analysis import Analysis
@@ -174,19 +177,20 @@ def fit(
     show(analysis, console)
     for path, what in ((report, "report"), (save, "model"), (json_out, "results")):
         if path is not None:
-            console.print(f"{what} written to {path}", markup=False)
+            console.print(f"{what} written to {shown(path)}", markup=False)
 
 
 def show(analysis: Analysis, console: Console) -> None:
     """Print the answer, the coefficients beside least squares, and the diagnostics in words."""
     from rich.padding import Padding
+    from rich.text import Text
 
     from heckmanfa.report.words import answer
 
     model, question = analysis.model, analysis.question
     counts = analysis.row_counts
     left_out = counts["total"] - counts["selected"] - counts["unselected"]
-    console.rule(f"{question.outcome} in {question.called}")
+    console.rule(Text(f"{shown(question.outcome)} in {shown(question.called)}"))
     console.print(
         f"{counts['total']:,} rows: {counts['selected']:,} selected, {counts['unselected']:,} not, "
         f"{left_out:,} left out",
@@ -196,58 +200,67 @@ def show(analysis: Analysis, console: Console) -> None:
         console.print(f"  {analysis.how_read}", markup=False)
     for name, count in analysis.missing_counts.items():
         if question.missing == "drop":
-            console.print(f"  {count:,} rows left out miss {name}", markup=False)
+            console.print(f"  {count:,} rows left out miss {shown(name)}", markup=False)
     for sentence in (*analysis.notes, *analysis.encoding.explain()):
         console.print(f"  {sentence}", markup=False)
     console.print()
     first, second, not_claimed = answer(analysis)
-    console.print("Predict:     " + ", ".join(analysis.predicting), markup=False, style="bold")
+    console.print("Predict:     " + _named(analysis.predicting), markup=False, style="bold")
     console.print(
-        "Only select: " + (", ".join(analysis.selecting_only) or "none"), markup=False, style="bold"
+        "Only select: " + (_named(analysis.selecting_only) or "none"), markup=False, style="bold"
     )
     console.print()
     console.print(f"{first} {second}", markup=False)
     console.print("\nNot to be claimed:", style="bold")
     for one in not_claimed:
-        console.print(Padding(f"- {one}", (0, 0, 0, 2)), markup=False)
+        console.print(Padding(Text(f"- {one}"), (0, 0, 0, 2), expand=False))
     console.print()
-    console.print(_coefficients(analysis))
+    _show_coefficients(analysis, console)
     console.print()
     for name, value, verdict, words in model.diagnostics().lines():
-        console.print(f"[{_VERDICTS[verdict]}]{verdict:>7}[/]  ", end="")
-        console.print(f"{name}: {value}", markup=False)
-        console.print(f"         {words}", markup=False, style="dim")
+        flag = Text.assemble((f"{verdict:>7}", _VERDICTS[verdict]), "  ")
+        console.print(flag + Text(f"{name}: {value}"))
+        console.print(Padding(Text(words), (0, 0, 0, 9), expand=False), style="dim")
     for one in analysis.warnings:
         console.print(f"warning: {one}", markup=False, style="yellow")
 
 
-def _coefficients(analysis: Analysis) -> Any:
-    from rich.table import Table
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(shown(one) for one in names)
 
+
+def _show_coefficients(analysis: Analysis, console: Console) -> None:
+    from heckmanfa.cli.console import Column, print_table
     from heckmanfa.least_squares import fit_least_squares
 
     model = analysis.model
     features = [int(one) for one in model.support_.nonzero()[0]]
-    naive = fit_least_squares(model._moments, features).coef
-    table = Table(title="Prediction equation, beside least squares on the observed rows")
-    table.add_column("term")
-    for column in ("estimate", "std. error", "p", "95% interval", "least squares"):
-        table.add_column(column, justify="right", no_wrap=True)
+    naive = [float(one) for one in fit_least_squares(model._moments, features).coef]
+    columns = [
+        Column("term", is_name=True),
+        Column("estimate"),
+        Column("std. error", spare=3),
+        Column("p", spare=4),
+        Column("95% interval", spare=1),
+        Column("least squares", spare=2),
+    ]
     tidy = model.tidy()
-    prediction = tidy[tidy["equation"] == "prediction"]
-    for place, row in enumerate(prediction.to_dict("records")):
-        table.add_row(*_cells(row), number(float(naive[place])))
+    rows: list[list[str]] = []
+    styles: list[str] = []
+    for row in tidy[tidy["equation"] == "prediction"].to_dict("records"):
+        rows.append([*_cells(row), number(naive[len(rows)])])
+        styles.append("")
     for row in tidy[tidy["equation"] == "errors"].to_dict("records"):
-        table.add_row(*_cells(row), "", style="dim")
-    return table
+        rows.append([*_cells(row), ""])
+        styles.append("dim")
+    title = "Prediction equation, beside least squares on the observed rows"
+    print_table(console, title, columns, rows, styles)
 
 
 def _cells(row: dict[Any, Any]) -> list[str]:
-    from rich.markup import escape
-
     low, high = number(row["ci_low"]), number(row["ci_high"])
     return [
-        escape(str(row["term"])),
+        str(row["term"]),
         number(row["estimate"]),
         number(row["std_error"]),
         "" if row["p_value"] != row["p_value"] else f"{row['p_value']:.3f}",

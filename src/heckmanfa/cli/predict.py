@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.cli.common import Decimal, Force, Sheet, StreamAbove, Thousands, saying
+from heckmanfa.cli.common import Decimal, Force, Sheet, StreamAbove, Thousands, saying, tell
+from heckmanfa.foreign import quoted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,7 +74,6 @@ def predict(
         say("loading")
         from heckmanfa.errors import InputError
         from heckmanfa.features import nearest
-        from heckmanfa.foreign import quoted
         from heckmanfa.gaps import refuse_gaps
         from heckmanfa.outputs import outputs
         from heckmanfa.tabular.files import check_ending, write_table
@@ -83,9 +83,9 @@ def predict(
 
         if kind not in KINDS:
             hint = nearest(kind, KINDS)
-            raise InputError(f"--kind must be one of {', '.join(KINDS)}; got {kind!r}{hint}")
+            raise InputError(f"--kind must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}")
         if interval not in (None, "prediction", "confidence"):
-            raise InputError(f"--interval must be prediction or confidence; got {interval!r}")
+            raise InputError(f"--interval must be prediction or confidence; got {quoted(interval)}")
         if interval is not None and kind == "selection":
             raise InputError("--interval is about outcomes, but --kind is selection")
         if missing not in ("empty", "error"):
@@ -123,7 +123,7 @@ def predict(
                     instead=_INSTEAD,
                 )
             else:
-                say(f"reading {Path(data).name}")
+                say(f"reading {shown(Path(data).name)}")
                 read = _read(data, table, saved.encoding, wanted, options, say)
                 frame, notes = read.frame, read.notes
                 say(f"predicting {len(frame):,} rows")
@@ -136,10 +136,10 @@ def predict(
                 with place.writing() as file:
                     write_table(found, file)
     for sentence in notes:
-        typer.echo(sentence)
-    typer.echo(f"{gaps.n_rows:,} rows written to {out}")
+        tell(sentence)
+    tell(f"{gaps.n_rows:,} rows written to {shown(out)}")
     if gaps.n_missing:
-        typer.echo(gaps.words())
+        tell(gaps.words())
 
 
 def _is_large(
@@ -159,7 +159,8 @@ def _beside(frame: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     taken = [name for name in found.columns if name in frame.columns]
     if taken:
         raise InputError(
-            f"the data has a column {taken[0]!r} already; rename it, or leave out --keep-columns"
+            f"the data has a column {quoted(taken[0])} already; rename it, or leave out "
+            "--keep-columns"
         )
     return frame.reset_index(drop=True).join(found)
 

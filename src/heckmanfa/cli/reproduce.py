@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heckmanfa.clashes import refuse_clashes
-from heckmanfa.cli.common import Force
+from heckmanfa.cli.common import Force, output
 from heckmanfa.errors import InputError
 from heckmanfa.features import nearest
-from heckmanfa.foreign import shown
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.outputs import check_place, make_folder, outputs
 
 if TYPE_CHECKING:
@@ -75,8 +75,6 @@ def reproduce(
 
     Example: heckmanfa reproduce --quick
     """
-    from rich.console import Console
-
     from heckmanfa.paper import BEYOND, DETERMINISTIC, TABLES, Options
 
     chosen = list(dict.fromkeys(tables or TABLES))
@@ -84,13 +82,15 @@ def reproduce(
         if name not in TABLES:
             hint = nearest(name, TABLES) or "."
             typer.echo(
-                f"there is no table {name!r}{hint} The tables: {', '.join(TABLES)}.", err=True
+                f"there is no table {quoted(name)}{hint} The tables: {', '.join(TABLES)}.", err=True
             )
             raise typer.Exit(_USAGE)
     if quick:
         for name in tables or []:
             if name not in DETERMINISTIC:
-                typer.echo(f"{name} has no deterministic rows; left out by --quick", err=True)
+                typer.echo(
+                    f"{shown(name)} has no deterministic rows; left out by --quick", err=True
+                )
         chosen = [name for name in chosen if name in DETERMINISTIC]
     if not beyond:
         chosen = [name for name in chosen if name not in BEYOND]
@@ -106,10 +106,7 @@ def reproduce(
             err=True,
         )
         ru = False
-    # As wide as it needs where nobody looks, so that a file has whole lines.
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
+    console = output(piped_width=200)
     start = time.perf_counter()
     off = certain = 0
     with _progress(console, len(chosen)) as (say, step):
@@ -132,7 +129,7 @@ def reproduce(
     said = f"{said} ({certain} in all)" if certain else "no row here is deterministic"
     console.print(f"{said}; {seconds:.0f} s", highlight=False)
     if out is not None:
-        console.print(f"written to {out}", highlight=False)
+        console.print(f"written to {shown(out)}", markup=False)
     if off:
         raise typer.Exit(_FAILED)
 
@@ -159,34 +156,32 @@ def _progress(
 
 def _show(name: str, title: str, frame: pd.DataFrame, console: Console) -> None:
     """Print a table."""
-    from rich.table import Table
+    from heckmanfa.cli.console import Column, print_table
 
-    table = Table(title=f"{name}: {title}", title_justify="left")
-    for column in ("data", "row", "quantity"):
-        table.add_column(column, overflow="fold")
-    for column in ("ours", "printed", "±"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    table.add_column("note", overflow="fold")
+    columns = [
+        Column("data", is_name=True, spare=1),
+        Column("row", is_name=True),
+        Column("quantity", is_name=True),
+        Column("ours"),
+        Column("printed"),
+        Column("±", spare=2),
+        Column("status"),
+        Column("note", is_name=True, spare=3),
+    ]
     styles = {"OFF": "bold red", "match": "green", "differs": "yellow"}
     before = ("", "")
+    rows, colours = [], []
     for row in frame.to_dict("records"):
         status = str(row["status"])
-        style = styles.get(status, "dim" if row["part"] == "beyond" else "")
+        colours.append(styles.get(status, "dim" if row["part"] == "beyond" else ""))
         # A label that stays the same is said once.
         labels = str(row["dataset"]), str(row["row"])
-        shown = ("", "") if labels == before else labels
+        said = ("", "") if labels == before else labels
         before = labels
-        table.add_row(
-            *shown,
-            str(row["quantity"]),
-            _figure(row["ours"], row["quantity"]),
-            _figure(row["printed"], row["quantity"]),
-            _figure(row["spread"], row["quantity"]),
-            f"[{style}]{status}[/]" if style else status,
-            str(row["note"]),
-        )
-    console.print(table)
+        quantity = str(row["quantity"])
+        figures = [_figure(row[one], quantity) for one in ("ours", "printed", "spread")]
+        rows.append([*said, quantity, *figures, status, str(row["note"])])
+    print_table(console, f"{name}: {title}", columns, rows, colours)
 
 
 def _figure(value: float | None, quantity: str) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heckmanfa.cli.common import Force, saying
+from heckmanfa.cli.common import Force, saying, tell
+from heckmanfa.foreign import quoted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,7 +72,9 @@ def simulate(
         from heckmanfa.outputs import new_folder, outputs
 
         if files is None and out.suffix not in (".csv", ".parquet"):
-            raise InputError(f"{out}: simulate writes .csv or .parquet; got {out.suffix!r}")
+            raise InputError(
+                f"{shown(out)}: simulate writes .csv or .parquet; got {quoted(out.suffix)}"
+            )
         if files is not None and files > rows:
             raise InputError(f"--files must be at most --rows ({rows}); got {files}")
         if n_predicting > n_features:
@@ -107,8 +110,8 @@ def simulate(
                     else:
                         _write_parquet(blocks, {place: rows})
     parts = "" if files is None else f"{files} {'files' if files > 1 else 'file'} in "
-    typer.echo(f"{rows:,} rows written to {parts}{out}")
-    typer.echo(known if truth is None else f"the truth written to {truth}")
+    tell(f"{rows:,} rows written to {parts}{shown(out)}")
+    tell(known if truth is None else f"the truth written to {shown(truth)}")
 
 
 def _as_json(truth: Truth, rows: int, seed: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.homes.parquet_columns import flags_of, floats_of, groups_of, kind_of, numbers_of
 from heckmanfa.homes.parquet_files import (
     Batches,
@@ -224,7 +225,8 @@ class ParquetRows(Home):
             except InputError as error:
                 file, group, _ = self._parts[part]
                 raise InputError(
-                    f"{file.path}, from row {sum(file.group_rows[:group]) + start + 1} on: {error}"
+                    f"{shown(file.path)}, from row {sum(file.group_rows[:group]) + start + 1} on: "
+                    f"{error}"
                 ) from error
             columns |= {str(name): encoded[name].to_numpy() for name in encoded.columns}
         return columns
@@ -294,9 +296,9 @@ def scan_parquet(
     >>> Heckman(["educ", "exper"]).fit(rows)  # doctest: +SKIP
     """
     if missing not in ("error", "drop"):
-        raise InputError(f"missing must be 'error' or 'drop'; got {missing!r}")
+        raise InputError(f"missing must be 'error' or 'drop'; got {quoted(missing)}")
     if isinstance(features, str):
-        raise InputError(f"features must be a list of columns: write [{features!r}]")
+        raise InputError(f"features must be a list of columns: write [{quoted(features)}]")
     if encoding is not None and (len(categorical) or len(numeric)):
         raise InputError(
             "an encoding says itself what is a category; leave categorical and numeric out"
@@ -341,14 +343,14 @@ def _sources(
     for name in [*taken, *sources]:
         if name not in schema.names:
             hint = nearest(str(name), schema.names)
-            raise UnknownFeatureError(f"{path} has no column {name!r}{hint}")
+            raise UnknownFeatureError(f"{shown(path)} has no column {quoted(name)}{hint}")
     twice = sorted({one for one in sources if sources.count(one) > 1})
     if twice:
-        raise InputError(f"the feature {twice[0]!r} is named twice")
+        raise InputError(f"the feature {quoted(twice[0])} is named twice")
     if roles.outcome in sources:
-        raise InputError(f"{roles.outcome!r} is the outcome, and cannot be a feature, too")
+        raise InputError(f"{quoted(roles.outcome)} is the outcome, and cannot be a feature, too")
     if not sources:
-        raise InputError(f"{path} has no column that could be a feature beside {taken}")
+        raise InputError(f"{shown(path)} has no column that could be a feature beside {taken}")
     return sources
 
 
@@ -362,6 +364,6 @@ def _check_roles(schema: Any, roles: _Roles) -> None:
         if not fits:
             wanted = "labels" if role == "groups" else "numbers"
             raise InputError(
-                f"column {name!r} is to be {role} and must hold {wanted}; it is "
+                f"column {quoted(name)} is to be {role} and must hold {wanted}; it is "
                 f"{schema.field(name).type}"
             )

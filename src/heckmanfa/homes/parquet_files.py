@@ -20,6 +20,7 @@ import numpy as np
 
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.homes.parquet_columns import kind_of, same_kind
 from heckmanfa.tabular.files import existing
 from heckmanfa.tabular.headers import tidy_names
@@ -133,12 +134,14 @@ def _files_of(path: PathLike) -> list[Path]:
         matched = [Path(one) for one in glob.glob(str(place), recursive=True)]  # noqa: PTH207
         found = [file for one in matched for file in (_files_in(one) if one.is_dir() else [one])]
         if not found:
-            raise InputError(f"no file matches {path}; check the folder and the pattern")
+            raise InputError(f"no file matches {shown(path)}; check the folder and the pattern")
         return found
     if not place.parent.is_dir():
-        raise InputError(f"there is no file {path}: there is no folder {place.parent}")
+        raise InputError(
+            f"there is no file {shown(path)}: there is no folder {shown(place.parent)}"
+        )
     names = [one.name for one in place.parent.iterdir()]
-    raise InputError(f"there is no file {path}{nearest(place.name, names)}")
+    raise InputError(f"there is no file {shown(path)}{nearest(place.name, names)}")
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -151,7 +154,9 @@ def _files_in(folder: Path) -> list[Path]:
         and not any(part.startswith((".", "_")) for part in one.relative_to(folder).parts)
     ]
     if not found:
-        raise InputError(f"the folder {folder} holds no file that ends in {' or '.join(_ENDINGS)}")
+        raise InputError(
+            f"the folder {shown(folder)} holds no file that ends in {' or '.join(_ENDINGS)}"
+        )
     return found
 
 
@@ -165,17 +170,18 @@ def _told(path: Path, *, scanned: bool) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         said = "is gone since the rows were scanned: put it back" if scanned else "is not there"
-        raise DataError(f"{path} {said}, or scan again without it") from error
+        raise DataError(f"{shown(path)} {said}, or scan again without it") from error
     except MemoryError as error:
         if not isinstance(error, pa.ArrowException):
             raise
         raise DataError(
-            f"there is not enough memory to read a part of {path}: it is damaged, or holds very "
+            f"there is not enough memory to read a part of {shown(path)}: it is damaged, or holds "
+            "very "
             "long texts"
         ) from error
     except OSError as error:
         if error.strerror:
-            raise DataError(f"{path} cannot be read: {error.strerror}") from error
+            raise DataError(f"{shown(path)} cannot be read: {error.strerror}") from error
         raise DataError(_damaged(path, error)) from error
     # A damaged file can make a reader fail in any way.
     except Exception as error:
@@ -186,7 +192,8 @@ def _damaged(path: Path, error: Exception) -> str:
     lines = str(error).strip().splitlines()
     said = lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__
     return (
-        f"{path} cannot be read as Parquet: {said}; it is damaged, cut off, or something else than "
+        f"{shown(path)} cannot be read as Parquet: {said}; it is damaged, cut off, or something "
+        "else than "
         "its name says. Write it again, or leave it out."
     )
 
@@ -209,7 +216,8 @@ def store_of(path: Path) -> tuple[StoredFile, Any]:
         before = path.stat()
         if before.st_size == 0:
             raise DataError(
-                f"{path} is empty (0 bytes), which no Parquet file is: it was cut off. Write it "
+                f"{shown(path)} is empty (0 bytes), which no Parquet file is: it was cut off. "
+                "Write it "
                 "again, or leave it out."
             )
         with pq.ParquetFile(path, pre_buffer=False) as file:
@@ -285,13 +293,15 @@ def check_schemas(first: tuple[Path, Any], other: tuple[Path, Any], names: Seque
         for here, there in ((first, other), (other, first)):
             if name not in here[1].names:
                 raise DataError(
-                    f"{here[0]} has no column {name!r}, which {there[0]} has; the files must have "
+                    f"{shown(here[0])} has no column {quoted(name)}, which {shown(there[0])} has; "
+                    "the files must have "
                     f"the same columns{nearest(name, here[1].names)}"
                 )
         mine, theirs = first[1].field(name).type, other[1].field(name).type
         if not same_kind(mine, theirs):
             raise DataError(
-                f"column {name!r} is {theirs} in {other[0]}, but {mine} in {first[0]}; write it "
+                f"column {quoted(name)} is {theirs} in {shown(other[0])}, but {mine} in "
+                f"{shown(first[0])}; write it "
                 "with one type"
             )
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa.clashes import refuse_clashes
 from heckmanfa.errors import InputError, MissingFeaturesWarning, UnknownFeatureError, warn
 from heckmanfa.features import nearest
-from heckmanfa.foreign import shown
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.gaps import Gaps, check_missing, refuse_gaps
 from heckmanfa.homes.parquet_columns import floats_of
 from heckmanfa.homes.parquet_files import (
@@ -125,7 +125,8 @@ def write_predictions(
     taken = [name for name in found if name in kept]
     if taken:
         raise InputError(
-            f"the data has a column {taken[0]!r} already; rename it, or leave out keep_columns"
+            f"the data has a column {quoted(taken[0])} already; rename it, or leave out "
+            "keep_columns"
         )
     pa, pq = arrow()
     layout = pa.schema(
@@ -170,8 +171,8 @@ def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> 
             hint = nearest(name, schema.names)
             source = name.partition("[")[0]
             if encoding is None and source in schema.names:
-                hint = f"; it is made of {source!r}: pass the encoding of the rows of the fit"
-            raise UnknownFeatureError(f"{path} has no column {name!r}{hint}")
+                hint = f"; it is made of {quoted(source)}: pass the encoding of the rows of the fit"
+            raise UnknownFeatureError(f"{shown(path)} has no column {quoted(name)}{hint}")
     return wanted
 
 

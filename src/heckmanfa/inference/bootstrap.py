@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import names_or_positions, nearest
+from heckmanfa.foreign import quoted
 from heckmanfa.inference.again import read_again
 from heckmanfa.inference.replicates import Plan, Replicates, estimates_of, run
 from heckmanfa.intake import group_codes
@@ -256,7 +257,7 @@ def bootstrap(
 ) -> Bootstrap:
     """Resample the rows of a fit and fit again; see `Heckman.bootstrap`."""
     if not isinstance(n_boot, Integral) or n_boot < 2:
-        raise InputError(f"n_boot must be a whole number of at least 2; got {n_boot!r}")
+        raise InputError(f"n_boot must be a whole number of at least 2; got {quoted(n_boot)}")
     X, groups, words = _units(model, X, unit)
     again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)
     sample = again.sample
@@ -312,15 +313,15 @@ def _units(model: Heckman, X: Any, unit: Any) -> tuple[Any, Any, str]:
         return X, None, "rows"
     if not isinstance(unit, str):
         return X, unit, "groups"
-    words = f"groups of {unit!r}"
+    words = f"groups of {quoted(unit)}"
     if model._design is not None:
         return X, unit, words
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     columns = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
     if unit not in columns:
         raise UnknownFeatureError(
-            f"unit must be 'row', a column of X or an entry for each row; X has no column {unit!r}"
-            + nearest(unit, [str(one) for one in columns])
+            "unit must be 'row', a column of X or an entry for each row; X has no column "
+            f"{quoted(unit)}" + nearest(unit, [str(one) for one in columns])
         )
     groups = frame[unit].to_numpy()
     if unit not in getattr(model, "feature_names_in_", columns):

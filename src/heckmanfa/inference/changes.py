@@ -15,6 +15,7 @@ import pandas as pd
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest, resolve
+from heckmanfa.foreign import quoted
 from heckmanfa.formula import to_pandas
 from heckmanfa.inference.targets import Estimates, design_blocks
 from heckmanfa.inference.variables import (
@@ -182,10 +183,13 @@ def formula_rows(
         if variable.levels is not None or jump is None:
             variables.append(variable)
         elif features is None:
-            notes.append(f"{name!r} is left out: it has no slope, since {jump!r} jumps.")
+            notes.append(
+                f"{quoted(name)} is left out: it has no slope, since {quoted(jump)} jumps."
+            )
         else:
             raise InputError(
-                f"features: {name!r} has no slope, since the formulas use it in {jump!r}, which "
+                f"features: {quoted(name)} has no slope, since the formulas use it in "
+                f"{quoted(jump)}, which "
                 "jumps. Make that a column of its own in the data, and name it in the formulas."
             )
     _refuse_none(variables)
@@ -242,14 +246,14 @@ def _names_in(uses: list[Any]) -> list[str]:
 
 def _resolve_variables(features: Any, names: list[str], frame: pd.DataFrame) -> list[str]:
     if isinstance(features, str):
-        raise InputError(f"features must be a list of variables; got the text {features!r}")
+        raise InputError(f"features must be a list of variables; got the text {quoted(features)}")
     wanted = list(features)
     for one in wanted:
         if one not in names:
             where = "the formulas use no variable" if one in frame else "there is no variable"
-            raise UnknownFeatureError(f"features: {where} {one!r}{nearest(str(one), names)}")
+            raise UnknownFeatureError(f"features: {where} {quoted(one)}{nearest(str(one), names)}")
         if wanted.count(one) > 1:
-            raise InputError(f"features names {one!r} twice")
+            raise InputError(f"features names {quoted(one)} twice")
     return wanted
 
 
@@ -262,7 +266,7 @@ def _frame_weights(sample_weight: Any, frame: pd.DataFrame) -> Floats:
     if isinstance(sample_weight, str):
         if sample_weight not in frame:
             raise UnknownFeatureError(
-                f"sample_weight: the data has no column {sample_weight!r}"
+                f"sample_weight: the data has no column {quoted(sample_weight)}"
                 + nearest(sample_weight, [str(one) for one in frame.columns])
             )
         sample_weight = frame[sample_weight].to_numpy()

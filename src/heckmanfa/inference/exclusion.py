@@ -14,6 +14,7 @@ import pandas as pd
 
 from heckmanfa.errors import InputError
 from heckmanfa.features import FeatureTable, names_or_positions, resolve
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.inference.again import Again, read_again
 from heckmanfa.inference.what_if import predicting, probit_of, solve_two_step
 from heckmanfa.likelihood import fit_likelihood
@@ -155,7 +156,8 @@ def _sets_to_test(
     for one in tested:
         if one not in excluded:
             raise InputError(
-                f"{table.label(one)!r} is not an excluded feature (in the selection equation, and "
+                f"{quoted(table.label(one))} is not an excluded feature (in the selection "
+                "equation, and "
                 f"not in the prediction equation); these are {listed}"
             )
     out = [one for one in excluded if one not in tested]
@@ -208,7 +210,7 @@ def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> di
 
 
 def _listed(names: Sequence[Any]) -> str:
-    return ", ".join(str(one) for one in names)
+    return ", ".join(shown(one) for one in names)
 
 
 def _exclusion_notes(model: Heckman, n_tests: int) -> list[str]:

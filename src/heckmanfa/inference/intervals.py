@@ -14,6 +14,7 @@ from scipy import special
 
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.features import FeatureTable, nearest
+from heckmanfa.foreign import quoted
 from heckmanfa.inference.targets import (
     Estimates,
     design_blocks,
@@ -42,8 +43,8 @@ def check_interval(return_interval: str, conf_level: float) -> None:
     kinds = ["prediction", "confidence"]
     if return_interval not in kinds:
         raise InputError(
-            f"return_interval must be 'prediction', 'confidence' or None; got {return_interval!r}"
-            + nearest(str(return_interval), kinds)
+            "return_interval must be 'prediction', 'confidence' or None; got "
+            f"{quoted(return_interval)}" + nearest(str(return_interval), kinds)
         )
     normal_quantile(conf_level)
 

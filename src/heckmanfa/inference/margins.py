@@ -16,6 +16,7 @@ from scipy import special
 
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted
 from heckmanfa.inference.changes import Blocks, formula_rows, plain_rows
 from heckmanfa.inference.targets import (
     TARGETS,
@@ -111,7 +112,8 @@ def margins(
     kinds, notes = _read_kinds(model, kind)
     if at not in ("average", "means"):
         raise InputError(
-            f"at must be 'average' or 'means'; got {at!r}{nearest(str(at), ['average', 'means'])}"
+            "at must be 'average' or 'means'; got "
+            f"{quoted(at)}{nearest(str(at), ['average', 'means'])}"
         )
     quantile = normal_quantile(conf_level)
     needs = {
@@ -197,10 +199,10 @@ def _read_kinds(model: FittedSelectionModel, kind: Any) -> tuple[list[str], list
         if one not in TARGETS:
             raise InputError(
                 "kind must be some of 'marginal', 'selected', 'unselected' and 'selection'; got "
-                f"{one!r}{nearest(str(one), TARGETS)}"
+                f"{quoted(one)}{nearest(str(one), TARGETS)}"
             )
         if kinds.count(one) > 1:
-            raise InputError(f"kind names {one!r} twice")
+            raise InputError(f"kind names {quoted(one)} twice")
     if model._probit is not None:
         return kinds, []
     note = "No outcome was missing in the fit: nothing is known about selection."
@@ -209,7 +211,8 @@ def _read_kinds(model: FittedSelectionModel, kind: Any) -> tuple[list[str], list
     unknown = [one for one in kinds if one in ("selection", "unselected")]
     if unknown:
         raise NotIdentifiedError(
-            f"kind {unknown[0]!r}: no outcome was missing in the fit, so that nothing is known "
+            f"kind {quoted(unknown[0])}: no outcome was missing in the fit, so that nothing is "
+            "known "
             "about selection; ask for kind='marginal'"
         )
     return kinds, [note]

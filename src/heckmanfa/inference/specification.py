@@ -19,6 +19,7 @@ import pandas as pd
 from scipy import stats
 
 from heckmanfa.errors import InputError
+from heckmanfa.foreign import quoted
 from heckmanfa.inference.again import read_again
 from heckmanfa.inference.outcome_moments import normality_test
 from heckmanfa.linalg import (
@@ -145,7 +146,7 @@ class SpecificationTests(Report):
     def __getitem__(self, name: str) -> SpecificationTest:
         """Return a test by its name."""
         if name not in _FACTS:
-            raise InputError(f"there is no test {name!r}; there are {', '.join(_FACTS)}")
+            raise InputError(f"there is no test {quoted(name)}; there are {', '.join(_FACTS)}")
         found: SpecificationTest = getattr(self, name)
         return found
 

@@ -26,6 +26,7 @@ import pandas as pd
 from scipy import stats
 
 from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.foreign import quoted
 from heckmanfa.linalg import solve_upper
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
@@ -347,7 +348,7 @@ def uncertainty_interval(
     low, high = _read_range(rho)
     check_level(conf_level)
     if not isinstance(n_grid, Integral) or n_grid < 2:
-        raise InputError(f"n_grid must be a whole number of at least 2; got {n_grid!r}")
+        raise InputError(f"n_grid must be a whole number of at least 2; got {quoted(n_grid)}")
     if model._probit is None:
         raise NotIdentifiedError(
             "no outcome was missing in the fit, so that no rho could change the estimates"
@@ -380,7 +381,7 @@ def _read_range(rho: Any) -> tuple[float, float]:
         not isinstance(one, bool) and isinstance(one, Real) and np.isfinite(float(one))
         for one in ends
     ):
-        raise InputError(f"rho must be two numbers, as in (-0.3, 0.3); got {rho!r}")
+        raise InputError(f"rho must be two numbers, as in (-0.3, 0.3); got {quoted(rho)}")
     low, high = (float(one) for one in ends)
     if low > high:
         raise InputError(f"rho must be (low, high); got ({low:g}, {high:g})")

@@ -16,6 +16,7 @@ import pandas as pd
 
 from heckmanfa.errors import HeckmanfaError, InputError
 from heckmanfa.expressions import parse_factor
+from heckmanfa.foreign import quoted
 from heckmanfa.formula import FormulaDesign, is_numeric
 from heckmanfa.inference.targets import with_ones
 from heckmanfa.normal import Floats
@@ -238,7 +239,8 @@ class Variable:
         without = np.count_nonzero(np.isnan(slopes).any(axis=1))
         if without:
             raise InputError(
-                f"{self.name!r} has no slope in {without} rows: the formulas give NaN or infinity "
+                f"{quoted(self.name)} has no slope in {without} rows: the formulas give NaN or "
+                "infinity "
                 "near its values there. Leave these rows out, or name other features."
             )
         return np.asarray(slopes)

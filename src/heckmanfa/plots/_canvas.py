@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted, shown
 
 __all__ = [
     "BLUE",
@@ -24,6 +25,7 @@ __all__ = [
     "VERMILION",
     "Canvas",
     "canvas",
+    "label_of",
     "pyplot",
     "wanted_terms",
 ]
@@ -137,6 +139,11 @@ def pyplot() -> Any:
     return pyplot
 
 
+def label_of(name: str) -> str:
+    """Write a name as a picture shows it: Matplotlib reads formulas between dollar signs."""
+    return shown(name).replace("$", r"\$")
+
+
 def wanted_terms(known: list[str], terms: Sequence[str] | None) -> list[str]:
     """Settle which coefficients to draw: all but the intercept, unless they are named."""
     if terms is None:
@@ -147,6 +154,7 @@ def wanted_terms(known: list[str], terms: Sequence[str] | None) -> list[str]:
     for term in wanted:
         if term not in known:
             raise UnknownFeatureError(
-                f"{term!r} is no coefficient of the prediction equation" + nearest(str(term), known)
+                f"{quoted(term)} is no coefficient of the prediction equation"
+                + nearest(str(term), known)
             )
     return wanted

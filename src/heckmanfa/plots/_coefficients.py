@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.errors import InputError
-from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas, wanted_terms
+from heckmanfa.foreign import quoted
+from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -76,7 +77,7 @@ def coefficients(
                 elinewidth=1.0,
                 zorder=3,
             )
-        panel.set_yticks(range(len(wanted)), wanted)
+        panel.set_yticks(range(len(wanted)), [label_of(one) for one in wanted])
         panel.set_ylim(len(wanted) - 0.5, -0.5)
         panel.set_xlabel(f"coefficient, with {100 * conf_level:g}% interval")
         if count > 1:
@@ -103,7 +104,7 @@ def _named(models: Any) -> dict[str, FittedSelectionModel]:
     for name, model in named.items():
         if not isinstance(model, FittedSelectionModel):
             raise InputError(
-                f"models must hold Heckman models and searches; {name!r} is a "
+                f"models must hold Heckman models and searches; {quoted(name)} is a "
                 f"{type(model).__name__}"
             )
     return named

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from heckmanfa.errors import InputError, NotSearchedError, UnknownFeatureError
 from heckmanfa.features import nearest
-from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas
+from heckmanfa.foreign import quoted
+from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_of
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -68,7 +69,7 @@ def specification_curve(
         if window is not None:
             marks["window of rho"] = _shade(below, window)
         if term is not None:
-            above.set_title(searched._names[column])
+            above.set_title(label_of(searched._names[column]))
             above.axhline(0.0, color=GREY, linewidth=0.6, zorder=1)
         for panel, heights in ((above, upper), (below, rho)):
             marks |= _dots(panel, heights, inside, chosen, window is not None)
@@ -103,7 +104,8 @@ def _column(model: SearchedHeckman, term: str | int) -> int:
         if term in names:
             return int(names.index(term))
     raise UnknownFeatureError(
-        f"term names {term!r}, which is no feature of the model" + nearest(str(term), model._names)
+        f"term names {quoted(term)}, which is no feature of the model"
+        + nearest(str(term), model._names)
     )
 
 
@@ -114,7 +116,8 @@ def _coefficients(
     holds = masks[:, column]
     if not holds.any():
         raise InputError(
-            f"no assignment that was kept holds {model._names[column]!r}, so that there is no "
+            f"no assignment that was kept holds {quoted(model._names[column])}, so that there is "
+            "no "
             "coefficient to draw"
         )
     found = np.full(len(masks), np.nan)

@@ -10,8 +10,9 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.errors import InputError
+from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
-from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas
+from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas, label_of
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -43,11 +44,11 @@ def assignment_path(model: FittedSelectionModel, ax: Any = None, top: int = 8) -
     """
     epochs, path = _path(model)
     if not isinstance(top, Integral) or top < 1:
-        raise InputError(f"top must be a whole number of at least 1; got {top!r}")
+        raise InputError(f"top must be a whole number of at least 1; got {quoted(top)}")
     seen = np.flatnonzero(np.isfinite(path).all(axis=0))
     ranked = seen[np.argsort(-path[-1, seen], kind="stable")]
     named, others = ranked[: int(top)], ranked[int(top) :]
-    names = [model._names[one] for one in named]
+    names = [label_of(model._names[one]) for one in named]
     with canvas(ax, max(2.5, 0.7 + _LABEL_INCHES * len(named))) as drawn:
         (panel,) = drawn.axes
         marks: dict[str, Any] = {}

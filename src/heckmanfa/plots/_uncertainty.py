@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.errors import InputError
-from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, pyplot, wanted_terms
+from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, label_of, pyplot, wanted_terms
 
 if TYPE_CHECKING:
     from heckmanfa.inference.uncertainty import UncertaintyInterval
@@ -51,7 +51,7 @@ def uncertainty(
     marks: dict[str, Any] = {}
     for panel, term in zip(panels, wanted, strict=True):
         marks |= _draw(panel, path[path["term"] == term], table.loc[term], interval)
-        panel.set_title(term)
+        panel.set_title(label_of(term))
         panel.set_xlabel("rho")
         panel.set_ylabel("coefficient")
     if is_new:

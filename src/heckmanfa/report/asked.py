@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from heckmanfa.foreign import shown
 from heckmanfa.report.formats import CRITERIA, count, listed, plural, some
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def asked(analysis: Analysis) -> list[tuple[str, str]]:
     said = [
         (
             "Outcome",
-            f"{question.outcome}, in {question.called} ({total} rows, "
+            f"{shown(question.outcome)}, in {shown(question.called)} ({total} rows, "
             f"{plural(analysis.n_columns, 'column')}).",
         ),
         ("Who is selected", _selected(analysis)),
@@ -78,7 +79,7 @@ def asked(analysis: Analysis) -> list[tuple[str, str]]:
             if model.weight_kind == "frequency"
             else "a row stands for so much of the population"
         )
-        said.append(("Weights", f"{question.weights}: {kind}."))
+        said.append(("Weights", f"{shown(question.weights)}: {kind}."))
     said.append(
         (
             "Missing features",
@@ -93,8 +94,8 @@ def asked(analysis: Analysis) -> list[tuple[str, str]]:
 def _selected(analysis: Analysis) -> str:
     question = analysis.question
     if question.selected is None:
-        return f"The rows in which {question.outcome} is not missing."
-    return f"The rows in which {question.selected} says so."
+        return f"The rows in which {shown(question.outcome)} is not missing."
+    return f"The rows in which {shown(question.selected)} says so."
 
 
 def _features(analysis: Analysis) -> str:
@@ -149,7 +150,8 @@ def _search(model: Any) -> list[tuple[str, str]]:
 def _errors(analysis: Analysis) -> str:
     kind = analysis.model.cov_type
     if kind == "cluster":
-        return f"Robust, with rows of the same {analysis.question.cluster} allowed to go together."
+        groups = shown(analysis.question.cluster)
+        return f"Robust, with rows of the same {groups} allowed to go together."
     if kind == "robust":
         return "Robust to errors whose variance differs among rows."
     return "Classical: the errors have one variance, and rows are independent."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from heckmanfa.foreign import shown
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.asked import asked, rows_by_fate
 from heckmanfa.report.comparison import Comparison, compare_models
@@ -96,7 +97,7 @@ def row_section(analysis: Analysis) -> str:
                 "Reference levels",
                 [Column("Column", False), Column("Reference", False), Column("Dummies", False)],
                 [
-                    [name, level, ", ".join(encoding.groups[name])]
+                    [name, shown(level), ", ".join(map(shown, encoding.groups[name]))]
                     for name, level in encoding.references.items()
                 ],
             )
@@ -106,7 +107,7 @@ def row_section(analysis: Analysis) -> str:
         parts.append(
             paragraph(
                 "Left out by the fit as collinear, constant or deciding selection with "
-                f"certainty: {', '.join(dropped)}."
+                f"certainty: {', '.join(map(shown, dropped))}."
             )
         )
     return "".join(parts)
@@ -141,7 +142,7 @@ def coefficient_section(analysis: Analysis) -> str:
         cells = [_cell(key, float(row[key])) for key, _ in _ESTIMATES]
         cells += [number(float(row[key])) for key, _ in others]
         rows.append([label, *cells])
-    outcome = analysis.question.outcome
+    outcome = shown(analysis.question.outcome)
     text = (
         f"An estimate says with how much more {outcome} one more of the feature goes, for anyone, "
         "selected or not, the other features of the equation being equal."
@@ -266,7 +267,7 @@ def picture_section(pictures: Sequence[Picture]) -> str:
     for one in pictures:
         pick = ""
         if one.choices:
-            options = "".join(f"<option>{escape(label)}</option>" for label in one.choices)
+            options = "".join(f"<option>{escape(shown(label))}</option>" for label in one.choices)
             pick = (
                 f'<p class="pick"><label for="pick-{one.name}">{escape(one.choice_label)}</label>'
                 f'<select id="pick-{one.name}">{options}</select></p>'

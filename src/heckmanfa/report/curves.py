@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.extraction.search import KEPT
+from heckmanfa.foreign import shown
 from heckmanfa.report.formats import CRITERIA, count, listed, number, plural
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, floats, plain
@@ -224,16 +225,17 @@ def coefficient_picture(found: Candidates, first: list[int]) -> Picture:
             offered.append(column)
     n_left = int(np.count_nonzero(held)) - len(offered)
     options = [_option(found, column) for column in offered]
-    labels = [found.names[one] + (" (predicts)" if one in first else "") for one in offered]
-    shown = offered[0]
-    values = found.coef[:, shown]
+    labels = [shown(found.names[one]) + (" (predicts)" if one in first else "") for one in offered]
+    first_one = offered[0]
+    values = found.coef[:, first_one]
     finite = values[np.isfinite(values)]
     return Picture(
         name="coefficients-over",
         title="How a coefficient moves over the candidates",
         alt=(
-            f"The coefficient of {found.names[shown]} in the {count(int(held[shown]))} candidates "
-            f"that hold it is from {_span(values)}, and has the sign of the best in "
+            f"The coefficient of {shown(found.names[first_one])} in the "
+            f"{count(int(held[first_one]))} candidates that hold it is from "
+            f"{_span(values)}, and has the sign of the best in "
             f"{100 * float(np.mean(np.sign(finite) == np.sign(finite[0]))):.0f}% of them. Other "
             "features are in the table."
         ),

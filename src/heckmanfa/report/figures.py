@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.errors import MissingExtraError
+from heckmanfa.foreign import printable
 from heckmanfa.report.candidates import Candidates, read_candidates
 from heckmanfa.report.curves import coefficient_picture, specification_curve
 from heckmanfa.report.over_rho import rho_picture
@@ -72,8 +73,17 @@ def payload(pictures: Sequence[Picture], found: Candidates | None) -> str:
         "figures": [{"name": one.name, **one.spec} for one in pictures],
         "candidates": None if found is None else found.payload(),
     }
-    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(_printable(content), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _printable(content: Any) -> Any:
+    """Neutralise what a browser would obey in texts that nobody made printable before."""
+    if isinstance(content, dict):
+        return {key: _printable(one) for key, one in content.items()}
+    if isinstance(content, list | tuple):
+        return [_printable(one) for one in content]
+    return printable(content, None) if isinstance(content, str) else content
 
 
 def plotly_source() -> str:

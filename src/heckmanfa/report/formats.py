@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from heckmanfa.foreign import shown
 from heckmanfa.sections import listed
 
 __all__ = ["CRITERIA", "SHOWN", "count", "listed", "number", "p_value", "plural", "some"]
@@ -57,5 +58,5 @@ def some(names: Sequence[str], most: int = SHOWN) -> str:
     """Name all, or the first of them where they are many."""
     if len(names) <= most:
         return listed(names)
-    shown = most - 2
-    return f"{', '.join(names[:shown])} and {len(names) - shown} more"
+    named = [shown(one) for one in names[: most - 2]]
+    return f"{', '.join(named)} and {len(names) - len(named)} more"

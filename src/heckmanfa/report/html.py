@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from heckmanfa.foreign import shown
+from heckmanfa.sections import in_html
 
 __all__ = ["Column", "definitions", "escape", "items", "paragraph", "prose", "signed", "table"]
 
@@ -24,7 +26,7 @@ class Column(NamedTuple):
 
 def escape(text: object) -> str:
     """Make text safe inside of elements and of quoted attributes."""
-    return html.escape(str(text), quote=True)
+    return in_html(str(text))
 
 
 def prose(text: str) -> str:
@@ -101,7 +103,7 @@ def table(
             f"{escape(signed(cell) if column.is_number else cell)}</td>"
             for column, cell in zip(columns[1:], row[1:], strict=True)
         )
-        body += f'<tr><th scope="row">{escape(row[0])}</th>{cells}</tr>'
+        body += f'<tr><th scope="row">{escape(shown(row[0]))}</th>{cells}</tr>'
     parts.append(body)
     bodies = "".join(f"<tbody>{one}</tbody>" for one in parts)
     return (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heckmanfa.foreign import shown
 from heckmanfa.report.formats import number, plural
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, plain
@@ -41,7 +42,7 @@ def rho_picture(analysis: Analysis) -> Picture | None:
     z = model.tidy()["statistic"].abs().fillna(0.0).to_numpy()[1:width]
     # Places among the terms, the intercept's being 0: names need not be distinct from it.
     order = [1 + int(one) for one in np.argsort(-z, kind="stable")][:_MOST_CURVES]
-    terms = [str(bounds["term"].iloc[one]) for one in order]
+    terms = [shown(bounds["term"].iloc[one]) for one in order]
     options, rows = [], []
     for place, term in zip(order, terms, strict=True):
         options.append(_rho_option(path.iloc[place::width], model.rho_))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
 from heckmanfa.clashes import refuse_clashes
+from heckmanfa.foreign import shown
 from heckmanfa.outputs import replacing
 from heckmanfa.report.citation import citation_section
 from heckmanfa.report.content import (
@@ -100,7 +101,9 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         policy=escape(_POLICY),
         version=escape(__version__),
-        title=escape(title or f"{question.outcome}: a selection model of {question.called}"),
+        title=escape(
+            title or f"{shown(question.outcome)}: a selection model of {shown(question.called)}"
+        ),
         subtitle=escape(_subtitle(analysis)),
         style=folder.joinpath("page.css").read_text(encoding="utf-8"),
         contents=contents,

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from heckmanfa.foreign import shown
+
 __all__ = ["Picture", "bits", "colour", "floats", "plain", "plot_text"]
 
 
@@ -62,4 +64,4 @@ def plain(value: float, digits: int = 7) -> float | None:
 
 def plot_text(text: str) -> str:
     """Write text for a figure, in which Plotly reads a few tags and entities."""
-    return html.escape(text, quote=False)
+    return html.escape(shown(text), quote=False)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heckmanfa.foreign import shown
 from heckmanfa.report.formats import count, number, plural
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, floats, plain, plot_text
@@ -60,12 +61,12 @@ def path_picture(analysis: Analysis) -> Picture | None:
     epochs, pi = np.asarray(path["epoch"]), np.asarray(path["inclusion_prob"])
     known = [int(one) for one in np.flatnonzero(np.isfinite(pi[-1]))]
     order = sorted(known, key=lambda one: -pi[-1, one])
-    shown = order[:_MOST_PATHS]
+    followed = order[:_MOST_PATHS]
     data: list[dict[str, Any]] = []
     # Those that predict are drawn last, over the others.
     for group, tint in (("does not predict", "muted"), ("predicts", "blue")):
         first = True
-        for column in shown:
+        for column in followed:
             if bool(model.support_[column]) != (group == "predicts"):
                 continue
             data.append(
@@ -89,7 +90,7 @@ def path_picture(analysis: Analysis) -> Picture | None:
         "legend": dict(_LEGEND),
         "hovermode": "closest",
     }
-    top = ", ".join(f"{model._names[one]} {pi[-1, one]:.2f}" for one in order[:5])
+    top = ", ".join(f"{shown(model._names[one])} {pi[-1, one]:.2f}" for one in order[:5])
     rows = [
         [
             model._names[one],

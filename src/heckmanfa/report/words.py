@@ -8,6 +8,7 @@ import numpy as np
 
 from heckmanfa.extraction.criteria import NEARLY
 from heckmanfa.extraction.search import KEPT
+from heckmanfa.foreign import shown
 from heckmanfa.problems import about_r2, higher_maximum, is_near_one, rho_text
 from heckmanfa.report.comparison import compare_models
 from heckmanfa.report.formats import CRITERIA, SHOWN, count, listed, number, plural, some
@@ -45,7 +46,7 @@ def answer(
 
 
 def _which(analysis: Analysis) -> str:
-    outcome = analysis.question.outcome
+    outcome = shown(analysis.question.outcome)
     predicting, selecting = analysis.predicting, analysis.selecting_only
     total = len(analysis._sources(analysis.encoding.columns))
     verb = "predict" if len(predicting) != 1 else "predicts"
@@ -107,7 +108,7 @@ def _how_much(analysis: Analysis) -> str:
     clearest = rows["statistic"].abs().fillna(-1.0).to_numpy()
     row = rows.iloc[int(np.argmax(clearest))]
     estimate, naive = float(row["estimate"]), float(row["least_squares"])
-    outcome = analysis.question.outcome
+    outcome = shown(analysis.question.outcome)
     step = _step(analysis, str(row["term"]))
     notes = []
     if np.isfinite(row["ci_low"]) and np.isfinite(row["ci_high"]):
@@ -135,10 +136,10 @@ def _step(analysis: Analysis, term: str) -> str:
     for name, dummies in analysis.encoding.groups.items():
         reference = analysis.encoding.references.get(name)
         if term in dummies and reference is not None:
-            return f"{term} rather than {name}[{reference}]"
+            return f"{shown(term)} rather than {shown(f'{name}[{reference}]')}"
     if term in analysis.binary:
-        return f"{term} = 1 rather than 0"
-    return f"one more {term}"
+        return f"{shown(term)} = 1 rather than 0"
+    return f"one more {shown(term)}"
 
 
 def not_to_claim(analysis: Analysis, diagnostics: Diagnostics | None = None) -> list[str]:
@@ -259,7 +260,7 @@ def _about_exclusions(analysis: Analysis, found: Diagnostics) -> list[str]:
             "selection also predicts, and only the normal law of the errors identifies the model."
         ]
     names = some(analysis.selecting_only or [str(one) for one in found.excluded_features], 6)
-    outcome = analysis.question.outcome
+    outcome = shown(analysis.question.outcome)
     searched = (
         " That they were not chosen to predict is no evidence of it."
         if analysis.model._is_search

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from heckmanfa.foreign import quoted
 from heckmanfa.outputs import replacing
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.files import sha256_of, write_table
@@ -38,4 +39,4 @@ def __getattr__(name: str) -> Any:
     # skops takes longer to import than a table to read.
     if name in ("Saved", "load_model", "save_model"):
         return getattr(import_module("heckmanfa.tabular.model_file"), name)
-    raise AttributeError(f"module 'heckmanfa.tabular' has no attribute {name!r}")
+    raise AttributeError(f"module 'heckmanfa.tabular' has no attribute {quoted(name)}")

@@ -17,6 +17,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 import numpy as np
 
 from heckmanfa.errors import DataError
+from heckmanfa.foreign import quoted, shown
 
 __all__ = ["LARGEST_FILE", "Limits", "Members", "array_in", "plain_json", "read_members"]
 
@@ -86,9 +87,11 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
         listed = archive.infolist()
         names = [one.filename for one in listed]
         if manifest not in names or schema not in names:
-            raise DataError(f"{path} is not a model file of heckmanfa")
+            raise DataError(f"{shown(path)} is not a model file of heckmanfa")
         if len(set(names)) < len(names):
-            raise DataError(f"{path} was changed after it was written; nothing of it was loaded")
+            raise DataError(
+                f"{shown(path)} was changed after it was written; nothing of it was loaded"
+            )
         if len(names) > _MOST_MEMBERS:
             _too_large(path, f"it has {len(names):,} members")
         by_name = dict(zip(names, listed, strict=True))
@@ -102,7 +105,7 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
         raw = {name: _inflate(archive, one, one.file_size, path) for name, one in by_name.items()}
     described = plain_json(raw[schema])
     if not (isinstance(about, dict) and isinstance(described, dict)):
-        raise DataError(f"{path} is not a model file of heckmanfa")
+        raise DataError(f"{shown(path)} is not a model file of heckmanfa")
     return Members(about, described, raw, limits)
 
 
@@ -149,23 +152,25 @@ def _check_directory(data: bytes, path: Path) -> None:
     before = data[-_END_SIZE - 20 :][:4]
     if end[:4] != _END or end[-2:] != b"\0\0" or before == _LOCATOR:
         raise DataError(
-            f"{path} is not a model file, or is damaged; models are written by heckmanfa fit"
+            f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa fit"
         )
 
 
 def _count_features(about: Any, path: Path) -> int:
     features = about.get("features") if isinstance(about, dict) else None
     if not isinstance(features, list) or not all(isinstance(one, str) for one in features):
-        raise DataError(f"{path} is damaged or was changed: it does not list its features")
+        raise DataError(f"{shown(path)} is damaged or was changed: it does not list its features")
     return len(features)
 
 
 def _check_size(one: ZipInfo, limit: int, path: Path) -> None:
     # The header of an array comes on top of its entries.
     if one.file_size > limit + 2**12:
-        _too_large(path, f"{one.filename[:40]!r} would inflate to {one.file_size:,} bytes")
+        _too_large(path, f"{quoted(one.filename[:40])} would inflate to {one.file_size:,} bytes")
     if one.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise DataError(f"{path} was not written by heckmanfa: it is compressed in another way")
+        raise DataError(
+            f"{shown(path)} was not written by heckmanfa: it is compressed in another way"
+        )
 
 
 def _inflate(archive: ZipFile, one: ZipInfo, limit: int, path: Path) -> bytes:
@@ -173,11 +178,12 @@ def _inflate(archive: ZipFile, one: ZipInfo, limit: int, path: Path) -> bytes:
     with archive.open(one) as stream:
         content = stream.read(one.file_size + 1)
     if len(content) != one.file_size:
-        raise DataError(f"{path} is damaged: a member is not as long as the file says")
+        raise DataError(f"{shown(path)} is damaged: a member is not as long as the file says")
     return content
 
 
 def _too_large(path: Path, why: str) -> NoReturn:
     raise DataError(
-        f"{path} is larger than a model of its features can be ({why}); nothing of it was loaded"
+        f"{shown(path)} is larger than a model of its features can be ({why}); nothing of it was "
+        "loaded"
     )

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.errors import DataError, InputError
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.tabular.headers import check_wanted, tidy_names
 from heckmanfa.tabular.marks import (
     Asked,
@@ -83,12 +84,12 @@ def read_delimited(path: Path, columns: Sequence[str] | None, asked: Asked) -> M
         _refuse_cut(path, layout)
         return _read_numbers(path, layout, asked)
     except pd.errors.ParserError as error:
-        raise DataError(f"{path} cannot be read: {_parser_words(error)}") from error
+        raise DataError(f"{shown(path)} cannot be read: {_parser_words(error)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path} is damaged or cut off: {error}; get it anew") from error
+        raise DataError(f"{shown(path)} is damaged or cut off: {error}; get it anew") from error
     except pd.errors.ParserWarning as error:
         raise DataError(
-            f"{path} cannot be read: its rows have more fields than its header names"
+            f"{shown(path)} cannot be read: its rows have more fields than its header names"
         ) from error
 
 
@@ -153,7 +154,7 @@ def _read(path: Path, layout: Layout, decimal: str) -> pd.DataFrame:
             return _parse(path, layout, decimal, encoding)
         except UnicodeError:
             continue
-    raise DataError(f"{path} is not text in {layout.encoding}, as its first bytes say it is")
+    raise DataError(f"{shown(path)} is not text in {layout.encoding}, as its first bytes say it is")
 
 
 def _parse(
@@ -198,7 +199,7 @@ def find_layout(path: Path) -> Layout:
         head = file.read(_HEAD)
     text, encoding = _decode(head, path)
     if not text.strip():
-        raise InputError(f"{path} is empty")
+        raise InputError(f"{shown(path)} is empty")
     if len(head) == _HEAD:
         text = text[: text.rfind("\n") + 1] or text
     skipped, delimiter = 0, None
@@ -224,7 +225,8 @@ def _decode(head: bytes, path: Path) -> tuple[str, str]:
             return codecs.getincrementaldecoder(encoding)("replace").decode(head), encoding
     if b"\0" in head or head.startswith(b"PK\x03\x04"):
         raise DataError(
-            f"{path} is not a text file, whatever its name says; give it the ending of what it is"
+            f"{shown(path)} is not a text file, whatever its name says; give it the ending of "
+            "what it is"
         )
     for encoding in _ENCODINGS:
         try:
@@ -266,7 +268,8 @@ def _refuse_title(text: str, path: Path) -> None:
         first, *rows = _records(text, delimiter)
         if len(first) == 1 and rows and all(len(row) > 1 for row in rows):
             raise InputError(
-                f"{path}: the first line names 1 column, {first[0]!r}, and the rows have "
+                f"{shown(path)}: the first line names 1 column, {quoted(first[0])}, and the rows "
+                "have "
                 f"{len(rows[-1])} fields; put the names of all columns into the first line"
             )
 
@@ -279,7 +282,8 @@ def _header(records: list[list[str]], path: Path) -> list[str]:
         # Every row ends in a delimiter.
         return [*header, ""]
     raise InputError(
-        f"{path}: the first line names {len(header)} columns, and the rows have {len(rows[0])} "
+        f"{shown(path)}: the first line names {len(header)} columns, and the rows have "
+        f"{len(rows[0])} "
         "fields; put one name for each column into the first line"
     )
 
@@ -298,7 +302,8 @@ def _refuse_cut(path: Path, layout: Layout) -> None:
     fields = last.count(layout.delimiter.encode(layout.encoding)) + 1
     if fields < len(layout.names):
         raise DataError(
-            f"{path} seems to be cut off: its last line has {fields} of {len(layout.names)} fields "
+            f"{shown(path)} seems to be cut off: its last line has {fields} of "
+            f"{len(layout.names)} fields "
             "and no end; get it anew, or end the line if it is meant"
         )
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
 from heckmanfa.tabular.kinds import Kind, decide_kinds
 from heckmanfa.tabular.values import Levels, as_number, levels_of, to_numbers
@@ -82,12 +83,12 @@ class Encoding:
             What `transform` makes of the same rows.
         """
         if missing not in ("drop", "mean"):
-            raise InputError(f"missing must be 'drop' or 'mean'; got {missing!r}")
+            raise InputError(f"missing must be 'drop' or 'mean'; got {quoted(missing)}")
         features = list(features)
         _refuse_absent(frame, [*features, *categorical, *numeric])
         twice = sorted({one for one in features if features.count(one) > 1})
         if twice:
-            raise InputError(f"the feature {twice[0]!r} is named twice")
+            raise InputError(f"the feature {quoted(twice[0])} is named twice")
         kinds = decide_kinds(
             frame[features],
             categorical=[one for one in categorical if one in features],
@@ -118,7 +119,9 @@ class Encoding:
         """
         used = [name for name, one in kinds.items() if one.kind in ("number", "category")]
         if not used:
-            said = "; ".join(f"{one.name!r} {one.reason}" for one in list(kinds.values())[:_SHOWN])
+            said = "; ".join(
+                f"{quoted(one.name)} {one.reason}" for one in list(kinds.values())[:_SHOWN]
+            )
             raise InputError(f"no column is left to fit a model with: {said or 'none was named'}")
         plain = cls(
             sources=tuple(used),
@@ -206,13 +209,14 @@ class Encoding:
         if unseen:
             counts = found.counts()
             said = [
-                f"{found.labels[place]!r} ({_count(int(counts[place]), 'row')}, the first is row "
+                f"{quoted(found.labels[place])} ({_count(int(counts[place]), 'row')}, the first "
+                "is row "
                 f"{int(np.argmax(found.codes == place)) + 1} of the data)"
                 for place in unseen[:_SHOWN]
             ]
             more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
             raise InputError(
-                f"column {name!r} holds levels that the model was not fitted with: "
+                f"column {quoted(name)} holds levels that the model was not fitted with: "
                 f"{', '.join(said)}{more}; known are {_list(self.levels[name])}"
             )
         places = np.array([known[label] for label in found.labels] + [-1], dtype=np.intp)
@@ -230,12 +234,13 @@ class Encoding:
         ]
         for name, levels in self.levels.items():
             said.append(
-                f"The category {name!r} became {_count(len(levels) - 1, 'dummy', 'dummies')}, "
-                f"compared with its most frequent level, {levels[0]!r}."
+                f"The category {quoted(name)} became "
+                f"{_count(len(levels) - 1, 'dummy', 'dummies')}, "
+                f"compared with its most frequent level, {quoted(levels[0])}."
             )
         if self.n_missing:
             where = ", ".join(
-                f"{name!r} ({_count(count, 'row')})" for name, count in self.n_missing.items()
+                f"{quoted(name)} ({_count(count, 'row')})" for name, count in self.n_missing.items()
             )
             done = (
                 "filled with the mean of the rows that have them (shares of the levels for "
@@ -244,7 +249,7 @@ class Encoding:
                 else "left missing"
             )
             said.append(f"Missing values were {done}: {where}.")
-        said += [f"Left out: {name!r} {reason}." for name, reason in self.left_out.items()]
+        said += [f"Left out: {quoted(name)} {reason}." for name, reason in self.left_out.items()]
         # What does not vary cannot be used, whatever it is taken for.
         if any("value" not in reason for reason in self.left_out.values()):
             said.append("To use a column all the same, pass it to --numeric or --categorical.")
@@ -255,7 +260,9 @@ def _levels(series: pd.Series[Any], name: str) -> Levels:
     try:
         return levels_of(series)
     except TypeError as error:
-        raise InputError(f"column {name!r} holds lists or other objects, not levels") from error
+        raise InputError(
+            f"column {quoted(name)} holds lists or other objects, not levels"
+        ) from error
 
 
 def _ordered(series: pd.Series[Any]) -> tuple[str, ...]:
@@ -300,7 +307,7 @@ def _refuse_absent(frame: pd.DataFrame, names: Sequence[str]) -> None:
         hint = nearest(absent[0], there) if len(absent) == 1 else ""
         raise UnknownFeatureError(
             f"the data has no column{'s' if len(absent) > 1 else ''} "
-            + ", ".join(repr(one) for one in absent)
+            + ", ".join(quoted(one) for one in absent)
             + hint
         )
 
@@ -310,7 +317,8 @@ def refuse_same_names(columns: Sequence[str]) -> None:
     twice = sorted({one for one in columns if columns.count(one) > 1})
     if twice:
         raise InputError(
-            f"two features would be called {twice[0]!r}: a dummy and a column; rename the column"
+            f"two features would be called {quoted(twice[0])}: a dummy and a column; rename the "
+            "column"
         )
 
 
@@ -320,4 +328,4 @@ def _count(n: int, one: str, many: str | None = None) -> str:
 
 def _list(levels: Sequence[str]) -> str:
     more = f" and {len(levels) - _SHOWN} more" if len(levels) > _SHOWN else ""
-    return ", ".join(repr(one) for one in levels[:_SHOWN]) + more
+    return ", ".join(quoted(one) for one in levels[:_SHOWN]) + more

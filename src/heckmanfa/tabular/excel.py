@@ -13,7 +13,7 @@ import pandas as pd
 
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.features import nearest
-from heckmanfa.foreign import quoted
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.tabular.headers import tidy_names
 from heckmanfa.tabular.values import MISSING_SPELLINGS
 
@@ -72,12 +72,12 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
         chosen = _chosen(names, sheet, path)
         cells = _cells(book, chosen)
         if cells.empty:
-            raise InputError(f"{path}: there is nothing in its sheet {quoted(chosen)}")
+            raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
         return Sheet(_table(cells, path), None, "")
     chosen = next((one for one in names if not _cells(book, one, _PEEK).empty), names[0])
     cells = _cells(book, chosen)
     if cells.empty:
-        raise InputError(f"{path} is empty: there is nothing in its first sheet")
+        raise InputError(f"{shown(path)} is empty: there is nothing in its first sheet")
     later = names[names.index(chosen) + 1 :]
     others = [one for one in later if not _cells(book, one, _PEEK).empty]
     if not others:
@@ -109,7 +109,7 @@ def _chosen(names: Sequence[str], sheet: str, path: Path) -> str:
     if sheet.isdecimal() and 1 <= int(sheet) <= len(names):
         return names[int(sheet) - 1]
     raise UnknownFeatureError(
-        f"--sheet: {path} has no sheet {quoted(sheet)}; it has {_listed(names)}"
+        f"--sheet: {shown(path)} has no sheet {quoted(sheet)}; it has {_listed(names)}"
         f"{nearest(sheet, names)}"
     )
 
@@ -134,8 +134,8 @@ def _table(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [quoted(one) for one in names[:5]]
+    some = [quoted(one) for one in names[:5]]
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    if more or len(shown) == 1:
-        return ", ".join(shown) + more
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+    if more or len(some) == 1:
+        return ", ".join(some) + more
+    return f"{', '.join(some[:-1])} and {some[-1]}"

@@ -35,17 +35,17 @@ def existing(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file that is there, or say what is there instead."""
     path = Path(path)
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file in it")
+        raise InputError(f"{shown(path)} is a folder; name a file in it")
     if path.is_file():
         return path
     # Whoever reads from what is no file may wait for ever, or read without end.
     for is_one, what in _NO_FILES:
         if is_one(path):
-            raise InputError(f"{path} is a {what}, not a file; name a file")
+            raise InputError(f"{shown(path)} is a {what}, not a file; name a file")
     if not path.parent.is_dir():
-        raise InputError(f"there is no file {path}: there is no folder {path.parent}")
+        raise InputError(f"there is no file {shown(path)}: there is no folder {shown(path.parent)}")
     names = [one.name for one in path.parent.iterdir() if one.is_file()]
-    raise InputError(f"there is no file {path}{nearest(path.name, names)}")
+    raise InputError(f"there is no file {shown(path)}{nearest(path.name, names)}")
 
 
 def ending_of(path: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.tabular.numerals import shape_of
 from heckmanfa.tabular.values import as_number, label_of
 
@@ -36,23 +37,25 @@ def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
     names = ["" if _is_blank(one) else label_of(one) for one in raw]
     given = [one for one in names if one]
     if given and all(as_number(one) is not None or shape_of(one) for one in given):
-        shown = ", ".join(repr(one) for one in given[:3]) + (", …" if len(given) > 3 else "")
+        called = ", ".join(quoted(one) for one in given[:3]) + (", …" if len(given) > 3 else "")
         raise InputError(
-            f"{path} has no row of names: its columns would be called {shown}; put a row with the "
+            f"{shown(path)} has no row of names: its columns would be called {called}; put a row "
+            "with the "
             "names of the columns above the data"
         )
     if 2 * len(given) < len(names):
         raise InputError(
-            f"{path}: the first row names {len(given)} of {len(names)} columns; remove titles "
+            f"{shown(path)}: the first row names {len(given)} of {len(names)} columns; remove "
+            "titles "
             "above the row of names"
         )
     twice = {one: places for one in given if len(places := _places(one, names)) > 1}
     if twice:
         said = "; ".join(
-            f"columns {' and '.join(str(place + 1) for place in places)} are called {one!r}"
+            f"columns {' and '.join(str(place + 1) for place in places)} are called {quoted(one)}"
             for one, places in twice.items()
         )
-        raise InputError(f"{path}: {said}; give each column its own name")
+        raise InputError(f"{shown(path)}: {said}; give each column its own name")
     return [one or f"{UNNAMED}{place}" for place, one in enumerate(names)]
 
 
@@ -69,8 +72,10 @@ def check_wanted(columns: Sequence[str], names: Sequence[str], path: Path) -> No
     absent = [one for one in columns if one not in names]
     if not absent:
         return
-    said = ", ".join(repr(one) for one in absent)
+    said = ", ".join(quoted(one) for one in absent)
     hint = nearest(absent[0], names) if len(absent) == 1 else ""
     if len(names) == 1:
-        hint = f"; its only column is {names[0]!r}: are columns separated by , ; | or tabs?"
-    raise UnknownFeatureError(f"{path} has no column{'s' if len(absent) > 1 else ''} {said}{hint}")
+        hint = f"; its only column is {quoted(names[0])}: are columns separated by , ; | or tabs?"
+    raise UnknownFeatureError(
+        f"{shown(path)} has no column{'s' if len(absent) > 1 else ''} {said}{hint}"
+    )

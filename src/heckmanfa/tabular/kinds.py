@@ -13,6 +13,7 @@ import pandas as pd
 
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
 from heckmanfa.tabular.values import (
     NotNumbers,
@@ -166,11 +167,12 @@ def decide_kinds(
         for one in wanted:
             if one not in names:
                 raise UnknownFeatureError(
-                    f"{option} names {one!r}, which the data does not have{nearest(one, names)}"
+                    f"{option} names {quoted(one)}, which the data does not "
+                    f"have{nearest(one, names)}"
                 )
     both = [one for one in categorical if one in numeric]
     if both:
-        raise InputError(f"{both[0]!r} is in both --categorical and --numeric; choose one")
+        raise InputError(f"{quoted(both[0])} is in both --categorical and --numeric; choose one")
     kinds = {}
     for name in names:
         series = frame[name]
@@ -213,7 +215,7 @@ def _labels(series: pd.Series[Any], name: str) -> list[str]:
         return levels_of(series).labels
     except TypeError as error:
         raise InputError(
-            f"column {name!r} holds lists or other objects, which cannot be a category"
+            f"column {quoted(name)} holds lists or other objects, which cannot be a category"
         ) from error
 
 
@@ -314,7 +316,7 @@ def _words(distinct: int, given: int, numbers: NotNumbers | None, name: str, *, 
             name,
             "text",
             f"is text, though {numbers.n_given - numbers.n_bad} of its {numbers.n_given} values "
-            f"are numbers; row {row + 1} of the data holds {text[:30]!r}",
+            f"are numbers; row {row + 1} of the data holds {quoted(text[:30])}",
         )
     if given > _FEW_ROWS and distinct >= _NEARLY_ALL * given:
         return Kind(name, "identifier", "differs in (nearly) every row, as an identifier does")
@@ -343,7 +345,7 @@ def _constant(spread: Spread, name: str) -> Kind | None:
 def _one_level(labels: Sequence[str], name: str) -> Kind:
     if not labels:
         return Kind(name, "constant", "has no values")
-    return Kind(name, "constant", f"is {labels[0]!r} wherever it is not missing")
+    return Kind(name, "constant", f"is {quoted(labels[0])} wherever it is not missing")
 
 
 def is_identifier_name(name: str) -> bool:

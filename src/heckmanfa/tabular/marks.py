@@ -327,8 +327,9 @@ def _doubt(
         mark = next(one for one in DECIMALS if one in text)
         return (
             f"column {name} holds {quoted(text)}, and nothing in the file says whether "
-            f"{mark!r} is the decimal mark or separates thousands; pass --decimal {mark!r} or "
-            f"--decimal {_other(mark)!r}"
+            f"{quoted(mark)} is the decimal mark or separates thousands; pass --decimal "
+            f"{quoted(mark)} or "
+            f"--decimal {quoted(_other(mark))}"
         )
     pairs = zip(column.levels.labels, column.shapes, strict=True)
     bad = [
@@ -340,11 +341,12 @@ def _doubt(
         return None
     mark = decided.decimal
     if asked.settled is not None:
-        what = f"where {mark!r} is the decimal mark"
+        what = f"where {quoted(mark)} is the decimal mark"
         if asked.thousands is not None:
-            what += f" and --thousands is {asked.thousands!r}"
+            what += f" and --thousands is {quoted(asked.thousands)}"
         why = (
-            f"as in the table of the fit; pass --decimal {_other(mark)!r} if this one is written "
+            f"as in the table of the fit; pass --decimal {quoted(_other(mark))} if this one is "
+            "written "
             "otherwise"
             if asked.by_model
             else "as asked; look at --decimal and --thousands, or write the column another way"
@@ -353,8 +355,10 @@ def _doubt(
     others = [one for one in found[mark] if one != column.name]
     why = f"as in column {quoted(others[0])}" if others else "as in its other values"
     return (
-        f"column {name} holds {quoted(bad[0])}, which is no number where {mark!r} is the decimal "
-        f"mark, {why}; write the file one way, or pass --decimal {_other(mark)!r} if that is right"
+        f"column {name} holds {quoted(bad[0])}, which is no number where {quoted(mark)} is the "
+        "decimal "
+        f"mark, {why}; write the file one way, or pass --decimal {quoted(_other(mark))} if that "
+        "is right"
     )
 
 

@@ -21,7 +21,7 @@ import skops.io
 
 import heckmanfa
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError
-from heckmanfa.foreign import quoted
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.formula import FormulaDesign
 from heckmanfa.formula_file import check_design
 from heckmanfa.outputs import replacing
@@ -156,20 +156,20 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
         raise
     except BadZipFile as error:
         raise DataError(
-            f"{path} is not a model file, or is damaged; models are written by heckmanfa fit"
+            f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa fit"
         ) from error
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise DataError(f"{shown(path)} cannot be read: {error.strerror or error}") from error
     # A file that was tampered with can make a reader fail in any way.
     except Exception as error:
         raise DataError(
-            f"{path} cannot be loaded ({type(error).__name__}): it is damaged or was changed"
+            f"{shown(path)} cannot be loaded ({type(error).__name__}): it is damaged or was changed"
         ) from error
 
 
 def _load(path: Path) -> Saved:
     if not path.is_file():
-        raise DataError(f"{path} is not a model file: it is no regular file")
+        raise DataError(f"{shown(path)} is not a model file: it is no regular file")
     # The size first: a reader makes room for what it is asked for, whether it is there or not.
     with path.open("rb") as stream:
         data = stream.read(min(path.stat().st_size, LARGEST_FILE) + 1)
@@ -177,11 +177,12 @@ def _load(path: Path) -> Saved:
         return _read(data, path)
     except UnlistedError as error:
         raise DataError(
-            f"{path} was not written by heckmanfa: it asks for {error}, and nothing of it was "
+            f"{shown(path)} was not written by heckmanfa: it asks for {error}, and nothing of it "
+            "was "
             "loaded"
         ) from error
     except UnsoundError as error:
-        raise DataError(f"{path} is damaged or was changed: {error}") from error
+        raise DataError(f"{shown(path)} is damaged or was changed: {error}") from error
 
 
 def _read(data: bytes, path: Path) -> Saved:
@@ -192,11 +193,11 @@ def _read(data: bytes, path: Path) -> Saved:
     content = Revival(members)
     content.refuse_unlisted()
     if _digest(members.raw) != manifest["sha256"]:
-        raise DataError(f"{path} was changed after it was written; nothing of it was loaded")
+        raise DataError(f"{shown(path)} was changed after it was written; nothing of it was loaded")
     parts = content.make()
     model, encoding = parts["model"], parts["encoding"]
     if not (type(model).__name__ in MODELS and isinstance(encoding, Encoding)):
-        raise DataError(f"{path} is not a model file of heckmanfa: it holds no model")
+        raise DataError(f"{shown(path)} is not a model file of heckmanfa: it holds no model")
     names = [str(one) for one in getattr(model, "feature_names_in_", ())]
     if names != manifest["features"] or not isinstance(manifest["about"], dict):
         raise UnsoundError("it does not list the features of the model")
@@ -206,7 +207,8 @@ def _read(data: bytes, path: Path) -> Saved:
             check_design(design, names)
         except FormulaError as error:
             raise DataError(
-                f"{path} asks for more than a model file may: {error}; nothing of it was evaluated"
+                f"{shown(path)} asks for more than a model file may: {error}; nothing of it was "
+                "evaluated"
             ) from error
     _try_out(model, names)
     _check_encoding(encoding, names if design is None else design.variables(encoding.columns))
@@ -269,7 +271,8 @@ def _refuse_newer(manifest: dict[str, Any], path: Path) -> None:
     theirs, ours = str(manifest["version"]), heckmanfa.__version__
     if int(theirs.split(".")[0]) > int(ours.split(".")[0]) or manifest["format"] > _FORMAT:
         raise DataError(
-            f"{path} was written by heckmanfa {theirs}; this is {ours}: upgrade with pip install "
+            f"{shown(path)} was written by heckmanfa {theirs}; this is {ours}: upgrade with pip "
+            "install "
             "--upgrade heckmanfa"
         )
 

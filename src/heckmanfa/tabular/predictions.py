@@ -8,6 +8,7 @@ import pandas as pd
 
 from heckmanfa.errors import InputError
 from heckmanfa.features import nearest
+from heckmanfa.foreign import quoted
 from heckmanfa.gaps import Gaps
 from heckmanfa.tabular.encoding import Encoding
 
@@ -21,9 +22,9 @@ def check_request(kind: str, interval: str | None) -> None:
     """Refuse predictions that there are not."""
     if kind not in KINDS:
         hint = nearest(str(kind), KINDS)
-        raise InputError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}{hint}")
+        raise InputError(f"kind must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}")
     if interval not in (None, *INTERVALS):
-        raise InputError(f"interval must be {' or '.join(INTERVALS)}; got {interval!r}")
+        raise InputError(f"interval must be {' or '.join(INTERVALS)}; got {quoted(interval)}")
     if interval is not None and kind == "selection":
         raise InputError("an interval is about outcomes, but kind is selection")
 

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.tabular.delimited import read_delimited
 from heckmanfa.tabular.excel import read_excel
 from heckmanfa.tabular.files import ending_of, existing, words_of
@@ -145,14 +146,16 @@ def _open(
     ending = ending_of(path)
     if ending not in _KNOWN:
         said = (
-            f"the ending {ending!r} of {path} is not known" if ending else f"{path} has no ending"
+            f"the ending {quoted(ending)} of {shown(path)} is not known"
+            if ending
+            else f"{shown(path)} has no ending"
         )
         raise InputError(f"{said}; known are {', '.join(_KNOWN)}")
     _check_options(path, ending, asked, sheet)
     if like is not None and asked == Asked():
         asked = like
     if path.stat().st_size == 0:
-        raise InputError(f"{path} is empty")
+        raise InputError(f"{shown(path)} is empty")
     try:
         table = _read(path, ending, columns, asked, sheet)
     except (HeckmanfaError, MemoryError):
@@ -160,23 +163,25 @@ def _open(
     # A damaged file can make a reader fail in any way.
     except Exception as error:
         if isinstance(error, OSError) and error.strerror:
-            raise DataError(f"{path} cannot be read: {words_of(error)}") from error
+            raise DataError(f"{shown(path)} cannot be read: {words_of(error)}") from error
         raise DataError(
-            f"{path} cannot be read as {ending}: {words_of(error)}; it is damaged, cut off, or "
+            f"{shown(path)} cannot be read as {ending}: {words_of(error)}; it is damaged, cut "
+            "off, or "
             "something else than its name says"
         ) from error
     if len(table.frame) == 0:
-        raise InputError(f"{path} has names of columns but no rows")
+        raise InputError(f"{shown(path)} has names of columns but no rows")
     return table
 
 
 def _check_options(path: Path, ending: str, asked: Asked, sheet: str | None) -> None:
     """Refuse options that say nothing of a file."""
     if sheet is not None and ending not in _EXCEL:
-        raise InputError(f"--sheet is for Excel files, and {path} is none")
+        raise InputError(f"--sheet is for Excel files, and {shown(path)} is none")
     if asked != Asked() and not ending.startswith((*_TEXT, *_EXCEL)):
         raise InputError(
-            f"--decimal and --thousands are for text and Excel files; {path} stores numbers as "
+            f"--decimal and --thousands are for text and Excel files; {shown(path)} stores "
+            "numbers as "
             "numbers"
         )
 
@@ -226,7 +231,7 @@ def _said(marked: Marked) -> list[str]:
     if decimal == "," or marked.thousands:
         said.append(f"Numbers were read with {' and '.join(parts)} (see --decimal).")
     for name in marked.percent:
-        said.append(f"{name!r} is in per cent: 5% was read as 5.")
+        said.append(f"{quoted(name)} is in per cent: 5% was read as 5.")
     return said
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.errors import DataError, InputError
+from heckmanfa.foreign import shown
 from heckmanfa.homes.parquet_columns import kind_of
 from heckmanfa.homes.parquet_files import StoredFile, arrow, check_schemas, find_files, store_of
 from heckmanfa.tabular.reading import read_table
@@ -79,7 +80,8 @@ class StoredTable:
                 part = pq.ParquetFile(one.path).read(columns=raw).select(raw)
             except (OSError, pa.ArrowException) as error:
                 raise DataError(
-                    f"{one.path} cannot be read as Parquet: {str(error).strip().splitlines()[0]}; "
+                    f"{shown(one.path)} cannot be read as Parquet: "
+                    f"{str(error).strip().splitlines()[0]}; "
                     "it is damaged or cut off. Write it again, or leave it out."
                 ) from error
             parts.append(_decoded(part.rename_columns(list(columns)), self.schema))
@@ -122,7 +124,8 @@ def find_stored(data: str) -> StoredTable | None:
     for path in paths:
         if path.suffix.lower() not in _ENDINGS:
             raise InputError(
-                f"{path} is no Parquet file: only such files can be read as one table; name one "
+                f"{shown(path)} is no Parquet file: only such files can be read as one table; "
+                "name one "
                 f"file, or a pattern such as {path.parent / '*.parquet'}"
             )
     files: list[StoredFile] = []
@@ -136,7 +139,7 @@ def find_stored(data: str) -> StoredTable | None:
     table = StoredTable(tuple(files), _common(schemas))
     if table.n_rows == 0:
         rest = "has" if len(paths) == 1 else f"and {len(paths) - 1} other files have"
-        raise InputError(f"{paths[0]} {rest} names of columns but no rows")
+        raise InputError(f"{shown(paths[0])} {rest} names of columns but no rows")
     return table
 
 

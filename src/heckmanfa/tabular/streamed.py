@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.errors import InputError, MissingValueError
+from heckmanfa.foreign import quoted
 from heckmanfa.homes.parquet_columns import floats_of, kind_of
 from heckmanfa.homes.parquet_files import Batches, StoredFile, arrow, read_batches
 from heckmanfa.ordered import in_order
@@ -110,13 +111,14 @@ def learn_streamed(
     """
     both = [one for one in categorical if one in numeric]
     if both:
-        raise InputError(f"{both[0]!r} is in both --categorical and --numeric; choose one")
+        raise InputError(f"{quoted(both[0])} is in both --categorical and --numeric; choose one")
     known = {name: kind for name in features if (kind := _by_type(table, name)) is not None}
     known = {name: kind for name, kind in known.items() if name not in categorical}
     for name in known:
         if name in numeric:
             raise InputError(
-                f"column {name!r} holds dates or other objects, not numbers; make numbers of them "
+                f"column {quoted(name)} holds dates or other objects, not numbers; make numbers "
+                "of them "
                 "first"
             )
     open_ = [name for name in features if name not in known]
@@ -290,7 +292,7 @@ def _add(tally: Tally, array: Any, name: str, start: int) -> None:
         tally.add(array.to_pandas(date_as_object=False), start)
     except TypeError as error:
         raise InputError(
-            f"column {name!r} holds lists or other objects, which cannot be a category"
+            f"column {quoted(name)} holds lists or other objects, which cannot be a category"
         ) from error
 
 
@@ -317,7 +319,8 @@ def _decide(
     if name in categorical:
         if tally.more:
             raise InputError(
-                f"--categorical: column {name!r} has more than {MOST_LABELS} levels, too many for "
+                f"--categorical: column {quoted(name)} has more than {MOST_LABELS} levels, too "
+                "many for "
                 "a category"
             )
         return as_category(labels, name)
@@ -348,7 +351,8 @@ def _filled(encoding: Encoding, counted: dict[str, Tally], missing: str) -> Enco
             tally = _numbers(tally)
             if tally.infinite:
                 raise MissingValueError(
-                    f"column {name!r} holds infinite values; mend them, mark them missing, or "
+                    f"column {quoted(name)} holds infinite values; mend them, mark them missing, "
+                    "or "
                     "leave the column out with --exclude"
                 )
             means[name] = tally.mean

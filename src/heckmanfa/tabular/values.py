@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.errors import InputError
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
 
@@ -243,11 +244,15 @@ def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floa
         NaN where missing.
     """
     if is_date(series):
-        raise InputError(f"column {name!r} holds dates, not numbers; make numbers of them first")
+        raise InputError(
+            f"column {quoted(name)} holds dates, not numbers; make numbers of them first"
+        )
     try:
         numbers = numbers_of(series)
     except TypeError as error:
-        raise InputError(f"column {name!r} holds lists or other objects, not numbers") from error
+        raise InputError(
+            f"column {quoted(name)} holds lists or other objects, not numbers"
+        ) from error
     if numbers.n_bad:
         raise InputError(not_numbers(numbers, name, asked=asked))
     return numbers.found
@@ -255,22 +260,22 @@ def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floa
 
 def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
     """Say what in a column is not a number, in which rows, and what to do."""
-    shown = ", ".join(f"row {row + 1} {_short(text)}" for row, text in numbers.bad.items())
+    where = ", ".join(f"row {row + 1} {_short(text)}" for row, text in numbers.bad.items())
     more = ", …" if numbers.n_bad > len(numbers.bad) else ""
     verb, it = ("is not a number", "it") if numbers.n_bad == 1 else ("are not numbers", "them")
     way_out = (
         f"mend {it} or mark {it} missing"
         if asked
-        else f"mend {it}, mark {it} missing, or pass --categorical {shlex.quote(name)}"
+        else f"mend {it}, mark {it} missing, or pass --categorical {shown(shlex.quote(name))}"
     )
     return (
-        f"column {name!r}: {numbers.n_bad} of {numbers.n_given} values {verb}: {shown}{more} "
+        f"column {quoted(name)}: {numbers.n_bad} of {numbers.n_given} values {verb}: {where}{more} "
         f"(rows of the data, the first is 1); {way_out}"
     )
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+    return quoted(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
 
 
 def is_date(series: pd.Series[Any]) -> bool:
