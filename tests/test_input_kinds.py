@@ -244,3 +244,37 @@ def test_a_true_and_false_outcome_is_one_of_0_and_1(X, mroz):
     with pytest.warns(UserWarning, match="only 0 and 1"):
         wanted = Heckman(["educ"]).fit(X, flags.astype("float64"))
     np.testing.assert_array_equal(found.coef_, wanted.coef_)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda v: sparse.csr_matrix(v.to_numpy()[:, None]), r"is a sparse matrix; call \.toarray"),
+        (lambda v: np.column_stack([v, v]), r"should be a 1d array, got an array of shape"),
+        (lambda v: v.to_frame().assign(other=v), r"should be a 1d array, got an array of shape"),
+        (lambda v: "lwage", "should be a 1d array, got a str"),
+        (lambda v: {"a": 1}, "should be a 1d array, got a dict"),
+        (lambda v: pl.from_pandas(v.to_frame()).lazy(), "should be a 1d array, got a LazyFrame"),
+        (lambda v: [[1.0], [1.0, 2.0]], "inhomogeneous"),
+        (lambda v: v[:3], "3"),
+    ],
+)
+def test_what_is_no_column_is_refused_by_its_role(make, words, model, X, mroz):
+    values, y = make(mroz["age"]), mroz["lwage"]
+    for role, ask in (
+        ("y", lambda: Heckman(["educ"]).fit(X, values)),
+        ("y", lambda: model.score(X, values)),
+        ("y", lambda: model.log_likelihood(X, values)),
+        ("selected", lambda: Heckman(["educ"]).fit(X, y, selected=values)),
+    ):
+        with pytest.raises(InputError, match=words) as caught:
+            ask()
+        assert role in str(caught.value)
+
+
+def test_a_column_of_nothing_is_missing_in_every_kind_of_frame(X, mroz):
+    empty = pl.Series([None] * len(X))
+    with pytest.raises(MissingValueError, match=r"'age' \(753 NaN, 0 inf\)"):
+        Heckman(["educ"]).fit(pl.from_pandas(X).with_columns(empty.alias("age")), mroz["lwage"])
+    with pytest.raises(InputError, match="no row has an observed outcome"):
+        Heckman(["educ"]).fit(X, empty)

@@ -83,7 +83,7 @@ def floats(values: NDArray[Any], what: str) -> Floats:
     Parameters
     ----------
     values : ndarray
-        Of objects, or of a type that holds no real numbers.
+        Of objects, or of any other type.
     what : str
         What it is, for messages.
 
@@ -92,6 +92,8 @@ def floats(values: NDArray[Any], what: str) -> Floats:
     ndarray of float64
         NaN where an object says that nothing is there (None, NaN, pandas' NA and NaT).
     """
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
     if values.dtype != object:
         raise _refusal(what, _sample(values), values.dtype.name)
     missing = missing_in(values)

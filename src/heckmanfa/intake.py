@@ -8,6 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import InvalidParameterError
@@ -309,14 +310,24 @@ def _column(values: Any, what: str) -> Any:
 
 def _vector(values: Any, what: str) -> NDArray[Any]:
     """One column of what was passed beside X."""
+    if sparse.issparse(values):
+        raise InputTypeError(f"{what} is a sparse matrix; call .toarray() on it first")
     try:
-        return np.asarray(column_or_1d(_column(values, what), warn=what == "y"))
+        array = np.asarray(_column(values, what))
     except HeckmanfaError:
         raise
     except TypeError as error:
         raise InputTypeError(f"{what}: {error}") from error
     except (ValueError, nw.exceptions.NarwhalsError) as error:
         raise InputError(f"{what}: {error}") from error
+    if array.ndim == 0:
+        raise InputTypeError(f"{what} should be a 1d array, got a {type(values).__name__} instead")
+    if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
+        raise InputError(
+            f"{what} should be a 1d array, got an array of shape {array.shape} instead"
+        )
+    # scikit-learn warns of an outcome that is a matrix of one column.
+    return np.asarray(column_or_1d(array, warn=what == "y"))
 
 
 def flags(selected: Any, n: int) -> Mask:
