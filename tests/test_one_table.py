@@ -122,6 +122,18 @@ def test_the_command_line_reads_a_text_column_as_the_schema_says(path, tmp_path,
         assert said["0"][what] == said["100"][what]
 
 
+@pytest.mark.parametrize("ending", ["feather", "dta", "csv"])
+def test_types_of_other_files_decide_as_well_and_csv_has_none(table, tmp_path, ending):
+    path = str(tmp_path / f"t.{ending}")
+    if ending == "dta":
+        table.fillna({"region": "", "zip": ""}).to_stata(path, write_index=False, version=118)
+    else:
+        getattr(table, f"to_{ending}")(path, **({"index": False} if ending == "csv" else {}))
+    encoding = analyse(Question(path, outcome="wage", search="none", exclude=("size",))).encoding
+    expected = {"region": "south"} | ({} if ending == "csv" else {"zip": "4012"})
+    assert encoding.references == expected
+
+
 def test_a_category_that_may_not_predict_is_no_group_of_the_search(table):
     options = {"predict_with": ("x", "zip"), "search": "best-subset"}
     done = analyse(Question("table", outcome="wage", **options), frame=table)

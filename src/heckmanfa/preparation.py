@@ -171,7 +171,8 @@ def _loaded(question: Question, table: StoredTable, tell: Callable[[str], None])
 
 def _read(question: Question, tell: Callable[[str], None]) -> Prepared:
     """Read a file of another format."""
-    tell(f"reading {question.called}")
+    if not is_piped(question.data):
+        tell(f"reading {question.called}")
     table = open_table(
         question.data,
         decimal=question.decimal,

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
+from heckmanfa import tabular
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.tabular import read_table
-from heckmanfa.tabular.reading import open_table
 
 DATA = pd.DataFrame({"age": [30, 40], "wage": [1.5, None]})
 NOTES = pd.DataFrame({"Notes": ["collected in 2020", "by hand"]})
@@ -26,7 +26,7 @@ def test_a_sheet_is_read_by_its_name_or_its_number(book):
     path = book(Notes=NOTES, Data=DATA)
     for sheet in ("Data", "2"):
         assert list(read_table(path, sheet=sheet)) == ["age", "wage"]
-        assert open_table(path, sheet=sheet).notes == ()
+        assert tabular.open_table(path, sheet=sheet).notes == ()
     assert list(read_table(path, sheet="1")) == ["Notes"]
     with pytest.raises(UnknownFeatureError, match=r"no sheet 'Daten'; it has 'Notes' and 'Data'"):
         read_table(path, sheet="Daten")
@@ -35,7 +35,7 @@ def test_a_sheet_is_read_by_its_name_or_its_number(book):
 
 
 def test_which_of_several_sheets_was_read_is_said(book):
-    table = open_table(book(Data=DATA, Notes=NOTES, More=NOTES))
+    table = tabular.open_table(book(Data=DATA, Notes=NOTES, More=NOTES))
     assert list(table.frame) == ["age", "wage"]
     assert table.notes == (
         "The sheet 'Data' was read; t.xlsx has 'Notes' and 'More' as well (see --sheet).",
@@ -44,7 +44,7 @@ def test_which_of_several_sheets_was_read_is_said(book):
 
 def test_empty_sheets_do_not_count(book):
     empty = pd.DataFrame()
-    table = open_table(book(Empty=empty, Data=DATA, Last=empty))
+    table = tabular.open_table(book(Empty=empty, Data=DATA, Last=empty))
     assert list(table.frame) == ["age", "wage"]
     assert (table.notes, table.hint) == ((), "")
     with pytest.raises(InputError, match="there is nothing in its sheet 'Last'"):

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from heckmanfa import tabular
 from heckmanfa.errors import InputError
 from heckmanfa.tabular import read_table
-from heckmanfa.tabular.reading import open_table
 
 
 def text(tmp_path, content, name="a.csv"):
@@ -138,7 +138,7 @@ def test_what_can_be_read_in_two_ways_is_refused_with_the_column_and_the_option(
     assert values(tmp_path, content, decimal=other) == [10910, 9120]
     assert values(tmp_path, content, thousands=mark) == [10910, 9120]
     # A column that nobody asks for is in nobody's way, and stays as it is spelt.
-    table = open_table(text(tmp_path, content))
+    table = tabular.open_table(text(tmp_path, content))
     assert table.frame["b"].tolist() == [5, 6]
     assert table.frame["a"].tolist() == [f"10{mark}910", f"9{mark}120"]
 
@@ -175,15 +175,15 @@ def test_options_for_text_are_refused_where_numbers_are_numbers(tmp_path):
 
 def test_how_numbers_were_read_is_said_where_it_could_be_another_way(tmp_path):
     def notes(content):
-        return open_table(text(tmp_path, content)).notes
+        return tabular.open_table(text(tmp_path, content)).notes
 
     assert notes("a,b\n1.5,2\n") == notes("a;b\n1.5;x\n") == ()
     (said,) = notes("a;b\n1,5;10.910\n")
     assert "a comma as the decimal mark and points between thousands" in said
     assert "commas between thousands" in notes('a,b\n"10,910",1\n')[0]
     assert notes("a,b\n5%,1\n") == ("'a' is in per cent: 5% was read as 5.",)
-    assert open_table(text(tmp_path, "a;b\n1;2\n")).decimal is None
-    assert open_table(text(tmp_path, "a;b\n1,5;2\n")).decimal == ","
+    assert tabular.open_table(text(tmp_path, "a;b\n1;2\n")).decimal is None
+    assert tabular.open_table(text(tmp_path, "a;b\n1,5;2\n")).decimal == ","
 
 
 def test_text_cells_of_excel_are_read_by_their_marks_and_numbers_stay(tmp_path):

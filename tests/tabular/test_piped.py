@@ -10,10 +10,9 @@ import threading
 
 import pytest
 
-from heckmanfa import scan_parquet
+from heckmanfa import scan_parquet, tabular
 from heckmanfa.errors import DataError, HeckmanfaError, InputError
 from heckmanfa.tabular import load_model, read_table
-from heckmanfa.tabular.reading import open_table
 
 
 class Input(io.TextIOWrapper):
@@ -77,7 +76,7 @@ def test_a_named_pipe_is_read_to_its_end_and_waiting_is_said(tmp_path):
     writer = threading.Thread(target=path.write_bytes, args=(b"a,b\n" + b"1,2\n" * 100_000,))
     writer.start()
     said = []
-    assert len(open_table(path, tell=said.append).frame) == 100_000
+    assert len(tabular.open_table(path, tell=said.append).frame) == 100_000
     writer.join()
     assert said[0] == f"waiting for a table from the pipe {path}"
 

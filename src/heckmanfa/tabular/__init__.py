@@ -14,7 +14,7 @@ from heckmanfa.outputs import replacing
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.files import sha256_of, write_table
 from heckmanfa.tabular.kinds import Kind, decide_kinds
-from heckmanfa.tabular.reading import read_table
+from heckmanfa.tabular.reading import Table, open_table, read_table
 from heckmanfa.tabular.values import to_numbers
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ __all__ = [
     "Encoding",
     "Kind",
     "Saved",
+    "Table",
     "decide_kinds",
     "load_model",
+    "open_table",
     "read_table",
     "replacing",
     "save_model",
