@@ -138,7 +138,7 @@ def test_a_category_that_may_not_predict_is_no_group_of_the_search(table):
     options = {"predict_with": ("x", "zip"), "search": "best-subset"}
     done = analyse(Question("table", outcome="wage", **options), frame=table)
     assert {*done.predicting} <= {"x", "zip"}
-    assert "region" in done.selecting_only
+    assert "region" in done.kept_out
 
 
 # Groups. ------------------------------------------------------------------------------------------

@@ -6,16 +6,18 @@ The command line and the report are two views of an `Analysis`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import pandas as pd
 
+from heckmanfa.caveats import Caveat, Table, of_table
 from heckmanfa.diagnostics import Diagnostics
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators import Heckman
 from heckmanfa.foreign import quoted
+from heckmanfa.kept_out import kept_out
 from heckmanfa.preparation import Prepared, load, prepare
 from heckmanfa.question import SEARCHES, Question
 from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
@@ -47,17 +49,59 @@ class Analysis(Prepared):
         return self._sources(self.model.prediction_features_)
 
     @property
-    def selecting_only(self) -> list[str]:
-        """Columns of the table that drive selection and do not predict."""
+    def kept_out(self) -> list[str]:
+        """Columns of the table that are in the selection equation and do not predict."""
         predicting = self.predicting
         selecting = self._sources(self.model.selection_features_)
         return [name for name in selecting if name not in predicting]
+
+    @property
+    def driving_selection(self) -> list[str]:
+        """Those kept out that drive selection, by the rule of `heckmanfa.kept_out`."""
+        driving = self._sources(list(kept_out(self.model, self._groups).driving))
+        return [name for name in self.kept_out if name in driving]
+
+    @property
+    def without_evidence(self) -> list[str]:
+        """Those kept out without evidence that they drive selection."""
+        driving = self.driving_selection
+        return [name for name in self.kept_out if name not in driving]
+
+    def caveats(self, diagnostics: Diagnostics | None = None) -> list[Caveat]:
+        """Return what a reader of the answer has to know, the gravest first.
+
+        Parameters
+        ----------
+        diagnostics : Diagnostics, optional
+            Those of the model for the rows of the fit; computed unless given.
+
+        Returns
+        -------
+        list of Caveat
+        """
+        found = self.diagnostics() if diagnostics is None else diagnostics
+        table = Table(
+            outcome=self.question.outcome,
+            n_rows=self.row_counts["total"],
+            n_missing=self.row_counts.get("left_out_regressor_missing", 0),
+            filled=self.question.missing == "mean",
+            sources=lambda names: [one for one in self._sources(names) if one in self.kept_out],
+            groups=self._groups,
+        )
+        return of_table(self.model, found, table)
+
+    @property
+    def _groups(self) -> list[list[str]]:
+        """Columns of X that are tested together: the dummies of a column, those in the model."""
+        known = {str(one) for one in self.model.selection_features_}
+        groups = ([one for one in group if one in known] for group in self.encoding.groups.values())
+        return [group for group in groups if len(group) > 1]
 
     def diagnostics(self) -> Diagnostics:
         """Return those of the model, for the rows of the fit where they are in memory."""
         return self.model.diagnostics(None if self.loaded is None else self.loaded.X)
 
-    def _sources(self, columns: list[Any]) -> list[str]:
+    def _sources(self, columns: Sequence[Any]) -> list[str]:
         of = {dummy: name for name, dummies in self.encoding.groups.items() for dummy in dummies}
         return list(dict.fromkeys(of.get(str(column), str(column)) for column in columns))
 

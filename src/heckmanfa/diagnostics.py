@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from heckmanfa.foreign import printable, shown
+from heckmanfa.kept_out import selection_test
 from heckmanfa.least_squares import fit_least_squares
 from heckmanfa.linalg import column_norms
 from heckmanfa.normal import Floats, inverse_mills
@@ -78,7 +79,7 @@ class Diagnostics:
     rho_conditioned: bool = False
     """whether rho-hat was chosen to be in a window, so that it is not tested"""
     findings: tuple[Finding, ...] = ()
-    """what other reports found"""
+    """caveats of the fit, and what other reports found"""
     r2: float = float("nan")
     """R^2 of the prediction equation among the selected rows, lambda included"""
     saturated: bool = False
@@ -92,6 +93,18 @@ class Diagnostics:
     maximum_rho: float = float("nan")
     second_maximum: tuple[float, float] | None = None
     """log-likelihood and rho of another maximum, where one is known"""
+
+    @property
+    def weak_exclusions(self) -> bool:
+        """Whether the excluded features drive selection weakly for their number."""
+        if self.excluded_wald is None:
+            return False
+        return not self.excluded_wald.statistic > _WEAK_CHI2_PER_FEATURE * self.n_excluded
+
+    @property
+    def imr_collinear(self) -> bool:
+        """Whether lambda is almost a linear function of the prediction features."""
+        return not self.imr_vif < _HIGH_VIF
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each diagnostic: name, value, and a word where it is a caution."""
@@ -132,7 +145,7 @@ class Diagnostics:
                 )
             )
         elif self.excluded_wald is not None:
-            weak = not self.excluded_wald.statistic > _WEAK_CHI2_PER_FEATURE * self.n_excluded
+            weak = self.weak_exclusions
             lines.append(
                 (
                     "excluded features",
@@ -140,10 +153,11 @@ class Diagnostics:
                     "caution" if weak else "ok",
                     "For their number they drive selection weakly: little identifies the model."
                     if weak
-                    else "They drive selection. That they do not predict cannot be tested here.",
+                    else "Together they drive selection. That they do not predict cannot be "
+                    "tested here.",
                 )
             )
-        collinear = not self.imr_vif < _HIGH_VIF
+        collinear = self.imr_collinear
         lines.append(
             (
                 "lambda on the features",
@@ -179,15 +193,6 @@ class Diagnostics:
                         + self._which_maximum(higher=test is self.rho_lr),
                     )
                 )
-        if self.rho_conditioned:
-            lines.append(
-                (
-                    "test of rho = 0",
-                    "none",
-                    "caution",
-                    "The features were chosen so that rho is in a window: it tests nothing.",
-                )
-            )
         low, high = self.imr_range
         lines.append(
             (
@@ -253,7 +258,10 @@ class Diagnostics:
 
 
 def diagnose(
-    model: FittedSelectionModel, index: Floats | None, reports: Sequence[Report]
+    model: FittedSelectionModel,
+    index: Floats | None,
+    reports: Sequence[Report],
+    caveats: Sequence[Finding],
 ) -> Diagnostics:
     """Compute the diagnostics of a fitted model; see `Heckman.diagnostics`.
 
@@ -264,6 +272,8 @@ def diagnose(
         Selection index of rows to predict for.
     reports : sequence of Report
         Whose findings are added.
+    caveats : sequence of Finding
+        Added as they are.
 
     Returns
     -------
@@ -300,7 +310,7 @@ def diagnose(
         excluded_features=tuple(
             name for name in model.selection_features_ if name not in model.prediction_features_
         ),
-        excluded_wald=_excluded_wald(model, excluded) if excluded else None,
+        excluded_wald=selection_test(model, excluded) if excluded else None,
         imr_r2=1.0 - unexplained,
         imr_vif=1.0 / unexplained if unexplained > 0 else float("inf"),
         condition_number=_condition(r),
@@ -313,7 +323,7 @@ def diagnose(
         share_outside=None if index is None else _share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
         rho_conditioned=model._rho_is_conditioned,
-        findings=tuple(line for one in reports for line in one.findings()),
+        findings=(*caveats, *(line for one in reports for line in one.findings())),
         r2=r2_of(model),
         saturated=is_saturated(model),
         unconverged=unconverged(model),
@@ -337,12 +347,6 @@ def _condition(r: Floats) -> float:
     scaled = r / column_norms(r)
     values = np.linalg.svd(scaled, compute_uv=False)
     return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
-
-
-def _excluded_wald(model: FittedSelectionModel, excluded: list[int]) -> Wald:
-    names = {("selection", model._names[one]) for one in excluded}
-    places = [place for place, term in enumerate(model._terms) if term in names]
-    return chi2_test(model.selection_coef_[excluded], model._covariance[np.ix_(places, places)])
 
 
 def _rho_wald(model: FittedSelectionModel) -> Wald:

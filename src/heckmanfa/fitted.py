@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa import results
+from heckmanfa import caveats, results
 from heckmanfa.diagnostics import Diagnostics, diagnose
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.features import FeatureTable, linear, same
@@ -98,10 +98,6 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
     def _is_search(self) -> bool:
         """Whether `fit` searches for the prediction features."""
         return False
-
-    def _search_notes(self) -> list[str]:
-        """What a reader of the estimates has to know about a search for the features."""
-        return []
 
     def _comparison(self) -> tuple[pd.DataFrame, list[str]] | None:
         """Other models beside this one, for the summary, and what there is to say about it."""
@@ -426,7 +422,8 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         Summary
         """
         check_is_fitted(self)
-        return results.summarize(self, conf_level, read_reports(include))
+        notes = [one.sentence for one in caveats.of_fit(self)]
+        return results.summarize(self, conf_level, read_reports(include), notes)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot tell: exclusion, collinearity, rho, extrapolation.
@@ -452,7 +449,7 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         reports = read_reports(include)
         given = {type(one) for one in reports}
         reports = [one for one in self._own_reports() if type(one) not in given] + reports
-        return diagnose(self, index, reports)
+        return diagnose(self, index, reports, caveats.as_findings(self))
 
     def _own_reports(self) -> list[Report]:
         """Reports that need no rows, for the diagnostics."""

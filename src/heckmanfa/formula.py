@@ -64,21 +64,6 @@ class Equation:
             },
         )
 
-    def terms(self, frame: pd.DataFrame) -> dict[str, list[str]]:
-        """Return the columns that each term makes, without the intercept.
-
-        Parameters
-        ----------
-        frame : DataFrame
-            With the variables of the formula, complete in the first row.
-
-        Returns
-        -------
-        dict of lists
-        """
-        made = _matrix(self.spec(), frame.iloc[:1], "fitted")
-        return _columns_by_term(made.attrs["spec"])
-
     def spec(self) -> ModelSpec:
         """Return the formula with what it has learned."""
         return ModelSpec(
@@ -106,6 +91,7 @@ class FormulaDesign:
     prediction_columns: list[str]
     prediction_terms: dict[str, list[str]]
     """columns of each term of the prediction formula"""
+    selection_terms: dict[str, list[str]]
     n_rows: int
     """rows of the frame"""
     n_left_out: int
@@ -154,7 +140,8 @@ class FormulaDesign:
             )
         # A stateful term (a centre, a spline) learns from the rows that have its variables.
         z = _matrix(drivers, frame[kept], "selection")
-        learned = Equation.of(drivers_text, z.attrs.pop("spec"), frame)
+        selection_spec = z.attrs.pop("spec")
+        learned = Equation.of(drivers_text, selection_spec, frame)
         # What a term in both equations has learned, it learned in the selection equation.
         known = replace(learned, text=right_text).spec()
         x = _matrix(known, frame[kept & complete_prediction], "prediction")
@@ -182,6 +169,7 @@ class FormulaDesign:
             selection_columns=list(z.columns),
             prediction_columns=list(x.columns),
             prediction_terms=_columns_by_term(spec),
+            selection_terms=_columns_by_term(selection_spec),
             n_rows=len(frame),
             n_left_out=int(np.count_nonzero(~rows)),
             features=features.loc[~also].reset_index(drop=True),

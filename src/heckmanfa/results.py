@@ -14,11 +14,10 @@ from scipy import stats
 
 from heckmanfa import summary_formats
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.foreign import quoted, shown
+from heckmanfa.foreign import quoted
 from heckmanfa.hypotheses import read_hypothesis
 from heckmanfa.normal import Floats
-from heckmanfa.problems import problems_of
-from heckmanfa.sections import Finding, Report, Section
+from heckmanfa.sections import Report, Section
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -209,8 +208,24 @@ class Summary:
         return summary_formats.html_of(self)
 
 
-def summarize(model: FittedSelectionModel, conf_level: float, reports: Sequence[Report]) -> Summary:
-    """Put a fitted model into a `Summary`."""
+def summarize(
+    model: FittedSelectionModel, conf_level: float, reports: Sequence[Report], caveats: list[str]
+) -> Summary:
+    """Put a fitted model into a `Summary`.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+    conf_level : float
+    reports : sequence of Report
+        To be set below.
+    caveats : list of str
+        Sentences of `heckmanfa.caveats`.
+
+    Returns
+    -------
+    Summary
+    """
     counts = model.row_counts_
     left_out = {
         words: counts.get(key, 0) for key, words in _ROW_WORDS.items() if counts.get(key, 0)
@@ -237,7 +252,7 @@ def summarize(model: FittedSelectionModel, conf_level: float, reports: Sequence[
     else:
         how = "maximum likelihood" if model.method == "ml" else "two-step"
         title = f"Heckman selection model, {how}"
-    notes = _notes(model, left_out)
+    notes = [*caveats, *(f"{n} rows left out: {words}." for words, n in left_out.items())]
     beside = model._comparison()
     table = None
     if beside is not None:
@@ -251,44 +266,3 @@ _COMPARISON_NOTE = (
     "All features: the two-step model in which every feature that was allowed to predicts. Least "
     "squares: the chosen features on the selected rows, with no correction."
 )
-
-
-def _notes(model: FittedSelectionModel, left_out: dict[str, int]) -> list[str]:
-    notes = model._search_notes()
-    notes += [f"{count} rows left out: {words}." for words, count in left_out.items()]
-    if model.dropped_features_:
-        listed = ", ".join(shown(name) for name in model.dropped_features_)
-        notes.append(f"Columns left out as collinear, constant or separating: {listed}.")
-    notes += [_as_note(one) for one in problems_of(model)]
-    if model._probit is None:
-        notes.append("No selection was corrected for, and rho is not identified.")
-        return notes
-    excluded = [
-        name for name in model.selection_features_ if name not in model.prediction_features_
-    ]
-    if excluded:
-        listed = ", ".join(shown(name) for name in excluded)
-        notes.append(f"Only in the selection equation (excluded from prediction): {listed}.")
-    else:
-        notes.append(
-            "No feature is excluded from the prediction equation: only the normal law of the "
-            "errors identifies the model."
-        )
-    if model.method == "two-step":
-        notes.append(
-            "Standard errors account for the estimated inverse Mills ratio; the two-step rho and "
-            "sigma have none."
-        )
-    elif not model._rho_is_conditioned:
-        notes.append("The interval and test of rho are on the scale of atanh rho.")
-    return notes
-
-
-def _as_note(problem: Finding) -> str:
-    """Put a problem of the diagnostics among the notes."""
-    if problem.name == "convergence":
-        return f"THE ITERATION DID NOT CONVERGE: {problem.value}. {problem.words}"
-    if problem.name == "rho":
-        words = problem.words[0].lower() + problem.words[1:]
-        return f"rho is estimated at {problem.value}, {words}"
-    return f"{problem.name[0].upper()}{problem.name[1:]} ({problem.value}). {problem.words}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa import caveats
 from heckmanfa.errors import InputError
 from heckmanfa.extraction.criteria import NEARLY
 from heckmanfa.extraction.search import KEPT
@@ -22,6 +23,12 @@ __all__ = ["SearchReport", "compare", "report_search"]
 
 _RUNNER_UPS = 10
 _CRITERION_WORDS = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
+# The runner-ups are in the report itself.
+_NOTES = (
+    *("search", "search_ignored", "honest", "honest_target", "honest_failures"),
+    *("honest_and_all_rows", "window", "honest_window", "outside_window", "search_ended"),
+    *("trained_on_sample", "adjusted_r2"),
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -116,7 +123,7 @@ def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchRepo
         runner_ups=frame[search.in_range].head(_RUNNER_UPS).drop(columns="in_range"),
         spread=spread,
         notes=(
-            *model._search_notes(),
+            *caveats.said(model, *_NOTES),
             *(["The figures here are two-step estimates."] if model.method == "ml" else []),
         ),
     )

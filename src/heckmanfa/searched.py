@@ -27,7 +27,7 @@ from heckmanfa.extraction import Goal, Search
 from heckmanfa.extraction.criteria import CRITERIA, check_window
 from heckmanfa.features import FeatureTable, names_or_positions
 from heckmanfa.homes.parts import Home
-from heckmanfa.inference.honest import TARGET, Honest, over_splits
+from heckmanfa.inference.honest import Honest, over_splits
 from heckmanfa.likelihood_starts import elsewhere, read_start
 from heckmanfa.moments import Moments
 from heckmanfa.randomness import generator
@@ -302,75 +302,6 @@ class SearchedHeckman(Heckman):
     def _window(self) -> tuple[float, float] | None:
         """The window of rho that was searched in."""
         return None if self._search is None else self._search.goal.rho_range
-
-    def _search_notes(self) -> list[str]:
-        """What a reader of the estimates has to know about the search."""
-        if self._search is None:
-            return ["Nothing was searched: no outcome is missing."]
-        search = self._search
-        n = f"{search.n_assignments:,}"
-        inside = " with rho in the window" if search.goal.rho_range is not None else ""
-        best = f"The prediction features are the best by {self.criterion}"
-        if self._n_possible == 1:
-            notes = ["There was one assignment to choose from."]
-        elif search.optimal:
-            notes = [
-                f"{best} of those{inside} among all {self._n_possible:,} assignments, by proof; "
-                f"{n} were looked at, and the others ruled out by bounds."
-                if inside
-                else f"{best} of all {self._n_possible:,} assignments, by proof; {n} were looked "
-                "at, and the others ruled out by bounds."
-            ]
-        else:
-            gap = "" if search.gap is None else f"; one better by {search.gap:.3g} may exist"
-            notes = [
-                f"{best} of the {n} assignments{inside or ' looked at'}, out of "
-                f"{self._n_possible:,}{gap}."
-            ]
-        if self.honest:
-            notes = self._honest_notes(notes)
-        else:
-            notes.append(
-                "Standard errors, intervals and p-values ignore the search: they are those of a "
-                "model whose features were known beforehand, and are too small. bootstrap() "
-                "repeats the search; honest=True estimates on rows that had no part in it."
-            )
-        if search.goal.rho_range is not None:
-            low, high = search.goal.rho_range
-            share = search.n_in_range / search.n_assignments
-            window = (
-                f"only assignments whose two-step rho is in [{low:g}, {high:g}] were allowed "
-                f"({100 * share:.2g}% of those looked at)"
-            )
-            notes.append(
-                f"In the halves that choose, {window}; rho is estimated on the others, which had "
-                "no part in that."
-                if self.honest
-                else f"rho was conditioned on: {window}. It is no evidence of selection bias, and "
-                "no test of rho = 0 is reported."
-            )
-            if not self.honest and not low <= self.rho_ <= high:
-                notes.append(
-                    f"Maximum likelihood puts rho at {self.rho_:.4g}, outside that window."
-                )
-        if search.ended:
-            notes.append(search.ended)
-        return notes
-
-    def _honest_notes(self, notes: list[str]) -> list[str]:
-        honest = self.honest_
-        return [
-            "Honest estimates: features are chosen on one random half of the rows and estimated "
-            f"on the other. Those here were chosen in at least half of {len(honest.estimates)} "
-            "splits; estimates are medians over the splits that chose the feature, and standard "
-            "errors account for the search.",
-            TARGET,
-            *(f"{count} splits failed: {reason}" for reason, count in honest.failures.items()),
-            *(
-                note.replace("The prediction features are", "With all rows, they would be")
-                for note in notes
-            ),
-        ]
 
     @classmethod
     def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:

@@ -278,15 +278,6 @@ class HeckmanFA(SearchedHeckman):
         self.inclusion_prob_, self.path_ = np.full(self.n_features_in_, np.nan), {}
         self._trained_on = (0, 0)
 
-    def _search_notes(self) -> list[str]:
-        notes, (n_rows, n_selected) = super()._search_notes(), self._trained_on
-        if n_rows < n_selected:
-            notes.append(
-                f"The training ran over a uniform sample of {n_rows:,} of the {n_selected:,} "
-                "selected rows (train_rows); everything else is over all rows."
-            )
-        return notes
-
 
 class HeckmanBestSubset(SearchedHeckman):
     """A selection model on the best of all assignments of prediction features, by proof.

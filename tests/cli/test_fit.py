@@ -41,11 +41,14 @@ def test_the_default_is_the_best_subset_by_bic(shell, mroz):
     same(found, model)
     assert found["predict"] == model.prediction_features_
     assert f"Predict: {', '.join(model.prediction_features_)}" in text
-    assert "Only select: age, kids5, kids618, nwifeinc" in text
+    assert "Drive selection: age, kids5, nwifeinc No evidence: kids618 " in text
+    assert found["only_select"] == ["age", "kids5", "nwifeinc"]
+    assert found["no_evidence"] == ["kids618"]
+    assert found["kept_out"] == ["age", "kids5", "kids618", "nwifeinc"]
     assert "753 rows: 428 selected, 325 not, 0 left out" in text
     assert "least squares" in text
     assert "Not to be claimed: - That" in text
-    assert "They drive selection" in text
+    assert "Together they drive selection" in text
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_features_and_exclude(shell, mroz):
         shell, "mroz.csv", "--outcome", "lwage", "--features", "educ, exper,age", "--features",
         "kids5", "--exclude", "exper",
     )  # fmt: skip
-    assert sorted([*found["predict"], *found["only_select"]]) == ["age", "educ", "kids5"]
+    assert sorted([*found["predict"], *found["kept_out"]]) == ["age", "educ", "kids5"]
 
 
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -328,7 +331,7 @@ def test_names_with_commas_go_in_quotes(shell):
     frame = pd.DataFrame(data.X, columns=["a,b", "c", "d"]).assign(y=data.y)
     frame.to_csv("t.csv", index=False)
     found, _ = results(shell, "t.csv", "--outcome", "y", "--select-only", '"a,b"')
-    assert found["only_select"][0] == "a,b"
+    assert found["kept_out"][0] == "a,b"
 
 
 def test_the_outcome_may_be_named_in_any_letters(shell):

@@ -73,6 +73,7 @@ def same(memory, passes):
     assert passes["streamed"]
     for name in (
         "rows", "rows_missing", "columns_left_out", "reference_levels", "predict", "only_select",
+        "kept_out",
         "warnings",
     ):  # fmt: skip
         assert passes[name] == memory[name], name

@@ -13,9 +13,9 @@ import pytest
 from heckmanfa.errors import InputError, MissingExtraError
 from heckmanfa.report import render, write_report
 from heckmanfa.report.advice import ADVICE, advice_for
-from heckmanfa.report.formats import number, p_value
 from heckmanfa.report.html import signed
 from heckmanfa.tabular.files import sha256_of
+from heckmanfa.wording import number, p_value
 
 get_plotlyjs = pytest.importorskip(
     "plotly.offline", reason="the report needs the extra plots"

@@ -13,8 +13,8 @@ from heckmanfa.analysis import Question, analyse
 from heckmanfa.report import answer, render
 from heckmanfa.report.asked import asked, rows_by_fate
 from heckmanfa.report.comparison import compare_models
-from heckmanfa.report.formats import count, listed, number, p_value, plural, some
 from heckmanfa.report.words import not_to_claim
+from heckmanfa.wording import count, listed, number, p_value, plural, some
 
 SPECIFIED = {"search": "none", "predict_with": ("educ", "exper", "expersq")}
 SELECT_ONLY = ("kids5", "kids618", "nwifeinc")
@@ -30,8 +30,9 @@ def claims(analysis) -> str:
 def test_best_subset_says_that_it_is_proven(ask):
     which, how_much, _ = answer(ask())
     assert which == (
-        "Of 15 features, educ and exper predict lwage; the others only drive who is selected "
-        "(best by BIC of all 32,767 assignments, by proof)."
+        "Of 15 features, educ and exper predict lwage; of those kept out, expersq, age, kids5 and "
+        "hushrs drive who is selected, and for the other 9 there is no evidence of either (best by "
+        "BIC of all 32,767 assignments, by proof)."
     )
     row = ask().model.tidy().set_index(["equation", "term"]).loc[("prediction", "educ")]
     assert f"one more educ goes with {row['estimate']:.3f} more lwage" in how_much
@@ -52,8 +53,9 @@ def test_without_a_search_nothing_is_said_of_one(ask):
     analysis = ask(**SPECIFIED)
     which, how_much, _ = answer(analysis)
     assert which == (
-        "Of 15 features, educ, exper and expersq are taken to predict lwage; the others only "
-        "drive who is selected."
+        "Of 15 features, educ, exper and expersq are taken to predict lwage; of those kept out, "
+        "age, kids5 and hushrs drive who is selected, and for the other 9 there is no evidence of "
+        "either."
     )
     assert "one more educ goes with" in how_much
     said = claims(analysis)
@@ -64,7 +66,7 @@ def test_without_a_search_nothing_is_said_of_one(ask):
 def test_without_an_exclusion_only_the_normal_law_identifies(ask):
     analysis = ask(search="none")
     assert answer(analysis)[0] == (
-        "All 15 features are taken to predict lwage; none is left to drive only who is selected."
+        "All 15 features are taken to predict lwage; none is kept out of the prediction equation."
     )
     said = claims(analysis)
     assert "only the normal law of the errors identifies the model" in said
@@ -123,7 +125,7 @@ def test_a_category_is_compared_with_its_reference(ask):
     analysis = ask(search="none", features=("region", "kids5", "age"), select_only=("kids5", "age"))
     which, how_much, _ = answer(analysis)
     assert which == (
-        "Of 3 features, region is taken to predict lwage; age and kids5 only drive who is selected."
+        "Of 3 features, region is taken to predict lwage; age and kids5 drive who is selected."
     )
     reference = analysis.encoding.references["region"]
     assert f" rather than region[{reference}] goes with " in how_much

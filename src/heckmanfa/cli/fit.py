@@ -187,7 +187,7 @@ def show(analysis: Analysis, console: Console) -> None:
 
     from heckmanfa.report.words import answer
 
-    model, question = analysis.model, analysis.question
+    question = analysis.question
     counts = analysis.row_counts
     left_out = counts["total"] - counts["selected"] - counts["unselected"]
     console.rule(Text(f"{shown(question.outcome)} in {shown(question.called)}"))
@@ -204,25 +204,34 @@ def show(analysis: Analysis, console: Console) -> None:
     for sentence in (*analysis.notes, *analysis.encoding.explain()):
         console.print(f"  {sentence}", markup=False)
     console.print()
-    first, second, not_claimed = answer(analysis)
-    console.print("Predict:     " + _named(analysis.predicting), markup=False, style="bold")
-    console.print(
-        "Only select: " + (_named(analysis.selecting_only) or "none"), markup=False, style="bold"
-    )
+    diagnostics = analysis.diagnostics()
+    first, second, not_claimed = answer(analysis, diagnostics)
+    for label, columns in (
+        ("Predict", analysis.predicting),
+        ("Drive selection", analysis.driving_selection),
+        ("No evidence", analysis.without_evidence),
+    ):
+        if columns or label != "No evidence":
+            listed = _named(columns) or "none"
+            console.print(f"{label + ':':<17}{listed}", markup=False, style="bold")
     console.print()
     console.print(f"{first} {second}", markup=False)
     console.print("\nNot to be claimed:", style="bold")
-    for one in not_claimed:
-        console.print(Padding(Text(f"- {one}"), (0, 0, 0, 2), expand=False))
+    for claim in not_claimed:
+        console.print(Padding(Text(f"- {claim}"), (0, 0, 0, 2), expand=False))
     console.print()
     _show_coefficients(analysis, console)
+    for one in analysis.caveats(diagnostics):
+        if not one.claim:
+            note = Padding(Text(f"- {one.sentence}"), (0, 0, 0, 2), expand=False)
+            console.print(note, style="dim")
     console.print()
-    for name, value, verdict, words in model.diagnostics().lines():
+    for name, value, verdict, words in diagnostics.lines():
         flag = Text.assemble((f"{verdict:>7}", _VERDICTS[verdict]), "  ")
         console.print(flag + Text(f"{name}: {value}"))
         console.print(Padding(Text(words), (0, 0, 0, 9), expand=False), style="dim")
-    for one in analysis.warnings:
-        console.print(f"warning: {one}", markup=False, style="yellow")
+    for warning in analysis.warnings:
+        console.print(f"warning: {warning}", markup=False, style="yellow")
 
 
 def _named(names: Sequence[str]) -> str:
@@ -276,7 +285,8 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     from heckmanfa.report.words import answer
 
     model = analysis.model
-    first, second, not_claimed = answer(analysis)
+    diagnostics = analysis.diagnostics()
+    first, second, not_claimed = answer(analysis, diagnostics)
     found = {
         "heckmanfa": __version__,
         "question": dataclasses.asdict(analysis.question),
@@ -288,9 +298,12 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "reference_levels": analysis.encoding.references,
         "reading": list(analysis.notes),
         "predict": analysis.predicting,
-        "only_select": analysis.selecting_only,
+        "only_select": analysis.driving_selection,
+        "kept_out": analysis.kept_out,
+        "no_evidence": analysis.without_evidence,
         "answer": [first, second],
         "not_to_be_claimed": not_claimed,
+        "caveats": [dataclasses.asdict(one) for one in analysis.caveats(diagnostics)],
         "estimates": model.tidy().to_dict("records"),
         "rho": model.rho_,
         "sigma": model.sigma_,
@@ -304,7 +317,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         else dict(zip(("log_likelihood", "rho"), model._second_maximum, strict=True)),
         "diagnostics": [
             {"diagnostic": name, "value": value, "verdict": verdict, "meaning": words}
-            for name, value, verdict, words in model.diagnostics().lines()
+            for name, value, verdict, words in diagnostics.lines()
         ],
         "warnings": list(analysis.warnings),
     }

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from heckmanfa.caveats import of_method
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import names_or_positions, nearest
 from heckmanfa.foreign import quoted
@@ -54,8 +55,8 @@ class Bootstrap(Report):
     """(K,) columns of the selection equation"""
     searched: bool
     """whether features were searched for"""
-    rho_conditioned: bool
-    """whether the search kept rho-hat in a window"""
+    caveats: tuple[str, ...]
+    """sentences of `heckmanfa.caveats`"""
 
     @property
     def n_failed(self) -> int:
@@ -228,11 +229,7 @@ class Bootstrap(Report):
                 "After a search, use the percentile intervals: in simulations the basic ones, and "
                 "those given that a feature was chosen, seldom cover a weak coefficient."
             )
-        if self.rho_conditioned:
-            notes.append(
-                "In every replicate rho was kept in the window of the search: its interval "
-                "describes that window, and is no evidence about selection bias."
-            )
+        notes += self.caveats
         if self.n_failed:
             share = self.n_failed / self.n_boot
             notes.append(
@@ -303,7 +300,7 @@ def bootstrap(
         candidates=candidates if model._is_search else np.asarray(model.support_),
         selecting=selecting,
         searched=model._is_search,
-        rho_conditioned=model._rho_is_conditioned,
+        caveats=tuple(of_method(model, "bootstrap")),
     )
 
 

@@ -224,16 +224,17 @@ def _held_uses(
     model: FittedSelectionModel, frame: pd.DataFrame, estimates: Estimates
 ) -> tuple[list[Use], dict[str, frozenset[int]]]:
     """Return how the terms that the fitted equations hold use variables, and what these move."""
-    assert model._design is not None
+    design = model._design
+    assert design is not None
     uses: list[Use] = []
     moved_by: dict[str, frozenset[int]] = {}
-    for equation, held in (
-        (model._design.prediction, estimates.in_prediction),
-        (model._design.selection, estimates.in_selection),
+    for equation, made_by, held in (
+        (design.prediction, design.prediction_terms, estimates.in_prediction),
+        (design.selection, design.selection_terms, estimates.in_selection),
     ):
         if held:
             columns = {model._names[one]: one for one in held}
-            terms, moved = moved_columns(equation, frame, columns)
+            terms, moved = moved_columns(equation, made_by, frame, columns)
             uses += uses_of(equation, frame, terms)
             for name, places in moved.items():
                 moved_by[name] = moved_by.get(name, frozenset()) | places

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa.caveats import of_method
 from heckmanfa.errors import InputError
 from heckmanfa.features import FeatureTable, names_or_positions, resolve
 from heckmanfa.foreign import quoted, shown
@@ -227,9 +228,4 @@ def _exclusion_notes(model: Heckman, n_tests: int) -> list[str]:
             f"These are {n_tests} tests of overlapping sets, and their p-values are not corrected "
             "for that."
         )
-    if model._search_notes():
-        notes.append(
-            "Features were found by a search: what it left out is what looked useless to it in "
-            "these rows, so that p-values are too large."
-        )
-    return notes
+    return [*notes, *of_method(model, "exclusion_test")]

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from heckmanfa.caveats import HONEST_TARGET
 from heckmanfa.errors import (
     ConvergenceWarning,
     HeckmanfaError,
@@ -145,7 +146,7 @@ class Honest(Report):
         facts.append(("Distinct assignments", f"{sets:,}"))
         return [
             Section("Honest estimates", facts=tuple(facts)),
-            Section(table=self.tidy(), notes=(TARGET,)),
+            Section(table=self.tidy(), notes=(HONEST_TARGET,)),
         ]
 
     def findings(self) -> list[Finding]:
@@ -163,12 +164,6 @@ class Honest(Report):
                 else "Half of the rows choose the same features.",
             )
         ]
-
-
-TARGET = (
-    "The target of an honest estimate is the coefficient of the feature in the model that was "
-    "chosen, not in a true model: the median over splits in which the feature was chosen."
-)
 
 
 def over_splits(model: SearchedHeckman, table: FeatureTable, rows: ArrayRows) -> Honest:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from heckmanfa.caveats import of_method, said
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted
@@ -237,16 +238,9 @@ def _notes(model: FittedSelectionModel, kinds: list[str], table: pd.DataFrame) -
         )
     if model._probit is None:
         return notes
-    if model._search_notes():
-        notes.append(
-            "The prediction features were searched for: standard errors, intervals and p-values "
-            "ignore the search, and are too small."
-        )
-    if model._rho_is_conditioned and {"selected", "unselected"} & {*kinds}:
-        notes.append(
-            "rho was conditioned on by rho_range: effects given selection rest on a rho that was "
-            "chosen to lie in a window."
-        )
+    notes += said(model, "not_converged", "search_ignored", "honest", "honest_target")
+    if {"selected", "unselected"} & {*kinds}:
+        notes += of_method(model, "margins")
     if table["std_error"].isna().any():
         notes.append(
             "The covariance of the estimates is not known, or not positive: see summary()."

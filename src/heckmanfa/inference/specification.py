@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from heckmanfa.caveats import of_method
 from heckmanfa.errors import InputError
 from heckmanfa.foreign import quoted
 from heckmanfa.inference.again import read_again
@@ -212,10 +213,6 @@ _BY_COVARIANCE = {
     "cluster": "The tests take rows as independent, groups or not: where rows of a group are "
     "alike, they reject too often.",
 }
-_SEARCHED = (
-    "The tests take the features as given and ignore the search for them, which looks for "
-    "features that fit."
-)
 
 
 def specification_tests(
@@ -246,8 +243,7 @@ def specification_tests(
     notes = [*_NOTES]
     if model.cov_type is not None and not is_classical(model.cov_type):
         notes.append(_BY_COVARIANCE[model.cov_type])
-    if model._search_notes():
-        notes.append(_SEARCHED)
+    notes += of_method(model, "specification_tests")
     with one_blas_thread():
         index = _Index.of(probit)
         statistic, note = normality_test(model, moments, probit, features, rows)

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from heckmanfa.caveats import of_method
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.foreign import quoted
 from heckmanfa.linalg import solve_upper
@@ -400,13 +401,7 @@ def _notes(model: Heckman) -> list[str]:
     ]
     if not abs(model.rho_) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and says little here.")
-    if model._search_notes():
-        notes.append(
-            "The features were found by a search, and the standard errors take them as given: "
-            "they are too small."
-        )
-    if model._rho_is_conditioned:
-        notes.append("The model's own rho is in a window because the search looked for that.")
+    notes += of_method(model, "uncertainty_interval")
     if model.weight_kind == "sampling" or not is_classical(model.cov_type):
         notes.append(
             "The standard errors take rows to be independent and to weigh the same, other than "

@@ -88,15 +88,19 @@ def uses_of(equation: Equation, frame: pd.DataFrame, terms: set[str] | None = No
 
 
 def moved_columns(
-    equation: Equation, frame: pd.DataFrame, columns: dict[str, int]
+    equation: Equation,
+    made_by: dict[str, list[str]],
+    frame: pd.DataFrame,
+    columns: dict[str, int],
 ) -> tuple[set[str], dict[str, frozenset[int]]]:
     """Find out which columns of a model an equation's variables move, from its terms.
 
     Parameters
     ----------
     equation : Equation
+    made_by : dict
+        Names of the columns that each of its terms makes.
     frame : DataFrame
-        With complete rows.
     columns : dict
         Positions, by name, of the columns that the fitted equation holds.
 
@@ -109,7 +113,7 @@ def moved_columns(
     """
     terms: set[str] = set()
     moved_by: dict[str, frozenset[int]] = {}
-    for term, made in equation.terms(frame).items():
+    for term, made in made_by.items():
         held = frozenset(columns[one] for one in made if one in columns)
         if held:
             terms.add(term)

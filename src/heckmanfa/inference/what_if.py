@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from heckmanfa.caveats import of_method
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.linalg import dependencies
 from heckmanfa.moments import Moments
@@ -260,11 +261,4 @@ def _what_if_notes(model: Heckman) -> list[str]:
             "Standard errors are classical, and not as in the model: rows are taken to be "
             "independent and to weigh the same."
         )
-    if model._search_notes():
-        notes.append(
-            "The features were found by a search, so that t values lean towards what it did: "
-            "features that it left out look useless, and those that it chose look useful."
-        )
-    if model._rho_is_conditioned:
-        notes.append("The rho of the equation as it is was chosen to be in a window.")
-    return notes
+    return [*notes, *of_method(model, "what_if")]

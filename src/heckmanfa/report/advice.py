@@ -81,8 +81,15 @@ ADVICE = {
     ),
     "LR test of rho = 0": Advice(
         "The same question, answered by how much the likelihood falls without the correlation.",
-        "Where it differs from the other test, trust this one rather.",
+        "It rests on errors that are normal with one variance: where they are not, it finds "
+        "selection that is not there. The two-step test with --robust does so far less.",
         "Do not report a test of rho; fit without a window to have one.",
+    ),
+    "standard errors after the search": Advice(
+        "The same rows chose the features and estimate their coefficients: those that were chosen "
+        "look more certain than they are.",
+        "Nothing to do.",
+        "Use --honest, or the bootstrap in Python, which repeats the search.",
     ),
     "range of lambda in the fit": Advice(
         "The effect of lambda was learned within this range and nowhere else.",

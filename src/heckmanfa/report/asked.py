@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heckmanfa.foreign import shown
-from heckmanfa.report.formats import CRITERIA, count, listed, plural, some
+from heckmanfa.wording import CRITERIA, count, listed, plural, some
 
 if TYPE_CHECKING:
     from heckmanfa.analysis import Analysis
@@ -101,10 +101,13 @@ def _selected(analysis: Analysis) -> str:
 def _features(analysis: Analysis) -> str:
     question = analysis.question
     names = analysis._sources(analysis.encoding.columns)
-    verb = "drives" if len(names) == 1 else "all drive"
+    verb = "is" if len(names) == 1 else "are all"
     which = "the columns named" if question.features else "all columns that have no other role"
     without = f" but {listed(question.exclude)}" if question.exclude else ""
-    return f"{plural(len(names), 'column')} ({which}{without}) {verb} selection: {some(names, 60)}."
+    return (
+        f"{plural(len(names), 'column')} ({which}{without}) {verb} in the selection equation: "
+        f"{some(names, 60)}."
+    )
 
 
 def _roles(analysis: Analysis) -> list[tuple[str, str]]:

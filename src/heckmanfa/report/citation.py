@@ -71,9 +71,10 @@ def _digest(analysis: Analysis) -> str:
 
     if analysis.streamed:
         return "not computed: the rows were not loaded"
-    # The demo moves its file to where it belongs after the fit.
-    single = [Path(analysis.question.data)] if len(analysis.files) == 1 else []
-    paths = single or list(analysis.files)
-    if not all(path.is_file() for path in paths):
-        return "the file is no longer there"
-    return sha256_of(*paths)
+    # The demo moves its file to where it belongs once the report is written.
+    read = [Path(one) for one in analysis.files]
+    moved = [Path(analysis.question.data)] if len(read) == 1 else []
+    for paths in (read, moved):
+        if paths and all(path.is_file() for path in paths):
+            return sha256_of(*paths)
+    return "not known: the file was moved or removed after it was read"

@@ -9,9 +9,9 @@ from heckmanfa.foreign import shown
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.asked import asked, rows_by_fate
 from heckmanfa.report.comparison import Comparison, compare_models
-from heckmanfa.report.formats import count, number, p_value
 from heckmanfa.report.html import Column, definitions, escape, items, paragraph, prose, table
 from heckmanfa.report.words import answer
+from heckmanfa.wording import count, number, p_value
 
 if TYPE_CHECKING:
     from heckmanfa.analysis import Analysis
@@ -102,14 +102,6 @@ def row_section(analysis: Analysis) -> str:
                 ],
             )
         )
-    dropped = [str(one) for one in analysis.model.dropped_features_]
-    if dropped:
-        parts.append(
-            paragraph(
-                "Left out by the fit as collinear, constant or deciding selection with "
-                f"certainty: {', '.join(map(shown, dropped))}."
-            )
-        )
     return "".join(parts)
 
 
@@ -122,8 +114,9 @@ def answer_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
     )
 
 
-def coefficient_section(analysis: Analysis) -> str:
-    """Set the prediction equation beside those of other models."""
+def coefficient_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
+    """Set the prediction equation beside those of other models, with the notes of its caveats."""
+    notes = [one.sentence for one in analysis.caveats(diagnostics) if not one.claim]
     found = compare_models(analysis)
     others = [("least_squares", "Least squares")]
     if not found.is_whole and analysis.model._probit is not None:
@@ -150,7 +143,7 @@ def coefficient_section(analysis: Analysis) -> str:
     return (
         paragraph(text)
         + table("coefficients-table", f"Coefficients for {outcome}", columns, rows)
-        + items(_coefficient_notes(analysis, found), "note")
+        + items([*_coefficient_notes(analysis, found), *notes], "note")
     )
 
 
@@ -191,22 +184,6 @@ def _coefficient_notes(analysis: Analysis, found: Comparison) -> list[str]:
         "lambda is the inverse Mills ratio; its coefficient is rho times sigma, where rho is the "
         "correlation of the errors of both equations, and sigma the spread of the outcome's."
     )
-    if model._is_search and getattr(model, "honest", False):
-        notes.append(
-            "Estimates are medians over splits that chose the feature; their standard errors "
-            "account for the search."
-        )
-    elif model._is_search:
-        notes.append("Standard errors, intervals and p-values take the features as known before.")
-    if model.method == "two-step":
-        notes.append(
-            "Standard errors account for lambda being estimated; the two-step rho and sigma have "
-            "none."
-        )
-    elif not model._rho_is_conditioned:
-        notes.append("The interval and the test of rho are on the scale of atanh rho.")
-    if model._rho_is_conditioned:
-        notes.append("Nothing is said of the precision of rho, which the window conditions on.")
     return notes
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from heckmanfa.extraction.search import KEPT
 from heckmanfa.foreign import shown
-from heckmanfa.report.formats import CRITERIA, count, listed, number, plural
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, floats, plain
+from heckmanfa.wording import CRITERIA, count, listed, number, plural
 
 if TYPE_CHECKING:
     from heckmanfa.normal import Floats

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.foreign import shown
-from heckmanfa.report.formats import number, plural
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, plain
+from heckmanfa.wording import number, plural
 
 if TYPE_CHECKING:
     from heckmanfa.analysis import Analysis

@@ -22,8 +22,8 @@ from heckmanfa.report.content import (
     selection_section,
 )
 from heckmanfa.report.figures import draw_pictures, payload, plotly_source
-from heckmanfa.report.formats import count
 from heckmanfa.report.html import escape
+from heckmanfa.wording import count
 
 if TYPE_CHECKING:
     from heckmanfa.analysis import Analysis
@@ -78,7 +78,7 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
         ("asked", "What was asked", asked_section(analysis)),
         ("rows", "Which rows and columns were used", row_section(analysis)),
         ("answer", "The answer", answer_section(analysis, diagnostics)),
-        ("coefficients", "Coefficients", coefficient_section(analysis)),
+        ("coefficients", "Coefficients", coefficient_section(analysis, diagnostics)),
         ("selection", "Who is selected", selection_section(analysis)),
         (
             "diagnostics",

@@ -1,0 +1,317 @@
+"""The caveats of a fitted model, and of the answer that it gives to a question about a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heckmanfa.caveats.search import of_search
+from heckmanfa.caveats.value import Caveat, Table
+from heckmanfa.diagnostics import Diagnostics
+from heckmanfa.foreign import shown
+from heckmanfa.kept_out import kept_out
+from heckmanfa.problems import MAXIMA, higher_maximum, problems_of, r2_of, rho_text
+from heckmanfa.sections import Finding
+from heckmanfa.wording import count, number, plural, some
+
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = ["as_findings", "of_fit", "of_table", "said"]
+
+_LARGE_SHARE = 0.05
+
+
+def of_fit(model: FittedSelectionModel, table: Table | None = None) -> list[Caveat]:
+    """Return the caveats that follow from a fitted model, the gravest first.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+    table : Table, optional
+        Where the model was fitted to a table, whose columns are then named.
+
+    Returns
+    -------
+    list of Caveat
+    """
+    found = [*of_search(model), *_of_columns(model)]
+    if model._probit is None:
+        return [
+            *_of_problems(model),
+            Caveat(
+                "all_observed",
+                "caution",
+                "No selection was corrected for, and rho is not identified.",
+                "That selection was corrected for: no outcome is missing in the fit, and this is "
+                "least squares.",
+            ),
+            *found,
+        ]
+    return [*_of_problems(model), *found, *_of_exclusions(model, table), *_of_errors(model)]
+
+
+def of_table(model: FittedSelectionModel, diagnostics: Diagnostics, table: Table) -> list[Caveat]:
+    """Return every caveat about the answer to a question, the gravest first.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+    diagnostics : Diagnostics
+        Those of the model for the rows of the table.
+    table : Table
+
+    Returns
+    -------
+    list of Caveat
+        Those of `of_fit`, of the diagnostics and of the table, and those of every such model.
+    """
+    causal = Caveat(
+        "not_causal",
+        "caution",
+        "A coefficient says what goes together, and not what causes what.",
+        "That changing a feature would change the outcome by its coefficient: it says what goes "
+        "together, and not what causes what.",
+    )
+    fit = of_fit(model, table)
+    if model._probit is None:
+        return [*fit, *_of_rows(diagnostics, table), causal]
+    normal = Caveat(
+        "normal_law",
+        "caution",
+        "The correction for selection rests on errors that are normal.",
+        "That the correction holds whatever the law of the errors: it rests on their being normal.",
+    )
+    return [
+        *fit,
+        *_of_strength(diagnostics),
+        *_of_rho_test(model, diagnostics),
+        *_of_rows(diagnostics, table),
+        normal,
+        causal,
+    ]
+
+
+def said(model: FittedSelectionModel, *keys: str) -> list[str]:
+    """Return the sentences of those of some caveats that a fitted model has."""
+    return [one.sentence for one in of_fit(model) if one.key in keys]
+
+
+def as_findings(model: FittedSelectionModel) -> list[Finding]:
+    """Return the caveats about the search as lines of the diagnostics."""
+    lines = {
+        "search_ignored": ("standard errors after the search", "features taken as known"),
+        "window": ("test of rho = 0", "none"),
+    }
+    return [
+        Finding(*lines[one.key], one.severity, one.sentence)
+        for one in of_fit(model)
+        if one.key in lines
+    ]
+
+
+# The fit. ---------------------------------------------------------------------------------------
+
+
+def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
+    """Take in what `heckmanfa.problems` finds wrong, with what may not be claimed because of it."""
+    keys = {
+        "convergence": "not_converged",
+        "standard errors": "errors_missing",
+        "R2 of the outcome": "leakage",
+        "rho": "rho_at_bounds",
+        MAXIMA: "second_maximum",
+    }
+    claims = {
+        "convergence": "That these are the estimates: the iteration did not converge, and they are "
+        "where it stopped.",
+        "standard errors": "That anything is known of how precise the estimates are: the variance "
+        "of one is negative or no number.",
+        "R2 of the outcome": f"That the features predict so well (R2 {r2_of(model):.6f}): one of "
+        "them is likely to be made from the outcome, or known only with it.",
+        "rho": f"That rho is a correlation: its estimate, {number(model.rho_)}, is outside "
+        "(-1, 1), so that the model does not fit or the data hardly identify it."
+        if not abs(model.rho_) < 1
+        else f"That rho is estimated: {rho_text(model.rho_)} is as good as one, which is most "
+        "often a sign of a model that does not fit.",
+    }
+    higher = higher_maximum(model.log_likelihood_, model._second_maximum)
+    if higher is not None:
+        claims[MAXIMA] = (
+            "That the likelihood is at its highest: there is a higher maximum, at rho = "
+            f"{rho_text(higher[1])}."
+        )
+    return [
+        Caveat(
+            keys[one.name],
+            "problem" if one.verdict == "problem" else "caution",
+            _as_note(one),
+            claims.get(one.name, ""),
+        )
+        for one in problems_of(model)
+    ]
+
+
+def _as_note(problem: Finding) -> str:
+    """Put a problem of the diagnostics among the notes."""
+    if problem.name == "convergence":
+        return f"THE ITERATION DID NOT CONVERGE: {problem.value}. {problem.words}"
+    if problem.name == "rho":
+        words = problem.words[0].lower() + problem.words[1:]
+        return f"rho is estimated at {problem.value}, {words}"
+    return f"{problem.name[0].upper()}{problem.name[1:]} ({problem.value}). {problem.words}"
+
+
+def _of_columns(model: FittedSelectionModel) -> list[Caveat]:
+    if not model.dropped_features_:
+        return []
+    names = ", ".join(shown(name) for name in model.dropped_features_)
+    words = f"Columns left out as collinear, constant or separating: {names}."
+    return [Caveat("dropped_features", "caution", words)]
+
+
+def _of_exclusions(model: FittedSelectionModel, table: Table | None) -> list[Caveat]:
+    out = kept_out(model, None if table is None else table.groups)
+    if not out.features:
+        return [
+            Caveat(
+                "no_exclusion",
+                "problem",
+                "No feature is excluded from the prediction equation: only the normal law of the "
+                "errors identifies the model.",
+                "That the data alone tell selection from prediction: every feature of the "
+                "selection equation is in the prediction equation, too, and only the normal law of "
+                "the errors identifies the model.",
+            )
+        ]
+    names = [str(one) for one in out.features]
+    sources = names if table is None else table.sources(out.features) or names
+    outcome = "the outcome" if table is None else shown(table.outcome)
+    several = len(sources) > 1
+    searched = " That they were not chosen to predict is no evidence of it."
+    return [
+        Caveat(
+            "kept_out",
+            "caution",
+            f"Only in the selection equation (excluded from prediction): {', '.join(map(shown, names))}. At "
+            f"5%, {out.words()}.",
+            f"That the exclusions are valid: the model assumes of {some(sources, 6)} that "
+            f"{'they have' if several else 'it has'} no effect of {'their' if several else 'its'} "
+            f"own on {outcome}, and no data can show that.{searched if model._is_search else ''}",
+        )
+    ]
+
+
+def _of_errors(model: FittedSelectionModel) -> list[Caveat]:
+    found = []
+    if model.method == "two-step":
+        found.append(
+            Caveat(
+                "two_step_errors",
+                "note",
+                "Standard errors account for the estimated inverse Mills ratio; the two-step rho "
+                "and sigma have none.",
+            )
+        )
+    elif not model._rho_is_conditioned:
+        found.append(
+            Caveat(
+                "rho_scale",
+                "note",
+                "The interval and test of rho are on the scale of atanh rho.",
+            )
+        )
+    return [*found, ADJUSTED_R2]
+
+
+ADJUSTED_R2 = Caveat(
+    "adjusted_r2",
+    "note",
+    "The degrees of freedom of adjusted R2 leave lambda out, as in the paper of Mai and Wu; those "
+    "of AIC and BIC count it.",
+)
+
+
+# The table. -------------------------------------------------------------------------------------
+
+
+def _of_strength(found: Diagnostics) -> list[Caveat]:
+    caveats = []
+    if found.weak_exclusions:
+        assert found.excluded_wald is not None
+        words = (
+            f"weak (chi2 {number(found.excluded_wald.statistic, 3)} for "
+            f"{plural(found.n_excluded, 'coefficient')}, where 10 for each would be strong)."
+        )
+        caveats.append(
+            Caveat(
+                "weak_exclusions",
+                "caution",
+                f"The exclusions are {words}",
+                f"That the exclusions identify the model well: they are {words}",
+            )
+        )
+    if found.n_excluded and found.imr_collinear:
+        words = (
+            "lambda is almost a linear function of the prediction features (VIF "
+            f"{number(found.imr_vif, 3)})."
+        )
+        caveats.append(
+            Caveat(
+                "lambda_collinear",
+                "caution",
+                words[0].upper() + words[1:],
+                f"That the coefficients are free of what lambda takes up: {words}",
+            )
+        )
+    return caveats
+
+
+def _of_rho_test(model: FittedSelectionModel, found: Diagnostics) -> list[Caveat]:
+    test = found.rho_lr or found.rho_wald
+    if test is None or not np.isfinite(test.p_value) or test.p_value < 0.05:
+        return []
+    words = (
+        f"rho = {number(model.rho_, 3)} does not differ from zero at 5% (p = "
+        f"{number(test.p_value, 2)}), which does not show that it is zero."
+    )
+    claim = f"That there is no selection on what was not observed: {words}"
+    return [Caveat("rho_not_found", "caution", words, claim)]
+
+
+def _of_rows(found: Diagnostics, table: Table) -> list[Caveat]:
+    caveats = []
+    lost, total = table.n_missing, table.n_rows
+    if lost > _LARGE_SHARE * total:
+        words = f"{count(lost)} of {count(total)} ({100 * lost / total:.0f}%) miss a feature."
+        caveats.append(
+            Caveat(
+                "rows_lost",
+                "caution",
+                f"Rows left out: {words}",
+                f"That the rows left out are like the others: {words}",
+            )
+        )
+    if table.filled:
+        words = "standard errors take the average as if it had been observed."
+        caveats.append(
+            Caveat(
+                "filled_in",
+                "caution",
+                f"Missing cells hold the average of their column, and {words}",
+                f"That cells which were missing hold what was filled in: {words}",
+            )
+        )
+    share = found.share_outside
+    if share is not None and share > _LARGE_SHARE:
+        words = f"{100 * share:.0f}% of the rows lie beyond what the selected rows cover."
+        caveats.append(
+            Caveat(
+                "extrapolated",
+                "caution",
+                words,
+                f"That predictions given selection hold for everyone: {words}",
+            )
+        )
+    return caveats
