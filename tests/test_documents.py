@@ -10,6 +10,7 @@ import contextlib
 import doctest
 import importlib
 import io
+import math
 import re
 import shlex
 from pathlib import Path
@@ -107,6 +108,31 @@ def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
         assert lines(printed) == lines(shown)
         shown_any |= bool(shown)
     assert shown_any
+
+
+@pytest.mark.parametrize(
+    ("page", "wrong"),
+    [
+        ("docs/faq.md", "They have to fit into memory"),
+        ("docs/claims.md", "10.9% higher"),
+        ("docs/claims.md", "does not need the law"),
+        ("docs/claims.md", "the test sees little"),
+        ("docs/diagnostics.md", "trust the second"),
+        ("docs/mathematics.md", "it should hold when the model is wrong"),
+        ("docs/index.md", "which way least squares is off"),
+    ],
+)
+def test_what_was_found_untrue_does_not_come_back(page, wrong):
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    assert wrong not in text
+
+
+def test_relative_differences_are_not_log_points():
+    text = " ".join((ROOT / "docs/claims.md").read_text(encoding="utf-8").split())
+    found = re.findall(r"exp\(([0-9.]+)\) − 1 = ([0-9.]+)%", text)
+    assert len(found) >= 2
+    for points, percent in found:
+        assert round(100 * math.expm1(float(points)), 1) == pytest.approx(float(percent), abs=0.051)
 
 
 def test_the_picture_that_documents_show_is_there():

@@ -79,7 +79,9 @@ class Diagnostics:
     rho_conditioned: bool = False
     """whether rho-hat was chosen to be in a window, so that it is not tested"""
     findings: tuple[Finding, ...] = ()
-    """caveats of the fit, and what other reports found"""
+    """what other reports found"""
+    caveats: tuple[Finding, ...] = ()
+    """those of `heckmanfa.caveats` that bear on the estimates and tests"""
     r2: float = float("nan")
     """R^2 of the prediction equation among the selected rows, lambda included"""
     saturated: bool = False
@@ -193,6 +195,7 @@ class Diagnostics:
                         + self._which_maximum(higher=test is self.rho_lr),
                     )
                 )
+        lines += self.caveats
         low, high = self.imr_range
         lines.append(
             (
@@ -273,7 +276,7 @@ def diagnose(
     reports : sequence of Report
         Whose findings are added.
     caveats : sequence of Finding
-        Added as they are.
+        Those of the fit, as lines.
 
     Returns
     -------
@@ -323,7 +326,8 @@ def diagnose(
         share_outside=None if index is None else _share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
         rho_conditioned=model._rho_is_conditioned,
-        findings=(*caveats, *(line for one in reports for line in one.findings())),
+        findings=tuple(line for one in reports for line in one.findings()),
+        caveats=tuple(caveats),
         r2=r2_of(model),
         saturated=is_saturated(model),
         unconverged=unconverged(model),

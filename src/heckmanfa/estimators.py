@@ -91,7 +91,8 @@ class Heckman(RefereedModel):
     adjusted_r2_, aic_, bic_ : float
         Of the two-step prediction equation with J features and m selected rows, to compare sets
         of features: 1 - (1 - R^2) (m - 1) / (m - J - 1), m log(SSE/m) + 2 (J + 2), and
-        m log(SSE/m) + (J + 2) log m.
+        m log(SSE/m) + (J + 2) log m. Adjusted R^2 does not count lambda, as in Mai and Wu's
+        paper; AIC and BIC do.
     log_likelihood_ : float or None
         For method "ml".
     params_ : ndarray or None

@@ -157,11 +157,12 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
             E[y | x], the outcome of anyone with these features; E[y | x, s = 1], given that the
             row is selected; E[y | x, s = 0], given that it is not.
         return_interval : {None, "prediction", "confidence"}
-            "prediction" holds a new outcome with the probability ``conf_level``: its law has the
-            normal errors of the model, skewed by selection where ``kind`` asks for it, and the
-            uncertainty of the prediction coefficients. That of the selection coefficients, rho
-            and sigma is not in it. "confidence" is for the expectation itself, by the delta
-            method, with the uncertainty of both equations.
+            "prediction" is to hold a new outcome with the probability ``conf_level``, where the
+            model is right: its law has the normal errors of the model, skewed by selection where
+            ``kind`` asks for it, and the uncertainty of the prediction coefficients. That of the
+            selection coefficients, rho and sigma is not in it, nor is that of a search for the
+            features. "confidence" is for the expectation itself, by the delta method, with the
+            uncertainty of both equations.
         conf_level : float
             Of the interval.
         missing : {"error", "nan"}

@@ -93,8 +93,8 @@ class HeckmanFA(SearchedHeckman):
     inclusion_prob_ : ndarray of shape (K,)
         Trained probability of each feature; NaN without training ("correlation").
     candidates_ : DataFrame
-        The distinct assignments looked at: features, n_features, rho, adjusted_r2, aic, bic,
-        in_range.
+        The distinct assignments looked at: features, n_features, rho, adjusted_r2 (whose degrees
+        of freedom leave lambda out, as in the paper), aic and bic (which count it), in_range.
     n_assignments_ : int
         How many distinct assignments were looked at.
     path_ : dict
@@ -332,8 +332,8 @@ class HeckmanBestSubset(SearchedHeckman):
     gap_ : float
         By how much the criterion of another assignment could be better; 0 where none can be.
     candidates_ : DataFrame
-        The assignments nearly as good, best first: features, n_features, rho, adjusted_r2, aic,
-        bic, in_range.
+        The assignments nearly as good, best first: features, n_features, rho, adjusted_r2 (whose
+        degrees of freedom leave lambda out), aic and bic (which count it), in_range.
     n_assignments_ : int
         How many assignments were looked at; all others were ruled out by bounds.
 

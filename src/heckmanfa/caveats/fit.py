@@ -100,14 +100,14 @@ def said(model: FittedSelectionModel, *keys: str) -> list[str]:
 
 def as_findings(model: FittedSelectionModel) -> list[Finding]:
     """Return the caveats about the search as lines of the diagnostics."""
-    lines = {
-        "search_ignored": ("standard errors after the search", "features taken as known"),
-        "window": ("test of rho = 0", "none"),
-    }
+    has = {one.key: one for one in of_fit(model)}
     return [
-        Finding(*lines[one.key], one.severity, one.sentence)
-        for one in of_fit(model)
-        if one.key in lines
+        Finding(name, value, has[key].severity, has[key].sentence)
+        for key, name, value in (
+            ("window", "test of rho = 0", "none"),
+            ("search_ignored", "standard errors after the search", "features taken as known"),
+        )
+        if key in has
     ]
 
 

@@ -221,7 +221,7 @@ def _exclusion_notes(model: Heckman, n_tests: int) -> list[str]:
         "exclusion: what stays out is assumed to be one, and so is the normal law of the errors.",
         "A small p-value says that the features tested belong into the prediction equation, or "
         "that what stays out does, or that the normal law fails. Where what stays out hardly "
-        "drives selection, the test sees little.",
+        "drives selection, it says less: the test then rejects valid exclusions too often.",
     ]
     if n_tests > 1:
         notes.append(

@@ -1,7 +1,8 @@
 """Honest estimates after a search: features chosen on one half of the rows, estimated on the other.
 
 The half that estimates has not been looked at when the features were chosen, so that its standard
-errors are right for what it estimates: the coefficient in the model that was chosen. One split
+errors are as right as those of features given beforehand, for what it estimates: the coefficient in
+the model that was chosen. One split
 wastes half of the rows and depends on luck; over many, the median is taken.
 """
 

@@ -40,7 +40,7 @@ ADVICE = {
         "Add a feature that drives selection alone, or predict with fewer features.",
     ),
     "condition number": Advice(
-        "Nearly collinear columns make coefficients depend on the last digits of the data.",
+        "Nearly collinear columns make coefficients depend on small changes of the data.",
         "Nothing to do.",
         "Leave out features that say the same, or read their coefficients together; centring a "
         "feature before squaring it often helps.",
