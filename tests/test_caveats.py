@@ -118,11 +118,15 @@ def table(tmp_path_factory):
 
 QUESTIONS = {
     "search": {"features": tuple(FEATURES)},
-    "none": {"search": "none", "predict_with": ("educ", "region"), "features": (*FEATURES[:4], "region", "gaps")},
+    "none": {
+        "search": "none",
+        "predict_with": ("educ", "region"),
+        "features": (*FEATURES[:4], "region", "gaps"),
+    },
     "window": {"features": tuple(FEATURES), "rho_range": (-0.5, 0.5)},
     "no exclusion, ml": {"search": "none", "features": ("educ", "age", "kids5"), "method": "ml"},
     "honest": {"features": tuple(FEATURES[:5]), "honest": True},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

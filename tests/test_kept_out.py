@@ -66,3 +66,21 @@ def test_without_a_known_covariance_there_is_no_evidence(drawn):
     model._covariance = np.full_like(model._covariance, np.nan)
     assert kept_out(model).driving == ()
     assert "no evidence that any of them drives selection" in " ".join(str(model.summary()).split())
+
+
+def test_the_dummies_of_a_column_of_a_file_are_tested_together(drawn, tmp_path):
+    pytest.importorskip("pyarrow", reason="Parquet files need the extra parquet")
+    from heckmanfa import scan_parquet
+
+    X, y = drawn
+    frame = X[["a", "b", "strong", "noise"]].assign(y=y)
+    frame["level"] = "level0"
+    for one in (1, 2, 3):
+        frame.loc[X[f"level{one}"] == 1, "level"] = f"level{one}"
+    frame.to_parquet(tmp_path / "rows.parquet")
+    rows = scan_parquet(tmp_path / "rows.parquet", outcome="y")
+    found = kept_out(Heckman(["a", "b"]).fit(rows))
+    dummies = [one for one in found.features if one.startswith("level")]
+    assert len(dummies) == 3
+    assert found.driving == ("strong", *dummies)
+    assert found.without_evidence == ("noise",)

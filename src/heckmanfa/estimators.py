@@ -30,6 +30,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.features import FeatureTable, names_or_positions, resolve
 from heckmanfa.homes import find_home
+from heckmanfa.homes.parts import Home
 from heckmanfa.intake import Sample, check_parameters, read_features, read_sample
 from heckmanfa.leakage import refuse_leakage
 from heckmanfa.least_squares import fit_least_squares
@@ -378,6 +379,8 @@ class Heckman(RefereedModel):
         self.support_ = np.zeros(table.shape[1], dtype=bool)
         self.support_[list(features)] = True
         self.prediction_features_ = names_or_positions(table.names, features)
+        home = table.native
+        self._together = home.feature_groups if isinstance(home, Home) else []
 
     def _set_coefficients(self, prediction: Floats, selection: Floats | None) -> None:
         """Spread both equations' coefficients (intercept first) over the columns of X."""

@@ -73,6 +73,8 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
     _moments: Moments
     _design: FormulaDesign | None
     """how to make X from a frame, for a model from formulas"""
+    _together: list[list[str]]
+    """columns of X that one column of a table became, where the rows' home knows that"""
     _index_range: tuple[float, float]
     """of z'gamma among the selected rows of the fit"""
     _terms: list[tuple[str, str]]

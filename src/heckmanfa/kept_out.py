@@ -107,7 +107,7 @@ def _columns_together(
 ) -> dict[int, tuple[int, ...]]:
     """Positions of the columns that each column is tested with."""
     if groups is None:
-        given = getattr(model, "feature_groups", None) or ()
+        given = getattr(model, "feature_groups", None) or model._together
         if model._design is not None:
             given = model._design.selection_terms
         groups = given.values() if isinstance(given, Mapping) else given
