@@ -112,7 +112,7 @@ def fit(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Fit a selection model to a table, and say which features predict and which only select.
+    """Fit a selection model to a table, and say which features predict and which drive selection.
 
     Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.skops
 
