@@ -194,8 +194,8 @@ def _of_exclusions(model: FittedSelectionModel, table: Table | None) -> list[Cav
         Caveat(
             "kept_out",
             "caution",
-            f"Only in the selection equation (excluded from prediction): {', '.join(map(shown, names))}. At "
-            f"5%, {out.words()}.",
+            "Only in the selection equation (excluded from prediction): "
+            f"{', '.join(map(shown, names))}. At 5%, {out.words()}.",
             f"That the exclusions are valid: the model assumes of {some(sources, 6)} that "
             f"{'they have' if several else 'it has'} no effect of {'their' if several else 'its'} "
             f"own on {outcome}, and no data can show that.{searched if model._is_search else ''}",
