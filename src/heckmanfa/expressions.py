@@ -105,16 +105,15 @@ def refuse_powers(text: str) -> None:
 
 def _refuse_carets(expression: str) -> None:
     try:
-        tree, alias = _parsed(expression)
+        tree, _ = _parsed(expression)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
             if not (_is_number(node.left) or _is_number(node.right)):
                 continue
-            meant = f"{ast.unparse(node.left)} ** {ast.unparse(node.right)}"
-            for stand_in, name in alias.items():
-                meant = meant.replace(stand_in, name)
+            # The text, not the tree: in Python, ^ binds less than +, as no power does.
+            meant = re.sub(r"\s*\^\s*", " ** ", expression).strip()
             raise FormulaError(
                 f"{shown(expression)}: in Python, ^ is not a power but an exclusive or of bits; "
                 f"write {shown(meant)}"
@@ -142,4 +141,6 @@ def _is_from_module(node: ast.AST) -> bool:
 def _is_number(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp):
         return _is_number(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _is_number(node.left) or _is_number(node.right)
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float)

@@ -348,13 +348,14 @@ def _used(formula: Formula, frame: pd.DataFrame) -> pd.DataFrame:
 def _check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
     """Refuse text where the fit had numbers, and categories that it did not have."""
     for name in learned.numeric:
+        _check_there(name, frame)
         if not is_numeric(frame[name]) and frame[name].notna().any():
             raise InputError(
                 f"column {quoted(name)} held numbers in the fit and holds text or categories here; "
                 "convert it, for example with pandas.to_numeric"
             )
     for expression, (_, categories) in learned.encodings.items():
-        column = _categories_of(expression, frame) if categories is not None else None
+        column = None if categories is None else _column_of(expression, frame, ("C",))
         if column is not None:
             known = {*(categories or ())}
             unseen = [one for one in column.dropna().unique() if one not in known]
@@ -365,19 +366,20 @@ def _check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
                 )
 
 
-def _categories_of(expression: str, frame: pd.DataFrame) -> pd.Series[Any] | None:
-    """Return the column whose values are the categories of a factor, where there is one."""
+def _column_of(
+    expression: str, frame: pd.DataFrame, functions: tuple[str, ...]
+) -> pd.Series[Any] | None:
+    """Return the column that a factor is, by itself or as what a function is given first."""
     if expression in frame:
         return frame[expression]
     try:
         tree, names = parse_factor(expression)
     except SyntaxError:
         return None
-    plain = isinstance(tree, ast.Call) and ast.unparse(tree.func) == "C" and bool(tree.args)
+    if not (isinstance(tree, ast.Call) and ast.unparse(tree.func) in functions and tree.args):
+        return None
     named = [one for one in names if one in frame]
-    if plain and len(named) == 1 and isinstance(tree.args[0], ast.Name):  # type: ignore[attr-defined]
-        return frame[named[0]]
-    return None
+    return frame[named[0]] if len(named) == 1 and isinstance(tree.args[0], ast.Name) else None
 
 
 def _refuse_infinity(part: pd.DataFrame) -> None:
@@ -417,14 +419,17 @@ def plain_words(error: Exception) -> str:
 
 
 def _check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
-    if formula is None:
-        return
-    for name in _variables(formula, frame):
-        if name not in frame.columns:
-            raise UnknownFeatureError(
-                f"the formula uses {quoted(name)}, which the data does not have"
-                + nearest(name, [str(column) for column in frame.columns])
-            )
+    if formula is not None:
+        for name in _variables(formula, frame):
+            _check_there(name, frame)
+
+
+def _check_there(name: str, frame: pd.DataFrame) -> None:
+    if name not in frame.columns:
+        raise UnknownFeatureError(
+            f"the formula uses {quoted(name)}, which the data does not have"
+            + nearest(name, [str(column) for column in frame.columns])
+        )
 
 
 def _refuse_known_only(drivers: Formula, frame: pd.DataFrame, chosen: Mask) -> None:
@@ -453,8 +458,7 @@ def _matrix(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataMismatchWarning)
         try:
-            matrix = _evaluate(formula, frame)
-            made = pd.DataFrame(matrix).drop(columns="Intercept").astype(np.float64)
+            made, spec = _evaluate(formula, frame)
         except DataMismatchWarning as error:
             raise InputError(
                 f"the {equation} formula meets categories that the model was not fitted with: "
@@ -466,20 +470,22 @@ def _matrix(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) ->
             raise FormulaError(
                 f"the {equation} formula cannot be evaluated on the data: {plain_words(error)}"
             ) from error
-    made.attrs["spec"] = matrix.model_spec
+    made = made.drop(columns="Intercept")
+    made.attrs["spec"] = spec
     return made
 
 
-def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> Any:
+def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.DataFrame, ModelSpec]:
     parsed = formula.formula if isinstance(formula, ModelSpec) else formula
     used = _used(parsed, frame)
     for term in parsed:
         for factor in term.factors:
-            column = _categories_of(factor.expr, used)
+            column = _column_of(factor.expr, used, ("C", "I"))
             if column is not None and is_time(column):
                 raise InputError(about_times(str(column.name)))
     try:
-        return formula.get_model_matrix(used, na_action="ignore", context={})
+        matrix = formula.get_model_matrix(used, na_action="ignore", context={})
+        return pd.DataFrame(matrix).astype(np.float64), matrix.model_spec
     except (FormulaicError, TypeError, ValueError) as error:
         times = [name for name in used.columns if is_time(used[name])]
         if times:
@@ -501,14 +507,13 @@ def _one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
     if rows.any():
         try:
             with np.errstate(divide="ignore", invalid="ignore"):
-                matrix = _evaluate(formula, frame[rows])
+                part, _ = _evaluate(formula, frame[rows])
         except (FormulaicError, TypeError, ValueError, ArithmeticError) as error:
             if isinstance(error, HeckmanfaError):
                 raise
             raise FormulaError(
                 f"the left side of the {equation} formula cannot be evaluated: {plain_words(error)}"
             ) from error
-        part = pd.DataFrame(matrix)
         text = [one for one in _variables(formula, frame) if not is_numeric(frame[one])]
         if part.shape[1] != 1 or text:
             raise FormulaError(

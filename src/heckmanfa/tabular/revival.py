@@ -337,7 +337,8 @@ def _is_array(value: Any, dtype: Any) -> bool:
     wanted = get_args(dtype)
     if not wanted or not (isinstance(wanted[0], type) and issubclass(wanted[0], np.generic)):
         return value.dtype.kind in "biuf"
-    return bool(value.dtype == np.dtype(wanted[0]))
+    # A network's weights may be of single precision.
+    return bool(value.dtype.kind == np.dtype(wanted[0]).kind)
 
 
 def _is_plain(value: Any) -> bool:
