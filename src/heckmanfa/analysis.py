@@ -18,6 +18,7 @@ from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators import Heckman
 from heckmanfa.foreign import quoted
 from heckmanfa.kept_out import kept_out
+from heckmanfa.options import in_options
 from heckmanfa.preparation import Prepared, load, prepare
 from heckmanfa.question import SEARCHES, Question
 from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
@@ -41,7 +42,7 @@ class Analysis(Prepared):
     row_counts: dict[str, int]
     """every row of the table by what became of it"""
     warnings: tuple[str, ...]
-    """what the fit warned of"""
+    """what the fit warned of, in the words of the command line"""
 
     @property
     def predicting(self) -> list[str]:
@@ -136,7 +137,9 @@ def analyse(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         given.fit(model)
-    said = [str(one.message) for one in caught if issubclass(one.category, HeckmanfaWarning)]
+    said = [
+        in_options(str(one.message)) for one in caught if issubclass(one.category, HeckmanfaWarning)
+    ]
     counts = dict(model.row_counts_)
     counts["total"] = given.n_rows
     # Rows that are not in memory were counted by the fit.
@@ -176,6 +179,7 @@ def _model(question: Question, encoding: Encoding) -> Heckman:
         "cov_type": cov_type,
         "weight_kind": question.weight_kind,
         "on_collinear": "drop",
+        "on_separation": question.on_separation,
     }
     if question.search == "none":
         names = encoding.columns if candidates is None else candidates

@@ -17,6 +17,7 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
+from heckmanfa.foreign import quoted
 from heckmanfa.leakage import refuse_leakage
 from heckmanfa.linalg import dependencies, describe_dependencies
 from heckmanfa.moments import Moments, gather_moments
@@ -230,7 +231,7 @@ def say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:
 
 
 def _listed(columns: Sequence[int], labels: Sequence[Any]) -> str:
-    return ", ".join(repr(labels[column]) for column in columns)
+    return ", ".join(quoted(labels[column]) for column in columns)
 
 
 def _separation_text(found: Separation, features: Positions, labels: Sequence[str]) -> str:

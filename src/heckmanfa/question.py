@@ -44,6 +44,9 @@ class Question:
     cluster: str | None = None
     robust: bool = False
     missing: str = "drop"
+    on_separation: str = "error"
+    """what becomes of columns that decide selection for some rows: "error", or "drop", which
+    leaves out the column and the rows that it decides"""
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     honest: bool = False
@@ -110,6 +113,7 @@ def check_question(question: Question) -> None:
         ("search", question.search, SEARCHES),
         ("method", question.method, ("two-step", "ml")),
         ("missing", question.missing, ("drop", "mean")),
+        ("on-separation", question.on_separation, ("error", "drop")),
         ("weight-kind", question.weight_kind, ("frequency", "sampling")),
         ("criterion", question.criterion, ("bic", "aic", "adjusted_r2", None)),
     ):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from heckmanfa.errors import InputError, MissingExtraError
+from heckmanfa.options import in_options
 from heckmanfa.report import render, write_report
 from heckmanfa.report.advice import ADVICE, advice_for
 from heckmanfa.report.html import signed
@@ -241,7 +242,7 @@ def test_diagnostics_say_why_and_what_to_do(ask, page_of, options):
     for name, value, verdict, words in analysis.model.diagnostics(analysis.loaded.X).lines():
         assert advice_for(name).why in said
         assert advice_for(name).why
-        assert f"{verdict}{name}: {value}{words}" in said
+        assert f"{verdict}{name}: {value}{in_options(words)}" in said
         if verdict != "ok":
             assert advice_for(name).otherwise in said
     for warning in analysis.warnings:

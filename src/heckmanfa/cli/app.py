@@ -18,6 +18,7 @@ from heckmanfa.cli.reproduce import reproduce
 from heckmanfa.cli.simulate import simulate
 from heckmanfa.errors import HeckmanfaError
 from heckmanfa.foreign import printable
+from heckmanfa.options import in_options
 
 __all__ = ["app", "main"]
 
@@ -86,7 +87,7 @@ def _ending_well(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _one_line(error: Exception) -> str:
-    return printable(" ".join(str(error).split()))
+    return printable(" ".join(in_options(str(error)).split()))
 
 
 for _command in (fit, predict, compare, simulate, demo, reproduce):

@@ -27,6 +27,7 @@ from heckmanfa.cli.common import (
     saying,
 )
 from heckmanfa.foreign import shown
+from heckmanfa.options import in_options
 
 __all__ = ["compare"]
 
@@ -126,7 +127,7 @@ def compare(
     print_table(console, title, columns, rows)
     for row in found.tidy().to_dict("records"):
         if row["note"]:
-            console.print(f"{row['method']}: {row['note']}", markup=False)
+            console.print(f"{row['method']}: {in_options(row['note'])}", markup=False)
     for name, chosen in found.features.items():
         listed = ", ".join(shown(one) for one in chosen)
         console.print(f"{name}: {listed}", markup=False, style="dim")

@@ -30,6 +30,7 @@ from heckmanfa.cli.common import (
     saying,
 )
 from heckmanfa.foreign import shown
+from heckmanfa.options import in_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +90,13 @@ def fit(
     ] = None,
     robust: Annotated[bool, typer.Option("--robust", help="Robust standard errors.")] = False,
     missing: Missing = "drop",
+    on_separation: Annotated[
+        str,
+        typer.Option(
+            help="A column that decides selection for some rows: error, or drop (leave out the "
+            "column and these rows)."
+        ),
+    ] = "error",
     categorical: Categorical = None,
     numeric: Numeric = None,
     decimal: Decimal = None,
@@ -143,6 +151,7 @@ def fit(
             cluster=cluster,
             robust=robust,
             missing=missing,
+            on_separation=on_separation,
             categorical=names(categorical),
             numeric=names(numeric),
             decimal=decimal,
@@ -229,7 +238,7 @@ def show(analysis: Analysis, console: Console) -> None:
     for name, value, verdict, words in diagnostics.lines():
         flag = Text.assemble((f"{verdict:>7}", _VERDICTS[verdict]), "  ")
         console.print(flag + Text(f"{name}: {value}"))
-        console.print(Padding(Text(words), (0, 0, 0, 9), expand=False), style="dim")
+        console.print(Padding(Text(in_options(words)), (0, 0, 0, 9), expand=False), style="dim")
     for warning in analysis.warnings:
         console.print(f"warning: {warning}", markup=False, style="yellow")
 
@@ -316,7 +325,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         if model._second_maximum is None
         else dict(zip(("log_likelihood", "rho"), model._second_maximum, strict=True)),
         "diagnostics": [
-            {"diagnostic": name, "value": value, "verdict": verdict, "meaning": words}
+            {"diagnostic": name, "value": value, "verdict": verdict, "meaning": in_options(words)}
             for name, value, verdict, words in diagnostics.lines()
         ],
         "warnings": list(analysis.warnings),

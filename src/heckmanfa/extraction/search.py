@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.errors import NoFeasibleAssignmentError
 from heckmanfa.extraction.criteria import Goal
+from heckmanfa.foreign import shown
 from heckmanfa.moments import Moments, Solutions
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
@@ -230,7 +231,7 @@ def no_feasible(
     away = goal.distance(rho)
     nearest = np.argsort(away, kind="stable")[:3]
     listed = "; ".join(
-        f"{rho[one]:.4g} with {', '.join(names[int(k)] for k in np.flatnonzero(masks[one]))}"
+        f"{rho[one]:.4g} with {', '.join(shown(names[int(k)]) for k in np.flatnonzero(masks[one]))}"
         for one in nearest
     )
     return NoFeasibleAssignmentError(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from heckmanfa.foreign import shown
+from heckmanfa.options import in_options
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.asked import asked, rows_by_fate
 from heckmanfa.report.comparison import Comparison, compare_models
@@ -213,7 +214,7 @@ def selection_section(analysis: Analysis) -> str:
 
 def diagnostic_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
     """Say what the diagnostics found, why each matters, and what to do."""
-    lines = diagnostics.lines()
+    lines = [(*one[:3], in_options(one[3])) for one in diagnostics.lines()]
     parts = []
     for name, value, verdict, words in lines:
         advice = advice_for(name)

@@ -1,0 +1,115 @@
+"""Messages in the words of the command line: options in place of parameters.
+
+Errors and warnings are worded once, for Python. Whoever reads them in a terminal or in a report
+has options to change, not parameters. All that the command line and the report show of such
+messages goes through `in_options`.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["in_options"]
+
+# Whole phrases, the first that fits: advice that has another form on the command line.
+_PHRASES = (
+    (r",? or pass on_collinear=['\"]drop['\"]", ""),
+    (r"\bout of prediction_features\b", "out of prediction (--select-only)"),
+    (r"\bin prediction_features \(or in the prediction formula\)", "among --predict-with"),
+    (r"\bprediction_features \(or in the prediction formula\)", "--predict-with"),
+    (r"\bprediction_features or selection_features\b", "--features"),
+    (r"\bcov_type=['\"](robust|cluster)['\"]", r"--\1"),
+    (r"\brho_range must be \(low, high\) with low < high\b", "--rho-range must be low, then high"),
+    (r"\brho_range must be two numbers \(low, high\) or None\b", "--rho-range takes two numbers"),
+    (r"\bwrite \(-0\.999, 0\.999\)", "write --rho-range -0.999 0.999"),
+    (r"\brho_range = ", "--rho-range "),
+    (r"\brho_range=None\b", "no --rho-range"),
+    (r"\bfit\(X, y, groups=\.\.\.\)", "--cluster COLUMN"),
+    (r"\bcov_type is\b", "the covariance is"),
+    (r"\bis in both always and never\b", "is in both --always and --select-only"),
+    (r"\balways names\b", "--always names"),
+    (r"\balways cannot be held\b", "--always cannot be held"),
+    (r"\bnever leaves none\b", "--select-only leaves none"),
+    (r"\bwith never=\[\.\.\.\]", "with --select-only"),
+    (r"\bLook at diagnostics\(\)", "Look at the diagnostics"),
+    (r"\bdiagnostics\(\)", "the diagnostics"),
+    (r"; see uncertainty_interval\(\)", "; see the picture over rho in the report (--report)"),
+    (r"\b([Ss])ee uncertainty_interval\(\)", r"\1ee the picture over rho in the report (--report)"),
+    (r"\b([Ss])ee what_if\(\)", r"\1ee Heckman.what_if in Python"),
+    (r"\bpass the encoding of the rows of the fit\b", "use a model file that fit --save wrote"),
+    (r"\bpass force=True\b", "pass --force"),
+    (r"\bUse fewer epochs or a smaller learning_rate\b", "Try another --seed or --search"),
+    (r"\bUse a smaller learning_rate\b", "Leave it out with --no-ru"),
+    (r"\bcolumns in never\b", "columns in --select-only"),
+    (r"\bstopped at max_nodes = ", "stopped at the limit of "),
+    (r"\bmissing=['\"](error|nan)['\"]", "--missing"),
+)
+
+# Parameters that are left, with a value behind them or without.
+_OPTIONS = {
+    "prediction_features": "--predict-with",
+    "selection_features": "--features",
+    "rho_range": "--rho-range",
+    "method": "--method",
+    "criterion": "--criterion",
+    "sample_weight": "--weights",
+    "weight_kind": "--weight-kind",
+    "cov_type": "--robust or --cluster",
+    "random_state": "--seed",
+    "on_separation": "--on-separation",
+    "on_collinear": "the rule for collinear columns",
+    "return_interval": "--interval",
+    "keep_columns": "--keep-columns",
+    "honest": "--honest",
+    "start": "--start",
+    "feature_groups": "the groups of dummies",
+    "max_features": "the largest number of features",
+    # The command line leaves these at their defaults.
+    "init_prob": "the first probability",
+    "learning_rate": "the size of steps",
+    "step_on": "the scale of steps",
+    "train_rows": "the rows of an epoch",
+    "max_nodes": "the limit of nodes",
+    "n_splits": "--folds",
+    "n_samples": "the number of draws",
+    "max_iter": "the limit of iterations",
+}
+_EITHER = re.compile(r"\bcov_type=(['\"])robust\1 or \1cluster\1")
+# Some are words as well, and parameters only before a value.
+_WORDS = {"method", "criterion", "honest", "start"}
+_ASSIGNED = re.compile(
+    rf"\b({'|'.join(_OPTIONS)})=(?:['\"]([\w-]+)['\"]|(True|False|None|-?[\d.]+(?<!\.)))"
+)
+_NAMED = re.compile(rf"\b({'|'.join(one for one in _OPTIONS if one not in _WORDS)})\b")
+
+
+def in_options(message: str) -> str:
+    """Say a message in the words of the command line.
+
+    Parameters
+    ----------
+    message : str
+        An error, a warning or a note, in which parameters of Python may be named.
+
+    Returns
+    -------
+    str
+        With options in their place. Words in quotes, which may be names of columns, stay.
+    """
+    message = _EITHER.sub("--robust or --cluster", message)
+    # What is between quotes and is no value of a parameter came from the data.
+    pieces = re.split(r"((?<![=\w])'(?:[^'\\]|\\.)*'|(?<![=\w])\"(?:[^\"\\]|\\.)*\")", message)
+    return "".join(one if place % 2 else _in_options(one) for place, one in enumerate(pieces))
+
+
+def _in_options(text: str) -> str:
+    for pattern, words in _PHRASES:
+        text = re.sub(pattern, words, text)
+    text = _ASSIGNED.sub(_assigned, text)
+    return _NAMED.sub(lambda found: _OPTIONS[found[1]], text)
+
+
+def _assigned(found: re.Match[str]) -> str:
+    option = _OPTIONS[found[1]]
+    value = found[2] or (found[3] if found[3] not in ("True", "None") else "")
+    return f"{option} {value}".strip() if option.startswith("--") else option

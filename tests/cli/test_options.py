@@ -1,0 +1,80 @@
+"""What the command line says speaks of its options."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa.datasets import make_selection
+
+# Parameters of Python: two words joined by an underscore, or a value given by "=".
+PARAMETER = re.compile(
+    r"\b(on_\w+|\w+_features|rho_range|feature_groups|sample_weight|weight_kind|cov_type|random_state)\b|\w=['\"]"
+)
+
+
+@pytest.fixture
+def table(shell):
+    data = make_selection(400, 4, 2, random_state=0)
+    frame = pd.DataFrame(data.X, columns=["a", "b", "c", "d"]).assign(y=data.y)
+    # Few rows have it, and these are all selected.
+    frame["rare"] = np.where(frame["y"].notna() & (np.arange(400) % 20 == 0), 1, 0)
+    frame["w"] = 1.5
+    frame.to_csv("in.csv", index=False)
+    return frame
+
+
+BASE = ("fit", "in.csv", "--outcome", "y", "--exclude", "w")
+
+
+def test_separation_is_dropped_on_the_command_line(shell, table):
+    error = shell.refuses(*BASE, "--search", "none", "--predict-with", "a,b")
+    assert "pass --on-separation drop to leave out" in error
+    assert not PARAMETER.search(error)
+    words = (*BASE, "--search", "none", "--predict-with", "a,b", "--on-separation", "drop")
+    status, text = shell(*words, "--json", "j.json")
+    assert status == 0, text
+    assert "warning: left out 'rare'" in text
+    found = json.loads((shell.folder / "j.json").read_text())
+    assert "--on-separation drop" in found["command"]
+    assert "rare" not in [one["term"] for one in found["estimates"]]
+    assert "--on-separation must be one of" in shell.refuses(*BASE, "--on-separation", "leave")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--rho-range", "0.5", "0.4"), "--rho-range"),
+        (("--rho-range", "-2", "2"), "--rho-range -0.999 0.999"),
+        (("--rho-range", "0.99", "0.995"), "Widen --rho-range"),
+        (("--always", "a", "--select-only", "a"), "--select-only"),
+        (("--always", "a", "--predict-with", "b,c"), "--always"),
+        (("--predict-with", "a", "--select-only", "a"), "--"),
+    ],
+)
+def test_errors_name_options(shell, table, words, said):
+    error = shell.refuses(*BASE, "--on-separation", "drop", *words)
+    assert said in error
+    assert not PARAMETER.search(error), error
+
+
+def test_warnings_and_diagnostics_name_options_on_the_console_in_json_and_in_the_report(
+    shell, table
+):
+    pytest.importorskip("plotly")
+    words = (*BASE, "--exclude", "rare", "--search", "none")
+    status, text = shell(*words, "--json", "j.json", "--report", "r.html")
+    assert status == 0, text
+    assert "out of prediction (--select-only)" in text
+    said = (shell.folder / "j.json").read_text()
+    found = json.loads(said)
+    texts = [*found["warnings"], *(one["meaning"] for one in found["diagnostics"])]
+    page = (shell.folder / "r.html").read_text(encoding="utf-8").split("<script")[0]
+    page = re.sub(r"<[^>]*>", " ", page.split("</style>")[1])
+    for one in (text, *texts, page):
+        assert not PARAMETER.search(one), PARAMETER.search(one)
+        assert "uncertainty_interval(" not in one
