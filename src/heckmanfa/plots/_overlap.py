@@ -61,9 +61,10 @@ def imr_overlap(
     chosen = kept & rows.selected
     weight = None if rows.weight is None else rows.weight[chosen]
     if X_new is not None or again.design is not None:
-        index_new = model._index(
-            model._read(X if X_new is None else X_new, prediction=False, selection=True)
-        )
+        # As in diagnostics, rows that miss a feature are not counted; the legend has the number.
+        asked_for = X if X_new is None else X_new
+        table = model._read(asked_for, prediction=False, selection=True, missing="nan")
+        index_new = model._index(table)
     else:
         index_new = index
     share = _share_outside(index_new, *model._index_range)
