@@ -70,6 +70,9 @@ def test_a_few_rows_are_predicted_by_the_marks_of_the_fit(shell, people):
     status, _ = shell("predict", "m.skops", "same.csv", "--out", "b.csv")
     assert status == 0
     pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv"))
+    some.assign(income="10.910").to_parquet("text.parquet")
+    said = shell.refuses("predict", "m.skops", "text.parquet", "--out", "c.csv")
+    assert "column 'income' is text with points" in said
     some.assign(income="10.910").to_csv("commas.csv", index=False)
     said = shell.refuses("predict", "m.skops", "commas.csv", "--out", "c.csv")
     assert "',' is the decimal mark in the table of the fit, but delimits this one" in said

@@ -256,3 +256,9 @@ def test_text_that_is_left_out_though_it_spells_numbers_says_so():
     assert found.kind == "identifier"
     assert found.reason.endswith("; it is text that spells numbers")
     assert "spells numbers" not in kind([f"w{i}" for i in range(N)], untyped=False).reason
+
+
+@pytest.mark.parametrize("text", ["10,910", "72.1%", "1'234.5"])
+def test_marks_in_text_that_is_asked_to_be_numbers_are_refused_with_what_to_do(text):
+    with pytest.raises(InputError, match=r"not a number: .*decimal point, and without marks"):
+        to_numbers(pd.Series([text, "2", "3"]), "x")

@@ -14,7 +14,7 @@ from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
 from heckmanfa.tabular.kinds import Kind, decide_kinds
-from heckmanfa.tabular.values import Levels, as_number, levels_of, to_numbers
+from heckmanfa.tabular.values import Levels, as_number, is_text, levels_of, to_numbers
 
 __all__ = ["Encoding", "order_levels", "refuse_same_names"]
 
@@ -194,12 +194,26 @@ class Encoding:
                 for place, column in enumerate(self._columns_of(name), start=1):
                     arrays[column] = np.where(codes < 0, np.nan, codes == place)
             else:
+                self._refuse_points(frame[name], name)
                 arrays[name] = to_numbers(frame[name], name)
         if self.missing == "mean":
             for column, values in arrays.items():
                 arrays[column] = np.where(np.isnan(values), self.means[column], values)
         # Not copied into one block: the fit reads a column at a time.
         return pd.DataFrame(arrays, index=frame.index, copy=False)
+
+    def _refuse_points(self, series: pd.Series[Any], name: str) -> None:
+        """Refuse text with points where the fit took commas for decimal marks.
+
+        Text of CSV and Excel files has become numbers when it was read, and needs nothing here.
+        """
+        if self.decimal != "," or not is_text(series):
+            return
+        if series.dropna().astype(str).str.contains(".", regex=False).any():
+            raise InputError(
+                f"column {quoted(name)} is text with points, and ',' was the decimal mark in the "
+                "table of the fit; store it as numbers"
+            )
 
     def _codes(self, series: pd.Series[Any], name: str) -> Any:
         """Return each row's place among the levels, -1 where missing; refuse levels never seen."""

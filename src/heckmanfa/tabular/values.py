@@ -15,6 +15,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.foreign import quoted, shown
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
+from heckmanfa.tabular.numerals import shape_of
 
 __all__ = [
     "FALSE_WORDS",
@@ -268,6 +269,11 @@ def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
         if asked
         else f"mend {it}, mark {it} missing, or pass --categorical {shown(shlex.quote(name))}"
     )
+    if any(shape_of(text) is not None for text in numbers.bad.values()):
+        way_out += (
+            " (write numbers with a decimal point, and without marks between thousands or per "
+            "cent signs)"
+        )
     return (
         f"column {quoted(name)}: {numbers.n_bad} of {numbers.n_given} values {verb}: {where}{more} "
         f"(rows of the data, the first is 1); {way_out}"
