@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import copy
-import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,22 +10,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from formulaic import Formula, ModelSpec
-from formulaic.errors import DataMismatchWarning, FormulaicError
+from formulaic.errors import FormulaicError
 from formulaic.parser.types import Factor
 
 from heckmanfa.errors import (
     FormulaError,
-    HeckmanfaError,
     InputError,
     MissingValueError,
     TextNumbersWarning,
     UnknownFeatureError,
     warn,
 )
-from heckmanfa.expressions import called_in, parse_factor, refuse_powers, right_side
+from heckmanfa.expressions import refuse_powers, right_side
 from heckmanfa.features import nearest
-from heckmanfa.foreign import quoted, shown
-from heckmanfa.formula_data import about_times, is_numeric, is_time, to_pandas
+from heckmanfa.foreign import quoted
+from heckmanfa.formula_data import is_numeric, to_pandas
+from heckmanfa.formula_matrix import (
+    check_kinds,
+    check_variables,
+    complete_rows,
+    matrix_of,
+    one_column,
+    plain_words,
+    refuse_infinity,
+    truth_of,
+    variables_of,
+)
 from heckmanfa.normal import Floats
 from heckmanfa.refusals import known_only_for_selected
 from heckmanfa.rows import Mask
@@ -53,7 +60,7 @@ class Equation:
         """Take what a formula has learned out of formulaic's own objects."""
         return cls(
             text=text,
-            numeric=[one for one in _variables(spec.formula, frame) if is_numeric(frame[one])],
+            numeric=[one for one in variables_of(spec.formula, frame) if is_numeric(frame[one])],
             transforms=_plain(spec.transform_state),
             encodings={
                 expression: (
@@ -126,25 +133,25 @@ class FormulaDesign:
                 "...'"
             )
         for part in (left, right, who, drivers):
-            _check_variables(part, frame)
-        outcome = _one_column(left, frame, "prediction")
-        chosen = ~np.isnan(outcome) if who is None else _truth(who, frame)
+            check_variables(part, frame)
+        outcome = one_column(left, frame, "prediction")
+        chosen = ~np.isnan(outcome) if who is None else truth_of(who, frame)
         _refuse_known_only(drivers, frame, chosen)
-        complete = _complete(drivers, frame)
-        complete_prediction = _complete(right, frame)
+        complete = complete_rows(drivers, frame)
+        complete_prediction = complete_rows(right, frame)
         kept = complete & (complete_prediction | ~chosen)
         if not kept.any():
             raise InputError(
                 f"no row is left: every one of the {len(frame)} rows misses a regressor"
-                + _emptiest(frame, [*_variables(drivers, frame), *_variables(right, frame)])
+                + _emptiest(frame, [*variables_of(drivers, frame), *variables_of(right, frame)])
             )
         # A stateful term (a centre, a spline) learns from the rows that have its variables.
-        z = _matrix(drivers, frame[kept], "selection")
+        z = matrix_of(drivers, frame[kept], "selection")
         selection_spec = z.attrs.pop("spec")
         learned = Equation.of(drivers_text, selection_spec, frame)
         # What a term in both equations has learned, it learned in the selection equation.
         known = replace(learned, text=right_text).spec()
-        x = _matrix(known, frame[kept & complete_prediction], "prediction")
+        x = matrix_of(known, frame[kept & complete_prediction], "prediction")
         features = z.reindex(frame.index[kept])
         for column in x.columns:
             if column not in features.columns:
@@ -182,7 +189,7 @@ class FormulaDesign:
         """Return the names that the right sides use, in a table with some columns or without."""
         table = pd.DataFrame(columns=list(columns))
         formulas = (self.prediction.spec().formula, self.selection.spec().formula)
-        return sorted({name for one in formulas for name in _variables(one, table)})
+        return sorted({name for one in formulas for name in variables_of(one, table)})
 
     def without_data(self) -> FormulaDesign:
         """Return what prediction needs, and no row of the data."""
@@ -214,8 +221,8 @@ class FormulaDesign:
                 "selected"
             )
         frame = to_pandas(data)
-        _check_variables(who, frame)
-        return _truth(who, frame)
+        check_variables(who, frame)
+        return truth_of(who, frame)
 
     def transform(self, data: Any, *, prediction: bool, selection: bool) -> pd.DataFrame:
         """Evaluate the fitted formulas on another frame.
@@ -240,12 +247,12 @@ class FormulaDesign:
         ):
             if needed:
                 spec = learned.spec()
-                _check_variables(spec.formula, frame)
-                _check_kinds(learned, frame)
-                rows = _complete(spec.formula, frame)
+                check_variables(spec.formula, frame)
+                check_kinds(learned, frame)
+                rows = complete_rows(spec.formula, frame)
                 if rows.any():
-                    part = _matrix(spec, frame[rows], equation)
-                    _refuse_infinity(part)
+                    part = matrix_of(spec, frame[rows], equation)
+                    refuse_infinity(part)
                     result.loc[rows, list(part.columns)] = part.to_numpy()
         return result
 
@@ -265,7 +272,7 @@ class FormulaDesign:
         frame = to_pandas(data)
         needed = ((prediction, self.prediction), (selection, self.selection))
         names = [
-            name for use, one in needed if use for name in _variables(Formula(one.text), frame)
+            name for use, one in needed if use for name in variables_of(Formula(one.text), frame)
         ]
         counts = {name: int(frame[name].isna().sum()) for name in dict.fromkeys(names)}
         return {name: count for name, count in counts.items() if count}
@@ -312,87 +319,6 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
     return left, right, right_side(text)
 
 
-def _variables(formula: Formula, frame: pd.DataFrame) -> list[str]:
-    """Columns that a formula uses; `a.b` in quotes is one, which formulaic calls 'a'."""
-    expressions = {factor.expr for term in formula for factor in term.factors}
-    names: set[str] = set()
-    for variable in (str(one) for one in formula.required_variables):
-        dotted = [one for one in expressions if one in frame and one.startswith(variable + ".")]
-        names.update(dotted if dotted and variable not in frame else [variable])
-    # Neither a column with the name of a function of formulaic's is among those,
-    names.update(one for one in expressions if one in frame)
-    # nor is what is inside a stateful function (center, a spline).
-    for expression in expressions - {*frame.columns}:
-        try:
-            named = parse_factor(expression)[1]
-        except SyntaxError:
-            continue
-        names.update(name for name in named if name in frame)
-    return sorted(names)
-
-
-def _used(formula: Formula, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns that a formula uses; others could stand in the place of functions."""
-    names = _variables(formula, frame)
-    for term in formula:
-        for factor in term.factors:
-            both = called_in(factor.expr) & {*names} if factor.expr not in frame else set()
-            if both:
-                raise FormulaError(
-                    f"{quoted(min(both))} is a function and a column in the same formula; rename "
-                    "the column"
-                )
-    return frame[names]
-
-
-def _check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
-    """Refuse text where the fit had numbers, and categories that it did not have."""
-    for name in learned.numeric:
-        _check_there(name, frame)
-        if not is_numeric(frame[name]) and frame[name].notna().any():
-            raise InputError(
-                f"column {quoted(name)} held numbers in the fit and holds text or categories here; "
-                "convert it, for example with pandas.to_numeric"
-            )
-    for expression, (_, categories) in learned.encodings.items():
-        column = None if categories is None else _column_of(expression, frame, ("C",))
-        if column is not None:
-            known = {*(categories or ())}
-            unseen = [one for one in column.dropna().unique() if one not in known]
-            if unseen:
-                raise InputError(
-                    f"column {quoted(column.name)} has categories that the model was not fitted "
-                    f"with: {', '.join(quoted(one) for one in sorted(unseen, key=str)[:5])}"
-                )
-
-
-def _column_of(
-    expression: str, frame: pd.DataFrame, functions: tuple[str, ...]
-) -> pd.Series[Any] | None:
-    """Return the column that a factor is, by itself or as what a function is given first."""
-    if expression in frame:
-        return frame[expression]
-    try:
-        tree, names = parse_factor(expression)
-    except SyntaxError:
-        return None
-    if not (isinstance(tree, ast.Call) and ast.unparse(tree.func) in functions and tree.args):
-        return None
-    named = [one for one in names if one in frame]
-    return frame[named[0]] if len(named) == 1 and isinstance(tree.args[0], ast.Name) else None
-
-
-def _refuse_infinity(part: pd.DataFrame) -> None:
-    counts = np.isinf(part.to_numpy()).sum(axis=0)
-    if counts.any():
-        said = ", ".join(
-            f"{quoted(name)} ({count} rows)"
-            for name, count in zip(part.columns, counts, strict=True)
-            if count
-        )
-        raise MissingValueError(f"the formulas give infinite values in {said}; mend these rows")
-
-
 def _emptiest(frame: pd.DataFrame, names: list[str]) -> str:
     missing = frame[names].isna().sum().sort_values(ascending=False)
     said = [f"{quoted(name)} ({count} missing)" for name, count in missing.items() if count][:3]
@@ -412,33 +338,13 @@ def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> Non
                 )
 
 
-def plain_words(error: Exception) -> str:
-    """Return the first line of an error of formulaic's, without the colours of a terminal."""
-    text = re.sub(r"\x1b?\[[0-9;]*m|[⧛⧚]", "", str(error)).strip()
-    return text.splitlines()[0] if text else type(error).__name__
-
-
-def _check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
-    if formula is not None:
-        for name in _variables(formula, frame):
-            _check_there(name, frame)
-
-
-def _check_there(name: str, frame: pd.DataFrame) -> None:
-    if name not in frame.columns:
-        raise UnknownFeatureError(
-            f"the formula uses {quoted(name)}, which the data does not have"
-            + nearest(name, [str(column) for column in frame.columns])
-        )
-
-
 def _refuse_known_only(drivers: Formula, frame: pd.DataFrame, chosen: Mask) -> None:
     """Refuse variables that drive selection and are missing exactly where rows are not selected."""
     others = ~chosen
     if not others.any():
         return
     only = [
-        name for name in _variables(drivers, frame) if np.array_equal(frame[name].isna(), others)
+        name for name in variables_of(drivers, frame) if np.array_equal(frame[name].isna(), others)
     ]
     if only:
         raise MissingValueError(
@@ -446,96 +352,3 @@ def _refuse_known_only(drivers: Formula, frame: pd.DataFrame, chosen: Mask) -> N
             + " Leave such variables out of the selection formula, and those that were made from "
             "the outcome out of both."
         )
-
-
-def _complete(formula: Formula, frame: pd.DataFrame) -> Mask:
-    names = _variables(formula, frame)
-    return np.asarray(frame[names].notna().all(axis=1).to_numpy(), dtype=bool)
-
-
-def _matrix(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) -> pd.DataFrame:
-    """Evaluate the right side of a formula, without its intercept."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DataMismatchWarning)
-        try:
-            made, spec = _evaluate(formula, frame)
-        except DataMismatchWarning as error:
-            raise InputError(
-                f"the {equation} formula meets categories that the model was not fitted with: "
-                + _unseen(str(error))
-            ) from error
-        except (FormulaicError, TypeError, ValueError, ArithmeticError) as error:
-            if isinstance(error, HeckmanfaError):
-                raise
-            raise FormulaError(
-                f"the {equation} formula cannot be evaluated on the data: {plain_words(error)}"
-            ) from error
-    made = made.drop(columns="Intercept")
-    made.attrs["spec"] = spec
-    return made
-
-
-def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.DataFrame, ModelSpec]:
-    parsed = formula.formula if isinstance(formula, ModelSpec) else formula
-    used = _used(parsed, frame)
-    for term in parsed:
-        for factor in term.factors:
-            column = _column_of(factor.expr, used, ("C", "I"))
-            if column is not None and is_time(column):
-                raise InputError(about_times(str(column.name)))
-    try:
-        matrix = formula.get_model_matrix(used, na_action="ignore", context={})
-        return pd.DataFrame(matrix).astype(np.float64), matrix.model_spec
-    except (FormulaicError, TypeError, ValueError) as error:
-        times = [name for name in used.columns if is_time(used[name])]
-        if times:
-            raise InputError(about_times(str(times[0]))) from error
-        raise
-
-
-def _unseen(message: str) -> str:
-    """Return the categories that formulaic's warning lists as a set, as they look in a table."""
-    listed = re.search(r"\{(.*)\}\. They are being", message, re.DOTALL)
-    said = listed.group(1) if listed else message
-    return shown(re.sub(r"np\.\w+\((.*?)\)", r"\1", said))
-
-
-def _one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
-    """Evaluate the left side of a formula to one number a row; missing stays missing."""
-    rows = _complete(formula, frame)
-    values = np.full(len(frame), np.nan)
-    if rows.any():
-        try:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                part, _ = _evaluate(formula, frame[rows])
-        except (FormulaicError, TypeError, ValueError, ArithmeticError) as error:
-            if isinstance(error, HeckmanfaError):
-                raise
-            raise FormulaError(
-                f"the left side of the {equation} formula cannot be evaluated: {plain_words(error)}"
-            ) from error
-        text = [one for one in _variables(formula, frame) if not is_numeric(frame[one])]
-        if part.shape[1] != 1 or text:
-            raise FormulaError(
-                f"the left side of the {equation} formula, {formula}, must be one number a row"
-                + (f"; column {quoted(text[0])} holds text or categories" if text else "")
-            )
-        values[rows] = part.iloc[:, 0].to_numpy(dtype=np.float64)
-    return values
-
-
-def _truth(who: Formula, frame: pd.DataFrame) -> Mask:
-    values = _one_column(who, frame, "selection")
-    missing = np.count_nonzero(np.isnan(values))
-    if missing:
-        raise InputError(
-            f"the selection formula's left side is missing in {missing} rows; it must say of "
-            "every row whether it is selected"
-        )
-    strange = sorted(set(values) - {0.0, 1.0})
-    if strange:
-        raise InputError(
-            f"the selection formula's left side holds {strange[0]:g}; it must be 0 or 1, or true "
-            f"or false. Write for example I({who} == {strange[-1]:g})."
-        )
-    return np.asarray(values == 1)

@@ -10,7 +10,7 @@ import numpy as np
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted
-from heckmanfa.formula import plain_words
+from heckmanfa.formula_matrix import plain_words
 from heckmanfa.normal import Floats
 
 __all__ = ["read_hypothesis"]
