@@ -441,7 +441,7 @@ def test_weighted_rows_weigh_in_the_histogram(model):
         heavy.inverse_mills(X)[worked], edges, weights=weight[worked], density=True
     )
     assert np.isin(np.round(heights, 10), np.round(points[:, 1], 10)).all()
-    with pytest.raises(InputError, match="rows given are not those of the fit"):
+    with pytest.raises(InputError, match="fitted with weights: pass sample_weight"):
         plots.imr_overlap(heavy, X, y)
 
 

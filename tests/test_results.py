@@ -128,6 +128,7 @@ def test_html_escapes_names_and_has_headers():
     assert "<td>ok</td>" in model.diagnostics()._repr_html_()
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.FewClustersWarning")
 def test_summary_of_other_options_says_so():
     frame = load_mroz()
     columns = ["educ", "exper", "age", "kids5"]
@@ -138,6 +139,9 @@ def test_summary_of_other_options_says_so():
     assert "maximum likelihood" in text
     assert "cluster" in text
     assert "Sum of weights:                 1506" in text
+    assert "Weights:                   frequency" in text
+    assert "Clusters:                          7" in text
+    assert "Log pseudolikelihood: " in text
     assert model.diagnostics().rho_lr is None
 
 

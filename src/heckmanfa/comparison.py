@@ -16,10 +16,11 @@ from sklearn.base import clone
 from heckmanfa.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, sentence
 from heckmanfa.estimators import Heckman
-from heckmanfa.intake import read_outcome
+from heckmanfa.intake import n_fractions, read_outcome, read_weights
 from heckmanfa.lasso import HeckmanLasso
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.normal import Floats
+from heckmanfa.refusals import check_frequencies
 from heckmanfa.rows import Mask
 from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
 from heckmanfa.sections import Report, Section
@@ -162,7 +163,11 @@ def compare_methods(
         )
     outcome = read_outcome(y, len(X))
     chosen = ~np.isnan(outcome) if selected is None else np.asarray(selected, dtype=bool)
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weight = None
+    if sample_weight is not None:
+        weight = read_weights(sample_weight, len(X))
+        # Once for all methods and folds, whose own warnings are not shown.
+        check_frequencies(n_fractions(weight), int(np.count_nonzero(weight)), float(weight.sum()))
     estimators = methods(seed=random_state) if estimators is None else estimators
     folds = list(_folds(X, outcome, chosen, n_folds, n_repeats, random_state))
     rows, fitted = [], {}

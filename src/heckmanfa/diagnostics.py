@@ -17,6 +17,7 @@ from heckmanfa.linalg import column_norms
 from heckmanfa.normal import Floats, inverse_mills
 from heckmanfa.problems import (
     MAXIMA,
+    about_clusters,
     about_convergence,
     about_errors,
     about_maxima,
@@ -30,7 +31,7 @@ from heckmanfa.problems import (
     rho_text,
     unconverged,
 )
-from heckmanfa.results import Wald, chi2_test
+from heckmanfa.reference import Wald, n_parameters, reference_of
 from heckmanfa.sandwich import is_classical
 from heckmanfa.sections import Finding, Report, in_html
 
@@ -95,13 +96,17 @@ class Diagnostics:
     maximum_rho: float = float("nan")
     second_maximum: tuple[float, float] | None = None
     """log-likelihood and rho of another maximum, where one is known"""
+    n_clusters: int | None = None
+    """of a cluster covariance"""
+    n_parameters: int = 0
+    """that the covariance is of"""
 
     @property
     def weak_exclusions(self) -> bool:
         """Whether the excluded features drive selection weakly for their number."""
         if self.excluded_wald is None:
             return False
-        return not self.excluded_wald.statistic > _WEAK_CHI2_PER_FEATURE * self.n_excluded
+        return not self.excluded_wald.chi2 > _WEAK_CHI2_PER_FEATURE * self.n_excluded
 
     @property
     def imr_collinear(self) -> bool:
@@ -135,6 +140,7 @@ class Diagnostics:
                 ("selection", "none", "ok", "No outcome was missing: nothing to diagnose."),
                 *lines,
                 apart,
+                *self._cluster_lines(),
             ]
         names = ", ".join(shown(name) for name in self.excluded_features)
         if self.n_excluded == 0:
@@ -153,7 +159,10 @@ class Diagnostics:
                     "excluded features",
                     f"{self.n_excluded} ({names}); {self.excluded_wald}",
                     "caution" if weak else "ok",
-                    "For their number they drive selection weakly: little identifies the model."
+                    "Whether they drive selection cannot be tested: see the line on clusters."
+                    if self.excluded_wald.note and self.n_clusters is not None
+                    else "For their number they drive selection weakly: little identifies the "
+                    "model."
                     if weak
                     else "Together they drive selection. That they do not predict cannot be "
                     "tested here.",
@@ -223,7 +232,11 @@ class Diagnostics:
                     else "Predictions given selection stay within what was seen.",
                 )
             )
-        return [*lines, *self.findings]
+        return [*lines, *self._cluster_lines(), *self.findings]
+
+    def _cluster_lines(self) -> list[Finding]:
+        found = about_clusters(self.n_clusters, self.n_parameters)
+        return [] if found is None else [found]
 
     def _which_maximum(self, *, higher: bool) -> str:
         other = higher_maximum(self.log_likelihood, self.second_maximum)
@@ -302,6 +315,8 @@ def diagnose(
             share_outside=None,
             r2=r2_of(model),
             saturated=is_saturated(model),
+            n_clusters=model.n_clusters_,
+            n_parameters=n_parameters(model),
         )
     excluded = [one for one in model._probit.features if not model.support_[one]]
     r = model._moments.subset(features, outcome=False)
@@ -335,6 +350,8 @@ def diagnose(
         log_likelihood=model.log_likelihood_,
         maximum_rho=rho_of_maximum(model),
         second_maximum=model._second_maximum,
+        n_clusters=model.n_clusters_,
+        n_parameters=n_parameters(model),
     )
 
 
@@ -359,7 +376,7 @@ def _rho_wald(model: FittedSelectionModel) -> Wald:
     else:
         place = model._terms.index(("errors", "imr"))
         estimate, error = model.imr_coef_, float(np.sqrt(model._covariance[place, place]))
-    return chi2_test([estimate], np.array([[error**2]]))
+    return reference_of(model).wald([estimate], np.array([[error**2]]))
 
 
 def _rho_lr(model: FittedSelectionModel, features: list[int]) -> Wald | None:

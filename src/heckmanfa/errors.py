@@ -18,7 +18,9 @@ __all__ = [
     "CovarianceWarning",
     "DataError",
     "DroppedFeaturesWarning",
+    "FewClustersWarning",
     "FormulaError",
+    "FrequencyWeightWarning",
     "HeckmanfaError",
     "HeckmanfaWarning",
     "InputError",
@@ -165,6 +167,14 @@ class UnderdeterminedWarning(HeckmanfaWarning):
 
 class DroppedFeaturesWarning(HeckmanfaWarning):
     """Columns (and for separation, rows) were left out as the caller asked."""
+
+
+class FrequencyWeightWarning(HeckmanfaWarning):
+    """Frequency weights make the rows count ten times or more: they may be sampling weights."""
+
+
+class FewClustersWarning(HeckmanfaWarning):
+    """A cluster covariance rests on fewer than 40 clusters."""
 
 
 class RhoOutsideWarning(HeckmanfaWarning):

@@ -21,6 +21,7 @@ from heckmanfa.errors import (
     AllObservedWarning,
     ConvergenceWarning,
     CovarianceWarning,
+    FewClustersWarning,
     InputError,
     NoExclusionWarning,
     RhoOutsideWarning,
@@ -40,9 +41,10 @@ from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.normal import Floats
 from heckmanfa.problems import higher_maximum, rho_text
 from heckmanfa.refereed import RefereedModel
+from heckmanfa.reference import FEW_CLUSTERS, reference_of
 from heckmanfa.refitting import whole_fit
 from heckmanfa.rows import Positions, one_blas_thread
-from heckmanfa.sandwich import CovarianceKind, is_classical
+from heckmanfa.sandwich import CovarianceKind, check_clusters, count_clusters, is_classical
 from heckmanfa.tensors import telling_of_full_cards
 from heckmanfa.twostep import TwoStep, fit_two_step
 
@@ -66,10 +68,12 @@ class Heckman(RefereedModel):
         Heckman's two-step estimator, or full maximum likelihood.
     cov_type : {None, "classical", "robust", "cluster"}
         None is the classical covariance of the method, and so is "classical". "cluster" needs
-        ``groups`` in `fit`.
+        ``groups`` in `fit`; with G clusters, tests and intervals are by t(G - 1) and joint tests by
+        F(q, G - 1).
     weight_kind : {"frequency", "sampling"}
-        What ``sample_weight`` means: a weight of 2 is two rows, or a row stands for more of the
-        population (rescaled to mean one; needs ``cov_type`` "robust" or "cluster").
+        What ``sample_weight`` means: a weight of 2 is two rows (whole numbers only), or a row
+        stands for more of the population, as in surveys (rescaled to mean one; needs ``cov_type``
+        "robust" or "cluster").
     on_collinear, on_separation : {"error", "drop"}
         What to do with collinear columns, and with columns that decide selection with certainty
         (and the rows that they decide): refuse, naming them, or leave out with a warning.
@@ -95,13 +99,15 @@ class Heckman(RefereedModel):
         m log(SSE/m) + (J + 2) log m. Adjusted R^2 does not count lambda, as in Mai and Wu's
         paper; AIC and BIC do.
     log_likelihood_ : float or None
-        For method "ml".
+        For method "ml"; with a robust or cluster covariance, the log pseudolikelihood.
     params_ : ndarray or None
         For method "ml": all parameters of the likelihood in the input's scale, those of the
         prediction equation, then of the selection equation (each intercept first, then features
         in the order of X's columns), log sigma and atanh rho. To be passed as ``start``.
     n_obs_, n_selected_ : int or float
         Rows in the fit (the sum of frequency weights).
+    n_clusters_ : int or None
+        Clusters in the fit, with ``cov_type="cluster"``.
     row_counts_ : dict
         Every row given, by what became of it.
     prediction_features_ : list
@@ -216,7 +222,18 @@ class Heckman(RefereedModel):
         table = read_features(self, X, reset=True)
         sample = self._take_in(table, y, selected, sample_weight, groups)
         self._fit_sample(table, sample)
+        self._warn_of_few_clusters()
         return self
+
+    def _warn_of_few_clusters(self) -> None:
+        reference = reference_of(self)
+        if reference.n_clusters is not None and reference.n_clusters < FEW_CLUSTERS:
+            warn(
+                f"the covariance rests on {reference.n_clusters} clusters. With fewer than "
+                f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
+                f"often, also by t({reference.df}), which they go by here",
+                FewClustersWarning,
+            )
 
     def _take_in(
         self, table: FeatureTable, y: Any, selected: Any, sample_weight: Any, groups: Any
@@ -243,6 +260,9 @@ class Heckman(RefereedModel):
         self.row_counts_ = dict(sample.row_counts)
         self.dropped_features_ = []
         self._names = table.labels(range(table.shape[1]))
+        self._weighted = sample.rows.weighted
+        clustered = self.cov_type == "cluster"
+        self.n_clusters_ = check_clusters(sample.n_groups) if clustered else None
         if sample.all_selected:
             self._fit_all_observed(table, sample, prediction, kind)
             return
@@ -250,6 +270,8 @@ class Heckman(RefereedModel):
         prediction = [one for one in prediction if one not in fitted.separating]
         self.row_counts_ |= fitted.row_counts()
         self.dropped_features_ += names_or_positions(table.names, fitted.dropped)
+        if clustered and fitted.n_decided:
+            self.n_clusters_ = check_clusters(count_clusters(fitted.rows))
         features = self._choose(moments, fitted, prediction, table)
         self._finish(moments, fitted, features, kind, table)
 

@@ -24,6 +24,7 @@ from heckmanfa.moments import Moments
 from heckmanfa.namespaces import Array, host, like, namespace
 from heckmanfa.normal import Floats, inverse_mills, log_cdf
 from heckmanfa.probit import Probit
+from heckmanfa.remembered import column_or_values, weights_of
 from heckmanfa.scoring import ScoredRegressor, sum_log_likelihood
 from heckmanfa.sections import Report, read_reports
 from heckmanfa.tensors import on_host, telling_of_full_cards
@@ -54,6 +55,8 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
     params_: Floats | None = None
     n_obs_: int | float
     n_selected_: int | float
+    n_clusters_: int | None = None
+    """None unless the covariance is clustered"""
     row_counts_: dict[str, int]
     prediction_features_: list[Any]
     selection_features_: list[Any]
@@ -66,6 +69,8 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
     cov_type: str | None
     weight_kind: str
 
+    _weighted: bool = False
+    """whether rows had weights"""
     _names: list[str]
     """a label for every column of X"""
     _column_labels: tuple[Any, ...] | None
@@ -75,6 +80,10 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
     """how to make X from a frame, for a model from formulas"""
     _together: list[list[str]]
     """columns of X that one column of a table became, where the rows' home knows that"""
+    _weight_column: str | None = None
+    """of the data frame, where weights of a model from formulas were named by it"""
+    _group_column: str | None = None
+    """likewise"""
     _index_range: tuple[float, float]
     """of z'gamma among the selected rows of the fit"""
     _terms: list[tuple[str, str]]
@@ -263,6 +272,12 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
             return map_rows(self, X, "_selected_by_formula", "selected")
         return self._selected_by_formula(X)
 
+    def _weights_to_score(self, X: Any, sample_weight: Any) -> Any:
+        if self._design is None:
+            return sample_weight
+        sample_weight = weights_of(self, X, sample_weight, other_rows=True)
+        return column_or_values(X, sample_weight, "sample_weight")
+
     def _selected_by_formula(self, X: Any) -> Floats:
         """Return 1 where the left side of the selection formula selects a row, and 0 elsewhere."""
         assert self._design is not None
@@ -367,7 +382,8 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         -------
         DataFrame
             Columns equation ("prediction", "selection", "errors"), term, estimate, std_error,
-            statistic (z), p_value, ci_low, ci_high. In "errors", "imr" is the coefficient of the
+            statistic (z; with a cluster covariance t, with one less degree of freedom than there
+            are clusters), p_value, ci_low, ci_high. In "errors", "imr" is the coefficient of the
             inverse Mills ratio. A two-step rho and sigma have no standard error; those of maximum
             likelihood are by the delta method, their intervals (and the test of rho = 0) on the
             scale of atanh rho and log sigma.
@@ -402,7 +418,8 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         Returns
         -------
         Wald
-            With statistic, degrees of freedom and p-value.
+            With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with the
+            covariance of G clusters. More restrictions than G - 1 are refused.
         """
         check_is_fitted(self)
         return results.wald_test(self, hypothesis, value)

@@ -52,7 +52,8 @@ class FormulaModel(FittedSelectionModel):
             pandas, Polars or PyArrow. Rows with a missing outcome are kept; rows with a missing
             regressor that they need are left out and counted in ``row_counts_``.
         sample_weight, groups : str or array_like, optional
-            A column of ``data``, or one entry for each of its rows.
+            A column of ``data``, or one entry for each of its rows. Columns are remembered: methods
+            that take a data frame later find them in it. Arrays have to be passed again.
         **parameters
             Those of `Heckman`, but for the two lists of features.
 
@@ -81,6 +82,8 @@ class FormulaModel(FittedSelectionModel):
         model.row_counts_["total"] = design.n_rows
         model.row_counts_["left_out_regressor_missing"] = design.n_left_out
         model._design = design.without_data()
+        model._weight_column = sample_weight if isinstance(sample_weight, str) else None
+        model._group_column = groups if isinstance(groups, str) else None
         return model
 
     @classmethod

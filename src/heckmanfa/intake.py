@@ -41,6 +41,7 @@ from heckmanfa.refusals import (
     Outcomes,
     bad_weights,
     check_enough,
+    check_frequencies,
     check_outcome,
     groupless,
     refuse_not_finite,
@@ -54,6 +55,7 @@ __all__ = [
     "check_parameters",
     "flags",
     "group_codes",
+    "n_fractions",
     "read_features",
     "read_outcome",
     "read_sample",
@@ -159,11 +161,15 @@ def read_sample(
     kept = ~(chosen & ~observed)
     weight: Array | None = None
     if sample_weight is not None:
-        weight = like(read_weights(on_host(sample_weight), n), outcome)
+        given = read_weights(on_host(sample_weight), n)
+        weight = like(given, outcome)
         weightless = kept & (weight == 0)
         counts["left_out_zero_weight"] = int(weightless.sum())
         kept &= ~weightless
-        if sampling and kept.any():
+        if not sampling:
+            in_fit = given[host(kept)]
+            check_frequencies(n_fractions(given), len(in_fit), float(in_fit.sum()))
+        elif kept.any():
             weight = weight / weight[kept].mean()
     counts |= _checked_counts(outcome, chosen, kept, len(selection))
     codes, n_groups = None, 0
@@ -225,6 +231,9 @@ def _sample_in_parts(
         raise InputError(bad_weights(census.bad_weights))
     if census.groupless:
         raise InputError(groupless("groups", census.groupless))
+    if home.has_weight and not sampling:
+        kept = census.selected + census.unselected
+        check_frequencies(census.fractions, kept, census.weight_sum)
     counts = {
         "total": n,
         "left_out_outcome_missing": census.outcome_missing,
@@ -364,6 +373,11 @@ def read_weights(sample_weight: Any, n: int) -> Floats:
     if not values.any():
         raise InputError("sample_weight is zero in every row")
     return values
+
+
+def n_fractions(weight: Floats) -> int:
+    """Count the weights that are not whole numbers."""
+    return int(np.count_nonzero(weight != np.floor(weight)))
 
 
 def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[np.intp], int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.features import FeatureTable, resolve
-from heckmanfa.results import Wald, chi2_test
+from heckmanfa.reference import Wald, reference_of
 from heckmanfa.sections import listed
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def selection_test(model: FittedSelectionModel, columns: Sequence[int]) -> Wald:
     held = [int(one) for one in model._probit.features]
     places = [first + 1 + held.index(one) for one in columns]
     covariance = model._covariance[np.ix_(places, places)]
-    return chi2_test(model.selection_coef_[list(columns)], covariance)
+    return reference_of(model).wald(model.selection_coef_[list(columns)], covariance)
 
 
 def _columns_together(

@@ -30,7 +30,7 @@ from heckmanfa.likelihood_starts import ProfileStarts, read_start, starting_poin
 from heckmanfa.likelihood_terms import Problem, State, predicting_only
 from heckmanfa.normal import Floats
 from heckmanfa.problems import MAXIMA, rho_text
-from heckmanfa.results import check_level
+from heckmanfa.reference import check_level
 from heckmanfa.rows import Rows, one_blas_thread
 from heckmanfa.sandwich import CovarianceKind, is_classical
 from heckmanfa.sections import Finding, Report, Section

@@ -89,7 +89,9 @@ class MaketablesModel:
     @property
     def __maketables_stat_labels__(self) -> dict[str, str]:
         """Words for the statistics that maketables does not know."""
-        return dict(_LABELS)
+        model = _fitted(self)
+        named = {} if model.log_likelihood_ is None else {"ll": results.likelihood_name(model)}
+        return _LABELS | named
 
     @property
     def __maketables_default_stat_keys__(self) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heckmanfa.least_squares import fit_least_squares
+from heckmanfa.reference import FEW_CLUSTERS, Reference, n_parameters
 from heckmanfa.sections import Finding
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAXIMA",
+    "about_clusters",
     "about_convergence",
     "about_errors",
     "about_maxima",
@@ -171,6 +173,29 @@ def about_r2(r2: float, *, saturated: bool = False) -> Finding | None:
     )
 
 
+def about_clusters(n_clusters: int | None, parameters: int) -> Finding | None:
+    """Say how many clusters a covariance rests on, and whether they are enough."""
+    if n_clusters is None:
+        return None
+    law = f"tests and intervals are by {Reference(n_clusters).name}"
+    verdict, words = "ok", f"{law[0].upper()}{law[1:]}."
+    # The clusters' total scores sum to zero: they span one dimension less than there are clusters.
+    if n_clusters <= parameters:
+        verdict, words = (
+            "problem",
+            f"No more clusters than parameters: the covariance has rank {n_clusters - 1} at most, "
+            "and no more coefficients than that can be tested together. Do not rely on these "
+            f"standard errors; {law}.",
+        )
+    elif n_clusters < FEW_CLUSTERS:
+        verdict, words = (
+            "caution",
+            f"Fewer than {FEW_CLUSTERS}: standard errors tend to be too small, and tests reject "
+            f"too often; {law}.",
+        )
+    return Finding("clusters", f"{n_clusters:,}; {parameters:,} parameters", verdict, words)
+
+
 def problems_of(model: FittedSelectionModel) -> list[Finding]:
     """Return what is wrong with a fitted model, the gravest first.
 
@@ -181,10 +206,11 @@ def problems_of(model: FittedSelectionModel) -> list[Finding]:
     Returns
     -------
     list of Finding
-        Problems, and the caution of a second maximum.
+        Problems, and the cautions of a second maximum and of few clusters.
     """
     found = [about_convergence(unconverged(model)), about_errors(lacks_errors(model))]
     found.append(about_r2(r2_of(model), saturated=is_saturated(model)))
+    found.append(about_clusters(model.n_clusters_, n_parameters(model)))
     if not np.isnan(model.rho_):
         found += [
             about_rho(model.rho_),

@@ -25,7 +25,8 @@ class RefereedModel(FormulaModel):
     """A fitted model that can be asked how far its estimates are to be believed.
 
     Methods that need rows take those of the fit; for a model from formulas, ``X`` is the data
-    frame and ``y`` is left out.
+    frame and ``y`` is left out, and so are weights and clusters that a column of it says. Weights
+    and clusters that came as arrays have to be passed again: a method that needs them says so.
     """
 
     def _own_reports(self) -> list[Report]:
@@ -38,7 +39,7 @@ class RefereedModel(FormulaModel):
         X: Any,
         y: Any = None,
         n_boot: int = 1000,
-        unit: Any = "row",
+        unit: Any = None,
         *,
         selected: Any = None,
         sample_weight: Any = None,
@@ -56,9 +57,10 @@ class RefereedModel(FormulaModel):
             features.
         n_boot : int
             How many replicates.
-        unit : "row", str, or array_like of shape (n,)
+        unit : "row", str, or array_like of shape (n,), optional
             What is resampled: rows, or the groups that a column of X (by its name) or an array
-            says. Rows of a group come and go together.
+            says. Rows of a group come and go together. Unless given, it is rows, or the clusters
+            of a model with a cluster covariance; those that came as an array are to be passed.
         random_state : int, Generator, RandomState or None
         n_jobs : int, optional
             Processes, as joblib counts them. The result does not depend on it.
@@ -222,8 +224,9 @@ class RefereedModel(FormulaModel):
         features : sequence of str or int, optional
             All, unless given. For a model from formulas, these are the variables of the
             formulas, so that a variable and its square move together.
-        sample_weight : array_like, optional
-            Of the rows in the average.
+        sample_weight : str or array_like, optional
+            Of the rows in the average. After a fit with weights it is needed, unless the formulas'
+            data frame has their column; 1 lets all rows count the same.
         conf_level : float
 
         Returns

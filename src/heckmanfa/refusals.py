@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from heckmanfa.errors import (
     BinaryOutcomeWarning,
     ConstantOutcomeError,
+    FrequencyWeightWarning,
     InputError,
     MissingValueError,
     NoOutcomeError,
@@ -25,15 +26,23 @@ __all__ = [
     "Outcomes",
     "bad_weights",
     "check_enough",
+    "check_frequencies",
     "check_outcome",
+    "fractions",
     "groupless",
     "infinite_outcome",
     "known_only_for_selected",
+    "multiplied",
     "refuse_not_finite",
 ]
 
 # The squares of outcomes in this range can be summed without overflow.
 _SMALLEST, _LARGEST = 1e-140, 1e140
+# Frequency weights seldom multiply rows by more; sampling weights nearly always do.
+_MANY_TIMES = 10.0
+_IN_PYTHON = (
+    "weight_kind='sampling' with cov_type='robust' or 'cluster' (in Heckman and the searches)"
+)
 
 
 def check_enough(counts: dict[str, int], n_selection: int) -> None:
@@ -171,6 +180,40 @@ def bad_weights(count: int) -> str:
         f"sample_weight holds {count} negative, missing or infinite values; weights must be zero "
         "or more"
     )
+
+
+def fractions(count: int) -> str:
+    """Say that frequency weights are not whole numbers, and what other weights are for."""
+    return (
+        f"sample_weight holds {count:,} values that are not whole numbers, and frequency weights "
+        "count rows: a weight of 2 is two rows. Where a weight says how much of a population a "
+        f"row stands for, as in a survey, use {_IN_PYTHON}"
+    )
+
+
+def multiplied(rows: float, total: float) -> str:
+    """Say that frequency weights make rows count many times over, and what this would mean."""
+    return (
+        f"the frequency weights let {rows:,.0f} rows count as {total:,.0f}: standard errors are "
+        f"those of {total:,.0f} rows that were observed. Where a weight says how much of a "
+        f"population a row stands for, as in a survey, they are far too small: use {_IN_PYTHON}"
+    )
+
+
+def check_frequencies(n_fractions: int, rows: float, total: float) -> None:
+    """Refuse frequency weights that are no counts, and warn of those that look like none.
+
+    Parameters
+    ----------
+    n_fractions : int
+        Rows whose weight is not a whole number.
+    rows, total : float
+        Rows of the fit, and the sum of their weights.
+    """
+    if n_fractions:
+        raise InputError(fractions(n_fractions))
+    if rows and total >= _MANY_TIMES * rows:
+        warn(multiplied(rows, total), FrequencyWeightWarning)
 
 
 def groupless(what: str, count: int) -> str:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from heckmanfa import summary_formats
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.foreign import quoted
 from heckmanfa.hypotheses import read_hypothesis
 from heckmanfa.normal import Floats
+from heckmanfa.reference import Wald, reference_of
+from heckmanfa.sandwich import is_classical
 from heckmanfa.sections import Report, Section
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
 
-__all__ = ["Summary", "Wald", "check_level", "summarize", "tidy", "vcov", "wald_test"]
+__all__ = ["Summary", "Wald", "likelihood_name", "summarize", "tidy", "vcov", "wald_test"]
 
 _ROW_WORDS = {
     "left_out_outcome_missing": "selected, but the outcome is missing",
@@ -30,29 +29,6 @@ _ROW_WORDS = {
     "left_out_zero_weight": "weight zero",
     "left_out_separation": "selection decided with certainty",
 }
-
-
-@dataclass(frozen=True)
-class Wald:
-    """Result of a Wald test."""
-
-    statistic: float
-    df: int
-    p_value: float
-
-    def __str__(self) -> str:
-        """Say the result in a line."""
-        return f"chi2({self.df}) = {self.statistic:.4f}, p = {self.p_value:.4g}"
-
-
-def chi2_test(estimate: Any, covariance: Any) -> Wald:
-    """Wald test that a vector of estimates is zero."""
-    estimate = np.asarray(estimate, dtype=np.float64)
-    df = len(estimate)
-    if not np.all(np.isfinite(covariance)) or np.linalg.matrix_rank(covariance) < df:
-        return Wald(float("nan"), df, float("nan"))
-    statistic = float(estimate @ np.linalg.solve(covariance, estimate))
-    return Wald(statistic, df, float(stats.chi2.sf(statistic, df)))
 
 
 def _estimates(model: FittedSelectionModel) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -65,23 +41,17 @@ def _estimates(model: FittedSelectionModel) -> np.ndarray[Any, np.dtype[np.float
     return np.array(values, dtype=np.float64)
 
 
-def check_level(conf_level: float) -> None:
-    """Refuse a level of confidence that is none."""
-    if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
-        raise InputError(f"conf_level must lie between 0 and 1; got {quoted(conf_level)}")
-
-
 def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
     """Estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
-    check_level(conf_level)
-    quantile = stats.norm.ppf(0.5 + conf_level / 2.0)
+    reference = reference_of(model)
+    quantile = reference.quantile(conf_level)
     estimate = _estimates(model)
     with np.errstate(invalid="ignore"):
         error = np.sqrt(np.diag(model._covariance))
     table = pd.DataFrame(model._terms, columns=["equation", "term"])
     table["estimate"], table["std_error"] = estimate, error
     table["statistic"] = estimate / error
-    table["p_value"] = 2.0 * stats.norm.sf(np.abs(table["statistic"]))
+    table["p_value"] = reference.p_value(table["statistic"])
     table["ci_low"] = estimate - quantile * error
     table["ci_high"] = estimate + quantile * error
     if model._probit is None:
@@ -96,7 +66,7 @@ def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
         rho = (table["equation"] == "errors") & (table["term"] == "rho")
         table.loc[rho, ["statistic", "p_value", "ci_low", "ci_high"]] = [
             z,
-            2.0 * stats.norm.sf(abs(z)),
+            reference.p_value(z),
             *limits,
         ]
         centre, spread = model._log_sigma
@@ -143,7 +113,10 @@ def wald_test(
     if np.linalg.matrix_rank(matrix) < len(matrix):
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
     gap = matrix @ _estimates(model) - right
-    return chi2_test(gap, matrix @ model._covariance @ matrix.T)
+    test = reference_of(model).wald(gap, matrix @ model._covariance @ matrix.T)
+    if test.df_denominator is not None and test.df > test.df_denominator:
+        raise NotIdentifiedError(f"{test.note}; test fewer at a time")
+    return test
 
 
 def _restrictions(model: FittedSelectionModel, text: str) -> tuple[Floats, Floats]:
@@ -169,6 +142,8 @@ class Summary:
     """coefficients of other models beside those of this one, after a search"""
     sections: tuple[Section, ...] = ()
     """other reports that were asked for"""
+    letter: str = "z"
+    """what a statistic is called: z, or t with a cluster covariance"""
 
     def __str__(self) -> str:
         """Return the text form."""
@@ -239,14 +214,17 @@ def summarize(
         ("Not selected", str(counts["unselected"])),
         ("Left out", str(sum(left_out.values()))),
         ("Covariance", model.cov_type or "classical"),
+        *([("Clusters", f"{model.n_clusters_:,}")] if model.n_clusters_ is not None else []),
         ("Adjusted R2", f"{model.adjusted_r2_:.4f}"),
         (f"AIC{step}", f"{model.aic_:.2f}"),
         (f"BIC{step}", f"{model.bic_:.2f}"),
     ]
     if model.log_likelihood_ is not None:
-        facts.append(("Log-likelihood", f"{model.log_likelihood_:.4f}"))
+        facts.append((likelihood_name(model), f"{model.log_likelihood_:.4f}"))
+    if model._weighted:
+        facts.append(("Weights", model.weight_kind))
     if model.n_obs_ != counts["selected"] + counts["unselected"]:
-        facts.append(("Sum of weights", f"{model.n_obs_:g}"))
+        facts.append(("Sum of weights", f"{model.n_obs_}"))
     if model._probit is None:
         title = "Least squares (no outcome is missing)"
     else:
@@ -259,7 +237,25 @@ def summarize(
         table, more = beside
         notes += [*more, _COMPARISON_NOTE]
     sections = tuple(part for one in reports for part in one.sections())
-    return Summary(title, facts, tidy(model, conf_level), conf_level, notes, table, sections)
+    return Summary(
+        title=title,
+        facts=facts,
+        table=tidy(model, conf_level),
+        conf_level=conf_level,
+        notes=notes,
+        comparison=table,
+        sections=sections,
+        letter=reference_of(model).letter,
+    )
+
+
+def likelihood_name(model: FittedSelectionModel) -> str:
+    """Name what maximum likelihood maximised, as Stata does.
+
+    A robust or cluster covariance, which sampling weights need, is for models that are not all of
+    the truth: what was maximised is then no log-likelihood of the data.
+    """
+    return "Log-likelihood" if is_classical(model.cov_type) else "Log pseudolikelihood"
 
 
 _COMPARISON_NOTE = (

@@ -13,7 +13,7 @@ from heckmanfa.namespaces import Array, add_at, host, namespace, zeros
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Block, Positions, Rows, total
 
-__all__ = ["CovarianceKind", "is_classical", "score_squares"]
+__all__ = ["CovarianceKind", "check_clusters", "count_clusters", "is_classical", "score_squares"]
 
 
 def is_classical(cov_type: str | None) -> bool:
@@ -30,6 +30,7 @@ class CovarianceKind:
     sampling: bool
     """whether weights are sampling weights (else they count rows)"""
     n_groups: int = 0
+    """group codes go from 0 to one less than this"""
 
 
 def score_squares(
@@ -60,17 +61,39 @@ def score_squares(
     (d, d) ndarray
     """
     if kind.cov_type == "cluster":
-        if kind.n_groups < 2:
-            raise InputError("cov_type='cluster' needs at least two groups; groups has 1")
-        sums = np.zeros((kind.n_groups, size))
+        sums, seen = np.zeros((kind.n_groups, size)), np.zeros(kind.n_groups, dtype=bool)
         parts = rows.map(_group_scores, scores, args, columns=columns, merge=_merge_groups)
         for codes, part in parts:
             sums[codes] += part
-        return np.asarray(sums.T @ sums) * (kind.n_groups / (kind.n_groups - 1))
+            seen[codes] = True
+        # Groups whose rows take no part (a half of the rows, rows left out) are no clusters here.
+        n_clusters = check_clusters(int(np.count_nonzero(seen)))
+        return np.asarray(sums.T @ sums) * (n_clusters / (n_clusters - 1))
     n, middle = total(
         rows.map(_row_squares, scores, args, kind.sampling, columns=columns, merge=total)
     )
     return np.asarray(middle * (n / (n - 1.0)))
+
+
+def check_clusters(n: int) -> int:
+    """Refuse a single cluster, which says nothing about how clusters differ."""
+    if n < 2:
+        raise InputError(f"cov_type='cluster' needs at least two groups; groups has {n}")
+    return n
+
+
+def count_clusters(rows: Rows) -> int:
+    """Count the groups that have a row."""
+    parts = rows.map(_codes, columns=(), merge=_merge_codes)
+    return len(np.unique(np.concatenate(list(parts))))
+
+
+def _codes(block: Block) -> Any:
+    return np.unique(host(block.group))
+
+
+def _merge_codes(parts: list[Any]) -> Any:
+    return np.unique(np.concatenate(parts))
 
 
 def _row_squares(

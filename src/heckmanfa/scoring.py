@@ -58,6 +58,10 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
             )
         return selected
 
+    def _weights_to_score(self, X: Any, sample_weight: Any) -> Any:
+        """Return the weights of rows; like those of scikit-learn, most models remember none."""
+        return sample_weight
+
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, selected: Any = None
     ) -> float:
@@ -73,6 +77,8 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
         y : array_like
             NaN where missing.
         sample_weight : array_like, optional
+            Rows weigh the same unless it is given, as everywhere in scikit-learn; but a model
+            from formulas that was fitted with weights takes their column from X.
         selected : array_like of bool, optional
             As in `fit`, and needed where `fit` was given it. A selection formula says it itself.
 
@@ -117,6 +123,7 @@ def scored_rows(
     check_is_fitted(model)
     refuse_rows(X)
     selected = model._who_is_selected(X, selected)
+    sample_weight = model._weights_to_score(X, sample_weight)
     predicted = model._predict_selected(X)
     predicted, y, sample_weight, selected = in_memory(predicted, y, sample_weight, selected)
     predicted = host(predicted)
@@ -162,6 +169,7 @@ def sum_log_likelihood(
             "no outcome was missing in the fit, so that the joint likelihood is not known"
         )
     selected = model._who_is_selected(X, selected)
+    sample_weight = model._weights_to_score(X, sample_weight)
     equations = _both_equations(model, X)
     equations, y, selected, sample_weight = in_memory(equations, y, selected, sample_weight)
     index, mean = equations.T

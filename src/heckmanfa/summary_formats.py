@@ -68,6 +68,12 @@ def _line(text: str) -> str:
     return " ".join(printable(text, None).split())
 
 
+def _columns(summary: Summary) -> dict[str, str]:
+    """Head the columns: a statistic is a z or, with a cluster covariance, a t."""
+    letter = summary.letter
+    return _COLUMNS | {"statistic": letter, "p_value": f"P>|{letter}|"}
+
+
 def _cells(row: Any) -> list[str]:
     """Set the numbers of a row of `tidy`."""
     return [_number(row[key], key) for key in _COLUMNS]
@@ -99,9 +105,10 @@ def text_of(summary: Summary) -> str:
     half = (len(summary.facts) + 1) // 2
     for place in range(half):
         pair = [summary.facts[place], *summary.facts[place + half : place + half + 1]]
-        lines.append("      ".join(f"{name + ':':<17}{value:>19}" for name, value in pair).rstrip())
+        cells = [f"{name}:{value:>{35 - len(name)}}" for name, value in pair]
+        lines.append("      ".join(cells))
     interval = f"[{100 * summary.conf_level:g}% interval]"
-    head = "".join(f"{name:>{_WIDTHS[key]}}" for key, name in list(_COLUMNS.items())[:4])
+    head = "".join(f"{name:>{_WIDTHS[key]}}" for key, name in list(_columns(summary).items())[:4])
     spread = _WIDTHS["ci_low"] + _WIDTHS["ci_high"]
     lines += ["-" * width, f"{'':<{label}}{head}{interval:>{spread}}"]
     for title, rows in _equations(summary):
@@ -128,7 +135,7 @@ def _text_row(term: str, label: int, cells: Sequence[str], widths: Any = (18, 18
 def html_of(summary: Summary) -> str:
     """Set a summary as HTML."""
     facts = "".join(_html_row(name, [in_html(value)]) for name, value in summary.facts)
-    names = ["", *_COLUMNS.values()]
+    names = ["", *_columns(summary).values()]
     body = ""
     for title, rows in _equations(summary):
         body += (
@@ -181,7 +188,11 @@ _TEX = {
     "--": r"-{}-",
 }
 _TEX_SPECIAL = re.compile("|".join(re.escape(one) for one in sorted(_TEX, key=len, reverse=True)))
-_TEX_WORDS = {"P>|z|": r"$P>|z|$", "z": "$z$", "std. error": r"std.\ error"}
+_TEX_WORDS = {
+    **{f"P>|{one}|": rf"$P>|{one}|$" for one in "zt"},
+    **{one: f"${one}$" for one in "zt"},
+    "std. error": r"std.\ error",
+}
 
 
 def _tex(text: str) -> str:
@@ -239,7 +250,7 @@ def _tex_float(
 def latex_of(summary: Summary, caption: str | None, label: str | None) -> str:
     """Set a summary as LaTeX; see `Summary.to_latex`."""
     caption = _tex(summary.title) if caption is None else caption
-    names = [_TEX_WORDS.get(name, name) for name in list(_COLUMNS.values())[:4]]
+    names = [_TEX_WORDS.get(name, name) for name in list(_columns(summary).values())[:4]]
     interval = rf"\multicolumn{{2}}{{c}}{{{100 * summary.conf_level:g}\% interval}}"
     groups = [
         [rf"\multicolumn{{7}}{{l}}{{\textit{{{_tex(title)}}}}} \\", *_tex_rows(rows, 6)]
@@ -324,7 +335,7 @@ def _markdown_table(
 def markdown_of(summary: Summary) -> str:
     """Set a summary as Markdown; see `Summary.to_markdown`."""
     percent = f"{100 * summary.conf_level:g}%"
-    names = ["term", *list(_COLUMNS.values())[:4], f"{percent} low", f"{percent} high"]
+    names = ["term", *list(_columns(summary).values())[:4], f"{percent} low", f"{percent} high"]
     facts = [(name, [value]) for name, value in summary.facts]
     parts = [_bold(summary.title), _markdown_table(["quantity", "value"], "lr", facts)]
     for title, rows in _equations(summary):

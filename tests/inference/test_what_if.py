@@ -205,6 +205,7 @@ def test_a_rho_outside_is_said():
 # Tests of exclusions. -------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.FewClustersWarning")
 @pytest.mark.parametrize("cov_type", [None, "robust", "cluster"])
 def test_an_exclusion_test_is_the_wald_test_of_a_refit(cov_type, mroz):
     X, y = mroz[SELECTION], mroz["lwage"]
@@ -260,13 +261,14 @@ def test_positions_weights_and_selected_go_through(simulated):
     assert row["statistic"] == pytest.approx(other.wald_test("x1 = 0, x5 = 0").statistic, rel=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.FewClustersWarning")
 def test_a_formula_model_takes_its_frame(mroz):
     prediction = "lwage ~ educ + exper + I(exper**2)"
     selection = "lfp ~ nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618"
     model = Heckman.from_formula(
         prediction, selection, mroz, cov_type="cluster", groups="age", method="ml"
     )
-    row = model.exclusion_test(mroz, features=["kids5"], groups="age").tidy().iloc[0]
+    row = model.exclusion_test(mroz, features=["kids5"]).tidy().iloc[0]
     other = Heckman.from_formula(
         prediction + " + kids5", selection, mroz, cov_type="cluster", groups="age", method="ml"
     )
@@ -274,7 +276,7 @@ def test_a_formula_model_takes_its_frame(mroz):
     assert row["statistic"] == pytest.approx(wald.statistic, rel=1e-7)
     assert row["stays_out"] == ("nwifeinc", "age", "kids618")
     with pytest.raises(InputError, match="groups"):
-        model.exclusion_test(mroz)
+        model.exclusion_test(mroz, groups=[1, 2])
 
 
 def test_a_searched_model_is_tested_with_a_caution(mroz):

@@ -114,7 +114,7 @@ def test_maximum_likelihood(ask):
 
 def test_weights_and_clusters_are_told(ask):
     said = dict(asked(ask(weights="weight", **SPECIFIED)))
-    assert said["Weights"] == "weight: a row counts as often as its weight says."
+    assert said["Weights"] == "weight (frequency): a row counts as often as its weight says."
     said = dict(asked(ask(weights="weight", weight_kind="sampling", cluster="county", **SPECIFIED)))
     assert "so much of the population" in said["Weights"]
     assert "the same county" in said["Standard errors"]

@@ -12,6 +12,7 @@ from heckmanfa.diagnostics import Diagnostics
 from heckmanfa.foreign import shown
 from heckmanfa.kept_out import kept_out
 from heckmanfa.problems import MAXIMA, higher_maximum, problems_of, r2_of, rho_text
+from heckmanfa.reference import reference_of
 from heckmanfa.sections import Finding
 from heckmanfa.wording import count, number, plural, some
 
@@ -48,8 +49,15 @@ def of_fit(model: FittedSelectionModel, table: Table | None = None) -> list[Cave
                 "least squares.",
             ),
             *found,
+            *_of_reference(model),
         ]
-    return [*_of_problems(model), *found, *_of_exclusions(model, table), *_of_errors(model)]
+    return [
+        *_of_problems(model),
+        *found,
+        *_of_exclusions(model, table),
+        *_of_errors(model),
+        *_of_reference(model),
+    ]
 
 
 def of_table(model: FittedSelectionModel, diagnostics: Diagnostics, table: Table) -> list[Caveat]:
@@ -122,6 +130,7 @@ def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
         "R2 of the outcome": "leakage",
         "rho": "rho_at_bounds",
         MAXIMA: "second_maximum",
+        "clusters": "few_clusters",
     }
     claims = {
         "convergence": "That these are the estimates: the iteration did not converge, and they are "
@@ -136,6 +145,11 @@ def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
         else f"That rho is estimated: {rho_text(model.rho_)} is as good as one, which is most "
         "often a sign of a model that does not fit.",
     }
+    if model.n_clusters_ is not None:
+        claims["clusters"] = (
+            "That standard errors and p-values are to be relied on: they rest on "
+            f"{plural(model.n_clusters_, 'cluster')}."
+        )
     higher = higher_maximum(model.log_likelihood_, model._second_maximum)
     if higher is not None:
         claims[MAXIMA] = (
@@ -225,6 +239,11 @@ def _of_errors(model: FittedSelectionModel) -> list[Caveat]:
     return [*found, ADJUSTED_R2]
 
 
+def _of_reference(model: FittedSelectionModel) -> list[Caveat]:
+    notes = reference_of(model).notes(joint=True)
+    return [Caveat("reference_distribution", "note", one) for one in notes]
+
+
 ADJUSTED_R2 = Caveat(
     "adjusted_r2",
     "note",
@@ -241,7 +260,9 @@ def _of_strength(found: Diagnostics) -> list[Caveat]:
     if found.weak_exclusions:
         assert found.excluded_wald is not None
         words = (
-            f"weak (chi2 {number(found.excluded_wald.statistic, 3)} for "
+            f"not known to be strong: {found.excluded_wald.note}."
+            if found.excluded_wald.note
+            else f"weak (chi2 {number(found.excluded_wald.chi2, 3)} for "
             f"{plural(found.n_excluded, 'coefficient')}, where 10 for each would be strong)."
         )
         caveats.append(

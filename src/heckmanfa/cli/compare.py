@@ -62,8 +62,11 @@ def compare(
     """
     with saying() as say:
         say("loading")
+        import warnings
+
         from heckmanfa.analysis import Question, load
         from heckmanfa.comparison import CAUTION, compare_methods, methods
+        from heckmanfa.errors import HeckmanfaWarning
         from heckmanfa.outputs import outputs
         from heckmanfa.tabular.files import check_ending, write_table
 
@@ -89,17 +92,19 @@ def compare(
             loaded = given.loaded
             assert loaded is not None
             groups = [list(one) for one in given.encoding.groups.values() if len(one) > 1]
-            found = compare_methods(
-                loaded.X,
-                loaded.y,
-                selected=loaded.selected,
-                sample_weight=loaded.weight,
-                estimators=methods(groups, seed, ru),
-                n_folds=folds,
-                n_repeats=repeats,
-                random_state=seed,
-                say=say,
-            )
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", HeckmanfaWarning)
+                found = compare_methods(
+                    loaded.X,
+                    loaded.y,
+                    selected=loaded.selected,
+                    sample_weight=loaded.weight,
+                    estimators=methods(groups, seed, ru),
+                    n_folds=folds,
+                    n_repeats=repeats,
+                    random_state=seed,
+                    say=say,
+                )
             if out is not None:
                 with places["--out"].writing() as place:
                     write_table(found.tidy(), place)
@@ -131,6 +136,8 @@ def compare(
     for name, chosen in found.features.items():
         listed = ", ".join(shown(one) for one in chosen)
         console.print(f"{name}: {listed}", markup=False, style="dim")
+    for one in dict.fromkeys(str(warning.message) for warning in caught):
+        console.print(f"warning: {in_options(one)}", markup=False, style="yellow")
     console.print(f"\nCaution. {CAUTION}", markup=False, style="yellow")
     if out is not None:
         console.print(f"written to {shown(out)}", markup=False)

@@ -195,6 +195,7 @@ def show(analysis: Analysis, console: Console) -> None:
     from rich.text import Text
 
     from heckmanfa.report.words import answer
+    from heckmanfa.results import likelihood_name
 
     question = analysis.question
     counts = analysis.row_counts
@@ -210,7 +211,8 @@ def show(analysis: Analysis, console: Console) -> None:
     for name, count in analysis.missing_counts.items():
         if question.missing == "drop":
             console.print(f"  {count:,} rows left out miss {shown(name)}", markup=False)
-    for sentence in (*analysis.notes, *analysis.encoding.explain()):
+    about = _weights_and_clusters(analysis)
+    for sentence in (*about, *analysis.notes, *analysis.encoding.explain()):
         console.print(f"  {sentence}", markup=False)
     console.print()
     diagnostics = analysis.diagnostics()
@@ -234,6 +236,9 @@ def show(analysis: Analysis, console: Console) -> None:
         if not one.claim:
             note = Padding(Text(f"- {one.sentence}"), (0, 0, 0, 2), expand=False)
             console.print(note, style="dim")
+    if analysis.model.log_likelihood_ is not None:
+        name = likelihood_name(analysis.model)
+        console.print(f"  {name}: {analysis.model.log_likelihood_:.4f}", style="dim")
     console.print()
     for name, value, verdict, words in diagnostics.lines():
         flag = Text.assemble((f"{verdict:>7}", _VERDICTS[verdict]), "  ")
@@ -245,6 +250,21 @@ def show(analysis: Analysis, console: Console) -> None:
 
 def _named(names: Sequence[str]) -> str:
     return ", ".join(shown(one) for one in names)
+
+
+def _weights_and_clusters(analysis: Analysis) -> list[str]:
+    """Say what rows weigh, and how many clusters there are, where that was asked for."""
+    model, question, said = analysis.model, analysis.question, []
+    if question.weights is not None:
+        name = shown(question.weights)
+        said.append(
+            f"weights {name} count rows: {model.n_obs_:,} in all"
+            if model.weight_kind == "frequency"
+            else f"weights {name} are sampling weights, rescaled to mean one"
+        )
+    if model.n_clusters_ is not None:
+        said.append(f"{model.n_clusters_:,} clusters of {shown(question.cluster)}")
+    return said
 
 
 def _show_coefficients(analysis: Analysis, console: Console) -> None:
@@ -291,7 +311,9 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     import dataclasses
 
     from heckmanfa import __version__
+    from heckmanfa.reference import reference_of
     from heckmanfa.report.words import answer
+    from heckmanfa.results import likelihood_name
 
     model = analysis.model
     diagnostics = analysis.diagnostics()
@@ -320,6 +342,19 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "aic": model.aic_,
         "bic": model.bic_,
         "log_likelihood": model.log_likelihood_,
+        "log_likelihood_is": None if model.log_likelihood_ is None else likelihood_name(model),
+        "weights": None
+        if analysis.question.weights is None
+        else {
+            "column": analysis.question.weights,
+            "kind": model.weight_kind,
+            "rows": model.row_counts_["selected"] + model.row_counts_["unselected"],
+            "n_obs": model.n_obs_,
+        },
+        "clusters": None
+        if model.n_clusters_ is None
+        else {"column": analysis.question.cluster, "number": model.n_clusters_},
+        "reference_distribution": reference_of(model).name,
         "converged": model.converged_,
         "second_maximum": None
         if model._second_maximum is None

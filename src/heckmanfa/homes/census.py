@@ -52,6 +52,8 @@ class Census:
     weight_sum: float = 0.0
     """over the rows in the fit"""
     bad_weights: int = 0
+    fractions: int = 0
+    """weights that are not whole numbers"""
     bad_flags: int = 0
     """rows of which it is not said whether they are selected"""
     groups: Any = None
@@ -114,9 +116,10 @@ class _CensusTask:
         incomplete = n - int(np.count_nonzero(kept))
         outcome_missing = kept & chosen & ~observed
         kept &= ~outcome_missing
-        weight_sum, zero_weight, bad_weights = 0.0, 0, 0
+        weight_sum, zero_weight, bad_weights, fractions = 0.0, 0, 0, 0
         if chunk.weight is not None:
             bad_weights = int(np.count_nonzero(~(chunk.weight >= 0) | np.isinf(chunk.weight)))
+            fractions = int(np.count_nonzero(chunk.weight != np.floor(chunk.weight)))
             weightless = kept & (chunk.weight == 0)
             zero_weight = int(np.count_nonzero(weightless))
             kept &= ~weightless
@@ -154,6 +157,7 @@ class _CensusTask:
             not_chosen=n - int(np.count_nonzero(chosen)),
             weight_sum=weight_sum,
             bad_weights=bad_weights,
+            fractions=fractions,
             bad_flags=bad_flags,
             groups=groups,
             groupless=groupless,

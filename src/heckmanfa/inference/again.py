@@ -15,6 +15,7 @@ from heckmanfa.formula import FormulaDesign
 from heckmanfa.homes import find_home
 from heckmanfa.intake import Sample, read_features
 from heckmanfa.moments import Moments
+from heckmanfa.remembered import groups_of, weights_of
 from heckmanfa.rows import one_blas_thread
 from heckmanfa.tensors import on_host
 
@@ -48,6 +49,7 @@ def read_again(
     selected: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    clusters: bool = False,
 ) -> Again:
     """Take in the rows that a model was fitted to, and refuse others.
 
@@ -57,7 +59,10 @@ def read_again(
         Fitted.
     X, y, selected, sample_weight, groups
         As they were passed to `Heckman.fit`; for a model from formulas, X is the data frame, y
-        and ``selected`` are None, and the other two may name columns.
+        and ``selected`` are None, and the other two are columns or arrays, or None where the
+        model knows the columns.
+    clusters : bool
+        Whether the clusters of the fit are needed, too.
 
     Returns
     -------
@@ -78,12 +83,20 @@ def read_again(
                     "frame alone"
                 )
             design = FormulaDesign.build(*model._design.texts, X)
+            sample_weight = weights_of(model, X, sample_weight, other_rows=False)
+            groups = groups_of(model, X, groups) if clusters else groups
             sample_weight = design.rows_of(X, sample_weight, "sample_weight")
             groups = design.rows_of(X, groups, "groups")
             X, y, selected = design.features, design.outcome, design.selected
         # What is asked after a fit is worked out by NumPy.
         X, y, selected = on_host(X), on_host(y), on_host(selected)
         home = find_home(X, y, selected, sample_weight, groups)
+        if home is None or not home.has_weight:
+            sample_weight = weights_of(model, X, sample_weight, other_rows=False)
+        if clusters and (home is None or not home.has_groups):
+            groups = groups_of(model, X, groups)
+        if model.cov_type != "cluster" and groups is not None:
+            raise InputError("groups are used with cov_type='cluster' only; drop groups")
         table = read_features(model, X if home is None else home, reset=False)
         sample = model._take_in(table, y, selected, sample_weight, groups)
         if sample.all_selected:

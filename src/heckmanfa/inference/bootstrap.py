@@ -16,12 +16,14 @@ from heckmanfa.caveats import of_method
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import names_or_positions, nearest
 from heckmanfa.foreign import quoted
+from heckmanfa.homes.parts import Home
 from heckmanfa.inference.again import read_again
 from heckmanfa.inference.replicates import Plan, Replicates, estimates_of, run
 from heckmanfa.intake import group_codes
 from heckmanfa.normal import Floats
 from heckmanfa.randomness import generator
-from heckmanfa.results import check_level
+from heckmanfa.reference import check_level
+from heckmanfa.remembered import groups_of
 from heckmanfa.rows import held
 from heckmanfa.sections import Finding, Report, Section
 
@@ -306,7 +308,9 @@ def bootstrap(
 
 def _units(model: Heckman, X: Any, unit: Any) -> tuple[Any, Any, str]:
     """Return X without a column that only says the groups, the groups, and words for them."""
-    if isinstance(unit, str) and unit == "row":
+    if unit is None and not isinstance(X, Home):
+        unit = groups_of(model, X, None, "unit")
+    if unit is None or (isinstance(unit, str) and unit == "row"):
         return X, None, "rows"
     if not isinstance(unit, str):
         return X, unit, "groups"

@@ -30,6 +30,7 @@ from heckmanfa.inference.variables import (
 )
 from heckmanfa.intake import read_weights
 from heckmanfa.normal import Floats
+from heckmanfa.remembered import column_or_values, weights_of
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -95,6 +96,7 @@ def plain_rows(
     for _, block in design_blocks(table, wanted):
         binary &= np.all((block[:, 1:] == 0) | (block[:, 1:] == 1), axis=0)
     place = {column: 1 + i for i, column in enumerate(estimates.columns)}
+    sample_weight = weights_of(model, X, sample_weight, other_rows=True)
     weight = _shares(sample_weight, table.shape[0])
 
     def moves(design: Floats) -> Iterator[Move]:
@@ -160,18 +162,24 @@ def formula_rows(
     uses = [*(in_prediction if prediction else []), *(in_selection if selection else [])]
     named = [] if features is None else _resolve_variables(features, every, frame)
     columns = FormulaColumns(formulas, estimates.columns, prediction, selection)
-    weight = _frame_weights(sample_weight, frame)
+    sample_weight = weights_of(model, frame, sample_weight, other_rows=True)
+    given = column_or_values(frame, sample_weight, "sample_weight")
+    if given is not None and np.ndim(given) and len(given) != len(frame):
+        raise InputError(f"sample_weight has {len(given)} entries, but X has {len(frame)} rows")
     frame = frame[list(dict.fromkeys([*_names_in(uses), *named]))]
     complete = frame.notna().all(axis=1).to_numpy(dtype=bool).copy()
     if complete.any():
         complete[complete] = ~np.isnan(columns.of(frame[complete])).any(axis=1)
-    if not weight[complete].any():
+    if given is not None and np.ndim(given):
+        given = np.asarray(given)[complete]
+    if not complete.any() or (given is not None and not np.any(given)):
         raise InputError(
             f"no row is left: each of the {len(frame)} rows misses a variable of the formulas, or "
             "has no weight"
         )
     frame = frame[complete].reset_index(drop=True)
-    weight = weight[complete] / weight[complete].sum()
+    # Rows that are left out need no weight.
+    weight = _shares(given, len(frame))
     # Terms that the fit left out, as collinear or in a search, are in the formulas all the same.
     held, moved_by = _held_uses(model, frame, estimates)
     columns = replace(columns, moved_by=moved_by)
@@ -261,17 +269,6 @@ def _resolve_variables(features: Any, names: list[str], frame: pd.DataFrame) -> 
 def _refuse_none(wanted: Sequence[Any]) -> None:
     if not wanted:
         raise InputError("there is no feature to take an effect of; name some in features=[...]")
-
-
-def _frame_weights(sample_weight: Any, frame: pd.DataFrame) -> Floats:
-    if isinstance(sample_weight, str):
-        if sample_weight not in frame:
-            raise UnknownFeatureError(
-                f"sample_weight: the data has no column {quoted(sample_weight)}"
-                + nearest(sample_weight, [str(one) for one in frame.columns])
-            )
-        sample_weight = frame[sample_weight].to_numpy()
-    return _shares(sample_weight, len(frame))
 
 
 def _shares(sample_weight: Any, n: int) -> Floats:

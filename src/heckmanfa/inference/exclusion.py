@@ -21,7 +21,7 @@ from heckmanfa.inference.what_if import predicting, probit_of, solve_two_step
 from heckmanfa.likelihood import fit_likelihood
 from heckmanfa.likelihood_starts import elsewhere, read_start
 from heckmanfa.problems import higher_maximum, rho_text
-from heckmanfa.results import chi2_test
+from heckmanfa.reference import Reference, reference_of
 from heckmanfa.rows import one_blas_thread
 from heckmanfa.sandwich import CovarianceKind
 from heckmanfa.sections import Finding, Report, Section
@@ -41,6 +41,8 @@ class ExclusionTest(Report):
     tests: pd.DataFrame
     """as `tidy` gives it"""
     notes: tuple[str, ...]
+    reference: Reference
+    """what the statistics are compared with"""
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each test.
@@ -49,8 +51,9 @@ class ExclusionTest(Report):
         -------
         DataFrame
             tested (the features put back), stays_out (what identifies the model), statistic, df
-            and p_value of the joint Wald test, rho and log_likelihood of the model with the
-            features put back, and a note where there is something to say about its fit.
+            and p_value of the joint Wald test (chi-squared; with a cluster covariance F, whose
+            second degrees of freedom are df_denominator), rho and log_likelihood of the model
+            with the features put back, and a note where there is something to say about its fit.
         """
         return self.tests.copy()
 
@@ -60,6 +63,9 @@ class ExclusionTest(Report):
             ("Estimates", "maximum likelihood"),
             ("Covariance", self.cov_type or "classical"),
         ]
+        if self.reference.df is not None:
+            facts.append(("Clusters", f"{self.reference.n_clusters:,}"))
+            facts.append(("Statistic", f"F(df, {self.reference.df})"))
         table = self.tests[["stays_out", "statistic", "df", "p_value", "rho"]]
         title = "Each excluded feature stays out in turn; the others are tested together"
         if len(table) == 1:
@@ -120,13 +126,22 @@ def exclusion_test(
     ExclusionTest
     """
     tests = _sets_to_test(model, features)
-    model._check_parameters(sample_weight, groups)
-    again = read_again(model, X, y, selected=selected, sample_weight=sample_weight, groups=groups)
+    again = read_again(
+        model,
+        X,
+        y,
+        selected=selected,
+        sample_weight=sample_weight,
+        groups=groups,
+        clusters=True,
+    )
     with one_blas_thread():
         rows = [_wald(model, again, tested, out) for tested, out in tests]
-    columns = ["tested", "stays_out", "statistic", "df", "p_value", "rho", "log_likelihood"]
-    table = pd.DataFrame(rows, columns=[*columns, "note"])
-    return ExclusionTest(model.cov_type, table, tuple(_exclusion_notes(model, len(tests))))
+    columns = ["tested", "stays_out", "statistic", "df", "df_denominator", "p_value", "rho"]
+    table = pd.DataFrame(rows, columns=[*columns, "log_likelihood", "note"])
+    reference = reference_of(model)
+    notes = (*_exclusion_notes(model, len(tests)), *reference.notes(joint=True))
+    return ExclusionTest(model.cov_type, table, notes, reference)
 
 
 def _sets_to_test(
@@ -178,6 +193,7 @@ def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> di
         "tested": tuple(names_or_positions(names, tested)),
         "stays_out": tuple(names_or_positions(names, out)),
         "df": len(tested),
+        "df_denominator": np.nan if model.n_clusters_ is None else model.n_clusters_ - 1,
         "note": "",
     }
     start = solve_two_step(again.moments, probit, sorted([*predicting(model), *tested]))
@@ -190,8 +206,11 @@ def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> di
     begin = elsewhere(read_start(model.start, model.method))
     fit = fit_likelihood(again.moments, probit, start, kind, rows, begin)
     places = [1 + start.features.index(one) for one in tested]
-    test = chi2_test(fit.coef[places], fit.covariance[np.ix_(places, places)])
+    covariance = fit.covariance[np.ix_(places, places)]
+    test = reference_of(model).wald(fit.coef[places], covariance)
     notes = []
+    if test.df_denominator is not None and test.note:
+        notes.append(test.note)
     if not fit.converged:
         notes.append("maximum likelihood did not converge, and is not to be trusted")
     elif not fit.information_is_positive:

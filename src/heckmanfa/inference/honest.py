@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from heckmanfa.caveats import HONEST_TARGET
 from heckmanfa.errors import (
@@ -30,7 +29,7 @@ from heckmanfa.features import FeatureTable
 from heckmanfa.intake import Sample
 from heckmanfa.normal import Floats
 from heckmanfa.progress import progress_line
-from heckmanfa.results import check_level
+from heckmanfa.reference import Reference
 from heckmanfa.rows import ArrayRows, Mask
 from heckmanfa.sections import Finding, Report, Section
 
@@ -61,6 +60,8 @@ class Honest(Report):
     """(R, K + 4) likewise; NaN for a two-step rho and sigma"""
     failures: dict[str, int]
     """how many splits failed, by reason"""
+    n_clusters: int | None = None
+    """of all rows; None unless the covariance is clustered"""
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -107,15 +108,14 @@ class Honest(Report):
             over these; std_error, ci_low, ci_high; split_std_error, the median one of a single
             split; quartile_low and quartile_high, the spread of the estimates over splits.
         """
-        check_level(conf_level)
-        z = stats.norm.ppf(0.5 + conf_level / 2.0)
+        reach = Reference(self.n_clusters).quantile(conf_level)
         k = len(self.labels)
         share = np.concatenate([[np.nan], self.support.mean(axis=0), np.full(3, np.nan)])
         table = pd.DataFrame({"term": ["Intercept", *self.names, "imr", "rho", "sigma"]})
         table["chosen"] = share
         table["estimate"], table["std_error"] = self.medians(), self.std_errors()
-        table["ci_low"] = table["estimate"] - z * table["std_error"]
-        table["ci_high"] = table["estimate"] + z * table["std_error"]
+        table["ci_low"] = table["estimate"] - reach * table["std_error"]
+        table["ci_high"] = table["estimate"] + reach * table["std_error"]
         table["split_std_error"] = np.sqrt(_over(np.nanmedian, self.variances))
         for name, level in (("quartile_low", 25), ("quartile_high", 75)):
             table[name] = _over(
@@ -147,7 +147,7 @@ class Honest(Report):
         facts.append(("Distinct assignments", f"{sets:,}"))
         return [
             Section("Honest estimates", facts=tuple(facts)),
-            Section(table=self.tidy(), notes=(HONEST_TARGET,)),
+            Section(table=self.tidy(), notes=(HONEST_TARGET, *Reference(self.n_clusters).notes())),
         ]
 
     def findings(self) -> list[Finding]:
@@ -207,6 +207,7 @@ def over_splits(model: SearchedHeckman, table: FeatureTable, rows: ArrayRows) ->
         estimates=np.array([part[0] for part in good]),
         variances=np.array([part[1] for part in good]),
         failures=failures,
+        n_clusters=model.n_clusters_,
     )
 
 

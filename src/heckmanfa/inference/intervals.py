@@ -19,10 +19,10 @@ from heckmanfa.inference.targets import (
     Estimates,
     design_blocks,
     level_effect,
-    normal_quantile,
     parts_of,
 )
 from heckmanfa.normal import Floats, inverse_mills, log_cdf, mills
+from heckmanfa.reference import Reference, check_level, reference_of
 from heckmanfa.rows import one_blas_thread
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def check_interval(return_interval: str, conf_level: float) -> None:
             "return_interval must be 'prediction', 'confidence' or None; got "
             f"{quoted(return_interval)}" + nearest(str(return_interval), kinds)
         )
-    normal_quantile(conf_level)
+    check_level(conf_level)
 
 
 def interval(
@@ -80,12 +80,15 @@ def interval(
             "given selection is not known; use method='ml', or kind='marginal'"
         )
     estimates = Estimates.of(model, prediction=True, selection=kind != "marginal")
-    quantile = normal_quantile(conf_level)
+    reference = reference_of(model)
+    quantile = reference.quantile(conf_level)
+    # The t distributed error of an estimate reaches as far as a normal one so much larger.
+    wider = quantile / Reference().quantile(conf_level)
     limits = np.full((table.shape[0], 2), np.nan)
     with one_blas_thread(), np.errstate(invalid="ignore"):
         for where, design in design_blocks(table, estimates.columns):
             if return_interval == "prediction":
-                limits[where] = _new_outcome(model, estimates, kind, design, conf_level)
+                limits[where] = _new_outcome(model, estimates, kind, design, conf_level, wider)
                 continue
             index = design @ estimates.selection_coef
             effect = level_effect(estimates, parts_of(kind, index, estimates.imr_coef), design)
@@ -95,14 +98,19 @@ def interval(
 
 
 def _new_outcome(
-    model: FittedSelectionModel, estimates: Estimates, kind: str, design: Floats, conf_level: float
+    model: FittedSelectionModel,
+    estimates: Estimates,
+    kind: str,
+    design: Floats,
+    conf_level: float,
+    wider: float,
 ) -> Floats:
     """Equal-tailed limits of a new outcome's law, the error of x'b-hat added to its own."""
     k = design.shape[1]
     mean = design @ estimates.coef
     variance = np.sum((design @ estimates.covariance[:k, :k]) * design, axis=1)
     # The square root makes NaN of a variance that is negative.
-    sigma = np.hypot(model.sigma_, np.sqrt(variance))
+    sigma = np.hypot(model.sigma_, wider * np.sqrt(variance))
     tails = np.array([0.5 - 0.5 * conf_level, 0.5 + 0.5 * conf_level])
     if kind == "marginal":
         return np.asarray(mean[:, None] + sigma[:, None] * special.ndtri(tails))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from heckmanfa.caveats import of_method, said
 from heckmanfa.errors import InputError, NotIdentifiedError
@@ -25,12 +24,12 @@ from heckmanfa.inference.targets import (
     Estimates,
     Parts,
     level_effect,
-    normal_quantile,
     parts_of,
     slope_effect,
 )
 from heckmanfa.inference.variables import Move
 from heckmanfa.normal import Floats
+from heckmanfa.reference import reference_of
 from heckmanfa.rows import one_blas_thread
 from heckmanfa.sections import Report, Section, listed
 
@@ -76,8 +75,9 @@ class Margins(Report):
         DataFrame
             Columns target ("marginal", "selected", "unselected", "selection"), term, change
             ("slope", "0 to 1", or from one category to another), estimate, std_error, statistic
-            (z), p_value, ci_low, ci_high. Where the target does not depend on the feature, the
-            effect and its standard error are 0, and there is no statistic or p-value (NaN).
+            (z; t with a cluster covariance), p_value, ci_low, ci_high. Where the target does not
+            depend on the feature, the effect and its standard error are 0, and there is no
+            statistic or p-value (NaN).
         """
         return self.table.copy()
 
@@ -116,7 +116,8 @@ def margins(
             "at must be 'average' or 'means'; got "
             f"{quoted(at)}{nearest(str(at), ['average', 'means'])}"
         )
-    quantile = normal_quantile(conf_level)
+    reference = reference_of(model)
+    quantile = reference.quantile(conf_level)
     needs = {
         "prediction": any(one != "selection" for one in kinds),
         "selection": model._probit is not None and any(one != "marginal" for one in kinds),
@@ -144,11 +145,11 @@ def margins(
         error = np.sqrt(np.diag(covariance))
         table["estimate"], table["std_error"] = effects, error
         table["statistic"] = effects / error
-        table["p_value"] = 2.0 * special.ndtr(-np.abs(effects / error))
+        table["p_value"] = reference.p_value(effects / error)
     table["ci_low"], table["ci_high"] = effects - quantile * error, effects + quantile * error
     if rows.n_left_out:
         notes.append(f"{rows.n_left_out} rows miss a variable of the formulas, and are left out.")
-    notes += [*rows.notes, *_notes(model, kinds, table)]
+    notes += [*rows.notes, *_notes(model, kinds, table), *reference.notes()]
     return Margins(table, covariance, at, float(conf_level), rows.n_rows, tuple(notes))
 
 

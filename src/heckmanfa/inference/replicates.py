@@ -60,7 +60,7 @@ class Plan:
             )
             return np.asarray(given * kept * drawn[self.codes])
         weight = np.zeros(len(rows))
-        if self._rows_are_counted(given[kept]):
+        if rows.weighted and self.model.weight_kind == "frequency":
             # A weight of 2 is two rows, each of which may be drawn.
             total = given[kept].sum()
             weight[kept] = source.multinomial(round(total), given[kept] / total)
@@ -68,13 +68,6 @@ class Plan:
             n = int(np.count_nonzero(kept))
             weight[kept] = np.bincount(source.integers(n, size=n), minlength=n) * given[kept]
         return weight
-
-    def _rows_are_counted(self, given: Floats) -> bool:
-        return (
-            self.sample.rows.weighted
-            and self.model.weight_kind == "frequency"
-            and bool(np.all(given == np.round(given)))
-        )
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from heckmanfa.linalg import (
 from heckmanfa.moments import Moments, gather_moments
 from heckmanfa.normal import Floats, mills
 from heckmanfa.probit import Probit
-from heckmanfa.results import chi2_test
+from heckmanfa.reference import Reference
 from heckmanfa.rows import Block, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.sandwich import CovarianceKind, is_classical
 from heckmanfa.sections import Finding, Report, Section
@@ -231,7 +231,7 @@ def specification_tests(
     -------
     SpecificationTests
     """
-    if model.weight_kind == "sampling" and sample_weight is not None:
+    if model.weight_kind == "sampling" and (model._weighted or sample_weight is not None):
         raise InputError(
             "specification tests are not known for sampling weights: their law assumes that rows "
             "were drawn with equal chances. Fit without weights, or with weight_kind='frequency' "
@@ -391,7 +391,7 @@ def _added_test(
     if not np.all(np.isfinite(covariance)) or not np.linalg.eigvalsh(covariance)[0] > 0:
         note = "the two-step covariance is not positive definite, or the selected rows are too few"
         return SpecificationTest(name, float("nan"), len(kept), note)
-    wald = chi2_test(fit.coef[block], covariance)
+    wald = Reference().wald(fit.coef[block], covariance)
     return SpecificationTest(name, wald.statistic, wald.df, note)
 
 

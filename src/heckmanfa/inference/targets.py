@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
 
 from heckmanfa.features import FeatureTable
 from heckmanfa.normal import Floats, log_cdf, mills
-from heckmanfa.results import check_level
 from heckmanfa.rows import Positions
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ __all__ = [
     "design_blocks",
     "level_effect",
     "mills_curve",
-    "normal_quantile",
     "parts_of",
     "slope_effect",
     "with_ones",
@@ -286,9 +283,3 @@ def design_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[sli
     for start in range(0, table.shape[0], _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, table.shape[0])
         yield slice(start, stop), with_ones(source.take(start, stop, columns))
-
-
-def normal_quantile(conf_level: float) -> float:
-    """Half the width of a normal interval of this probability, in standard errors."""
-    check_level(conf_level)
-    return float(special.ndtri(0.5 + 0.5 * float(conf_level)))

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from heckmanfa.caveats import of_method
 from heckmanfa.errors import InputError, NotIdentifiedError
@@ -31,7 +30,7 @@ from heckmanfa.foreign import quoted
 from heckmanfa.linalg import solve_upper
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
-from heckmanfa.results import check_level
+from heckmanfa.reference import Reference, check_level, reference_of
 from heckmanfa.rows import Positions
 from heckmanfa.sandwich import is_classical
 from heckmanfa.sections import Finding, Report, Section, listed
@@ -173,10 +172,12 @@ class UncertaintyInterval(Report):
     n_selected: int | float
     curve: RhoCurve
     notes: tuple[str, ...]
+    reference: Reference
+    """what confidence intervals go by"""
 
     @property
     def _quantile(self) -> float:
-        return float(stats.norm.ppf(0.5 + self.conf_level / 2.0))
+        return self.reference.quantile(self.conf_level)
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each coefficient.
@@ -369,7 +370,8 @@ def uncertainty_interval(
         rho_hat=model.rho_,
         n_selected=model.n_selected_,
         curve=curve,
-        notes=tuple(_notes(model)),
+        notes=(*_notes(model), *reference_of(model).notes()),
+        reference=reference_of(model),
     )
 
 

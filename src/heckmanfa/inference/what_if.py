@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from heckmanfa.caveats import of_method
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.linalg import dependencies
 from heckmanfa.moments import Moments
 from heckmanfa.probit import Probit
+from heckmanfa.reference import Reference, reference_of
 from heckmanfa.rows import Positions, Rows
 from heckmanfa.sandwich import CovarianceKind, is_classical
 from heckmanfa.sections import Finding, Report, Section
@@ -92,6 +92,7 @@ class WhatIf(Report):
         if back.empty:
             return []
         largest = back.iloc[int(back["t"].abs().argmax())]
+        # An alarm is raised at the usual level, however few the clusters are.
         wanted = bool(abs(largest["t"]) > 1.96)
         return [
             Finding(
@@ -120,6 +121,7 @@ def what_if(model: Heckman) -> WhatIf:
     """
     probit, moments = probit_of(model), model._moments
     chosen = predicting(model)
+    reference = reference_of(model)
     base = solve_two_step(moments, probit, chosen)
     assert isinstance(base, TwoStep)
     out = [one for one in moments.columns if one not in chosen]
@@ -142,7 +144,7 @@ def what_if(model: Heckman) -> WhatIf:
             reasons = [] if abs(other.solution.rho) < 1 else ["rho outside (-1, 1)"]
             long = _side_by_side(base, other, model._names)
             terms.append(long.assign(**row))
-            row |= _summary(base, other, feature, long)
+            row |= _summary(base, other, feature, long, reference)
         else:
             reasons = [other]
         reasons += [] if n_excluded else [_NO_EXCLUSION]
@@ -157,7 +159,7 @@ def what_if(model: Heckman) -> WhatIf:
         facts=facts,
         changes=pd.DataFrame(changes, columns=_CHANGES),
         terms=pd.concat(terms[1:] or terms, ignore_index=True)[_TERMS],
-        notes=(*notes, *_what_if_notes(model)),
+        notes=(*notes, *_what_if_notes(model), *reference.notes()),
     )
 
 
@@ -221,7 +223,9 @@ def _places(fit: TwoStep, together: list[int]) -> list[int]:
     return [0, *(1 + together.index(one) for one in fit.features), len(together) + 1]
 
 
-def _summary(base: TwoStep, other: TwoStep, feature: int, terms: pd.DataFrame) -> dict[str, Any]:
+def _summary(
+    base: TwoStep, other: TwoStep, feature: int, terms: pd.DataFrame, reference: Reference
+) -> dict[str, Any]:
     """Numbers of a change; the feature's t value is from the equation that holds it."""
     holder = base if feature in base.features else other
     place = 1 + holder.features.index(feature)
@@ -232,7 +236,7 @@ def _summary(base: TwoStep, other: TwoStep, feature: int, terms: pd.DataFrame) -
     solution = other.solution
     return {
         "t": t,
-        "p_value": float(2.0 * stats.norm.sf(abs(t))),
+        "p_value": float(reference.p_value(t)),
         "rho": float(solution.rho),
         "rho_shift": float(solution.rho) - float(base.solution.rho),
         "sigma": float(solution.sigma),

@@ -101,6 +101,12 @@ ADVICE = {
         "Nothing to do.",
         "Rely on marginal predictions there, or say that these are extrapolated.",
     ),
+    "clusters": Advice(
+        "Standard errors of clusters learn from how clusters differ, however many rows each has.",
+        "Nothing to do.",
+        "Say how many clusters there are, and claim less; where rows can be grouped more finely "
+        "without breaking up what is dependent, name that column with --cluster.",
+    ),
     "rho from": Advice(
         "A sign that stays the same for every plausible rho does not hang on the exclusions.",
         "Report the bounds beside the estimates.",

@@ -79,7 +79,7 @@ def asked(analysis: Analysis) -> list[tuple[str, str]]:
             if model.weight_kind == "frequency"
             else "a row stands for so much of the population"
         )
-        said.append(("Weights", f"{shown(question.weights)}: {kind}."))
+        said.append(("Weights", f"{shown(question.weights)} ({model.weight_kind}): {kind}."))
     said.append(
         (
             "Missing features",
@@ -154,7 +154,10 @@ def _errors(analysis: Analysis) -> str:
     kind = analysis.model.cov_type
     if kind == "cluster":
         groups = shown(analysis.question.cluster)
-        return f"Robust, with rows of the same {groups} allowed to go together."
+        return (
+            f"Robust, with rows of the same {groups} allowed to go together: "
+            f"{plural(analysis.model.n_clusters_ or 0, 'cluster')}."
+        )
     if kind == "robust":
         return "Robust to errors whose variance differs among rows."
     return "Classical: the errors have one variance, and rows are independent."

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from heckmanfa.foreign import shown
 from heckmanfa.options import in_options
+from heckmanfa.reference import reference_of
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.asked import asked, rows_by_fate
 from heckmanfa.report.comparison import Comparison, compare_models
 from heckmanfa.report.html import Column, definitions, escape, items, paragraph, prose, table
 from heckmanfa.report.words import answer
+from heckmanfa.results import likelihood_name
 from heckmanfa.wording import count, number, p_value
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ def coefficient_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
     if not found.is_whole and analysis.model._probit is not None:
         others.append(("all_features", "All features"))
     columns = [Column("Term", False)]
-    columns += [Column(title, group="This model") for _, title in _ESTIMATES]
+    columns += [Column(title, group="This model") for title in _titles(analysis)]
     columns += [Column(title, group="Beside it") for _, title in others]
     rows: list[Sequence[str] | str] = []
     part = ""
@@ -146,6 +148,12 @@ def coefficient_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
         + table("coefficients-table", f"Coefficients for {outcome}", columns, rows)
         + items([*_coefficient_notes(analysis, found), *notes], "note")
     )
+
+
+def _titles(analysis: Analysis) -> list[str]:
+    """Head the columns of estimates: a statistic is a z or, with clusters, a t."""
+    letter = reference_of(analysis.model).letter
+    return [letter if key == "statistic" else title for key, title in _ESTIMATES]
 
 
 def _part_title(analysis: Analysis, part: str) -> str:
@@ -179,6 +187,8 @@ def _coefficient_notes(analysis: Analysis, found: Comparison) -> list[str]:
             "The Heckman model of all features cannot be fitted: they are collinear among the "
             "selected rows, or too many."
         )
+    if model.log_likelihood_ is not None:
+        notes.append(f"{likelihood_name(model)}: {model.log_likelihood_:.4f}.")
     if model._probit is None:
         return notes
     notes.append(
@@ -207,7 +217,7 @@ def selection_section(analysis: Analysis) -> str:
     ) + table(
         "selection-table",
         "Who is selected",
-        [Column("Term", False), *(Column(title) for _, title in _ESTIMATES)],
+        [Column("Term", False), *(Column(title) for title in _titles(analysis))],
         rows,
     )
 

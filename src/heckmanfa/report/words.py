@@ -8,6 +8,7 @@ import numpy as np
 
 from heckmanfa.caveats import found_by
 from heckmanfa.foreign import shown
+from heckmanfa.reference import reference_of
 from heckmanfa.report.comparison import compare_models
 from heckmanfa.wording import number, plural, some
 
@@ -98,7 +99,7 @@ def _how_much(analysis: Analysis) -> str:
     if np.isfinite(row["ci_low"]) and np.isfinite(row["ci_high"]):
         notes.append(f"95% interval {number(row['ci_low'], 3)} to {number(row['ci_high'], 3)}")
     if len(rows) > 1:
-        notes.append("the coefficient with the largest z value")
+        notes.append(f"the coefficient with the largest {reference_of(model).letter} value")
     said = f" ({'; '.join(notes)})" if notes else ""
     equal = " and the other features held equal" if len(rows) > 1 else ""
     if model._probit is None:

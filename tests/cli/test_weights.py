@@ -1,0 +1,88 @@
+"""Weights and clusters on the command line: in words, JSON and the report."""
+
+import html
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from heckmanfa.datasets import load_mroz
+
+COMMON = ("--outcome", "lwage", "--features", "educ,exper,age,kids5,nwifeinc")
+PLAIN = (*COMMON, "--search", "none", "--predict-with", "educ,exper")
+
+
+@pytest.fixture
+def survey(shell):
+    """survey.csv and survey.parquet: weights of 50 to 500, whole and not, and five towns."""
+    frame = load_mroz()[["lwage", "educ", "exper", "age", "kids5", "nwifeinc"]]
+    weight = np.random.default_rng(0).integers(50, 500, len(frame))
+    frame = frame.assign(weight=weight, share=weight + 0.5, town=np.arange(len(frame)) % 5)
+    frame.to_csv(shell.folder / "survey.csv", index=False)
+    frame.to_parquet(shell.folder / "survey.parquet")
+    return frame
+
+
+@pytest.mark.parametrize(
+    "table", [("survey.csv",), ("survey.parquet", "--stream-above", "0")], ids=["csv", "streamed"]
+)
+def test_large_frequencies_warn_in_the_words_of_the_command_line(shell, survey, table):
+    code, text = shell("fit", *table, *PLAIN, "--weights", "weight", "--json", "out.json")
+    assert code == 0
+    found = json.loads((shell.folder / "out.json").read_text())
+    counts = f"753 rows count as {survey['weight'].sum():,}"
+    for said in (" ".join(found["warnings"]), text):
+        assert counts in said
+        assert "use fit with --weight-kind sampling" in said
+        assert "weight_kind" not in said
+    total = int(survey["weight"].sum())
+    expected = {"column": "weight", "kind": "frequency", "rows": 753, "n_obs": total}
+    assert found["weights"] == expected
+    assert f"weights weight count rows: {total:,} in all" in text
+
+
+def test_fractions_are_refused_in_the_words_of_the_command_line(shell, survey):
+    for command, advice in (("fit", "--weight-kind sampling"), ("compare", "use fit with")):
+        said = shell.refuses(command, "survey.csv", *COMMON, "--weights", "share")
+        assert advice in said
+        assert "'share' holds fractions" in said
+
+
+def test_a_comparison_warns_of_large_frequencies_once(shell, survey):
+    code, text = shell(
+        "compare", "survey.csv", *COMMON, "--weights", "weight", "--folds", "2", "--repeats", "1",
+        "--no-ru",
+    )  # fmt: skip
+    assert code == 0
+    assert text.count("rows count as") == 1
+    assert "use fit with --weight-kind sampling" in text
+
+
+def test_clusters_are_counted_and_tests_are_by_t(shell, survey):
+    code, text = shell(
+        "fit", "survey.csv", *PLAIN, "--method", "ml", "--cluster", "town", "--weights", "share",
+        "--weight-kind", "sampling", "--json", "out.json", "--report", "out.html",
+    )  # fmt: skip
+    assert code == 0
+    found = json.loads((shell.folder / "out.json").read_text())
+    assert found["clusters"] == {"column": "town", "number": 5}
+    assert found["reference_distribution"] == "t(4)"
+    assert found["log_likelihood_is"] == "Log pseudolikelihood"
+    assert found["weights"]["kind"] == "sampling"
+    row = found["estimates"][1]
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["statistic"]), 4))
+    assert ("clusters", "problem") in [
+        (one["diagnostic"], one["verdict"]) for one in found["diagnostics"]
+    ]
+    page = html.unescape((shell.folder / "out.html").read_text())
+    law = "With 5 clusters, tests and intervals are by t(4)"
+    for said in (text, page):
+        assert law in said
+        assert "Log pseudolikelihood: " in said
+        assert "No more clusters than parameters" in said
+        assert "the covariance rests on 5 clusters" in said
+    assert "5 clusters of town" in text
+    assert "weights share are sampling weights" in text
+    assert "share (sampling)" in page
+    assert "largest t value" in page
