@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pandas as pd
@@ -16,7 +16,7 @@ from heckmanfa.caveats import Caveat, Table, of_table
 from heckmanfa.diagnostics import Diagnostics
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators import Heckman
-from heckmanfa.foreign import quoted
+from heckmanfa.foreign import quoted, shown
 from heckmanfa.kept_out import kept_out
 from heckmanfa.options import in_options
 from heckmanfa.preparation import Prepared, load, prepare
@@ -82,14 +82,17 @@ class Analysis(Prepared):
         """
         found = self.diagnostics() if diagnostics is None else diagnostics
         table = Table(
-            outcome=self.question.outcome,
+            outcome=shown(self.question.outcome),
             n_rows=self.row_counts["total"],
             n_missing=self.row_counts.get("left_out_regressor_missing", 0),
             filled=self.question.missing == "mean",
             sources=lambda names: [one for one in self._sources(names) if one in self.kept_out],
             groups=self._groups,
         )
-        return of_table(self.model, found, table)
+        return [
+            replace(one, sentence=in_options(one.sentence), claim=in_options(one.claim))
+            for one in of_table(self.model, found, table)
+        ]
 
     @property
     def _groups(self) -> list[list[str]]:

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from heckmanfa import Heckman
 from heckmanfa.cli import app
-from heckmanfa.cli.console import Column, PrintableConsole, print_table
 from heckmanfa.datasets import make_selection
 
 ESCAPE, TURN, MARKUP = "a\x1b[2Jb", "c\u202ed\u200b", "[bold]e[/x]"
@@ -224,6 +223,8 @@ def test_a_terminal_is_as_wide_as_it_says_and_a_file_as_wide_as_it_needs(monkeyp
 
 
 def test_a_forgotten_escape_is_caught_by_the_console(capsys):
+    from heckmanfa.cli.console import Column, PrintableConsole, print_table
+
     console = PrintableConsole(width=60)
     console.print("a\x1b[2Jb\u202e", markup=False)
     console.rule("a\x1b[2Jb")
