@@ -129,6 +129,21 @@ def test_a_message_prints_a_line_of_a_huge_value(shell):
     assert len(max(text.splitlines(), key=len)) < 700
 
 
+def test_an_unseen_level_of_megabytes_takes_a_line(shell):
+    data = make_selection(300, 2, 1, random_state=0)
+    frame = pd.DataFrame(data.X, columns=["a", "b"]).assign(y=data.y)
+    frame["c"] = np.where(np.arange(300) % 3 == 0, "north", "south")
+    frame.to_csv("in.csv", index=False)
+    status, text = run("fit", "in.csv", "--outcome", "y", "--search", "none", "--save", "m.skops")
+    assert status == 0, text
+    frame.loc[5, "c"] = HUGE
+    frame.to_csv("new.csv", index=False)
+    status, text = run("predict", "m.skops", "new.csv", "--out", "p.csv")
+    assert status == 2
+    assert "(500,000 characters)" in text
+    assert len(text) < 1000
+
+
 def test_a_model_s_own_words_are_printable(table):
     frame = table.drop(columns=["region"])
     X, y = frame.drop(columns="[y]\x9b"), frame["[y]\x9b"]

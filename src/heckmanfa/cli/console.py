@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Column", "PrintableConsole", "print_table"]
 
 _READABLE = 22
-"""a column of names has room for so many characters, or for all that it holds"""
+_LEAST = 6
 # A blank on both sides and a line.
 _FRAME = 3
 
@@ -47,6 +47,12 @@ class Column:
     """whether it holds names or notes, which are folded; the others are figures, which are not"""
     spare: int = 0
     """the higher, the sooner it is left out for lack of room; 0 never"""
+    readable: int = _READABLE
+    """a column of names has room for so many characters, or for all that it holds"""
+
+    def least(self, width: int) -> int:
+        """Return the room that it needs, if its longest cell is so wide."""
+        return min(width, self.readable) if self.is_name else width
 
 
 def print_table(
@@ -78,13 +84,15 @@ def print_table(
     ]
     kept = _kept(columns, widths, console.width)
     table = Table(title=Text(title), title_justify="left")
+    least = {one: columns[one].least(widths[one]) for one in kept}
+    over = _needed(columns, widths, kept) - console.width
+    folded = _folded(columns, least, over)
     for place in kept:
         one = columns[place]
-        options: dict[str, Any] = (
-            {"overflow": "fold", "min_width": min(widths[place], _READABLE)}
-            if one.is_name
-            else {"justify": "right", "no_wrap": True, "min_width": widths[place]}
-        )
+        options: dict[str, Any] = {"justify": "right", "no_wrap": True, "min_width": least[place]}
+        if one.is_name:
+            options = {"overflow": "fold", "min_width": folded[place]}
+            options |= {"max_width": folded[place]} if over > 0 else {}
         table.add_column(Text(one.title), **options)
     for place, row in enumerate(texts):
         style = styles[place] if styles else None
@@ -99,17 +107,25 @@ def print_table(
         )
 
 
+def _folded(columns: Sequence[Column], least: dict[int, int], over: int) -> dict[int, int]:
+    """Fold names into what room there is where nothing is left to leave out: the widest first."""
+    folded = {place: width for place, width in least.items() if columns[place].is_name}
+    for _ in range(over):
+        widest = max(folded, key=lambda one: folded[one])
+        if folded[widest] <= _LEAST:
+            break
+        folded[widest] -= 1
+    return folded
+
+
+def _needed(columns: Sequence[Column], widths: Sequence[int], kept: Sequence[int]) -> int:
+    return sum(columns[one].least(widths[one]) + _FRAME for one in kept) + 1
+
+
 def _kept(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
     """Choose the columns that there is room for, the most spare ones left out first."""
     kept = list(range(len(columns)))
-
-    def needed() -> int:
-        least = [
-            min(widths[one], _READABLE) if columns[one].is_name else widths[one] for one in kept
-        ]
-        return sum(least) + _FRAME * len(kept) + 1
-
-    while needed() > room:
+    while _needed(columns, widths, kept) > room:
         spare = [one for one in kept if columns[one].spare]
         if not spare:
             break

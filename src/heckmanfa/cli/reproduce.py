@@ -159,9 +159,9 @@ def _show(name: str, title: str, frame: pd.DataFrame, console: Console) -> None:
     from heckmanfa.cli.console import Column, print_table
 
     columns = [
-        Column("data", is_name=True, spare=1),
-        Column("row", is_name=True),
-        Column("quantity", is_name=True),
+        Column("data", is_name=True, readable=8),
+        Column("row", is_name=True, readable=14),
+        Column("quantity", is_name=True, readable=12),
         Column("ours"),
         Column("printed"),
         Column("±", spare=2),
