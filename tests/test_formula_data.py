@@ -245,3 +245,13 @@ def test_a_missing_value_in_a_column_named_like_a_function_leaves_its_row_out(mr
     assert model.row_counts_["left_out_regressor_missing"] == 5
     with pytest.raises(UnknownFeatureError, match="'scale'"):
         model.predict(mroz)
+
+
+@pytest.mark.parametrize(
+    "right", ["(educ]", "[)", "educ (", "np.log(``)", "I(educ", "{educ", "educ +* age"]
+)
+def test_brackets_that_do_not_match_get_an_error_of_ours(mroz, right):
+    for formulas in ((f"lwage ~ {right}", DRIVERS), ("lwage ~ educ", f"{DRIVERS} + {right}")):
+        with pytest.raises(FormulaError, match="cannot be read") as caught:
+            Heckman.from_formula(*formulas, mroz)
+        assert "\n" not in str(caught.value)

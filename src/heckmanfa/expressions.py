@@ -6,7 +6,6 @@ import ast
 import re
 from typing import Any
 
-from formulaic.errors import FormulaicError
 from formulaic.parser import DefaultFormulaParser
 from formulaic.parser.algos.tokenize import tokenize
 from formulaic.parser.types import ASTNode, Token
@@ -83,7 +82,8 @@ def refuse_powers(text: str) -> None:
     try:
         tokens = list(tokenize(text))
         root = DefaultFormulaParser().get_ast(text, context={})
-    except (FormulaicError, SyntaxError, ValueError, RecursionError, MemoryError):
+    # formulaic's parser fails in many ways where brackets do not match.
+    except Exception:
         return
     for token in tokens:
         if token.kind is Token.Kind.PYTHON:

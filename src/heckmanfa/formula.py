@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from formulaic import Formula, ModelSpec
-from formulaic.errors import FormulaicError
 from formulaic.parser.types import Factor
 
 from heckmanfa.errors import (
@@ -302,7 +301,10 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
     try:
         refuse_powers(text)
         parsed = Formula(text)
-    except FormulaicError as error:
+    except FormulaError:
+        raise
+    # formulaic's parser fails in many ways where brackets do not match.
+    except Exception as error:
         raise FormulaError(
             f"the {equation} formula {quoted(text)} cannot be read: {plain_words(error)}"
         ) from error

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from formulaic.errors import FormulaicError
 from formulaic.parser import DefaultFormulaParser
 from formulaic.parser.algos.sanitize_tokens import sanitize_tokens
 from formulaic.parser.algos.tokenize import tokenize
@@ -81,7 +80,8 @@ def check_formula(text: Any, n_columns: int) -> Factors:
         _check_size(text, n_columns)
     except FormulaError:
         raise
-    except (FormulaicError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    # formulaic's parser fails in many ways where brackets do not match.
+    except Exception as error:
         raise FormulaError(f"the formula {quoted(text)} cannot be read") from error
     known = [one for one in found if one is not None]
     return Factors(

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from formulaic import Formula
-from formulaic.errors import FormulaicError
 from formulaic.parser.types import Factor
 
 from heckmanfa.errors import FormulaError
@@ -49,7 +48,7 @@ def _check_equation(equation: Equation, n_columns: int) -> None:
     try:
         terms = list(Formula(equation.text))
         kinds = {name: Factor.Kind(kind) for name, (kind, _) in equation.encodings.items()}
-    except (FormulaicError, ValueError, TypeError, RecursionError) as error:
+    except Exception as error:
         raise FormulaError(f"the formula {quoted(equation.text)} cannot be read") from error
     if len(terms) > n_columns + _SPARE:
         raise FormulaError(f"the formula has {len(terms):,} terms; the model, {n_columns:,}")
