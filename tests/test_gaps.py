@@ -11,7 +11,7 @@ import pytest
 
 from heckmanfa import Heckman, InverseProbabilityWeighted, NaiveOLS, predict_parquet, scan_parquet
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import InputError, MissingFeaturesWarning, MissingValueError
+from heckmanfa.errors import HeckmanfaWarning, InputError, MissingValueError
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
 KINDS = ("marginal", "selected", "unselected")
@@ -148,7 +148,7 @@ def test_a_file_has_a_row_for_each_and_says_how_many_are_empty(by, plain, formul
         ("selected", r"3 of 126 rows miss a feature, .* 'age' \(2 rows\)"),
         ("selection", r"3 of 126 rows miss a feature"),
     ):
-        with pytest.warns(MissingFeaturesWarning, match=words):
+        with pytest.warns(HeckmanfaWarning, match=words):
             assert predict_parquet(model, place, out, kind=kind, force=True) == len(holed)
         found = pd.read_parquet(out)[f"predicted_{kind}"]
         assert [*np.flatnonzero(found.isna())] == _rows_without(kind)
@@ -161,7 +161,7 @@ def test_a_file_has_a_row_for_each_and_says_how_many_are_empty(by, plain, formul
 def test_a_file_of_predictions_of_a_regression_follows_the_rule(mroz, holed, tmp_path):
     model = NaiveOLS(["educ"]).fit(mroz[FEATURES], mroz["lwage"])
     holed.to_parquet(tmp_path / "new.parquet")
-    with pytest.warns(MissingFeaturesWarning, match="2 of 126 rows"):
+    with pytest.warns(HeckmanfaWarning, match="2 of 126 rows"):
         predict_parquet(model, tmp_path / "new.parquet", tmp_path / "p.parquet")
     found = pd.read_parquet(tmp_path / "p.parquet")["predicted_marginal"]
     np.testing.assert_array_equal(found, model.predict(holed[FEATURES], missing="nan"))
