@@ -13,6 +13,7 @@ from heckmanfa.analysis import Question, analyse
 from heckmanfa.cli.common import output
 from heckmanfa.cli.fit import as_json, show
 from heckmanfa.datasets import load_mroz
+from heckmanfa.options import in_options
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc", "motheduc", "huswage"]
 
@@ -143,7 +144,7 @@ def test_console_json_and_report_carry_the_same_caveats_and_diagnostics(name, ta
     assert found["not_to_be_claimed"] == [one.claim for one in caveats if one.claim]
     show(analysis, output())
     printed = on_one_line(capsys.readouterr().out)
-    texts = [one.text for one in caveats] + [line[3] for line in lines]
+    texts = [one.text for one in caveats] + [in_options(line[3]) for line in lines]
     assert [text for text in texts if on_one_line(text) not in printed] == []
     pytest.importorskip("plotly", reason="the page needs the extra plots")
     from heckmanfa.report import render
