@@ -142,6 +142,8 @@ def test_weights_and_groups_by_name_follow_the_rows_that_are_kept(mroz):
     [
         ("log(wage) ~ educ - 1", WORK, "removes the intercept"),
         ("educ + exper", WORK, "has no left side"),
+        ("log(wage) ~ educ | age", WORK, "has several parts"),
+        (WAGE, "lfp ~ age | kids5", "has several parts"),
         ("log(wage) ~ educ +", WORK, "cannot be read"),
         ("wage + hours ~ educ", WORK, "must be one variable"),
         (WAGE, 5, "must be text"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from formulaic import Formula, ModelSpec
+from formulaic import Formula, ModelSpec, SimpleFormula
 from formulaic.parser.types import Factor
 
 from heckmanfa.errors import (
@@ -310,6 +310,11 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
         ) from error
     left = getattr(parsed, "lhs", None)
     right = getattr(parsed, "rhs", parsed)
+    if not all(isinstance(one, SimpleFormula) for one in (left, right) if one is not None):
+        raise FormulaError(
+            f"the {equation} formula {quoted(text)} has several parts, divided by | or ~: write "
+            "each equation as a formula of its own, the prediction equation first"
+        )
     if not any(str(term) == "1" for term in right):
         raise FormulaError(
             f"the {equation} formula {quoted(text)} removes the intercept, which is always fitted: "
