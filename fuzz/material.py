@@ -91,13 +91,15 @@ def table(source: Source, rows: int | None = None) -> pd.DataFrame:
         frame["when"] = pd.date_range("2020-01-01", periods=n).astype(str)
     if source.random() < 0.3:
         column = pick(source, frame.columns)
-        frame.loc[source.random(n) < 0.1, column] = None
+        frame[column] = frame[column].astype(object).where(source.random(n) > 0.1)
     if source.random() < 0.2:
         frame = frame.rename(columns={pick(source, frame.columns[1:]): pick(source, HOSTILE_TEXT)})
     if source.random() < 0.2:
         column = pick(source, frame.columns)
-        frame[column] = frame[column].astype(object)
-        frame.loc[source.integers(0, n, 3), column] = pick(source, HOSTILE_TEXT)
+        values = frame[column].to_list()
+        for place in source.integers(0, n, 3):
+            values[place] = pick(source, HOSTILE_TEXT)
+        frame[column] = pd.Series(values, dtype=object)
     return frame
 
 
