@@ -210,7 +210,7 @@ _HOSTILE_NAMES = (
     "builtins.exec",
     "subprocess.Popen",
     "heckmanfa.cli.app.main",
-    "heckmanfa.tabular.files.replacing",
+    "heckmanfa.outputs.replacing",
     "numpy.load",
     "numpy.fromfile",
     "functools.partial",
@@ -242,16 +242,14 @@ def _replaced(source: Source, data: bytes) -> bytes:
             name = pick(source, arrays)
             members[name] = spoil(source, members[name])
     manifest = json.loads(members["heckmanfa.json"])
+    manifest["sha256"] = model_file._digest(members)
+    if source.random() < 0.1:
+        _change(source, manifest)
+    members["heckmanfa.json"] = json.dumps(manifest).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
-            if name != "heckmanfa.json":
-                archive.writestr(name, content)
-    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
-        manifest["sha256"] = model_file._digest(archive)
-        if source.random() < 0.1:
-            _change(source, manifest)
-        archive.writestr("heckmanfa.json", json.dumps(manifest))
+            archive.writestr(name, content)
     return buffer.getvalue()
 
 
