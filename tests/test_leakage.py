@@ -78,7 +78,7 @@ def test_several_copies_are_all_named(rows):
 
 
 @pytest.mark.parametrize("collinear", [False, True])
-def test_features_that_are_the_outcome_together_are_refused_by_name(rows, collinear):
+def test_features_that_are_the_outcome_together_are_warned_of_by_name(rows, collinear):
     X, y = rows
     part = y * 0.3 + 0.1 * X["age"] + np.sin(np.arange(len(y)))
     X = X.assign(base=filled(part), bonus=filled(3.0 * (y - part)))
@@ -86,8 +86,10 @@ def test_features_that_are_the_outcome_together_are_refused_by_name(rows, collin
         X = X.assign(twice=2.0 * X["educ"])
     model = HeckmanBestSubset(selection_features=FEATURES)
     names = "'base', 'bonus'"
-    with pytest.raises(LeakageError, match=f"exact linear combination of {names} in all 428 rows"):
+    with pytest.warns(LeakageWarning, match=f"exact linear combination of {names} in all 428 rows"):
         model.fit(X, y)
+    lines = {line[0]: line for line in model.diagnostics().lines()}
+    assert lines["R2 of the outcome"][2] == "problem"
 
 
 def test_what_is_close_or_few_is_not_refused(rows):

@@ -47,6 +47,7 @@ def digits(values, exact):
 
 
 @pytest.mark.parametrize("name", FLOORS)
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.LeakageWarning")  # Wampler1, 2: no error
 def test_nist_strd_least_squares_keeps_its_digits(name, oracle):
     with mp.workdps(60):
         x, y, exact, exact_y = problem(oracle("nist")[name])

@@ -467,7 +467,7 @@ def test_flags_groups_and_weights_with_holes_are_refused(tmp_path, frame):
 def test_a_hole_in_a_group_costs_no_digits_of_the_others(tmp_path, frame):
     """As floats, the labels 2**60 and 2**60 + 1 would be the same."""
     table = frame.iloc[:3_000].copy()
-    table["village"] = pd.array(2**60 + np.arange(3_000) % 30, dtype="Int64")
+    table["village"] = pd.array(2**60 + np.arange(3_000) % 50, dtype="Int64")
     # Only rows that take no part may have none.
     table.loc[table.index % 500 == 4, "weight"] = 0
     table.loc[table.index % 500 == 4, "village"] = pd.NA

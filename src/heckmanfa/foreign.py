@@ -16,15 +16,19 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
-__all__ = ["LINE", "printable", "quoted", "shown"]
+__all__ = ["LINE", "called", "printable", "quoted", "shown"]
 
 LINE = 100
 """how many characters of a foreign value are shown: about a line's worth"""
 
 _MESSAGE = 5000
 """no message of ours is longer; one that is holds a value that should have gone through shown"""
+
+_called: dict[str, str] = {}
+"""what paths are called in place of their names"""
 
 # Letters and marks by their category, which nobody sees all the same.
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
@@ -100,8 +104,21 @@ def printable(text: str, limit: int | None = _MESSAGE) -> str:
     return _shortened(text, limit, _visible_or_break)
 
 
+@contextmanager
+def called(path: os.PathLike[str], name: str) -> Iterator[None]:
+    """Show a path by another name meanwhile: that of what the user gave, and we keep there."""
+    _called[os.fsdecode(path)] = name
+    try:
+        yield
+    finally:
+        del _called[os.fsdecode(path)]
+
+
 def _text(value: object) -> str:
-    return os.fsdecode(value) if isinstance(value, os.PathLike) else str(value)
+    if not isinstance(value, os.PathLike):
+        return str(value)
+    path = os.fsdecode(value)
+    return _called.get(path, path)
 
 
 def _is_seen(text: str) -> bool:

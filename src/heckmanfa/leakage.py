@@ -93,7 +93,10 @@ def _together(moments: Moments, places: list[int], raw: Floats, n_rows: int) -> 
 def refuse_leakage(
     moments: Moments, labels: Sequence[str], n_rows: int, *, missing: bool = True
 ) -> None:
-    """Refuse features that the outcome is an exact linear function of, by name.
+    """Refuse a feature that the outcome is an exact linear function of, by name.
+
+    Several features that give it together are only warned of: data simulated without an error are
+    like that, too, and no one column is to blame.
 
     Parameters
     ----------
@@ -103,13 +106,13 @@ def refuse_leakage(
     n_rows : int
         How many selected rows there are.
     missing : bool
-        Whether some outcomes are missing; where none is, there is only a warning.
+        Whether some outcomes are missing; where none is, there is a warning only.
     """
     copies, together = find_leakage(moments, n_rows)
     if not copies and not together:
         return
     text = _words([quoted(labels[one]) for one in copies or together], n_rows, bool(copies))
-    if missing:
+    if missing and copies:
         raise LeakageError(text)
     warn(text, LeakageWarning)
 
@@ -121,8 +124,8 @@ def _words(names: list[str], n_rows: int, copies: bool) -> str:
     if not copies:
         return (
             f"the outcome is an exact linear combination of {listed} {where}: there is no error to "
-            "estimate, and nothing to predict. They were made from the outcome, or are known only "
-            "with it. Leave such columns out of both equations."
+            "estimate. Unless the data were made without one, these columns were made from the "
+            "outcome, or are known only with it: leave such columns out of both equations."
         )
     verb, it = ("is", "It was") if len(names) == 1 else ("are", "They were")
     each = "an exact copy" if len(names) == 1 else "exact copies"

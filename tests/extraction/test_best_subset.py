@@ -187,6 +187,7 @@ def test_a_budget_of_nodes_ends_the_search_with_a_gap_that_holds(window):
     assert gaps[0] > 0
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.LeakageWarning")
 def test_ties_go_to_fewer_features_and_then_to_column_order():
     data = make_selection(400, 4, prediction_features=[1], random_state=2)
     X = np.column_stack([data.X, data.X[:, 1]])

@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from heckmanfa.errors import DataError, HeckmanfaError, InputError
-from heckmanfa.foreign import shown
+from heckmanfa.errors import DataError, InputError
+from heckmanfa.foreign import called, shown
 
 __all__ = ["STDIN", "is_piped", "spooled"]
 
@@ -79,13 +79,8 @@ def spooled(
                 )
         if head.startswith(b"\x1f\x8b"):
             copy = copy.rename(folder / "table.csv.gz")
-        try:
+        with called(copy, name):
             yield copy
-        except HeckmanfaError as error:
-            said = str(error)
-            if str(copy) not in said:
-                raise
-            raise type(error)(said.replace(str(copy), name)) from error
 
 
 def _standard_input() -> IO[bytes]:
