@@ -13,8 +13,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 demo: $(VENV)/.stamp-package
 	$(BIN)/python examples/demo.py
 
+# Tests run on all cores; linear algebra that shares them again would only wait.
 test: $(VENV)/.stamp-test
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 check: $(VENV)/.stamp-test
 	$(BIN)/ruff format --check .

@@ -45,7 +45,7 @@ class _Runner:
         context = mp.get_context("spawn")
         mine, theirs = context.Pipe(duplex=False)
         seeds = range(self.next, self.next + _CASES_PER_PROCESS)
-        process = context.Process(target=work, args=(self.target, seeds, theirs), daemon=True)
+        process = context.Process(target=work, args=(self.target, seeds, theirs))
         process.start()
         theirs.close()
         started, ended = time.monotonic(), False

@@ -809,7 +809,10 @@ def test_a_million_rows_are_fitted_in_less_memory_than_they_take(tmp_path):
         y = X[:, :10].sum(axis=1) + 0.5 * errors[:, 0] + errors[:, 1]
         columns = {f"x{place}": X[:, place] for place in range(k)}
         table = pa.table(columns | {"y": pa.array(np.where(chosen, y, np.nan), from_pandas=True)})
-        writer = writer or pq.ParquetWriter(path, table.schema)
+        # Random numbers neither repeat nor compress.
+        writer = writer or pq.ParquetWriter(
+            path, table.schema, compression="none", use_dictionary=False
+        )
         writer.write_table(table)
     writer.close()
     # Arrow's own allocators take addresses ahead of need, and wait where they get none.

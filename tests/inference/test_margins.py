@@ -139,6 +139,7 @@ def test_the_covariance_is_that_of_a_numerical_jacobian(model, data, at):
     assert excluded["p_value"].isna().all()
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("method", ["two-step", "ml"])
 def test_standard_errors_agree_with_a_bootstrap_at_the_same_rows(method):
     X, y = draw(1500, seed=3)
