@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -344,3 +345,16 @@ def test_an_interrupted_fit_in_passes_leaves_nothing(shell, folder, monkeypatch)
     assert status == 130
     assert "interrupted" in text
     assert shell.files() == before
+
+
+@pytest.mark.parametrize("above", ["0", "1"])
+def test_text_that_is_not_utf8_is_refused_with_the_file(shell, above):
+    rng = np.random.default_rng(0)
+    n = 60
+    y = np.where(rng.random(n) < 0.4, np.nan, rng.normal(size=n))
+    ends = pa.array(2 * np.arange(n + 1, dtype=np.int32)).buffers()[1]
+    text = pa.Array.from_buffers(pa.string(), n, [None, ends, pa.py_buffer(b"\xf3x" * n)])
+    table = pa.table({"y": pa.array(y, from_pandas=True), "a": rng.normal(size=n), "g": text})
+    pq.write_table(table, shell.folder / "towns.parquet")
+    said = shell.refuses("fit", "towns.parquet", "--outcome", "y", "--stream-above", above)
+    assert re.search(r"towns\.parquet cannot be read as \.?[Pp]arquet: .*Invalid UTF8", said)

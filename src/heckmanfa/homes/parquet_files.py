@@ -391,8 +391,8 @@ def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[A
         now = stored.path.stat()
         if (now.st_size, now.st_mtime_ns) != (stored.size, stored.changed):
             raise DataError(
-                f"{stored.path} changed since the rows were scanned; let it be written to its "
-                "end, and scan again"
+                f"{shown(stored.path)} changed since the rows were scanned; let it be written to "
+                "its end, and scan again"
             )
         # Memory mapped, a file that is cut off while it is read would end the process.
         with pq.ParquetFile(
@@ -407,6 +407,8 @@ def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[A
                 wanted.batch_rows(), row_groups=[group], columns=raw, use_threads=wanted.threads
             )
             for batch in whole_blocks(batches, wanted.block_rows):
+                # Text that is not UTF-8, say, would fail wherever somebody looks at it first.
+                batch.validate(full=True)
                 taken = batch.slice(0, left)
                 left -= taken.num_rows
                 yield taken.select(raw).rename_columns(list(wanted.columns))
@@ -414,8 +416,8 @@ def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[A
                     return
     if left > 0:
         raise DataError(
-            f"{stored.path} ends {left} rows before its own count of them: it is damaged. Write "
-            "it again, or leave it out."
+            f"{shown(stored.path)} ends {left} rows before its own count of them: it is damaged. "
+            "Write it again, or leave it out."
         )
 
 

@@ -286,6 +286,8 @@ def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.Da
                 table = ipc.open_stream(stream).read_all()
         names = _arrow_names(list(table.schema.names), path)
         table = table.select(list(names))
+    # Text that is not UTF-8, say, would fail wherever somebody looks at it first.
+    table.validate(full=True)
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, date_as_object=False)
     return frame.rename(columns=names)
 

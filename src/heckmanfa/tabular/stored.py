@@ -78,6 +78,7 @@ class StoredTable:
             raw = [one.stored_names[name] for name in columns]
             try:
                 part = pq.ParquetFile(one.path).read(columns=raw).select(raw)
+                part.validate(full=True)
             except (OSError, pa.ArrowException) as error:
                 raise DataError(
                     f"{shown(one.path)} cannot be read as Parquet: "
