@@ -141,6 +141,79 @@ def test_a_category_that_may_not_predict_is_no_group_of_the_search(table):
     assert "region" in done.kept_out
 
 
+# Declared levels. ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory):
+    """Categories of text that spells numbers, of numbers, of truths and of dates; some missing."""
+    rng = np.random.default_rng(8)
+    n = 400
+    x = rng.normal(size=n)
+    size = rng.integers(1, 4, n)
+    frame = pd.DataFrame(
+        {
+            "wage": np.where(x + rng.normal(size=n) > 0, x + size + rng.normal(size=n), np.nan),
+            "x": x,
+            "code": pd.Categorical(np.array(["01", "02", "10"])[size - 1]),
+            "size": pd.Categorical(size, [3, 2, 1]),
+            "rate": pd.Categorical(size / 4, ordered=True),
+            "union": pd.Categorical(rng.random(n) < 0.5),
+            "gaps": pd.Categorical(np.where(np.arange(n) % 50, rng.integers(5, 9, n), None)),
+            "day": pd.Categorical(pd.to_datetime("2020-01-01") + pd.to_timedelta(size, unit="D")),
+        }
+    )
+    path = tmp_path_factory.mktemp("declared") / "declared.parquet"
+    frame.to_parquet(path, row_group_size=150)
+    return frame, path
+
+
+def test_declared_levels_are_dummies_where_they_are_text_and_numbers_otherwise(declared, tmp_path):
+    frame, path = declared
+    frame.to_feather(tmp_path / "t.feather")
+    common = {"outcome": "wage", "search": "none"}
+    given = {
+        "as it is": frame,
+        "read by pandas": pd.read_parquet(path),
+        "read as Arrow": pd.read_parquet(path, dtype_backend="pyarrow"),
+        "feather as Arrow": pd.read_feather(tmp_path / "t.feather", dtype_backend="pyarrow"),
+    }
+    found = {
+        name: analyse(Question("t", **common), frame=one).encoding for name, one in given.items()
+    }
+    found["loaded"] = analyse(Question(str(path), **common)).encoding
+    found["streamed"] = analyse(Question(str(path), stream_above=0.0, **common)).encoding
+    found["feather"] = analyse(Question(str(tmp_path / "t.feather"), **common)).encoding
+    features = ["x", "code", "size", "rate", "union", "gaps"]
+    found["scanned"] = scan_parquet(path, "wage", features).encoding
+    for name, encoding in found.items():
+        assert {*encoding.levels} == {"code"}, name
+        assert encoding.levels == found["loaded"].levels, name
+        assert encoding.sources == tuple(features), name
+        if name != "scanned":
+            assert "day" in encoding.left_out, name
+    # A model of one route takes the rows of every other.
+    numbers = [found["loaded"].transform(one) for one in given.values()]
+    for one in numbers[1:]:
+        pd.testing.assert_frame_equal(one, numbers[0])
+
+
+def test_whoever_declares_numbers_as_a_category_is_told_and_may_ask_for_dummies(declared):
+    frame, path = declared
+    frame = frame[["wage", "x", "size"]]
+    done = analyse(Question("t", outcome="wage", search="none"), frame=frame)
+    assert done.notes == (
+        "'size' is declared as a category, but its values are numbers: it was taken as a number, "
+        "as Parquet files store it; pass --categorical size for dummies.",
+    )
+    common = {"outcome": "wage", "search": "none", "categorical": ("size",)}
+    asked = analyse(Question("t", **common), frame=frame)
+    assert asked.notes == ()
+    stored = analyse(Question(str(path), exclude=("code", "rate", "union", "gaps"), **common))
+    assert asked.encoding.levels == stored.encoding.levels
+    assert {*asked.encoding.levels["size"]} == {"1", "2", "3"}
+
+
 # Groups. ------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ from heckmanfa.roles import (
     read_weights,
 )
 from heckmanfa.rows import Mask
+from heckmanfa.tabular.declared import frame_as_stored, told_of_numbers
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.piped import is_piped
 from heckmanfa.tabular.reading import Table, open_table
@@ -221,8 +222,10 @@ def _encoded(
     tell: Callable[[str], None],
 ) -> Prepared:
     """Encode a table in memory, and leave out rows that miss a feature."""
-    frame = table.frame
     names = feature_names(question, columns)
+    frame = frame_as_stored(table.frame)
+    asked = {*question.categorical, *question.numeric}
+    notes = told_of_numbers(table.frame, [one for one in names if one not in asked])
     outcome = read_outcome(question, frame)
     selected = read_selected(question, frame)
     weight = read_weights(question, frame)
@@ -271,7 +274,7 @@ def _encoded(
         missing_counts=missing_counts,
         binary=frozenset(str(name) for name in X.columns if _is_binary(X[name].to_numpy())),
         files=files,
-        notes=table.notes,
+        notes=(*table.notes, *notes),
     )
 
 

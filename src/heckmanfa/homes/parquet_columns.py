@@ -25,16 +25,20 @@ def kind_of(stored: Any) -> ColumnKind:
     Returns
     -------
     {"number", "text", "date", "empty", "other"}
-        Truths are numbers; dictionaries, which pandas calls categories, are text. "empty" is a
-        column that holds nothing but nulls, and goes with any other.
+        Truths are numbers; dictionaries, which pandas calls categories, are text unless their
+        values are numbers or dates. "empty" is a column that holds nothing but nulls, and goes
+        with any other.
     """
     from pyarrow import types
 
+    if types.is_dictionary(stored):
+        inside = kind_of(stored.value_type)
+        return inside if inside in ("number", "date") else "text"
     # Earlier versions of pyarrow know no views.
     is_view = getattr(types, "is_string_view", types.is_string)
     tests: dict[ColumnKind, tuple[Any, ...]] = {
         "number": (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal),
-        "text": (types.is_string, types.is_large_string, is_view, types.is_dictionary),
+        "text": (types.is_string, types.is_large_string, is_view),
         "date": (types.is_temporal,),
         "empty": (types.is_null,),
     }
@@ -54,6 +58,8 @@ def numbers_of(array: Any) -> NDArray[Any]:
     """Return a column of numbers, without a copy where it has no null; nulls are NaN."""
     import pyarrow as pa
 
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     stored = array.type
     if pa.types.is_null(stored):
         return np.full(len(array), np.nan)

@@ -13,6 +13,7 @@ from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
+from heckmanfa.tabular.declared import frame_as_stored
 from heckmanfa.tabular.kinds import Kind, decide_kinds
 from heckmanfa.tabular.values import Levels, as_number, is_text, levels_of, to_numbers
 
@@ -89,8 +90,9 @@ class Encoding:
         twice = sorted({one for one in features if features.count(one) > 1})
         if twice:
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
+        frame = frame_as_stored(frame[features])
         kinds = decide_kinds(
-            frame[features],
+            frame,
             categorical=[one for one in categorical if one in features],
             numeric=[one for one in numeric if one in features],
             untyped=untyped,
@@ -187,6 +189,7 @@ class Encoding:
             where something is missing (in all dummies of a category), unless means fill it.
         """
         _refuse_absent(frame, self.sources)
+        frame = frame_as_stored(frame[list(self.sources)])
         arrays: dict[str, Floats] = {}
         for name in self.sources:
             if name in self.levels:

@@ -15,6 +15,7 @@ from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
+from heckmanfa.tabular.declared import as_stored
 from heckmanfa.tabular.values import (
     NotNumbers,
     as_number,
@@ -140,6 +141,7 @@ def decide_kinds(
 
     A *number* has a numeric or boolean type. Text stays text even where it spells numbers, because
     its type was somebody's decision: so it is in Parquet, Feather and Stata files and in frames.
+    A declared category of numbers is numbers, as Parquet files store it (`declared.as_stored`).
     Cells of an ``untyped`` table have no such type: there, text that spells numbers is a number,
     and where nearly all of it (95%) does, the rest is an error that says where it is. A *category*
     is other text with at
@@ -175,7 +177,7 @@ def decide_kinds(
         raise InputError(f"{quoted(both[0])} is in both --categorical and --numeric; choose one")
     kinds = {}
     for name in names:
-        series = frame[name]
+        series = as_stored(frame[name])
         if name in categorical:
             kinds[name] = as_category(_labels(series, name), name)
         elif name in numeric:
