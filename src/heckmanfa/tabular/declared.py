@@ -40,7 +40,7 @@ def as_stored(series: pd.Series[Any]) -> pd.Series[Any]:
     if _values_of(series) not in _NUMBERS | _TIMES:
         return series
     codes = series.cat.codes.to_numpy()
-    taken = pd.api.extensions.take(series.cat.categories.array, codes, allow_fill=True)
+    taken: Any = pd.api.extensions.take(series.cat.categories.array, codes, allow_fill=True)
     return pd.Series(taken, index=series.index, name=series.name)
 
 
@@ -93,8 +93,8 @@ def _as_category(series: pd.Series[Any]) -> pd.Series[Any]:
     import pyarrow as pa
 
     table = pa.table({"levels": pa.array(series.array)}).unify_dictionaries()
-    found: pd.Series[Any] = table["levels"].to_pandas()
-    return found.set_axis(series.index).rename(series.name)
+    found = table["levels"].to_pandas()
+    return pd.Series(found.array, index=series.index, name=series.name)
 
 
 def _is_dictionary(dtype: Any) -> bool:
