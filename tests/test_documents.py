@@ -16,6 +16,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from heckmanfa.cli import app
@@ -120,11 +121,44 @@ def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
         ("docs/diagnostics.md", "trust the second"),
         ("docs/mathematics.md", "it should hold when the model is wrong"),
         ("docs/index.md", "which way least squares is off"),
+        ("docs/claims.md", "is one of them does not depend on the sample"),
+        ("docs/claims.md", "do not contradict one another"),
+        ("docs/claims.md", "too heavy for a normal law"),
+        ("docs/claims.md", "heavier tails than the normal law"),
+        ("docs/from_stata.md", "unless told otherwise (`rhosigma`)"),
+        ("docs/diagnostics.md", "uses the higher one in any case"),
+        ("docs/searching.md", "in 42.5% of them; without a window, after BIC, in 5.5%"),
+        ("docs/search_study.md", "with no window it rejects in 4.5% to 5.5%"),
+        ("docs/rho_window.md", "a stronger statement than any model in a window can make"),
+        ("docs/benchmarks.md", "two to three times the two-step estimates"),
+        ("docs/paper_findings.md", "Nearly all numbers come out"),
+        ("README.md", "Every estimator takes Parquet"),
+        ("SECURITY.md", "A file is written only where you ask for it"),
     ],
 )
 def test_what_was_found_untrue_does_not_come_back(page, wrong):
     text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
     assert wrong not in text
+
+
+@pytest.mark.parametrize("page", ["docs/claims.md", "docs/faq.md"])
+def test_pages_that_say_weights_are_found_name_the_method_that_refuses_them(page):
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    assert "`specification_tests` refuses sampling weights" in text
+
+
+def test_the_page_of_the_command_line_has_every_option_of_fit():
+    fit = next(one for one in app.registered_commands if one.callback.__name__ == "fit")
+    options = typer.main.get_command_from_info(
+        fit, pretty_exceptions_short=True, rich_markup_mode=None
+    ).params
+    names = {
+        name for one in options for name in one.opts if name.startswith("--") and name != "--help"
+    }
+    page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    table = page.split("\n## fit\n")[1].split("\n### ")[0]
+    assert len(names) > 20
+    assert sorted(name for name in names if f"`{name}" not in table) == []
 
 
 def test_relative_differences_are_not_log_points():

@@ -121,7 +121,7 @@ def refuse_infinity(part: pd.DataFrame) -> None:
             for name, count in zip(part.columns, counts, strict=True)
             if count
         )
-        raise MissingValueError(f"the formulas give infinite values in {said}; mend these rows")
+        raise MissingValueError(f"the formulas give infinite values in {said}; correct these rows")
 
 
 def plain_words(error: Exception) -> str:

@@ -145,7 +145,7 @@ class RefereedModel(FormulaModel):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> ExclusionTest:
-        """Test whether excluded features belong into the prediction equation, while one stays out.
+        """Test whether excluded features belong in the prediction equation, while one stays out.
 
         The model with the features put back is fitted by maximum likelihood, and their
         coefficients are tested jointly (Wald). What stays excluded identifies the model: that it

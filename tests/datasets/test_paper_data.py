@@ -252,7 +252,7 @@ def test_a_damaged_file_in_the_cache_is_refused(cache):
     with served(CONTENT) as (url, _):
         file = DataFile("small.csv", url, sha256(CONTENT))
         find(file).write_bytes(CONTENT[:-1])
-        with pytest.raises(DataError, match=r"Remove it to have it downloaded anew"):
+        with pytest.raises(DataError, match=r"Remove it to have it downloaded again"):
             find(file)
         (cache / "small.csv").unlink()
         assert find(file).read_bytes() == CONTENT

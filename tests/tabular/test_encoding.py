@@ -130,7 +130,7 @@ def test_text_where_the_fit_had_numbers(frame, learned):
     rows = frame.astype({"age": object})
     rows.loc[102, "age"] = "old"
     with pytest.raises(
-        InputError, match=r"column 'age': 1 of 54 .*: row 3 'old' .*mend it or mark"
+        InputError, match=r"column 'age': 1 of 54 .*: row 3 'old' .*correct it or mark"
     ):
         encoding.transform(rows)
 

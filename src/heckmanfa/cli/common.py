@@ -44,8 +44,8 @@ Names = list[str] | None
 Data = Annotated[
     str,
     typer.Argument(
-        help="A table: CSV (any delimiter), Parquet, Feather, Stata or Excel; of Parquet also a "
-        "folder, or a pattern in quotes; - is CSV from standard input."
+        help="A table: CSV (commas, semicolons, tabs or bars), Parquet, Feather, Stata or Excel; of "
+        "Parquet also a folder, or a pattern in quotes; - is CSV from standard input."
     ),
 ]
 Outcome = Annotated[
@@ -76,7 +76,9 @@ Thousands = Annotated[
 ]
 Sheet = Annotated[
     str | None,
-    typer.Option(help="The sheet of an Excel file, by name or number (else the first)."),
+    typer.Option(
+        help="The sheet of an Excel file, by name or number (else the first that is not empty)."
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of whatever is random.")]
 StreamAbove = Annotated[

@@ -46,7 +46,7 @@ def compare(
     thousands: Thousands = None,
     sheet: Sheet = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each repeat.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="How often rows are split anew.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="How often rows are split again.")] = 3,
     ru: Annotated[
         bool | None, typer.Option("--ru/--no-ru", help="RU regression (where Torch is installed).")
     ] = None,

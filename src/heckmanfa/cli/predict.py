@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.cli.common import Decimal, Force, Sheet, StreamAbove, Thousands, saying, tell
+from heckmanfa.cli.common import Force, Sheet, StreamAbove, Thousands, saying, tell
 from heckmanfa.foreign import quoted, shown
 
 if TYPE_CHECKING:
@@ -58,7 +58,13 @@ def predict(
             "counted) or error (nothing is written)."
         ),
     ] = "empty",
-    decimal: Decimal = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option(
+            help="The decimal mark of CSV and Excel files, . or , (unless given, that of the table "
+            "of the fit)."
+        ),
+    ] = None,
     thousands: Thousands = None,
     sheet: Sheet = None,
     stream_above: StreamAbove = 1.0,

@@ -74,7 +74,7 @@ def _checked(path: Path, file: DataFile, known: set[str]) -> Path:
         raise DataError(
             f"{path} is not the file that was expected: its sha256 is {found}, not "
             f"{' or '.join(sorted(known))}. It is damaged, or another version. Remove it to have "
-            f"it downloaded anew, or put the file of {file.url} there."
+            f"it downloaded again, or put the file of {file.url} there."
         )
     return path
 

@@ -210,7 +210,7 @@ def failure(error: Exception, part: int | None, n_parts: int) -> ClusterError:
     if isinstance(error, OSError):
         return ClusterError(
             f"{which} could not be read ({kind}: {error}): see that its file is where the Dask "
-            "collection expects it on every worker, and make the collection anew"
+            "collection expects it on every worker, and make the collection again"
         )
     return ClusterError(
         f"{which} failed with {kind}: {error}. Where functions of your own make the collection, "

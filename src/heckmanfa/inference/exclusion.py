@@ -80,7 +80,7 @@ class ExclusionTest(Report):
             if note
         ]
         return [
-            Section("Do excluded features belong into the prediction equation?", tuple(facts)),
+            Section("Do excluded features belong in the prediction equation?", tuple(facts)),
             Section(title, table=table, notes=(*fits, *self.notes)),
         ]
 
@@ -238,7 +238,7 @@ def _exclusion_notes(model: Heckman, n_tests: int) -> list[str]:
         "That an exclusion is valid cannot be proved from data. A large p-value says that the "
         "features tested are compatible with what stays out, not that any of them is a valid "
         "exclusion: what stays out is assumed to be one, and so is the normal law of the errors.",
-        "A small p-value says that the features tested belong into the prediction equation, or "
+        "A small p-value says that the features tested belong in the prediction equation, or "
         "that what stays out does, or that the normal law fails. Where what stays out hardly "
         "drives selection, it says less: the test then rejects valid exclusions too often.",
     ]

@@ -100,7 +100,7 @@ class WhatIf(Report):
                 f"largest |t| {abs(largest['t']):.2f} ({largest['feature']}), which moves rho by "
                 f"{largest['rho_shift']:.3g}",
                 "caution" if wanted else "ok",
-                "It may belong into the prediction equation; see what_if()."
+                "It may belong in the prediction equation; see what_if()."
                 if wanted
                 else "None asks to be let in; that proves no exclusion valid. See what_if().",
             )

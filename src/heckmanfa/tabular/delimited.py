@@ -86,7 +86,7 @@ def read_delimited(path: Path, columns: Sequence[str] | None, asked: Asked) -> M
     except pd.errors.ParserError as error:
         raise DataError(f"{shown(path)} cannot be read: {_parser_words(error)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{shown(path)} is damaged or cut off: {error}; get it anew") from error
+        raise DataError(f"{shown(path)} is damaged or cut off: {error}; get it again") from error
     except pd.errors.ParserWarning as error:
         raise DataError(
             f"{shown(path)} cannot be read: its rows have more fields than its header names"
@@ -304,7 +304,7 @@ def _refuse_cut(path: Path, layout: Layout) -> None:
         raise DataError(
             f"{shown(path)} seems to be cut off: its last line has {fields} of "
             f"{len(layout.names)} fields "
-            "and no end; get it anew, or end the line if it is meant"
+            "and no end; get it again, or end the line if it is meant"
         )
 
 

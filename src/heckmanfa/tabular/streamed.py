@@ -351,9 +351,8 @@ def _filled(encoding: Encoding, counted: dict[str, Tally], missing: str) -> Enco
             tally = _numbers(tally)
             if tally.infinite:
                 raise MissingValueError(
-                    f"column {quoted(name)} holds infinite values; mend them, mark them missing, "
-                    "or "
-                    "leave the column out with --exclude"
+                    f"column {quoted(name)} holds infinite values; correct them, mark them "
+                    "missing, or leave the column out with --exclude"
                 )
             means[name] = tally.mean
         if tally.gaps:

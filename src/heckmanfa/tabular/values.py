@@ -265,9 +265,9 @@ def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
     more = ", …" if numbers.n_bad > len(numbers.bad) else ""
     verb, it = ("is not a number", "it") if numbers.n_bad == 1 else ("are not numbers", "them")
     way_out = (
-        f"mend {it} or mark {it} missing"
+        f"correct {it} or mark {it} missing"
         if asked
-        else f"mend {it}, mark {it} missing, or pass --categorical {shown(shlex.quote(name))}"
+        else f"correct {it}, mark {it} missing, or pass --categorical {shown(shlex.quote(name))}"
     )
     if any(shape_of(text) is not None for text in numbers.bad.values()):
         way_out += (
