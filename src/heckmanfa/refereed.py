@@ -184,7 +184,8 @@ class RefereedModel(FormulaModel):
         Normality in the selection equation (Bera, Jarque and Lee, 1984), its heteroskedasticity
         (Davidson and MacKinnon, 1984), normality in the prediction equation of the selection
         model (a conditional-moment test; Newey, 1985; Pagan and Vella, 1989), the form of the
-        correction for selection (Pagan and Vella, 1989), and RESET (Ramsey, 1969).
+        correction for selection (Pagan and Vella, 1989), and RESET (Ramsey, 1969). These tests
+        are not known for sampling weights, which are refused.
 
         Parameters
         ----------

@@ -95,7 +95,7 @@ class ExclusionTest(Report):
                 "caution" if rejected else "ok",
                 "Some exclusions contradict others, or the normal law fails."
                 if rejected
-                else "The exclusions do not contradict one another; that proves none of them.",
+                else "No contradiction among the exclusions is found; that proves none of them.",
             )
         ]
 
