@@ -124,7 +124,7 @@ def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
         ("docs/claims.md", "is one of them does not depend on the sample"),
         ("docs/claims.md", "do not contradict one another"),
         ("docs/claims.md", "too heavy for a normal law"),
-        ("docs/claims.md", "heavier tails than the normal law"),
+        ("docs/claims.md", "errors have heavier tails than"),
         ("docs/from_stata.md", "unless told otherwise (`rhosigma`)"),
         ("docs/diagnostics.md", "uses the higher one in any case"),
         ("docs/searching.md", "in 42.5% of them; without a window, after BIC, in 5.5%"),
