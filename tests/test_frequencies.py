@@ -163,9 +163,51 @@ def test_a_fraction_is_found_wherever_it_is():
     d = load_mroz()
     weight = np.ones(len(d))
     weight[-1] = 1.5
-    with pytest.raises(InputError, match="sample_weight holds 1 values that are not whole"):
+    with pytest.raises(InputError, match="sample_weight holds 1 value that is not a whole"):
         Heckman(PREDICT).fit(d[COLUMNS], d["lwage"], sample_weight=weight)
     # Numbers of any type are whole where they are.
     whole = pd.Series(np.ones(len(d)), dtype="Int64")
     for one in (whole, weight.astype(np.float32).round(), np.ones(len(d), dtype=bool), 1):
         Heckman(PREDICT).fit(d[COLUMNS], d["lwage"], sample_weight=one)
+
+
+def test_reports_say_how_many_rows_there_are_and_what_the_weights_count():
+    d = load_mroz()
+    d = d.assign(count=1 + np.arange(len(d)) % 3, town=np.arange(len(d)) % 50)
+    total = f"{d['count'].sum():,}"
+    assert total == "1,506"
+    model = Heckman.from_formula(WAGE, WORK, d, sample_weight="count")
+    counted = f"753 rows, which the weights count as {total}"
+    assert f"averaged over {counted}" in str(model.margins(d))
+    assert f"at the average of {counted}" in str(model.margins(d, at="means"))
+    assert counted in str(model.bootstrap(d, n_boot=3, random_state=0))
+    grouped = str(model.bootstrap(d, n_boot=3, unit="town", random_state=0))
+    assert f"50 groups of 'town' ({counted})" in grouped
+    sampled = Heckman.from_formula(
+        WAGE, WORK, d, sample_weight="count", weight_kind="sampling", cov_type="robust"
+    )
+    weighted = "753 rows, weighted by the sampling weights"
+    assert f"averaged over {weighted}" in str(sampled.margins(d))
+    assert weighted in str(sampled.bootstrap(d, n_boot=3, random_state=0))
+    plain = Heckman.from_formula(WAGE, WORK, d)
+    assert "averaged over 753 rows\n" in str(plain.margins(d))
+
+
+def test_advice_on_weights_is_about_weights_and_about_the_model_that_is_fitted():
+    d = load_mroz()
+    text = np.where(d["age"] > 40, "old", "young")
+    for values in (text, pd.Series(text), pd.Series(text, name="w").astype("category")):
+        with pytest.raises(InputError, match="weights are numbers of zero or more") as caught:
+            Heckman(PREDICT).fit(d[COLUMNS], d["lwage"], sample_weight=values)
+        assert "dummies" not in str(caught.value)
+    share = np.full(len(d), 1.5)
+    with pytest.raises(InputError) as caught:
+        Heckman(PREDICT).fit(d[COLUMNS], d["lwage"], sample_weight=share)
+    assert str(caught.value).endswith("with cov_type='robust' or 'cluster'")
+    # This one has no sampling weights of its own.
+    with pytest.raises(InputError, match="'cluster' in Heckman and the searches"):
+        NaiveOLS().fit(d[COLUMNS], d["lwage"], sample_weight=share)
+    share[1:] = 1
+    share[0] = -1
+    with pytest.raises(InputError, match="holds 1 negative, missing or infinite value;"):
+        Heckman(PREDICT).fit(d[COLUMNS], d["lwage"], sample_weight=share)

@@ -61,11 +61,18 @@ def test_the_columns_of_a_term_are_tested_together():
     )
 
 
-def test_without_a_known_covariance_there_is_no_evidence(drawn):
+def test_without_a_known_covariance_nothing_is_tested(drawn):
     model = Heckman(["a", "b"]).fit(*drawn)
     model._covariance = np.full_like(model._covariance, np.nan)
-    assert kept_out(model).driving == ()
-    assert "no evidence that any of them drives selection" in " ".join(str(model.summary()).split())
+    found = kept_out(model)
+    assert (found.driving, found.without_evidence) == ((), ())
+    assert found.not_tested == found.features
+    said = " ".join(str(model.summary()).split())
+    assert "no evidence" not in said
+    why = "the covariance of the estimates is not known"
+    assert f"Whether they drive selection was not tested: {why}." in said
+    line = next(one for one in model.diagnostics().lines() if one[0] == "excluded features")
+    assert line[2:] == ("caution", "Whether they drive selection was not tested.")
 
 
 def test_the_dummies_of_a_column_of_a_file_are_tested_together(drawn, tmp_path):

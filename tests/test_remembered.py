@@ -179,3 +179,10 @@ def test_model_files_keep_the_names_of_columns_and_the_number_of_clusters(towns,
     pd.testing.assert_frame_equal(again.margins(towns).tidy(), named.margins(towns).tidy())
     assert str(again.summary()) == str(named.summary())
     assert again.n_clusters_ == 60
+
+
+def test_a_suggestion_ends_its_sentence_once(named, towns):
+    with pytest.raises(UnknownFeatureError, match=r"Did you mean 'counts'\? Pass sample_weight"):
+        named.margins(towns.rename(columns={"count": "counts"}))
+    with pytest.raises(UnknownFeatureError, match=r"do not have\. Pass sample_weight"):
+        named.margins(towns.drop(columns="count"))

@@ -23,6 +23,7 @@ from heckmanfa.preparation import Prepared, load, prepare
 from heckmanfa.question import SEARCHES, Question
 from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
 from heckmanfa.tabular.encoding import Encoding
+from heckmanfa.wording import plural
 
 __all__ = ["SEARCHES", "Analysis", "Prepared", "Question", "analyse", "load", "prepare"]
 
@@ -64,9 +65,31 @@ class Analysis(Prepared):
 
     @property
     def without_evidence(self) -> list[str]:
-        """Those kept out without evidence that they drive selection."""
+        """Those kept out that were tested, without evidence that they drive selection."""
+        others = {*self.driving_selection, *self.not_tested}
+        return [name for name in self.kept_out if name not in others]
+
+    @property
+    def not_tested(self) -> list[str]:
+        """Those kept out of which it could not be tested whether they drive selection."""
+        unknown = self._sources(list(kept_out(self.model, self._groups).not_tested))
         driving = self.driving_selection
-        return [name for name in self.kept_out if name not in driving]
+        return [name for name in self.kept_out if name in unknown and name not in driving]
+
+    @property
+    def errors_kind(self) -> str:
+        """Which covariance standard errors are from: classical, robust or cluster."""
+        return self.model.cov_type or "classical"
+
+    @property
+    def errors(self) -> str:
+        """That kind in words, with the clusters, and why it is not classical if nobody said so."""
+        if self.model.n_clusters_ is not None:
+            n = plural(self.model.n_clusters_, "cluster")
+            return f"{self.errors_kind} ({n} of {shown(self.question.cluster)})"
+        if self.errors_kind == "robust" and not self.question.robust:
+            return "robust, as sampling weights need"
+        return self.errors_kind
 
     def caveats(self, diagnostics: Diagnostics | None = None) -> list[Caveat]:
         """Return what a reader of the answer has to know, the gravest first.

@@ -73,7 +73,7 @@ class ObservedRegressor(ScoredRegressor):
             selected=selected,
             sample_weight=sample_weight,
             groups=None,
-            sampling=False,
+            sampling=None,
             selection=selection,
             prediction=prediction,
         )

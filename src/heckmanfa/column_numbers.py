@@ -33,6 +33,11 @@ _POINTS = "convert it first, for example to the year (.dt.year) or to the days s
 _LENGTHS = "convert it first, for example to days: column / pandas.Timedelta(days=1)"
 _COMPLEX = "pass its real part, or its absolute value"
 _OTHERS = "convert it with .astype(float), or leave it out"
+# Weights are no feature: dummies of them would be no weights, either.
+_BESIDE = {
+    "sample_weight": "weights are numbers of zero or more, one for each row: convert it with "
+    "pandas.to_numeric where it spells numbers, or pass another column",
+}
 _ADVICE: tuple[tuple[Any, str], ...] = (
     ((str, bytes), _TEXT),
     (_DURATIONS, _LENGTHS),
@@ -54,10 +59,10 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
     elif isinstance(dtype, nw.Categorical | nw.Enum):
         raise InputError(
             f"{label} does not hold numbers (found categories of {_categories_of(series)}): "
-            f"{_CATEGORIES}"
+            f"{_BESIDE.get(what or '', _CATEGORIES)}"
         )
     else:
-        values = floats(series.to_numpy(), label)
+        values = floats(series.to_numpy(), label, what)
     return values if values.dtype.kind in "biuf" else np.asarray(values, dtype=np.float64)
 
 
@@ -77,7 +82,7 @@ def _dense(series: nw.Series[Any]) -> nw.Series[Any]:
     return nw.from_native(native.sparse.to_dense(), series_only=True)
 
 
-def floats(values: NDArray[Any], what: str) -> Floats:
+def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
     """Numbers that came as objects; text is refused, even where it spells a number.
 
     Parameters
@@ -86,6 +91,8 @@ def floats(values: NDArray[Any], what: str) -> Floats:
         Of objects, or of any other type.
     what : str
         What it is, for messages.
+    role : str, optional
+        The parameter that it was passed as; ``what`` unless given.
 
     Returns
     -------
@@ -95,14 +102,14 @@ def floats(values: NDArray[Any], what: str) -> Floats:
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
     if values.dtype != object:
-        raise _refusal(what, _sample(values), values.dtype.name)
+        raise _refusal(what, _sample(values), values.dtype.name, role or what)
     missing = missing_in(values)
     present = values[~missing]
     found = np.full(values.shape, np.nan)
     for kind in dict.fromkeys(map(type, present)):
         if not issubclass(kind, Real | Decimal | np.bool_) or issubclass(kind, _DURATIONS):
             one = next(one for one in present if type(one) is kind)
-            raise _refusal(what, one, kind.__name__)
+            raise _refusal(what, one, kind.__name__, role or what)
     try:
         found[~missing] = present.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -136,9 +143,11 @@ def _sample(values: NDArray[Any]) -> Any:
     return values.reshape(-1)[0] if values.size else values.dtype.type()
 
 
-def _refusal(what: str, one: Any, kind: str) -> InputError:
+def _refusal(what: str, one: Any, kind: str, role: str) -> InputError:
     """Say that something holds no numbers, and what to do about what it holds."""
     if isinstance(one, complex | np.complexfloating):
         return InputError(f"Complex data not supported: {what} holds complex numbers; {_COMPLEX}")
     advice = next((advice for kinds, advice in _ADVICE if isinstance(one, kinds)), _OTHERS)
+    if advice is _TEXT:
+        advice = _BESIDE.get(role, _TEXT)
     return InputError(f"{what} does not hold numbers (found {kind}): {advice}")

@@ -167,7 +167,8 @@ def compare_methods(
     if sample_weight is not None:
         weight = read_weights(sample_weight, len(X))
         # Once for all methods and folds, whose own warnings are not shown.
-        check_frequencies(n_fractions(weight), int(np.count_nonzero(weight)), float(weight.sum()))
+        n = int(np.count_nonzero(weight))
+        check_frequencies(n_fractions(weight), n, float(weight.sum()), own=False)
     estimators = methods(seed=random_state) if estimators is None else estimators
     folds = list(_folds(X, outcome, chosen, n_folds, n_repeats, random_state))
     rows, fitted = [], {}

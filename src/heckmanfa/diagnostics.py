@@ -20,19 +20,22 @@ from heckmanfa.problems import (
     about_clusters,
     about_convergence,
     about_errors,
+    about_exclusions,
     about_maxima,
     about_r2,
     about_rho,
+    about_rho_test,
+    has_ratio,
     higher_maximum,
     is_saturated,
     lacks_errors,
     r2_of,
     rho_of_maximum,
     rho_text,
+    stopped,
     unconverged,
 )
-from heckmanfa.reference import Wald, n_parameters, reference_of
-from heckmanfa.sandwich import is_classical
+from heckmanfa.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.sections import Finding, Report, in_html
 
 if TYPE_CHECKING:
@@ -103,10 +106,12 @@ class Diagnostics:
 
     @property
     def weak_exclusions(self) -> bool:
-        """Whether the excluded features drive selection weakly for their number."""
-        if self.excluded_wald is None:
+        """Whether the excluded features are not shown to drive selection, or weakly for them."""
+        test = self.excluded_wald
+        if test is None:
             return False
-        return not self.excluded_wald.chi2 > _WEAK_CHI2_PER_FEATURE * self.n_excluded
+        strong = test.chi2 > _WEAK_CHI2_PER_FEATURE * self.n_excluded
+        return not (strong and test.p_value < LEVEL)
 
     @property
     def imr_collinear(self) -> bool:
@@ -153,19 +158,13 @@ class Diagnostics:
                 )
             )
         elif self.excluded_wald is not None:
-            weak = self.weak_exclusions
             lines.append(
-                (
-                    "excluded features",
-                    f"{self.n_excluded} ({names}); {self.excluded_wald}",
-                    "caution" if weak else "ok",
-                    "Whether they drive selection cannot be tested: see the line on clusters."
-                    if self.excluded_wald.note and self.n_clusters is not None
-                    else "For their number they drive selection weakly: little identifies the "
-                    "model."
-                    if weak
-                    else "Together they drive selection. That they do not predict cannot be "
-                    "tested here.",
+                about_exclusions(
+                    names,
+                    self.n_excluded,
+                    self.excluded_wald,
+                    strong=not self.weak_exclusions,
+                    clustered=self.n_clusters is not None,
                 )
             )
         collinear = self.imr_collinear
@@ -180,30 +179,7 @@ class Diagnostics:
             )
         )
         lines.append(apart)
-        lines.append(about_rho(self.rho))
-        maxima = about_maxima(self.log_likelihood, self.maximum_rho, self.second_maximum)
-        # A profile of the likelihood that was asked for knows more of its maxima.
-        if maxima is not None and all(one.name != MAXIMA for one in self.findings):
-            lines.append(maxima)
-        for label, test in (
-            ("test of rho = 0", self.rho_wald),
-            ("LR test of rho = 0", self.rho_lr),
-        ):
-            if test is not None:
-                lines.append(
-                    (
-                        label,
-                        str(test),
-                        "ok",
-                        (
-                            "Selection on unobservables is found at 5%."
-                            if test.p_value < 0.05
-                            else "No selection on unobservables is found at 5%; it may still be "
-                            "there."
-                        )
-                        + self._which_maximum(higher=test is self.rho_lr),
-                    )
-                )
+        lines += self._rho_lines()
         lines += self.caveats
         low, high = self.imr_range
         lines.append(
@@ -233,6 +209,29 @@ class Diagnostics:
                 )
             )
         return [*lines, *self._cluster_lines(), *self.findings]
+
+    def _rho_lines(self) -> list[Finding]:
+        """Rho, the maxima of the likelihood, and the tests of rho = 0."""
+        lines = [about_rho(self.rho)]
+        maxima = about_maxima(
+            self.log_likelihood,
+            self.maximum_rho,
+            self.second_maximum,
+            ratio=self.rho_lr is not None,
+        )
+        # A profile of the likelihood that was asked for knows more of its maxima.
+        profiled = any(one.name == MAXIMA for one in self.findings)
+        if maxima is not None and not profiled:
+            lines.append(maxima)
+        doubtful = lines[0].verdict == "problem" or maxima is not None or profiled
+        for name, test in (
+            ("test of rho = 0", self.rho_wald),
+            ("LR test of rho = 0", self.rho_lr),
+        ):
+            if test is not None:
+                which = self._which_maximum(higher=test is self.rho_lr)
+                lines.append(about_rho_test(name, test, doubtful=doubtful, which=which))
+        return lines
 
     def _cluster_lines(self) -> list[Finding]:
         found = about_clusters(self.n_clusters, self.n_parameters)
@@ -335,7 +334,7 @@ def diagnose(
         rho=model.rho_,
         rho_outside=not abs(model.rho_) < 1,
         rho_wald=None if model._rho_is_conditioned else _rho_wald(model),
-        rho_lr=None if model._rho_is_conditioned else _rho_lr(model, features),
+        rho_lr=_rho_lr(model, features),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
         share_outside=None if index is None else _share_outside(index, low, high),
@@ -376,7 +375,7 @@ def _rho_wald(model: FittedSelectionModel) -> Wald:
     else:
         place = model._terms.index(("errors", "imr"))
         estimate, error = model.imr_coef_, float(np.sqrt(model._covariance[place, place]))
-    return reference_of(model).wald([estimate], np.array([[error**2]]))
+    return reference_of(model).wald([estimate], np.array([[error**2]]), stopped(model))
 
 
 def _rho_lr(model: FittedSelectionModel, features: list[int]) -> Wald | None:
@@ -384,8 +383,13 @@ def _rho_lr(model: FittedSelectionModel, features: list[int]) -> Wald | None:
 
     The ratio is that of the highest likelihoods, wherever the estimates are.
     """
-    if model.log_likelihood_ is None or not is_classical(model.cov_type) or model._probit is None:
+    if not has_ratio(model):
         return None
+    assert model.log_likelihood_ is not None
+    assert model._probit is not None
+    why = stopped(model)
+    if why:
+        return Wald(float("nan"), 1, float("nan"), note=why)
     apart = (
         model._probit.log_likelihood + fit_least_squares(model._moments, features).log_likelihood
     )

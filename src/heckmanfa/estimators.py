@@ -231,7 +231,7 @@ class Heckman(RefereedModel):
             warn(
                 f"the covariance rests on {reference.n_clusters} clusters. With fewer than "
                 f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
-                f"often, also by t({reference.df}), which they go by here",
+                f"often, even with the {reference.name} distribution that is used here",
                 FewClustersWarning,
             )
 
@@ -440,14 +440,22 @@ class Heckman(RefereedModel):
         self.converged_ = self.converged_ and fit.converged
         self._atanh_rho = (fit.atanh_rho, float(np.sqrt(fit.covariance[-1, -1])))
         self._log_sigma = (fit.log_sigma, float(np.sqrt(fit.covariance[-2, -2])))
-        self._second_maximum = fit.second_maximum
+        # Where the climb stopped short, there is no first maximum, either.
+        self._second_maximum = fit.second_maximum if fit.converged else None
         self._index_range = fit.index_range
         self._set_covariance(fit.reported_covariance(), ["imr", "rho", "sigma"])
         if not fit.converged:
+            cure = "Use method='two-step', or another set of features."
+            if self.start is not None:
+                known = fit.second_maximum
+                where = "" if known is None else f" (there is a maximum at {rho_text(known[1])})"
+                cure = (
+                    f"Start from another rho first{where}. If that does not converge, either, "
+                    "use method='two-step', or another set of features."
+                )
             warn(
                 f"maximum likelihood did not converge in {fit.n_iterations} passes (rho = "
-                f"{self.rho_:.6g}); do not trust its estimates. Use method='two-step', or "
-                "another set of features.",
+                f"{rho_text(self.rho_)}); do not trust its estimates. {cure}",
                 ConvergenceWarning,
             )
         elif not fit.information_is_positive:
@@ -456,7 +464,7 @@ class Heckman(RefereedModel):
                 "errors can be given",
                 CovarianceWarning,
             )
-        higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
+        higher = higher_maximum(fit.log_likelihood, self._second_maximum)
         if higher is not None:
             height, rho = higher
             origin = "the two-step estimates" if self.start is None else "the start given"

@@ -118,7 +118,7 @@ def read_sample(
     selected: Any,
     sample_weight: Any,
     groups: Any,
-    sampling: bool,
+    sampling: bool | None,
     selection: Positions,
     prediction: Positions,
 ) -> Sample:
@@ -133,8 +133,9 @@ def read_sample(
         None takes a row as selected where y is not NaN. Otherwise selected rows whose y is
         missing are left out, and y of unselected rows is ignored.
     sample_weight, groups : array_like or None
-    sampling : bool
-        Whether weights are sampling weights, which are rescaled to mean one.
+    sampling : bool or None
+        Whether weights are sampling weights, which are rescaled to mean one; None in a model that
+        knows none.
     selection, prediction : sequence of int
         The columns of each equation.
 
@@ -168,7 +169,8 @@ def read_sample(
         kept &= ~weightless
         if not sampling:
             in_fit = given[host(kept)]
-            check_frequencies(n_fractions(given), len(in_fit), float(in_fit.sum()))
+            own = sampling is not None
+            check_frequencies(n_fractions(given), len(in_fit), float(in_fit.sum()), own=own)
         elif kept.any():
             weight = weight / weight[kept].mean()
     counts |= _checked_counts(outcome, chosen, kept, len(selection))
@@ -213,7 +215,7 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
 
 
 def _sample_in_parts(
-    table: FeatureTable, sampling: bool, selection: Positions, prediction: Positions
+    table: FeatureTable, sampling: bool | None, selection: Positions, prediction: Positions
 ) -> Sample:
     """Apply the row rules to rows that stay where they are."""
     home = table.native
@@ -233,7 +235,8 @@ def _sample_in_parts(
         raise InputError(groupless("groups", census.groupless))
     if home.has_weight and not sampling:
         kept = census.selected + census.unselected
-        check_frequencies(census.fractions, kept, census.weight_sum)
+        own = sampling is not None
+        check_frequencies(census.fractions, kept, census.weight_sum, own=own)
     counts = {
         "total": n,
         "left_out_outcome_missing": census.outcome_missing,
@@ -253,7 +256,7 @@ def _sample_in_parts(
     # Where rows that miss a feature are left out, these columns leave no unselected row.
     missing = np.where(known, census.gaps, census.missing)
     refuse_not_finite(table, columns, missing, census.infinite, known, census.not_chosen)
-    rows = rows_in_parts(home, columns, census, sampling=sampling)
+    rows = rows_in_parts(home, columns, census, sampling=bool(sampling))
     n_groups = 0 if census.groups is None else len(census.groups)
     return Sample(rows, counts, n_groups, census.unselected == 0)
 

@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.features import FeatureTable, resolve
-from heckmanfa.reference import Wald, reference_of
+from heckmanfa.problems import stopped
+from heckmanfa.reference import LEVEL, Wald, reference_of
 from heckmanfa.sections import listed
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
 
-__all__ = ["LEVEL", "KeptOut", "kept_out", "selection_test"]
-
-LEVEL = 0.05
-"""of the test by which a feature is said to drive selection"""
+__all__ = ["KeptOut", "kept_out", "selection_test"]
 
 
 @dataclass(frozen=True)
@@ -36,19 +34,34 @@ class KeptOut:
     driving: tuple[Any, ...]
     """those of them with evidence that they drive selection"""
     without_evidence: tuple[Any, ...]
-    """the others"""
+    """those that were tested, and have no such evidence"""
+    not_tested: tuple[Any, ...] = ()
+    """those whose test could not be made"""
+    why_not: str = ""
+    """why it could not"""
 
     def words(self) -> str:
-        """Say which of them drive selection, as the end of a sentence."""
+        """Say which of them drive selection, in whole sentences."""
         driving = [str(one) for one in self.driving]
         others = [str(one) for one in self.without_evidence]
-        if not driving:
+        unknown = [str(one) for one in self.not_tested]
+        parts = []
+        if driving:
+            verb = "drives" if len(driving) == 1 else "drive"
+            does = "does" if len(others) == 1 else "do"
+            rest = f"; there is no evidence that {listed(others)} {does}" if others else ""
+            parts.append(f"At {100 * LEVEL:g}%, {listed(driving)} {verb} selection{rest}.")
+        elif others:
             which = "it drives" if len(others) == 1 else "any of them drives"
-            return f"there is no evidence that {which} selection"
-        verb = "drives" if len(driving) == 1 else "drive"
-        does = "does" if len(others) == 1 else "do"
-        rest = f"; there is no evidence that {listed(others)} {does}" if others else ""
-        return f"{listed(driving)} {verb} selection{rest}"
+            if unknown:
+                which = f"{listed(others)} {'drives' if len(others) == 1 else 'drive'}"
+            parts.append(f"At {100 * LEVEL:g}%, there is no evidence that {which} selection.")
+        if unknown:
+            which = "it drives" if len(unknown) == 1 else "they drive"
+            if parts:
+                which = f"{listed(unknown)} {'drives' if len(unknown) == 1 else 'drive'}"
+            parts.append(f"Whether {which} selection was not tested: {self.why_not}.")
+        return " ".join(parts)
 
 
 def kept_out(model: FittedSelectionModel, groups: Iterable[Sequence[Any]] | None = None) -> KeptOut:
@@ -71,13 +84,19 @@ def kept_out(model: FittedSelectionModel, groups: Iterable[Sequence[Any]] | None
     label = dict(zip(model._probit.features, model.selection_features_, strict=True))
     together = _columns_together(model, groups)
     driving: set[int] = set()
+    unknown: dict[int, str] = {}
     for unit in {tuple(sorted({*together.get(one, (one,))} & {*out})) for one in out}:
-        if selection_test(model, unit).p_value < LEVEL:
+        test = selection_test(model, unit)
+        if test.note:
+            unknown |= dict.fromkeys(unit, test.note)
+        elif test.p_value < LEVEL:
             driving.update(unit)
     return KeptOut(
         tuple(label[one] for one in out),
         tuple(label[one] for one in out if one in driving),
-        tuple(label[one] for one in out if one not in driving),
+        tuple(label[one] for one in out if one not in driving and one not in unknown),
+        tuple(label[one] for one in out if one in unknown),
+        "; ".join(dict.fromkeys(unknown[one] for one in out if one in unknown)),
     )
 
 
@@ -99,7 +118,9 @@ def selection_test(model: FittedSelectionModel, columns: Sequence[int]) -> Wald:
     held = [int(one) for one in model._probit.features]
     places = [first + 1 + held.index(one) for one in columns]
     covariance = model._covariance[np.ix_(places, places)]
-    return reference_of(model).wald(model.selection_coef_[list(columns)], covariance)
+    return reference_of(model).wald(
+        model.selection_coef_[list(columns)], covariance, stopped(model)
+    )
 
 
 def _columns_together(

@@ -19,9 +19,10 @@ _PHRASES = (
     (r"\bprediction_features \(or in the prediction formula\)", "--predict-with"),
     (r"\bprediction_features or selection_features\b", "--features"),
     (
-        r"\bweight_kind='sampling' with --robust or --cluster \(in Heckman and the searches\)",
+        r"\bweight_kind='sampling' with --robust or --cluster in Heckman and the searches",
         "fit with --weight-kind sampling",
     ),
+    (r"\bweight_kind='sampling' with --robust or --cluster", "--weight-kind sampling"),
     (r"\bcov_type=['\"](robust|cluster)['\"]", r"--\1"),
     (r"\brho_range must be \(low, high\) with low < high\b", "--rho-range must be low, then high"),
     (r"\brho_range must be two numbers \(low, high\) or None\b", "--rho-range takes two numbers"),

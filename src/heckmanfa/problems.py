@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heckmanfa.least_squares import fit_least_squares
-from heckmanfa.reference import FEW_CLUSTERS, Reference, n_parameters
+from heckmanfa.reference import FEW_CLUSTERS, LEVEL, Reference, Wald, n_parameters
+from heckmanfa.sandwich import is_classical
 from heckmanfa.sections import Finding
 
 if TYPE_CHECKING:
@@ -22,9 +23,13 @@ __all__ = [
     "about_clusters",
     "about_convergence",
     "about_errors",
+    "about_exclusions",
     "about_maxima",
     "about_r2",
     "about_rho",
+    "about_rho_test",
+    "clusters_note",
+    "has_ratio",
     "higher_maximum",
     "is_near_one",
     "is_saturated",
@@ -33,6 +38,7 @@ __all__ = [
     "r2_of",
     "rho_of_maximum",
     "rho_text",
+    "stopped",
     "unconverged",
 ]
 
@@ -74,6 +80,15 @@ def unconverged(model: FittedSelectionModel) -> tuple[str, ...]:
     return ("likelihood",)
 
 
+def stopped(model: FittedSelectionModel) -> str:
+    """Say why nothing can be tested where the iteration stopped; empty after convergence."""
+    return _did_not(unconverged(model))
+
+
+def _did_not(which: Sequence[str]) -> str:
+    return f"the {' and the '.join(which)} did not converge" if which else ""
+
+
 def about_convergence(which: Sequence[str]) -> Finding | None:
     """Say which iterations did not converge, and what to do about it."""
     if not which:
@@ -81,12 +96,12 @@ def about_convergence(which: Sequence[str]) -> Finding | None:
     cures = {
         "probit": "rescale or leave out extreme features of the selection equation, and look for "
         "one that nearly decides who is selected",
-        "likelihood": "use the two-step estimates, start from another rho, or predict with fewer "
+        "likelihood": "start from another rho, use the two-step estimates, or predict with fewer "
         "features",
     }
     return Finding(
         "convergence",
-        f"the {' and the '.join(which)} did not converge",
+        _did_not(which),
         "problem",
         "The estimates are where the iteration stopped, and are not to be trusted: "
         f"{'; '.join(cures[one] for one in which)}.",
@@ -128,9 +143,28 @@ def about_rho(rho: float) -> Finding:
 
 
 def about_maxima(
-    log_likelihood: float | None, rho: float, second: tuple[float, float] | None
+    log_likelihood: float | None,
+    rho: float,
+    second: tuple[float, float] | None,
+    *,
+    ratio: bool,
 ) -> Finding | None:
-    """Say that the likelihood has two maxima, and which of them the estimates are at."""
+    """Say that the likelihood has two maxima, and which of them the estimates are at.
+
+    Parameters
+    ----------
+    log_likelihood : float or None
+    rho : float
+        Where the estimates are.
+    second : (float, float) or None
+        Log-likelihood and rho of the other maximum.
+    ratio : bool
+        Whether a likelihood-ratio test of rho = 0 is reported, which uses the higher one.
+
+    Returns
+    -------
+    Finding or None
+    """
     if second is None:
         return None
     height, other = second
@@ -152,8 +186,10 @@ def about_maxima(
         MAXIMA,
         value,
         "problem",
-        "The estimates are at the lower of two maxima. A likelihood-ratio test of rho = 0 uses the "
-        f"higher one. A start of {rho_text(other)} fits that one; report both.{near}",
+        "The estimates are at the lower of two maxima. "
+        + ("The likelihood-ratio test of rho = 0 uses the higher one. " if ratio else "")
+        + f"A start of {rho_text(other)} fits {'that one' if ratio else 'the higher one'}; "
+        f"report both.{near}",
     )
 
 
@@ -177,23 +213,122 @@ def about_clusters(n_clusters: int | None, parameters: int) -> Finding | None:
     """Say how many clusters a covariance rests on, and whether they are enough."""
     if n_clusters is None:
         return None
-    law = f"tests and intervals are by {Reference(n_clusters).name}"
-    verdict, words = "ok", f"{law[0].upper()}{law[1:]}."
+    verdict, words = _enough(n_clusters, parameters)
+    law = f"Tests and intervals are by {Reference(n_clusters).name}."
+    value = f"{n_clusters:,}; {parameters:,} parameters"
+    return Finding("clusters", value, verdict, f"{words} {law}" if words else law)
+
+
+def clusters_note(n_clusters: int, parameters: int) -> str:
+    """Say in whole sentences that clusters are few; another note says what tests go by."""
+    head = f"There are {n_clusters:,} clusters for {parameters:,} parameters."
+    return f"{head} {_enough(n_clusters, parameters)[1]}"
+
+
+def _enough(n_clusters: int, parameters: int) -> tuple[str, str]:
+    """Verdict on a number of clusters, and what to say of it."""
     # The clusters' total scores sum to zero: they span one dimension less than there are clusters.
     if n_clusters <= parameters:
-        verdict, words = (
+        return (
             "problem",
-            f"No more clusters than parameters: the covariance has rank {n_clusters - 1} at most, "
-            "and no more coefficients than that can be tested together. Do not rely on these "
-            f"standard errors; {law}.",
+            f"With no more clusters than parameters, the covariance has rank {n_clusters - 1} at "
+            "most, and no more coefficients than that can be tested together. Do not rely on "
+            "these standard errors.",
         )
-    elif n_clusters < FEW_CLUSTERS:
-        verdict, words = (
+    if n_clusters < FEW_CLUSTERS:
+        return (
             "caution",
-            f"Fewer than {FEW_CLUSTERS}: standard errors tend to be too small, and tests reject "
-            f"too often; {law}.",
+            f"With fewer than {FEW_CLUSTERS} clusters, standard errors tend to be too small, and "
+            "tests reject too often.",
         )
-    return Finding("clusters", f"{n_clusters:,}; {parameters:,} parameters", verdict, words)
+    return "ok", ""
+
+
+def about_exclusions(
+    names: str, n_excluded: int, test: Wald, *, strong: bool, clustered: bool
+) -> Finding:
+    """Say whether the excluded features drive selection, as far as that was tested.
+
+    Parameters
+    ----------
+    names : str
+        The features, in words.
+    n_excluded : int
+    test : Wald
+        That none of them has a coefficient in the selection equation.
+    strong : bool
+        Whether the test says that they drive selection, for their number.
+    clustered : bool
+        Whether a line on clusters follows.
+
+    Returns
+    -------
+    Finding
+    """
+    one = n_excluded == 1
+    they, drive = ("it", "it drives") if one else ("they", "they drive")
+    if test.note:
+        # The line on clusters says why a covariance from few of them tests little.
+        see = ": see the line on clusters" if clustered and test.lacks_clusters else ""
+        words = f"Whether {drive} selection was not tested{see}."
+    elif strong:
+        words = (
+            f"{'It drives' if one else 'Together they drive'} selection. That {they} "
+            f"{'does' if one else 'do'} not predict cannot be tested here."
+        )
+    elif not test.p_value < LEVEL:
+        words = f"There is no evidence that {drive} selection: little identifies the model."
+    elif one:
+        words = "It drives selection weakly: little identifies the model."
+    else:
+        words = "For their number they drive selection weakly: little identifies the model."
+    value = f"{n_excluded} ({names}); {test}"
+    return Finding("excluded features", value, "ok" if strong else "caution", words)
+
+
+def about_rho_test(name: str, test: Wald, *, doubtful: bool, which: str) -> Finding:
+    """Say what a test of rho = 0 found, if it was made.
+
+    Parameters
+    ----------
+    name : str
+        Of the line.
+    test : Wald
+    doubtful : bool
+        Whether rho is near one or outside its bounds, or the likelihood has two maxima: what
+        rejects rho = 0 may then be a model that does not fit.
+    which : str
+        A sentence on the maximum that it is about, or nothing.
+
+    Returns
+    -------
+    Finding
+    """
+    if test.note:
+        words = "Whether there is selection on unobservables was not tested."
+        return Finding(name, str(test), "caution", words)
+    if not test.p_value < LEVEL:
+        words = (
+            f"No selection on unobservables is found at {100 * LEVEL:g}%; it may still be there."
+        )
+    elif doubtful:
+        words = (
+            f"rho = 0 is rejected at {100 * LEVEL:g}%, which may come from a model that does not "
+            "fit rather than from selection on unobservables."
+        )
+    else:
+        words = f"Selection on unobservables is found at {100 * LEVEL:g}%."
+    return Finding(name, str(test), "caution" if doubtful else "ok", words + which)
+
+
+def has_ratio(model: FittedSelectionModel) -> bool:
+    """Whether a likelihood-ratio test of rho = 0 can be reported of a fitted model."""
+    return (
+        model.log_likelihood_ is not None
+        and model._probit is not None
+        and is_classical(model.cov_type)
+        and not model._rho_is_conditioned
+    )
 
 
 def problems_of(model: FittedSelectionModel) -> list[Finding]:
@@ -214,7 +349,12 @@ def problems_of(model: FittedSelectionModel) -> list[Finding]:
     if not np.isnan(model.rho_):
         found += [
             about_rho(model.rho_),
-            about_maxima(model.log_likelihood_, rho_of_maximum(model), model._second_maximum),
+            about_maxima(
+                model.log_likelihood_,
+                rho_of_maximum(model),
+                model._second_maximum,
+                ratio=has_ratio(model),
+            ),
         ]
     return [one for one in found if one is not None and one.verdict != "ok"]
 

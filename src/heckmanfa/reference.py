@@ -20,10 +20,21 @@ from heckmanfa.errors import InputError
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
 
-__all__ = ["FEW_CLUSTERS", "Reference", "Wald", "check_level", "n_parameters", "reference_of"]
+__all__ = [
+    "FEW_CLUSTERS",
+    "LEVEL",
+    "Reference",
+    "Wald",
+    "check_level",
+    "n_parameters",
+    "reference_of",
+]
 
 FEW_CLUSTERS = 40
 """with fewer, tests by a cluster covariance reject too often (Angrist and Pischke, 2009, 8.2)"""
+
+LEVEL = 0.05
+"""at which a test is said to have found something"""
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,11 @@ class Wald:
     def chi2(self) -> float:
         """The statistic as a chi-squared one: an F times its degrees of freedom."""
         return self.statistic if self.df_denominator is None else self.statistic * self.df
+
+    @property
+    def lacks_clusters(self) -> bool:
+        """Whether there is no result because the clusters are too few for so many coefficients."""
+        return self.df_denominator is not None and self.df > self.df_denominator
 
     def __str__(self) -> str:
         """Say the result in a line."""
@@ -111,28 +127,35 @@ class Reference:
         size = np.abs(statistic)
         return 2.0 * (stats.norm.sf(size) if self.df is None else stats.t.sf(size, self.df))
 
-    def wald(self, estimate: Any, covariance: Any) -> Wald:
+    def wald(self, estimate: Any, covariance: Any, why_not: str = "") -> Wald:
         """Test that a vector of estimates is zero.
 
         Parameters
         ----------
         estimate : (q,) array_like
         covariance : (q, q) array_like
+        why_not : str
+            Why these estimates cannot be tested, if they cannot.
 
         Returns
         -------
         Wald
-            With NaN and a reason where the covariance has no inverse.
+            With NaN and a reason where there is one, or where the covariance has no inverse.
         """
         estimate = np.asarray(estimate, dtype=np.float64)
         q, nan = len(estimate), float("nan")
         if self.df is not None and q > self.df:
             return Wald(nan, q, nan, self.df, self._too_few(q))
+        if why_not:
+            return Wald(nan, q, nan, self.df, why_not)
         if not np.all(np.isfinite(covariance)):
             return Wald(nan, q, nan, self.df, "the covariance of the estimates is not known")
         if np.linalg.matrix_rank(covariance) < q:
             return Wald(nan, q, nan, self.df, "the covariance of the estimates is singular")
         statistic = float(estimate @ np.linalg.solve(covariance, estimate))
+        if statistic < 0:
+            why = "the covariance of the estimates is not positive definite"
+            return Wald(nan, q, nan, self.df, why)
         if self.df is None:
             return Wald(statistic, q, float(stats.chi2.sf(statistic, q)))
         statistic /= q

@@ -21,6 +21,7 @@ from heckmanfa.errors import (
 from heckmanfa.features import FeatureTable
 from heckmanfa.foreign import quoted
 from heckmanfa.rows import Positions
+from heckmanfa.wording import plural
 
 __all__ = [
     "Outcomes",
@@ -40,9 +41,8 @@ __all__ = [
 _SMALLEST, _LARGEST = 1e-140, 1e140
 # Frequency weights seldom multiply rows by more; sampling weights nearly always do.
 _MANY_TIMES = 10.0
-_IN_PYTHON = (
-    "weight_kind='sampling' with cov_type='robust' or 'cluster' (in Heckman and the searches)"
-)
+_SAMPLING = "weight_kind='sampling' with cov_type='robust' or 'cluster'"
+_ELSEWHERE = " in Heckman and the searches"
 
 
 def check_enough(counts: dict[str, int], n_selection: int) -> None:
@@ -176,31 +176,31 @@ def refuse_not_finite(
 
 def bad_weights(count: int) -> str:
     """Say how many weights are none."""
-    return (
-        f"sample_weight holds {count} negative, missing or infinite values; weights must be zero "
-        "or more"
-    )
+    what = "negative, missing or infinite value"
+    return f"sample_weight holds {plural(count, what)}; weights must be zero or more"
 
 
-def fractions(count: int) -> str:
+def fractions(count: int, *, own: bool = True) -> str:
     """Say that frequency weights are not whole numbers, and what other weights are for."""
+    what = "value that is not a whole number" if count == 1 else "values that are not whole numbers"
     return (
-        f"sample_weight holds {count:,} values that are not whole numbers, and frequency weights "
-        "count rows: a weight of 2 is two rows. Where a weight says how much of a population a "
-        f"row stands for, as in a survey, use {_IN_PYTHON}"
+        f"sample_weight holds {count:,} {what}, and frequency weights count rows: a weight of 2 is "
+        "two rows. Where a weight says how much of a population a row stands for, as in a survey, "
+        f"use {_SAMPLING}{'' if own else _ELSEWHERE}"
     )
 
 
-def multiplied(rows: float, total: float) -> str:
+def multiplied(rows: float, total: float, *, own: bool = True) -> str:
     """Say that frequency weights make rows count many times over, and what this would mean."""
     return (
         f"the frequency weights let {rows:,.0f} rows count as {total:,.0f}: standard errors are "
         f"those of {total:,.0f} rows that were observed. Where a weight says how much of a "
-        f"population a row stands for, as in a survey, they are far too small: use {_IN_PYTHON}"
+        f"population a row stands for, as in a survey, they are far too small: use {_SAMPLING}"
+        f"{'' if own else _ELSEWHERE}"
     )
 
 
-def check_frequencies(n_fractions: int, rows: float, total: float) -> None:
+def check_frequencies(n_fractions: int, rows: float, total: float, *, own: bool = True) -> None:
     """Refuse frequency weights that are no counts, and warn of those that look like none.
 
     Parameters
@@ -209,11 +209,13 @@ def check_frequencies(n_fractions: int, rows: float, total: float) -> None:
         Rows whose weight is not a whole number.
     rows, total : float
         Rows of the fit, and the sum of their weights.
+    own : bool
+        Whether the model that is fitted knows sampling weights itself.
     """
     if n_fractions:
-        raise InputError(fractions(n_fractions))
+        raise InputError(fractions(n_fractions, own=own))
     if rows and total >= _MANY_TIMES * rows:
-        warn(multiplied(rows, total), FrequencyWeightWarning)
+        warn(multiplied(rows, total, own=own), FrequencyWeightWarning)
 
 
 def groupless(what: str, count: int) -> str:

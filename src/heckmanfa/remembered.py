@@ -71,8 +71,8 @@ def _remembered(
     if column not in names:
         raise UnknownFeatureError(
             f"the model was fitted with {had} from the column {quoted(column)}, which these data "
-            f"do not have{nearest(column, names)}. Pass {what}, a column or one entry for each "
-            f"row{instead}"
+            f"do not have{nearest(column, names) or '.'} Pass {what}, a column or one entry for "
+            f"each row{instead}"
         )
     return column
 

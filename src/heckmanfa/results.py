@@ -114,7 +114,7 @@ def wald_test(
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
     gap = matrix @ _estimates(model) - right
     test = reference_of(model).wald(gap, matrix @ model._covariance @ matrix.T)
-    if test.df_denominator is not None and test.df > test.df_denominator:
+    if test.lacks_clusters:
         raise NotIdentifiedError(f"{test.note}; test fewer at a time")
     return test
 

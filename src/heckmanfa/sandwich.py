@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,31 @@ from heckmanfa.namespaces import Array, add_at, host, namespace, zeros
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Block, Positions, Rows, total
 
-__all__ = ["CovarianceKind", "check_clusters", "count_clusters", "is_classical", "score_squares"]
+if TYPE_CHECKING:
+    from heckmanfa.fitted import FittedSelectionModel
+
+__all__ = [
+    "BY_CLASSICAL",
+    "CovarianceKind",
+    "check_clusters",
+    "count_clusters",
+    "errors_differ",
+    "is_classical",
+    "score_squares",
+]
+
+BY_CLASSICAL = " by classical standard errors"
+"""said of classical tests where the model has other standard errors"""
 
 
 def is_classical(cov_type: str | None) -> bool:
     """Whether a parameter asks for the method's own covariance, by its name or by None."""
     return cov_type is None or cov_type == "classical"
+
+
+def errors_differ(model: FittedSelectionModel) -> bool:
+    """Whether a fitted model has other standard errors than those of compressed data."""
+    return not is_classical(model.cov_type) or model.weight_kind == "sampling"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,17 @@ from collections.abc import Sequence
 from heckmanfa.foreign import shown
 from heckmanfa.sections import listed
 
-__all__ = ["CRITERIA", "SHOWN", "count", "listed", "number", "p_value", "plural", "some"]
+__all__ = [
+    "CRITERIA",
+    "SHOWN",
+    "count",
+    "listed",
+    "number",
+    "p_value",
+    "plural",
+    "some",
+    "weighing",
+]
 
 CRITERIA = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
 
@@ -60,3 +70,27 @@ def some(names: Sequence[str], most: int = SHOWN) -> str:
         return listed(names)
     named = [shown(one) for one in names[: most - 2]]
     return f"{', '.join(named)} and {len(names) - len(named)} more"
+
+
+def weighing(kind: str, rows: int, total: float | None) -> str:
+    """Say behind a number of rows what their weights make of them.
+
+    Parameters
+    ----------
+    kind : {"frequency", "sampling"}
+    rows : int
+    total : float or None
+        The sum of the weights; None where there are none.
+
+    Returns
+    -------
+    str
+        Begins with a comma; empty where weights change nothing.
+    """
+    if total is None:
+        return ""
+    if kind == "sampling":
+        return ", weighted by the sampling weights"
+    if total == rows:
+        return ""
+    return f", which the weights count as {total:,.0f}" if total.is_integer() else ", weighted"

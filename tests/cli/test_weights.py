@@ -34,7 +34,7 @@ def test_large_frequencies_warn_in_the_words_of_the_command_line(shell, survey, 
     counts = f"753 rows count as {survey['weight'].sum():,}"
     for said in (" ".join(found["warnings"]), text):
         assert counts in said
-        assert "use fit with --weight-kind sampling" in said
+        assert "use --weight-kind sampling" in said
         assert "weight_kind" not in said
     total = int(survey["weight"].sum())
     expected = {"column": "weight", "kind": "frequency", "rows": 753, "n_obs": total}
@@ -80,9 +80,40 @@ def test_clusters_are_counted_and_tests_are_by_t(shell, survey):
     for said in (text, page):
         assert law in said
         assert "Log pseudolikelihood: " in said
-        assert "No more clusters than parameters" in said
+        assert "no more clusters than parameters" in said
         assert "the covariance rests on 5 clusters" in said
     assert "5 clusters of town" in text
     assert "weights share are sampling weights" in text
     assert "share (sampling)" in page
     assert "largest t value" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words", "on_page"),
+    [
+        ((), "classical", "Standard errors: classical", "Classical: the errors"),
+        (("--robust",), "robust", "Standard errors: robust", "Robust: to errors"),
+        (
+            ("--weights", "share", "--weight-kind", "sampling"),
+            "robust",
+            "Standard errors: robust, as sampling weights need",
+            "Robust, as sampling weights need: to errors",
+        ),
+        (
+            ("--cluster", "town"),
+            "cluster",
+            "Standard errors: cluster (5 clusters of town)",
+            "Cluster: robust, with rows of the same town",
+        ),
+    ],
+)
+def test_every_output_says_which_standard_errors_it_has(
+    shell, survey, options, kind, words, on_page
+):
+    code, text = shell(
+        "fit", "survey.csv", *PLAIN, *options, "--json", "out.json", "--report", "out.html"
+    )
+    assert code == 0
+    assert json.loads((shell.folder / "out.json").read_text())["standard_errors"] == kind
+    assert words in text
+    assert on_page in html.unescape((shell.folder / "out.html").read_text())

@@ -358,3 +358,26 @@ def test_nothing_is_asked_where_no_outcome_was_missing(simulated):
         model.what_if()
     with pytest.raises(NotIdentifiedError, match="no outcome was missing"):
         model.exclusion_test(simulated.X, simulated.complete_y)
+
+
+def test_beside_honest_estimates_the_fit_to_all_rows_is_named_with_its_rho(mroz):
+    X = mroz[["educ", "exper", "nwifeinc", "age", "kids5"]]
+    model = HeckmanBestSubset(honest=True, n_splits=6, random_state=0).fit(X, mroz["lwage"])
+    whole = Heckman(list(model.prediction_features_)).fit(X, mroz["lwage"])
+    assert abs(whole.rho_ - model.rho_) > 1e-3
+    note = " ".join(str(model.what_if()).split())
+    assert f"The model's rho, {model.rho_:.4f}, is an honest estimate." in note
+    assert f"to all rows, whose two-step rho is {whole.rho_:.4f}." in note
+    assert model.adjusted_r2_ == pytest.approx(whole.adjusted_r2_, rel=1e-9)
+    summary = " ".join(str(model.summary()).split())
+    assert "Adjusted R2, AIC and BIC are those of these features fitted to all rows" in summary
+    line = next(one for one in model.diagnostics().lines() if one[0] == "honest estimates")
+    assert f"{whole.rho_:.4f}" in line[3]
+    interval = " ".join(str(model.uncertainty_interval(rho=(-0.3, 0.3))).split())
+    assert "is an honest estimate" in interval
+
+
+def test_one_coefficient_is_counted_in_the_singular(mroz):
+    model = Heckman(["educ"]).fit(mroz[["educ", "exper", "age", "kids5"]], mroz["lwage"])
+    value = model.uncertainty_interval(rho=(-0.3, 0.3)).findings()[0].value
+    assert value == "0 of 1 coefficient changes sign, 1 stays significant"

@@ -11,8 +11,15 @@ from heckmanfa.caveats.value import Caveat, Table
 from heckmanfa.diagnostics import Diagnostics
 from heckmanfa.foreign import shown
 from heckmanfa.kept_out import kept_out
-from heckmanfa.problems import MAXIMA, higher_maximum, problems_of, r2_of, rho_text
-from heckmanfa.reference import reference_of
+from heckmanfa.problems import (
+    MAXIMA,
+    clusters_note,
+    higher_maximum,
+    problems_of,
+    r2_of,
+    rho_text,
+)
+from heckmanfa.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.sections import Finding
 from heckmanfa.wording import count, number, plural, some
 
@@ -110,10 +117,16 @@ def as_findings(model: FittedSelectionModel) -> list[Finding]:
     """Return the caveats about the search as lines of the diagnostics."""
     has = {one.key: one for one in of_fit(model)}
     return [
-        Finding(name, value, has[key].severity, has[key].sentence)
+        Finding(
+            name,
+            value,
+            "ok" if has[key].severity == "note" else has[key].severity,
+            has[key].sentence,
+        )
         for key, name, value in (
             ("window", "test of rho = 0", "none"),
             ("search_ignored", "standard errors after the search", "features taken as known"),
+            ("honest_fit", "honest estimates", "coefficients, rho, sigma and their tests"),
         )
         if key in has
     ]
@@ -160,21 +173,27 @@ def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
         Caveat(
             keys[one.name],
             "problem" if one.verdict == "problem" else "caution",
-            _as_note(one),
+            _as_note(one, model),
             claims.get(one.name, ""),
         )
         for one in problems_of(model)
     ]
 
 
-def _as_note(problem: Finding) -> str:
-    """Put a problem of the diagnostics among the notes."""
+def _as_note(problem: Finding, model: FittedSelectionModel) -> str:
+    """Put a problem of the diagnostics among the notes, in whole sentences."""
+    if problem.name == "clusters" and model.n_clusters_ is not None:
+        return clusters_note(model.n_clusters_, n_parameters(model))
+    if problem.name == "standard errors":
+        return f"Not all standard errors can be given. {problem.words}"
+    if problem.name == "R2 of the outcome":
+        return f"The R2 of the outcome is {problem.value}. {problem.words}"
+    if problem.name == MAXIMA:
+        return f"The likelihood has two maxima ({problem.value}). {problem.words}"
     if problem.name == "convergence":
         return f"THE ITERATION DID NOT CONVERGE: {problem.value}. {problem.words}"
-    if problem.name == "rho":
-        words = problem.words[0].lower() + problem.words[1:]
-        return f"rho is estimated at {problem.value}, {words}"
-    return f"{problem.name[0].upper()}{problem.name[1:]} ({problem.value}). {problem.words}"
+    words = problem.words[0].lower() + problem.words[1:]
+    return f"rho is estimated at {problem.value}, {words}"
 
 
 def _of_columns(model: FittedSelectionModel) -> list[Caveat]:
@@ -209,7 +228,7 @@ def _of_exclusions(model: FittedSelectionModel, table: Table | None) -> list[Cav
             "kept_out",
             "caution",
             "Only in the selection equation (excluded from prediction): "
-            f"{', '.join(map(shown, names))}. At 5%, {out.words()}.",
+            f"{', '.join(map(shown, names))}. {out.words()}",
             f"That the exclusions are valid: the model assumes of {some(sources, 6)} that "
             f"{'they have' if several else 'it has'} no effect of {'their' if several else 'its'} "
             f"own on {outcome}, and no data can show that.{searched if model._is_search else ''}",
@@ -259,12 +278,7 @@ def _of_strength(found: Diagnostics) -> list[Caveat]:
     caveats = []
     if found.weak_exclusions:
         assert found.excluded_wald is not None
-        words = (
-            f"not known to be strong: {found.excluded_wald.note}."
-            if found.excluded_wald.note
-            else f"weak (chi2 {number(found.excluded_wald.chi2, 3)} for "
-            f"{plural(found.n_excluded, 'coefficient')}, where 10 for each would be strong)."
-        )
+        words = _strength(found.excluded_wald, found.n_excluded)
         caveats.append(
             Caveat(
                 "weak_exclusions",
@@ -287,6 +301,19 @@ def _of_strength(found: Diagnostics) -> list[Caveat]:
             )
         )
     return caveats
+
+
+def _strength(test: Wald, n_excluded: int) -> str:
+    """Say how strong exclusions are that are not strong."""
+    if test.note:
+        return f"not known to be strong: {test.note}."
+    size = f"chi2 {number(test.chi2, 3)} for {plural(n_excluded, 'coefficient')}"
+    if not test.p_value < LEVEL:
+        return (
+            f"not shown to drive selection ({size}, p = {number(test.p_value, 2)}): little "
+            "identifies the model."
+        )
+    return f"weak ({size}, where 10 for each would be strong)."
 
 
 def _of_rho_test(model: FittedSelectionModel, found: Diagnostics) -> list[Caveat]:

@@ -116,11 +116,11 @@ def _of_choice(model: Any) -> list[Caveat]:
             "search_ignored",
             "caution",
             "Standard errors, intervals and p-values ignore the search: they are those of a "
-            "model whose features were known beforehand, and are too small. bootstrap() "
-            "repeats the search; honest=True estimates on rows that had no part in it.",
+            "model whose features were known beforehand, and tend to be too small. "
+            "bootstrap() repeats the search; honest=True estimates on rows that had no part in it.",
             "That intervals and p-values account for the search: they are those of features known "
-            "beforehand, and are too narrow. With --honest, features are estimated on rows that "
-            "had no part in choosing them.",
+            "beforehand, and tend to be too narrow. With --honest, features are estimated on rows "
+            "that had no part in choosing them.",
         ),
     ]
     criterion = search.goal.criterion
@@ -174,7 +174,25 @@ def _of_honest(model: Any) -> list[Caveat]:
             if same
             else f"In all rows, the search finds another set, {', '.join(best)}: the {in_all}.",
         ),
+        Caveat(
+            "honest_fit",
+            "note",
+            f"{_criteria(model)} are those of these features fitted to all rows, and not of the "
+            f"honest estimates. The two-step rho of that fit is {_all_rows_rho(model):.4f}; "
+            "what_if() goes by it.",
+        ),
     ]
+
+
+def _criteria(model: Any) -> str:
+    if model.log_likelihood_ is None:
+        return "Adjusted R2, AIC and BIC"
+    return "Adjusted R2, AIC, BIC and the log-likelihood"
+
+
+def _all_rows_rho(model: Any) -> float:
+    """Two-step rho of the features of an honest model in all rows."""
+    return float(model._moments.solve(np.asarray(model.support_, dtype=bool)).rho)
 
 
 def _of_window(model: Any) -> list[Caveat]:
@@ -218,7 +236,7 @@ def _of_window(model: Any) -> list[Caveat]:
 # What reports that go back to all rows do with features that a search chose in them, honest or not.
 _AFTER_SEARCH = {
     "uncertainty_interval": "The features were found by a search, and the standard errors take "
-    "them as given: they are too small.",
+    "them as given: they tend to be too small.",
     "what_if": "The features were found by a search, so that t values lean towards what it did: "
     "features that it left out look useless, and those that it chose look useful.",
     "exclusion_test": "Features were found by a search: what it left out is what looked useless to "
@@ -253,4 +271,16 @@ def of_method(model: FittedSelectionModel, method: str) -> list[str]:
     """
     after = [_AFTER_SEARCH[method]] if was_searched(model) and method in _AFTER_SEARCH else []
     inside = [_IN_WINDOW[method]] if model._rho_is_conditioned and method in _IN_WINDOW else []
-    return [*after, *inside]
+    honest = _honest_beside(model, method) if was_searched(model) else []
+    return [*after, *inside, *honest]
+
+
+def _honest_beside(model: Any, method: str) -> list[str]:
+    """Say that a report goes by the fit to all rows, where the model's estimates are honest."""
+    if not model.honest or method not in _AFTER_SEARCH:
+        return []
+    said = f"The model's rho, {model.rho_:.4f}, is an honest estimate."
+    if method == "what_if":
+        rho = f"whose two-step rho is {_all_rows_rho(model):.4f}"
+        return [f"{said} What-if goes by the fit of its features to all rows, {rho}."]
+    return [f"{said} What is here goes by its features in all rows."]

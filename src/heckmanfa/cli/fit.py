@@ -211,7 +211,7 @@ def show(analysis: Analysis, console: Console) -> None:
     for name, count in analysis.missing_counts.items():
         if question.missing == "drop":
             console.print(f"  {count:,} rows left out miss {shown(name)}", markup=False)
-    about = _weights_and_clusters(analysis)
+    about = _weights_and_errors(analysis)
     for sentence in (*about, *analysis.notes, *analysis.encoding.explain()):
         console.print(f"  {sentence}", markup=False)
     console.print()
@@ -221,8 +221,9 @@ def show(analysis: Analysis, console: Console) -> None:
         ("Predict", analysis.predicting),
         ("Drive selection", analysis.driving_selection),
         ("No evidence", analysis.without_evidence),
+        ("Not tested", analysis.not_tested),
     ):
-        if columns or label != "No evidence":
+        if columns or label in ("Predict", "Drive selection"):
             listed = _named(columns) or "none"
             console.print(f"{label + ':':<17}{listed}", markup=False, style="bold")
     console.print()
@@ -252,8 +253,8 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(shown(one) for one in names)
 
 
-def _weights_and_clusters(analysis: Analysis) -> list[str]:
-    """Say what rows weigh, and how many clusters there are, where that was asked for."""
+def _weights_and_errors(analysis: Analysis) -> list[str]:
+    """Say what rows weigh, where that was asked for, and which standard errors these are."""
     model, question, said = analysis.model, analysis.question, []
     if question.weights is not None:
         name = shown(question.weights)
@@ -262,9 +263,7 @@ def _weights_and_clusters(analysis: Analysis) -> list[str]:
             if model.weight_kind == "frequency"
             else f"weights {name} are sampling weights, rescaled to mean one"
         )
-    if model.n_clusters_ is not None:
-        said.append(f"{model.n_clusters_:,} clusters of {shown(question.cluster)}")
-    return said
+    return [*said, f"Standard errors: {analysis.errors}"]
 
 
 def _show_coefficients(analysis: Analysis, console: Console) -> None:
@@ -332,6 +331,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "only_select": analysis.driving_selection,
         "kept_out": analysis.kept_out,
         "no_evidence": analysis.without_evidence,
+        "not_tested": analysis.not_tested,
         "answer": [first, second],
         "not_to_be_claimed": not_claimed,
         "caveats": [dataclasses.asdict(one) for one in analysis.caveats(diagnostics)],
@@ -351,6 +351,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
             "rows": model.row_counts_["selected"] + model.row_counts_["unselected"],
             "n_obs": model.n_obs_,
         },
+        "standard_errors": analysis.errors_kind,
         "clusters": None
         if model.n_clusters_ is None
         else {"column": analysis.question.cluster, "number": model.n_clusters_},

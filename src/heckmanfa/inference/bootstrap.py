@@ -24,8 +24,9 @@ from heckmanfa.normal import Floats
 from heckmanfa.randomness import generator
 from heckmanfa.reference import check_level
 from heckmanfa.remembered import groups_of
-from heckmanfa.rows import held
+from heckmanfa.rows import ArrayRows, held
 from heckmanfa.sections import Finding, Report, Section
+from heckmanfa.wording import weighing
 
 if TYPE_CHECKING:
     from heckmanfa.estimators import Heckman
@@ -59,6 +60,8 @@ class Bootstrap(Report):
     """whether features were searched for"""
     caveats: tuple[str, ...]
     """sentences of `heckmanfa.caveats`"""
+    weighing: str = ""
+    """what weights make of what was drawn, in words"""
 
     @property
     def n_failed(self) -> int:
@@ -163,7 +166,7 @@ class Bootstrap(Report):
         """Return the parts of the report, in reading order."""
         facts = [
             ("Replicates", f"{self.n_boot - self.n_failed:,} of {self.n_boot:,} succeeded"),
-            ("Resampled", f"{self.n_units:,} {self.unit}"),
+            ("Resampled", f"{self.n_units:,} {self.unit}{self.weighing}"),
         ]
         facts += [
             (f"Failed ({count:,})", reason) for reason, count in self.replicates.failures.items()
@@ -303,7 +306,17 @@ def bootstrap(
         selecting=selecting,
         searched=model._is_search,
         caveats=tuple(of_method(model, "bootstrap")),
+        weighing=_weighing(model, rows, kept, grouped=codes is not None),
     )
+
+
+def _weighing(model: Heckman, rows: ArrayRows, kept: NDArray[np.bool_], *, grouped: bool) -> str:
+    """Say what the weights make of the rows that are drawn, or that groups hold."""
+    if rows.weight is None:
+        return ""
+    n = int(np.count_nonzero(kept))
+    said = weighing(model.weight_kind, n, float(np.sum(np.asarray(rows.weight)[kept])))
+    return f" ({n:,} rows{said})" if grouped and said else said
 
 
 def _units(model: Heckman, X: Any, unit: Any) -> tuple[Any, Any, str]:

@@ -57,6 +57,8 @@ class ChangedRows:
     notes: list[str]
     blocks: Blocks
     """weights that sum to one over all blocks, design (n, 1 + k), and a move for each change"""
+    total: float | None = None
+    """sum of the weights, where rows have some"""
 
 
 def plain_rows(
@@ -97,7 +99,7 @@ def plain_rows(
         binary &= np.all((block[:, 1:] == 0) | (block[:, 1:] == 1), axis=0)
     place = {column: 1 + i for i, column in enumerate(estimates.columns)}
     sample_weight = weights_of(model, X, sample_weight, other_rows=True)
-    weight = _shares(sample_weight, table.shape[0])
+    weight, total = _shares(sample_weight, table.shape[0])
 
     def moves(design: Floats) -> Iterator[Move]:
         for column, discrete in zip(wanted, binary, strict=True):
@@ -127,7 +129,7 @@ def plain_rows(
         for column, discrete in zip(wanted, binary, strict=True)
     ]
     moved = [frozenset([column]) for column in wanted]
-    return ChangedRows(changes, moved, table.shape[0], 0, [], blocks())
+    return ChangedRows(changes, moved, table.shape[0], 0, [], blocks(), total)
 
 
 def formula_rows(
@@ -179,7 +181,7 @@ def formula_rows(
         )
     frame = frame[complete].reset_index(drop=True)
     # Rows that are left out need no weight.
-    weight = _shares(given, len(frame))
+    weight, total = _shares(given, len(frame))
     # Terms that the fit left out, as collinear or in a search, are in the formulas all the same.
     held, moved_by = _held_uses(model, frame, estimates)
     columns = replace(columns, moved_by=moved_by)
@@ -225,7 +227,8 @@ def formula_rows(
     changes = [(one.name, words) for one in variables for words in one.words()]
     moved = [moved_by.get(name, frozenset()) for name, _ in changes]
     n_left_out = int(np.count_nonzero(~complete))
-    return ChangedRows(changes, moved, len(complete) - n_left_out, n_left_out, notes, blocks())
+    n_rows = len(complete) - n_left_out
+    return ChangedRows(changes, moved, n_rows, n_left_out, notes, blocks(), total)
 
 
 def _held_uses(
@@ -271,7 +274,10 @@ def _refuse_none(wanted: Sequence[Any]) -> None:
         raise InputError("there is no feature to take an effect of; name some in features=[...]")
 
 
-def _shares(sample_weight: Any, n: int) -> Floats:
-    """Weights of the rows, which sum to one."""
-    weight = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
-    return np.asarray(weight / weight.sum())
+def _shares(sample_weight: Any, n: int) -> tuple[Floats, float | None]:
+    """Weights of the rows, made to sum to one, and what they summed to where some were given."""
+    if sample_weight is None:
+        return np.full(n, 1.0 / n), None
+    weight = read_weights(sample_weight, n)
+    total = float(weight.sum())
+    return np.asarray(weight / total), total

@@ -32,6 +32,7 @@ from heckmanfa.normal import Floats
 from heckmanfa.reference import reference_of
 from heckmanfa.rows import one_blas_thread
 from heckmanfa.sections import Report, Section, listed
+from heckmanfa.wording import weighing
 
 if TYPE_CHECKING:
     from heckmanfa.fitted import FittedSelectionModel
@@ -66,6 +67,8 @@ class Margins(Report):
     n_rows: int
     """rows that effects were taken at"""
     notes: tuple[str, ...]
+    weighing: str = ""
+    """what weights make of these rows, in words"""
 
     def tidy(self) -> pd.DataFrame:
         """Effects, standard errors, tests and intervals as a data frame.
@@ -89,8 +92,8 @@ class Margins(Report):
     def sections(self) -> list[Section]:
         """Return the parts of the report: a table for each target, then the notes."""
         where = {
-            "average": f"effects averaged over {self.n_rows} rows",
-            "means": f"effects at the average of {self.n_rows} rows",
+            "average": f"effects averaged over {self.n_rows:,} rows{self.weighing}",
+            "means": f"effects at the average of {self.n_rows:,} rows{self.weighing}",
         }[self.at]
         parts = [Section(f"Marginal effects: {where}")]
         for target, rows in self.table.groupby("target", sort=False):
@@ -150,7 +153,8 @@ def margins(
     if rows.n_left_out:
         notes.append(f"{rows.n_left_out} rows miss a variable of the formulas, and are left out.")
     notes += [*rows.notes, *_notes(model, kinds, table), *reference.notes()]
-    return Margins(table, covariance, at, float(conf_level), rows.n_rows, tuple(notes))
+    how = weighing(model.weight_kind, rows.n_rows, rows.total)
+    return Margins(table, covariance, at, float(conf_level), rows.n_rows, tuple(notes), how)
 
 
 def _effects(

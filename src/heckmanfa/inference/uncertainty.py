@@ -32,8 +32,9 @@ from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
 from heckmanfa.reference import Reference, check_level, reference_of
 from heckmanfa.rows import Positions
-from heckmanfa.sandwich import is_classical
+from heckmanfa.sandwich import BY_CLASSICAL, errors_differ
 from heckmanfa.sections import Finding, Report, Section, listed
+from heckmanfa.wording import plural
 
 if TYPE_CHECKING:
     from heckmanfa.estimators import Heckman
@@ -174,6 +175,8 @@ class UncertaintyInterval(Report):
     notes: tuple[str, ...]
     reference: Reference
     """what confidence intervals go by"""
+    errors_differ: bool = False
+    """whether the standard errors of the model are not such as those here"""
 
     @property
     def _quantile(self) -> float:
@@ -295,8 +298,10 @@ class UncertaintyInterval(Report):
         return [
             Finding(
                 f"rho from {low:g} to {high:g}",
-                f"{len(turning)} of {len(table)} coefficients change sign, {clear} stay "
-                "significant",
+                f"{len(turning)} of {plural(len(table), 'coefficient')} "
+                f"{'changes' if 1 in (len(turning), len(table)) else 'change'} sign, {clear} "
+                f"{'stays' if clear == 1 else 'stay'} significant"
+                + (BY_CLASSICAL if self.errors_differ else ""),
                 "caution" if turning else "ok",
                 f"The sign of {listed(turning)} depends on rho; see uncertainty_interval()."
                 if turning
@@ -372,6 +377,7 @@ def uncertainty_interval(
         curve=curve,
         notes=(*_notes(model), *reference_of(model).notes()),
         reference=reference_of(model),
+        errors_differ=errors_differ(model),
     )
 
 
@@ -404,7 +410,7 @@ def _notes(model: Heckman) -> list[str]:
     if not abs(model.rho_) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and says little here.")
     notes += of_method(model, "uncertainty_interval")
-    if model.weight_kind == "sampling" or not is_classical(model.cov_type):
+    if errors_differ(model):
         notes.append(
             "The standard errors take rows to be independent and to weigh the same, other than "
             f"the {model.cov_type or 'classical'} ones of the model."

@@ -19,7 +19,7 @@ from heckmanfa.moments import Moments
 from heckmanfa.probit import Probit
 from heckmanfa.reference import Reference, reference_of
 from heckmanfa.rows import Positions, Rows
-from heckmanfa.sandwich import CovarianceKind, is_classical
+from heckmanfa.sandwich import BY_CLASSICAL, CovarianceKind, errors_differ
 from heckmanfa.sections import Finding, Report, Section
 from heckmanfa.twostep import TwoStep, fit_two_step
 
@@ -42,6 +42,8 @@ class WhatIf(Report):
     terms: pd.DataFrame
     """as `coefficients` gives it"""
     notes: tuple[str, ...]
+    errors_differ: bool = False
+    """whether the standard errors of the model are not classical, as those here are"""
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each change to the prediction equation.
@@ -97,8 +99,8 @@ class WhatIf(Report):
         return [
             Finding(
                 "excluded features put back",
-                f"largest |t| {abs(largest['t']):.2f} ({largest['feature']}), which moves rho by "
-                f"{largest['rho_shift']:.3g}",
+                f"largest |t| {abs(largest['t']):.2f}{BY_CLASSICAL if self.errors_differ else ''} "
+                f"({largest['feature']}), which moves rho by {largest['rho_shift']:.3g}",
                 "caution" if wanted else "ok",
                 "It may belong in the prediction equation; see what_if()."
                 if wanted
@@ -160,6 +162,7 @@ def what_if(model: Heckman) -> WhatIf:
         changes=pd.DataFrame(changes, columns=_CHANGES),
         terms=pd.concat(terms[1:] or terms, ignore_index=True)[_TERMS],
         notes=(*notes, *_what_if_notes(model), *reference.notes()),
+        errors_differ=errors_differ(model),
     )
 
 
@@ -260,7 +263,7 @@ def _what_if_notes(model: Heckman) -> list[str]:
             "What-if is by the two-step estimator, also for the equation as it is, and not by the "
             "maximum likelihood of the model."
         )
-    if not is_classical(model.cov_type) or model.weight_kind == "sampling":
+    if errors_differ(model):
         notes.append(
             "Standard errors are classical, and not as in the model: rows are taken to be "
             "independent and to weigh the same."

@@ -155,11 +155,12 @@ def _errors(analysis: Analysis) -> str:
     if kind == "cluster":
         groups = shown(analysis.question.cluster)
         return (
-            f"Robust, with rows of the same {groups} allowed to go together: "
+            f"Cluster: robust, with rows of the same {groups} allowed to go together; "
             f"{plural(analysis.model.n_clusters_ or 0, 'cluster')}."
         )
     if kind == "robust":
-        return "Robust to errors whose variance differs among rows."
+        why = "" if analysis.question.robust else ", as sampling weights need"
+        return f"Robust{why}: to errors whose variance differs among rows."
     return "Classical: the errors have one variance, and rows are independent."
 
 

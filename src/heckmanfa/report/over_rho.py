@@ -73,7 +73,8 @@ def rho_picture(analysis: Analysis) -> Picture | None:
         alt=(
             f"The coefficient of {terms[0]} is from {number(first['bound_low'], 3)} to "
             f"{number(first['bound_high'], 3)} for rho from {low:g} to {high:g}. "
-            f"{turning} of {plural(len(terms), 'coefficient')} change sign in that range; all are "
+            f"{turning} of {plural(len(terms), 'coefficient')} "
+            f"{'changes' if 1 in (turning, len(terms)) else 'change'} sign in that range; all are "
             "in the table."
         ),
         caption=(

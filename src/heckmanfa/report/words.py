@@ -70,6 +70,8 @@ def _others(analysis: Analysis, total: int) -> str:
     rest = analysis.without_evidence
     every = len(out) + len(analysis.predicting) == total
     those = "the others" if every and len(out) > 3 else some(out)
+    if analysis.not_tested:
+        return _partly_tested(analysis)
     if not driving:
         verb = "it drives" if len(out) == 1 else "they drive"
         return f"for {those} there is no evidence that {verb} who is selected"
@@ -82,6 +84,24 @@ def _others(analysis: Analysis, total: int) -> str:
         f"of those kept out, {some(driving)} {verb} who is selected, and for {others} there is no "
         "evidence of either"
     )
+
+
+def _partly_tested(analysis: Analysis) -> str:
+    """Say what those kept out do where not all of them could be tested."""
+    driving, rest, unknown = (
+        analysis.driving_selection,
+        analysis.without_evidence,
+        analysis.not_tested,
+    )
+    said = []
+    if driving:
+        said.append(f"{some(driving)} {'drives' if len(driving) == 1 else 'drive'} who is selected")
+    if rest:
+        verb = "it drives" if len(rest) == 1 else "they drive"
+        said.append(f"for {some(rest)} there is no evidence that {verb} who is selected")
+    verb = "drives" if len(unknown) == 1 else "drive"
+    said.append(f"whether {some(unknown)} {verb} who is selected was not tested")
+    return "; ".join(said)
 
 
 def _how_much(analysis: Analysis) -> str:
