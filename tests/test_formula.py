@@ -8,7 +8,15 @@ import pytest
 
 from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import FormulaError, InputError, TextNumbersWarning, UnknownFeatureError
+from heckmanfa.errors import (
+    CollinearError,
+    FormulaError,
+    InputError,
+    MissingFeaturesWarning,
+    TextNumbersWarning,
+    TooFewRowsError,
+    UnknownFeatureError,
+)
 
 WAGE = "log(wage) ~ educ + exper + I(exper**2)"
 WORK = "lfp ~ nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618"
@@ -78,7 +86,7 @@ def test_rows_without_a_regressor_they_need_are_left_out_and_counted(mroz):
 
 def test_functions_that_give_nan_count_as_missing(mroz):
     mroz["odd"] = np.where(np.arange(753) < 5, -1.0, 2.0 + np.arange(753) % 7)
-    with np.errstate(invalid="ignore"):
+    with pytest.warns(MissingFeaturesWarning, match=r"NaN in 5 rows .*'log\(odd\)'"):
         model = Heckman.from_formula(WAGE, WORK + " + log(odd)", mroz)
     assert model.row_counts_["left_out_regressor_missing"] == 5
 
@@ -280,3 +288,56 @@ def test_rows_that_miss_a_variable_of_a_stateful_term_are_left_out(term):
     predicted = model.predict(frame, missing="nan")
     assert np.isnan(predicted[[2, 600]]).all()
     assert np.isfinite(np.delete(predicted, [2, 600])).all()
+
+
+@pytest.mark.parametrize("sides", [("wage ~", "~"), ("wage ~ 1", "1"), ("wage ~", "lfp ~")])
+def test_formulas_without_any_variable_are_refused_in_our_words(mroz, sides):
+    with pytest.raises(InputError, match="selection_features is empty"):
+        Heckman.from_formula(*sides, mroz)
+
+
+def test_columns_that_sum_to_one_are_collinear_with_the_intercept(mroz):
+    with pytest.raises(CollinearError, match=r"\[3\]' and the intercept\. Leave"):
+        Heckman.from_formula("lwage ~ cr(age, df=4)", "nwifeinc + educ + age + kids5", mroz)
+    data = mroz.assign(both=mroz["educ"] + mroz["exper"])
+    with pytest.raises(CollinearError, match=r"combination of 'educ', 'exper'\. Leave"):
+        Heckman.from_formula("lwage ~ educ + exper + both", "nwifeinc + educ + exper", data)
+
+
+@pytest.mark.parametrize("term", ["day", "C(day)", "C(number)", "kind"])
+def test_more_categories_than_rows_can_carry_are_refused_by_the_column_and_their_number(mroz, term):
+    days = pd.Series(pd.date_range("2020-01-01", periods=len(mroz)))
+    data = mroz.assign(
+        day=days.dt.strftime("%Y-%m-%d"),
+        number=np.arange(len(mroz)),
+        kind=days.astype(str).astype("category"),
+    )
+    name = term.removeprefix("C(").removesuffix(")")
+    told = f"column '{name}' of the selection formula has 753 categories in 753 rows"
+    with pytest.raises(TooFewRowsError, match=told):
+        Heckman.from_formula("lwage ~ educ", f"nwifeinc + educ + age + {term}", data)
+    told = f"column '{name}' of the prediction formula has 753 categories"
+    with pytest.raises(TooFewRowsError, match=told):
+        Heckman.from_formula(f"lwage ~ educ + {term}", "nwifeinc + educ + age", data)
+
+
+def test_the_advice_about_dates_is_to_make_a_column_before_the_fit_and_works(mroz):
+    data = mroz.assign(t=pd.date_range("2020-01-01", periods=len(mroz)))
+    with pytest.raises(InputError, match=r"new column of the data before the fit.*'days'"):
+        Heckman.from_formula("lwage ~ educ + t", "nwifeinc + educ + age", data)
+    with pytest.raises(FormulaError, match="in the data before the fit"):
+        Heckman.from_formula("lwage ~ I((t - t.min()).dt.days)", "nwifeinc + educ + age", data)
+    t = data["t"]
+    data["days"], data["quarter"] = (t - t.min()).dt.days, "m" + t.dt.quarter.astype(str)
+    Heckman.from_formula("lwage ~ educ + days + quarter", "nwifeinc + educ + age", data)
+
+
+def test_params_are_labelled_by_the_covariance(mroz):
+    model = Heckman.from_formula(
+        "lwage ~ exper + educ", "nwifeinc + educ + exper + age + kids5", mroz, method="ml"
+    )
+    labels = [one for one in model.vcov().index if one[0] != "errors"]
+    estimates = model.tidy().set_index(["equation", "term"])["estimate"]
+    assert labels[:3] == [("prediction", one) for one in ("Intercept", "educ", "exper")]
+    np.testing.assert_allclose(model.params_[:-2], estimates.loc[labels])
+    np.testing.assert_allclose(model.params_[-2:], [np.log(model.sigma_), np.arctanh(model.rho_)])

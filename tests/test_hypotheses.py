@@ -124,3 +124,26 @@ def test_names_of_arrays_are_their_positions(mroz):
     terms = [term for equation, term in model.vcov().index if equation == "prediction"]
     assert model.wald_test(f"`{terms[1]}` = 0").df == 1
     assert isinstance(model.vcov(), pd.DataFrame)
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("exper:educ", "educ:exper"),
+        ("selection.exper:educ", "selection.educ:exper"),
+        ("`exper:educ`", "educ:exper"),
+    ],
+)
+def test_an_interaction_is_the_same_in_either_order(model, asked, named):
+    assert model.wald_test(f"{asked} = 0") == model.wald_test(f"{named} = 0")
+
+
+def test_an_interaction_of_levels_is_the_same_in_every_order(mroz):
+    frame = mroz.assign(town=np.where(mroz["city"] == 1, "a:b", "c"))
+    model = Heckman.from_formula(
+        "lwage ~ educ*exper*C(town)", "nwifeinc + educ + exper + age + kids5", frame
+    )
+    term = next(one for one in model.tidy()["term"] if one.count("educ:exper:C"))
+    level = term.removeprefix("educ:exper:")
+    for order in (f"{level}:educ:exper", f"exper:{level}:educ", f"educ:{level}:exper"):
+        assert model.wald_test(f"{order} = 0") == model.wald_test(f"{term} = 0")

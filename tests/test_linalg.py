@@ -83,7 +83,7 @@ def test_dependencies_name_what_depends_on_what():
     found = dependencies(stack([factor(np.column_stack(columns))], 7))
     words = describe_dependencies(found, ["1", "a", "b", "ab", "seven", "c", "million c"])
     assert words == [
-        "'ab' is a linear combination of 'a', 'b'",
+        "'ab' is a linear combination of 'a', 'b' and the intercept",
         "'seven' is constant",
         "'million c' is a linear function of 'c'",
     ]

@@ -158,7 +158,7 @@ class TextNumbersWarning(HeckmanfaWarning):
 
 
 class MissingFeaturesWarning(HeckmanfaWarning):
-    """Some rows miss a feature, and have no prediction in the file that was written."""
+    """Some rows miss a feature: they have no prediction in a file, or no part in a fit."""
 
 
 class UnderdeterminedWarning(HeckmanfaWarning):

@@ -79,7 +79,9 @@ class Heckman(RefereedModel):
         (and the rows that they decide): refuse, naming them, or leave out with a warning.
     start : float or array_like, optional
         Where maximum likelihood starts: None is the two-step estimates, a number in (-1, 1) is a
-        rho (all else at its best for it), and an array holds all parameters, as in ``params_``.
+        rho (all else at its best for it), and an array holds all parameters, as in ``params_``
+        of a model with the same columns in the same order: a vector carries no names, so that
+        of another model would be taken for these parameters.
         The fit goes to the maximum that is reached from there, and says where it knows another.
 
     Attributes
@@ -103,7 +105,10 @@ class Heckman(RefereedModel):
     params_ : ndarray or None
         For method "ml": all parameters of the likelihood in the input's scale, those of the
         prediction equation, then of the selection equation (each intercept first, then features
-        in the order of X's columns), log sigma and atanh rho. To be passed as ``start``.
+        in the order of X's columns), log sigma and atanh rho. To be passed as ``start``. With
+        formulas, X's columns are those of the selection formula, then those that only the
+        prediction formula has, so the order need not be that of a formula. The labels of all but
+        the last two are ``[one for one in model.vcov().index if one[0] != "errors"]``.
     n_obs_, n_selected_ : int or float
         Rows in the fit (the sum of frequency weights).
     n_clusters_ : int or None
@@ -325,7 +330,10 @@ class Heckman(RefereedModel):
                 "takes a weight for a number of rows"
             )
         if self.cov_type == "cluster" and groups is None:
-            raise InputError("cov_type='cluster' needs groups: fit(X, y, groups=...)")
+            raise InputError(
+                "cov_type='cluster' needs groups: fit(X, y, groups=...), or "
+                "groups='column' in from_formula, with the name of a column of the data"
+            )
         if self.cov_type != "cluster" and groups is not None:
             raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
 

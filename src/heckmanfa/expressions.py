@@ -96,7 +96,11 @@ def refuse_powers(text: str) -> None:
             waiting.extend(parts)
             if node.operator.symbol in ("^", "**") and isinstance(parts[0], Token):
                 name = str(parts[0])
-                what = shown(f"`{name}`" if re.search(r"[^\w.]", name) else name)
+                # I(x)^2 is meant for I(x**2); other calls are as they stand.
+                inner = re.fullmatch(r"I\(([\w.]+)\)", name)
+                call = parts[0].kind is Token.Kind.PYTHON
+                odd = re.search(r"[^\w.]", name) and not call
+                what = shown(inner.group(1) if inner else f"`{name}`" if odd else name)
                 raise FormulaError(
                     f"in a formula, {what}{node.operator.symbol}{parts[1]} is {what} crossed with "
                     f"itself, which is {what}; for its power, write I({what} ** {parts[1]})"

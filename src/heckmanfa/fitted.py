@@ -272,6 +272,20 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
             return map_rows(self, X, "_selected_by_formula", "selected")
         return self._selected_by_formula(X)
 
+    def _outcome_to_score(self, X: Any, y: Any) -> Any:
+        if y is not None or self._design is None:
+            return y
+        if is_dask(X):
+            from heckmanfa.homes.dask_predict import map_rows
+
+            return map_rows(self, X, "_outcome_by_formula", "outcome")
+        return self._outcome_by_formula(X)
+
+    def _outcome_by_formula(self, X: Any) -> Floats:
+        """Return the left side of the prediction formula, NaN where it is missing."""
+        assert self._design is not None
+        return self._design.outcome_of(X)
+
     def _weights_to_score(self, X: Any, sample_weight: Any) -> Any:
         if self._design is None:
             return sample_weight
@@ -291,8 +305,9 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         Parameters
         ----------
         X : array or data frame
-        y : array_like
-            NaN where missing.
+        y : array_like, optional
+            NaN where missing. A model from formulas works it out from X by the left side of its
+            prediction formula, unless it is given.
         selected : array_like of bool, optional
             As in `fit`, and needed where `fit` was given it. A selection formula says it itself.
         sample_weight : array_like, optional

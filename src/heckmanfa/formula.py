@@ -15,6 +15,7 @@ from formulaic.parser.types import Factor
 from heckmanfa.errors import (
     FormulaError,
     InputError,
+    MissingFeaturesWarning,
     MissingValueError,
     TextNumbersWarning,
     UnknownFeatureError,
@@ -24,6 +25,7 @@ from heckmanfa.expressions import refuse_powers, right_side
 from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted
 from heckmanfa.formula_data import is_numeric, to_pandas
+from heckmanfa.formula_languages import refuse_other_languages
 from heckmanfa.formula_matrix import (
     check_kinds,
     check_variables,
@@ -32,6 +34,8 @@ from heckmanfa.formula_matrix import (
     one_column,
     plain_words,
     refuse_infinity,
+    refuse_many_levels,
+    refuse_other_rows,
     truth_of,
     variables_of,
 )
@@ -124,6 +128,8 @@ class FormulaDesign:
         FormulaDesign
         """
         frame = to_pandas(data)
+        for text in (prediction, selection):
+            refuse_other_languages(text, [str(one) for one in frame.columns])
         left, right, right_text = _parse(prediction, "prediction")
         who, drivers, drivers_text = _parse(selection, "selection")
         if left is None:
@@ -144,6 +150,8 @@ class FormulaDesign:
                 f"no row is left: every one of the {len(frame)} rows misses a regressor"
                 + _emptiest(frame, [*variables_of(drivers, frame), *variables_of(right, frame)])
             )
+        refuse_many_levels(drivers, frame[kept], "selection")
+        refuse_many_levels(right, frame[kept & complete_prediction], "prediction")
         # A stateful term (a centre, a spline) learns from the rows that have its variables.
         z = matrix_of(drivers, frame[kept], "selection")
         selection_spec = z.attrs.pop("spec")
@@ -155,7 +163,8 @@ class FormulaDesign:
         for column in x.columns:
             if column not in features.columns:
                 features[column] = x[column].reindex(frame.index[kept])
-        shortage = features.isna().to_numpy()
+        # Without a column there is no dtype to tell from, so it is named.
+        shortage = features.isna().to_numpy(dtype=bool)
         needs = np.zeros(shortage.shape, dtype=bool)
         needs[:, : z.shape[1]] = True
         needs[chosen[kept]] = True
@@ -163,6 +172,8 @@ class FormulaDesign:
         also: Mask = np.asarray((shortage & needs).any(axis=1))
         if also.all():
             raise InputError("no row is left: the formulas give NaN in every row")
+        gaps = np.flatnonzero((shortage & needs).any(axis=0))
+        _warn_of_nan([str(features.columns[int(place)]) for place in gaps], int(also.sum()))
         rows = kept.copy()
         rows[kept] = ~also
         spec = x.attrs.pop("spec")
@@ -221,7 +232,23 @@ class FormulaDesign:
             )
         frame = to_pandas(data)
         check_variables(who, frame)
+        refuse_other_rows(who, frame, "selected")
         return truth_of(who, frame)
+
+    def outcome_of(self, data: Any) -> Floats:
+        """Return what the left side of the prediction formula is in each row of a frame."""
+        left, _, _ = _parse(self.texts[0], "prediction")
+        assert left is not None
+        frame = to_pandas(data)
+        absent = [name for name in variables_of(left, frame) if name not in frame.columns]
+        if absent:
+            raise UnknownFeatureError(
+                f"the outcome of the model is {quoted(str(left))}, and these data have no column "
+                f"{quoted(absent[0])}{nearest(absent[0], [str(one) for one in frame.columns])}. "
+                "Pass y, or data with the outcome"
+            )
+        refuse_other_rows(left, frame, "y")
+        return one_column(left, frame, "prediction")
 
     def transform(self, data: Any, *, prediction: bool, selection: bool) -> pd.DataFrame:
         """Evaluate the fitted formulas on another frame.
@@ -330,6 +357,16 @@ def _emptiest(frame: pd.DataFrame, names: list[str]) -> str:
     missing = frame[names].isna().sum().sort_values(ascending=False)
     said = [f"{quoted(name)} ({count} missing)" for name, count in missing.items() if count][:3]
     return ": " + ", ".join(said) if said else ""
+
+
+def _warn_of_nan(columns: Sequence[str], count: int) -> None:
+    if count:
+        listed = ", ".join(quoted(one) for one in columns[:5])
+        warn(
+            f"the formulas give NaN in {count} rows whose variables are there ({listed}), which "
+            "are left out of the fit",
+            MissingFeaturesWarning,
+        )
 
 
 def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> None:

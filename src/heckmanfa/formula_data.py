@@ -82,8 +82,9 @@ def about_times(name: str) -> str:
     """Say what to do about a column of dates or times."""
     return (
         f"column {quoted(name)} holds dates or times, which a formula cannot use as they are: make "
-        "it a number, such as days since its first (t - t.min()).dt.days, or text, for "
-        "categories, with t.astype(str)"
+        "it a number in a new column of the data before the fit, not in the formula, such as days "
+        "since its first, data['days'] = (t - t.min()).dt.days where t is the column, or text for "
+        "a few categories, such as t.dt.year.astype(str), and name the new column in the formula"
     )
 
 

@@ -17,12 +17,14 @@ from heckmanfa.errors import (
     HeckmanfaError,
     InputError,
     MissingValueError,
+    TooFewRowsError,
     UnknownFeatureError,
 )
 from heckmanfa.expressions import called_in, parse_factor
 from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted, shown
 from heckmanfa.formula_data import about_times, is_numeric, is_time
+from heckmanfa.formula_functions import FUNCTIONS
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
 
@@ -37,9 +39,18 @@ __all__ = [
     "one_column",
     "plain_words",
     "refuse_infinity",
+    "refuse_many_levels",
+    "refuse_other_rows",
     "truth_of",
     "variables_of",
 ]
+
+
+# So few categories are for the fit to judge.
+_FEW_LEVELS = 20
+# What gives a row the same value whatever the other rows are.
+_ROW_BY_ROW = {name for name, one in FUNCTIONS.items() if not one.stateful} | {"Q"}
+_ROW_BY_ROW -= {"lag", "C", "hashed"}
 
 
 def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
@@ -112,6 +123,48 @@ def _column_of(
     return frame[named[0]] if len(named) == 1 and isinstance(tree.args[0], ast.Name) else None
 
 
+def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> None:
+    """Refuse a column with so many categories that these rows cannot tell them apart.
+
+    This comes before any column of zeros and ones is made: they could fill the memory.
+    """
+    for term in formula:
+        for factor in term.factors:
+            column = _column_of(factor.expr, frame, ("C",))
+            if column is None or (factor.expr in frame and is_numeric(column)) or is_time(column):
+                continue
+            try:
+                levels = int(column.nunique())
+            except TypeError:  # lists are no categories, as the evaluation says
+                continue
+            if levels > _FEW_LEVELS and 2 * levels > len(frame):
+                raise TooFewRowsError(
+                    f"column {quoted(column.name)} of the {equation} formula has {levels:,} "
+                    f"categories in {len(frame):,} rows, too many to fit a coefficient to each. "
+                    "Leave it out, merge its categories, or, where it is a date or a number "
+                    "written as text, make it a number in a new column of the data before the fit"
+                )
+
+
+def refuse_other_rows(formula: Formula, frame: pd.DataFrame, instead: str) -> None:
+    """Refuse a left side that is not worked out row by row: in other data it would be another."""
+    for term in formula:
+        for factor in term.factors:
+            if factor.expr in frame:
+                continue
+            try:
+                nodes = list(ast.walk(parse_factor(factor.expr)[0]))
+            except SyntaxError:
+                continue
+            calls = [ast.unparse(one.func) for one in nodes if isinstance(one, ast.Call)]
+            odd = [one for one in calls if one not in _ROW_BY_ROW]
+            if odd or any(isinstance(one, ast.Subscript) for one in nodes):
+                raise InputError(
+                    f"the left side {quoted(factor.expr)} goes by more than the row itself, so it "
+                    f"is another in other data: pass {instead}"
+                )
+
+
 def refuse_infinity(part: pd.DataFrame) -> None:
     """Refuse columns that functions made infinite, by name."""
     counts = np.isinf(part.to_numpy()).sum(axis=0)
@@ -138,6 +191,11 @@ def check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
 
 
 def _check_there(name: str, frame: pd.DataFrame) -> None:
+    if name not in frame.columns and "(" in name:
+        raise FormulaError(
+            f"the formula works with {quoted(name)}..., which it cannot: make such a column in the "
+            "data before the fit, and name it in the formula"
+        )
     if name not in frame.columns:
         raise UnknownFeatureError(
             f"the formula uses {quoted(name)}, which the data does not have"
@@ -182,7 +240,9 @@ def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.Dat
             if column is not None and is_time(column):
                 raise InputError(about_times(str(column.name)))
     try:
-        matrix = formula.get_model_matrix(used, na_action="ignore", context={})
+        # What is NaN or infinite after it is for the caller to say, not for NumPy.
+        with np.errstate(all="ignore"):
+            matrix = formula.get_model_matrix(used, na_action="ignore", context={})
         return pd.DataFrame(matrix).astype(np.float64), matrix.model_spec
     except (FormulaicError, TypeError, ValueError) as error:
         times = [name for name in used.columns if is_time(used[name])]
@@ -204,8 +264,7 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
     values = np.full(len(frame), np.nan)
     if rows.any():
         try:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                part, _ = _evaluate(formula, frame[rows])
+            part, _ = _evaluate(formula, frame[rows])
         except (FormulaicError, TypeError, ValueError, ArithmeticError) as error:
             if isinstance(error, HeckmanfaError):
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import permutations
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from heckmanfa.normal import Floats
 __all__ = ["read_hypothesis"]
 
 _ADVICE = "write it as in 'educ = exper' or 'educ = 0, exper = 0'"
+# An interaction of five has 120 orders.
+_MOST_FACTORS = 4
 _STAND_IN = re.compile(r"coefficient_(\d+)_")
 # What is left of a hypothesis where a name was not known: an interaction, a level, a call.
 _WORD = r"[^\W\d][\w.]*(?:\([^()]*\))?(?:\[[^\[\]]*\])?"
@@ -28,8 +31,9 @@ def read_hypothesis(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
     Parameters
     ----------
     text : str
-        As in ``"educ = exper, educ:black = 0"``. A name may stand as it is printed, so long as its
-        operators are in brackets (``I(exper ** 2)``); in backticks, any may.
+        As in ``"educ = exper, educ:black = 0"``; ``black:educ`` is the same interaction. A name
+        may stand as it is printed, so long as its operators are in brackets
+        (``I(exper ** 2)``); in backticks, any may.
     names : sequence of str
         Of the coefficients, in order.
 
@@ -70,6 +74,9 @@ def read_hypothesis(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
 def _with_stand_ins(text: str, names: Sequence[str]) -> str:
     """Put plain words in the place of the names of coefficients, the longest names first."""
     places = {name: place for place, name in reversed(list(enumerate(names)))}
+    for name, place in list(places.items()):
+        for other in _other_orders(name):
+            places.setdefault(other, place)
     quotes = [rf"`{re.escape(name)}`" for name in places]
     bare = [_pattern(name) for name in sorted(places, key=len, reverse=True) if _may_be_bare(name)]
     keys = [*places, *(one for one in sorted(places, key=len, reverse=True) if _may_be_bare(one))]
@@ -80,6 +87,22 @@ def _with_stand_ins(text: str, names: Sequence[str]) -> str:
         [*(f"({one})" for one in quotes), *([f"{edge[0]}(?:{inner}){edge[1]}"] if bare else [])]
     )
     return re.sub(every, lambda one: f" coefficient_{places[keys[_which(one)]]}_ ", text)
+
+
+def _other_orders(name: str) -> list[str]:
+    """Return the other names of an interaction: its factors may stand in any order."""
+    prefix = "selection." if name.startswith("selection.") else ""
+    factors, depth = [""], 0
+    for one in name.removeprefix(prefix):
+        depth += (one in "([") - (one in ")]")
+        if one == ":" and depth == 0:
+            factors.append("")
+        else:
+            factors[-1] += one
+    if not 2 <= len(factors) <= _MOST_FACTORS:
+        return []
+    orders = (prefix + ":".join(one) for one in permutations(factors))
+    return [one for one in orders if one != name]
 
 
 def _which(found: re.Match[str]) -> int:

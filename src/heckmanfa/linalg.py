@@ -204,6 +204,8 @@ def describe_dependencies(found: Sequence[Dependency], names: Sequence[str]) -> 
         else:
             listed = ", ".join(quoted(name) for name in others[:8])
             more = f" and {len(others) - 8} more" if len(others) > 8 else ""
+            # Splines and dummies that sum to one would seem to be no combination without it.
+            more += " and the intercept" if 0 in item.on else ""
             clauses.append(
                 f"{quoted(names[item.column])} is a linear combination of {listed}{more}"
             )

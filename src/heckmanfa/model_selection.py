@@ -61,7 +61,13 @@ class SelectionScorer(ABC):
         self._requests: dict[str, Request] = {"selected": True, "sample_weight": None}
 
     def __call__(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, selected: Any = None
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        selected: Any = None,
     ) -> float:
         """Score a fitted estimator on rows.
 
@@ -70,8 +76,8 @@ class SelectionScorer(ABC):
         estimator : estimator
             A model of this package, a pipeline that ends in one, or a fitted search for one.
         X : array or data frame
-        y : array_like
-            NaN where missing.
+        y : array_like, optional
+            NaN where missing. A model from formulas finds it in X.
         sample_weight : array_like, optional
         selected : array_like of bool, optional
             As in `fit`, and needed where `fit` was given it.

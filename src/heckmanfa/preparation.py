@@ -245,7 +245,7 @@ def _encoded(
         thousands=question.thousands,
         percent=tuple(one for one in encoding.sources if one in table.percent),
     )
-    shortage = X.isna().to_numpy()
+    shortage = X.isna().to_numpy(dtype=bool)
     kept: Mask = np.asarray(~shortage.any(axis=1))
     missing_counts = _missing_counts(encoding, shortage, list(X.columns))
     _refuse_known_only(encoding, X, ~np.isnan(outcome) if selected is None else selected)

@@ -62,6 +62,10 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
         """Return the weights of rows; like those of scikit-learn, most models remember none."""
         return sample_weight
 
+    def _outcome_to_score(self, X: Any, y: Any) -> Any:
+        """Return the outcomes of rows, which a model from formulas finds in its data frame."""
+        return y
+
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, selected: Any = None
     ) -> float:
@@ -74,8 +78,9 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array or data frame
-        y : array_like
-            NaN where missing.
+        y : array_like, optional
+            NaN where missing. A model from formulas works it out from X by the left side of its
+            prediction formula, unless it is given.
         sample_weight : array_like, optional
             Rows weigh the same unless it is given, as everywhere in scikit-learn; but a model
             from formulas that was fitted with weights takes their column from X.
@@ -124,6 +129,7 @@ def scored_rows(
     refuse_rows(X)
     selected = model._who_is_selected(X, selected)
     sample_weight = model._weights_to_score(X, sample_weight)
+    y = model._outcome_to_score(X, y)
     predicted = model._predict_selected(X)
     predicted, y, sample_weight, selected = in_memory(predicted, y, sample_weight, selected)
     predicted = host(predicted)
@@ -170,6 +176,7 @@ def sum_log_likelihood(
         )
     selected = model._who_is_selected(X, selected)
     sample_weight = model._weights_to_score(X, sample_weight)
+    y = model._outcome_to_score(X, y)
     equations = _both_equations(model, X)
     equations, y, selected, sample_weight = in_memory(equations, y, selected, sample_weight)
     index, mean = equations.T

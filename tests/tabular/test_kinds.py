@@ -105,7 +105,9 @@ def test_many_words_are_not_all_shown_and_long_ones_not_whole():
     assert said.endswith("or pass --categorical 'net wage'")
     assert "\n" not in said
     values[1:] = [str(i) for i in range(999)]
-    with pytest.raises(InputError, match=r"1 of 1000 values is not a number: .*; correct it, mark it"):
+    with pytest.raises(
+        InputError, match=r"1 of 1000 values is not a number: .*; correct it, mark it"
+    ):
         kind(values)
 
 
@@ -227,7 +229,9 @@ def test_the_user_decides_otherwise():
 def test_an_outcome_as_numbers():
     found = to_numbers(pd.Series(["1.5", "NA", " 2"]), "wage")
     np.testing.assert_array_equal(found, [1.5, np.nan, 2.0])
-    with pytest.raises(InputError, match=r"column 'wage': 1 of 2 .* row 2 'x' .*; correct it or mark"):
+    with pytest.raises(
+        InputError, match=r"column 'wage': 1 of 2 .* row 2 'x' .*; correct it or mark"
+    ):
         to_numbers(pd.Series(["1", "x"]), "wage")
     with pytest.raises(InputError, match="column 'day' holds dates"):
         to_numbers(pd.Series(pd.date_range("2020", periods=3)), "day")

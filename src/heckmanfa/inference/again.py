@@ -121,8 +121,18 @@ def _same(one: Moments, other: Moments) -> bool:
 
 def _another(model: Heckman, sample: Sample, what: str) -> str:
     given, fitted = sample.row_counts, model.row_counts_
+    as_passed = (
+        "pass X and y (and selected, sample_weight) as they were passed to fit"
+        if model._design is None
+        else "pass the data frame (and sample_weight) as it was passed to from_formula"
+    )
+    if all(given[kind] == fitted[kind] for kind in ("selected", "unselected")):
+        return (
+            f"{what}: as many rows are selected and not selected as in the fit, but their values "
+            f"or weights differ. {as_passed[0].upper()}{as_passed[1:]}."
+        )
     return (
-        f"{what}: pass X and y (and selected, sample_weight) as they were passed to fit. Here "
+        f"{what}: {as_passed}. Here "
         f"{given['selected']} rows are selected and {given['unselected']} are not; in the fit "
         f"{fitted['selected']} were and {fitted['unselected']} were not."
     )

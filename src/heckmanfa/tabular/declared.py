@@ -18,9 +18,7 @@ from heckmanfa.foreign import quoted, shown
 __all__ = ["as_stored", "frame_as_stored", "told_of_numbers"]
 
 _NUMBERS = frozenset({"integer", "floating", "mixed-integer-float", "decimal", "boolean"})
-_TIMES = frozenset(
-    {"datetime64", "datetime", "date", "time", "timedelta64", "timedelta", "period"}
-)
+_TIMES = frozenset({"datetime64", "datetime", "date", "time", "timedelta64", "timedelta", "period"})
 
 
 def as_stored(series: pd.Series[Any]) -> pd.Series[Any]:
