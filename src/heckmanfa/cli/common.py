@@ -44,8 +44,8 @@ Names = list[str] | None
 Data = Annotated[
     str,
     typer.Argument(
-        help="A table: CSV (commas, semicolons, tabs or bars), Parquet, Feather, Stata or Excel; of "
-        "Parquet also a folder, or a pattern in quotes; - is CSV from standard input."
+        help="A table: CSV (commas, semicolons, tabs or bars), Parquet, Feather, Stata or Excel; "
+        "of Parquet also a folder, or a pattern in quotes; - is CSV from standard input."
     ),
 ]
 Outcome = Annotated[
