@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 from heckmanfa import (
     Heckman,
@@ -24,6 +25,7 @@ from heckmanfa.errors import (
     LeakageWarning,
     MissingValueError,
 )
+from heckmanfa.refusals import is_known_only
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
 
@@ -191,6 +193,43 @@ def test_a_column_missing_exactly_where_the_outcome_is_is_told_apart(rows, tmp_p
     # It can predict, being needed where it is known; then it is seen to be a copy.
     with pytest.raises(LeakageError, match="'pay'"):
         Heckman(["educ", "pay"], FEATURES).fit(X, y)
+
+
+def test_a_column_missing_in_all_unselected_rows_and_a_few_others_is_no_column_to_impute(
+    rows, tmp_path
+):
+    dd = pytest.importorskip("dask.dataframe")
+    X, y = rows
+    pay = y * 2.0
+    pay[y[y.notna()].index[[3, 50, 200]]] = np.nan
+    X = X.assign(pay=pay)
+    frame = X.assign(lwage=y)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=200)
+    parts = dd.from_pandas(frame, npartitions=3)
+    tries = [
+        lambda: Heckman().fit(X, y),
+        lambda: HeckmanBestSubset().fit(scan_parquet(tmp_path / "t.parquet", "lwage")),
+        lambda: Heckman().fit(scan_parquet(tmp_path / "t.parquet", "lwage", missing="drop")),
+        lambda: Heckman().fit(parts[list(X)], parts["lwage"]),
+        lambda: Heckman.from_formula("lwage ~ educ", "age + educ + pay", data=frame),
+    ]
+    said = r"'pay' is missing in all 325 rows that are not selected \(and in 3 that are\)"
+    for one in tries:
+        with pytest.raises(MissingValueError, match=said) as caught:
+            one()
+        assert "mpute" not in str(caught.value)
+
+
+def test_gaps_that_hit_the_few_unselected_rows_by_chance_are_only_gaps():
+    """The hypergeometric law says how often they would."""
+    for unselected, inside, n_selected in [(2, 30, 100), (1, 1, 50), (3, 40, 60), (4, 9, 300)]:
+        chance = hypergeom.pmf(unselected, unselected + n_selected, unselected + inside, unselected)
+        known = is_known_only(np.array([unselected]), np.array([inside]), unselected, n_selected)
+        assert known[0] == (chance < 1e-3)
+    none, all_ = np.array([0]), np.array([40])
+    assert not is_known_only(none, none, 0, 40).any()
+    assert not is_known_only(np.array([9]), all_, 9, 40).any(), "a column that is empty"
+    assert not is_known_only(np.array([8]), none, 9, 40).any()
 
 
 def test_a_column_with_other_gaps_is_refused_as_before(rows):

@@ -40,7 +40,7 @@ from heckmanfa.formula_matrix import (
     variables_of,
 )
 from heckmanfa.normal import Floats
-from heckmanfa.refusals import known_only_for_selected
+from heckmanfa.refusals import is_known_only, known_only_for_selected
 from heckmanfa.rows import Mask
 
 __all__ = ["Equation", "FormulaDesign", "is_numeric", "to_pandas"]
@@ -383,16 +383,19 @@ def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> Non
 
 
 def _refuse_known_only(drivers: Formula, frame: pd.DataFrame, chosen: Mask) -> None:
-    """Refuse variables that drive selection and are missing exactly where rows are not selected."""
-    others = ~chosen
-    if not others.any():
-        return
-    only = [
-        name for name in variables_of(drivers, frame) if np.array_equal(frame[name].isna(), others)
-    ]
-    if only:
+    """Refuse variables that drive selection and are known only for the rows that are selected."""
+    names = variables_of(drivers, frame)
+    n_chosen = int(np.count_nonzero(chosen))
+    n_others = len(chosen) - n_chosen
+    gaps = [frame[name].isna().to_numpy() for name in names]
+    outside = np.array([np.count_nonzero(one & ~chosen) for one in gaps], dtype=np.int64)
+    inside = np.array([np.count_nonzero(one & chosen) for one in gaps], dtype=np.int64)
+    only = np.flatnonzero(is_known_only(outside, inside, n_others, n_chosen))
+    if len(only):
         raise MissingValueError(
-            known_only_for_selected(only, int(np.count_nonzero(others)))
+            known_only_for_selected(
+                [names[one] for one in only], n_others, [int(inside[one]) for one in only]
+            )
             + " Leave such variables out of the selection formula, and those that were made from "
             "the outcome out of both."
         )

@@ -44,6 +44,7 @@ from heckmanfa.refusals import (
     check_frequencies,
     check_outcome,
     groupless,
+    is_known_only,
     refuse_not_finite,
 )
 from heckmanfa.rows import ArrayRows, Block, Mask, Positions, Rows, held
@@ -187,7 +188,7 @@ def read_sample(
         group=codes,
         kept=None if kept.all() else kept,
     )
-    _check_features(rows, table, selection, prediction, counts["unselected"])
+    _check_features(rows, table, selection, prediction, counts)
     return Sample(rows, counts, n_groups, counts["unselected"] == 0)
 
 
@@ -255,7 +256,8 @@ def _sample_in_parts(
     known = needed & census.known_only_for_selected()
     # Where rows that miss a feature are left out, these columns leave no unselected row.
     missing = np.where(known, census.gaps, census.missing)
-    refuse_not_finite(table, columns, missing, census.infinite, known, census.not_chosen)
+    inside = np.broadcast_to(census.gaps_selected, (len(columns),))
+    refuse_not_finite(table, columns, missing, census.infinite, known, census.not_chosen, inside)
     rows = rows_in_parts(home, columns, census, sampling=bool(sampling))
     n_groups = 0 if census.groups is None else len(census.groups)
     return Sample(rows, counts, n_groups, census.unselected == 0)
@@ -279,7 +281,7 @@ def _check_features(
     table: FeatureTable,
     selection: Positions,
     prediction: Positions,
-    n_unselected: int,
+    counts: dict[str, int],
 ) -> None:
     """Refuse missing or infinite values in rows that need them, saying where."""
     columns = sorted({*selection, *prediction})
@@ -292,8 +294,11 @@ def _check_features(
             missing += part[0]
             infinite += part[1]
             in_selected += part[2]
-    known = everywhere & (missing == n_unselected) & (in_selected == 0) & (missing > 0)
-    refuse_not_finite(table, columns, missing, infinite, known, n_unselected)
+    n_unselected = counts["unselected"]
+    known = everywhere & is_known_only(
+        missing - in_selected, in_selected, n_unselected, counts["selected"]
+    )
+    refuse_not_finite(table, columns, missing, infinite, known, n_unselected, in_selected)
 
 
 def _not_finite(

@@ -6,7 +6,7 @@ has no error, and says nothing about rows whose outcome is missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from heckmanfa.linalg import column_norms, dependencies, solve_upper, subset_fac
 from heckmanfa.moments import Moments
 from heckmanfa.normal import Floats
 
-__all__ = ["find_leakage", "refuse_leakage"]
+__all__ = ["find_leakage", "refuse_leakage", "refuse_partial_copies"]
 
 # A residual below this share of the outcome's sum of squares is none.
 _EXACT = 1e-20
@@ -25,6 +25,8 @@ _NEARLY = 1e-8
 # What rounding of large means leaves of an exact copy, in units of the last place.
 _ROUNDING = 8.0
 _SHOWN = 8
+# So few rows are reproduced by nearly any feature.
+_FEWEST = 3
 
 
 def find_leakage(moments: Moments, n_rows: int) -> tuple[list[int], list[int]]:
@@ -62,7 +64,7 @@ def find_leakage(moments: Moments, n_rows: int) -> tuple[list[int], list[int]]:
             for place, slope in zip(places, slopes, strict=True)
         ]
     )
-    if n_rows > 3 and exact.any():
+    if n_rows > _FEWEST and exact.any():
         return [moments.columns[places[one]] for one in np.flatnonzero(exact)], []
     return [], _together(moments, places, raw, n_rows)
 
@@ -111,16 +113,43 @@ def refuse_leakage(
     copies, together = find_leakage(moments, n_rows)
     if not copies and not together:
         return
-    text = _words([quoted(labels[one]) for one in copies or together], n_rows, bool(copies))
+    where = f"in all {n_rows} rows that have an outcome"
+    text = _words([quoted(labels[one]) for one in copies or together], where, bool(copies))
     if missing and copies:
         raise LeakageError(text)
     warn(text, LeakageWarning)
 
 
-def _words(names: list[str], n_rows: int, copies: bool) -> str:
+def refuse_partial_copies(columns: Iterable[tuple[str, Floats, Floats]]) -> None:
+    """Refuse columns with gaps that are copies of the outcome in the rows where both are known.
+
+    Parameters
+    ----------
+    columns : iterable of (str, (m,) ndarray, (m,) ndarray)
+        The name of each, its values and the outcomes in those rows.
+    """
+    for name, values, outcome in columns:
+        if len(values) > _FEWEST and _is_copy(values, outcome):
+            where = f"in the {len(values)} rows that have both"
+            raise LeakageError(_words([quoted(name)], where, copies=True))
+
+
+def _is_copy(values: Floats, outcome: Floats) -> bool:
+    """Whether an outcome is an exact linear function of a column that is not constant."""
+    if not (np.isfinite(values).all() and np.isfinite(outcome).all()):
+        return False
+    x, y = values - values.mean(), outcome - outcome.mean()
+    total, length = float(y @ y), float(x @ x)
+    if total == 0 or length == 0:
+        return False
+    slope = float(x @ y) / length
+    size = float(np.linalg.norm(outcome)) + abs(slope) * float(np.linalg.norm(values))
+    return float(np.sum((y - slope * x) ** 2)) <= _limit(total, size)
+
+
+def _words(names: list[str], where: str, copies: bool) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     listed = ", ".join(names[:_SHOWN]) + more
-    where = f"in all {n_rows} rows that have an outcome"
     if not copies:
         return (
             f"the outcome is an exact linear combination of {listed} {where}: there is no error to "

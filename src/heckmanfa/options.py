@@ -14,6 +14,18 @@ __all__ = ["in_options"]
 # Whole phrases, the first that fits: advice that has another form on the command line.
 _PHRASES = (
     (r",? or pass on_collinear=['\"]drop['\"]", ""),
+    (r"\b([Ll])eave such columns out of both equations\b", r"\1eave such columns out (--exclude)"),
+    (
+        r"\bthe selection or of the outcome itself, and leave it out\b",
+        "the selection or of the outcome itself, and leave it out with --exclude, or name it with "
+        "--selected where it says who is selected",
+    ),
+    (r"\bor is known only with it, and leave it out\b", r"\g<0> with --exclude"),
+    (r"\bLeave the column out, merge its\b", "Leave the column out with --exclude, merge its"),
+    (
+        r"\b([Ll])eave features out of the selection equation\b",
+        r"\1eave features out with --exclude, or name those to use with --features",
+    ),
     (r"\bout of prediction_features\b", "out of prediction (--select-only)"),
     (r"\bin prediction_features \(or in the prediction formula\)", "among --predict-with"),
     (r"\bprediction_features \(or in the prediction formula\)", "--predict-with"),

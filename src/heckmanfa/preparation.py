@@ -18,9 +18,10 @@ from heckmanfa.estimators import Heckman
 from heckmanfa.foreign import quoted
 from heckmanfa.homes.census import count_parts
 from heckmanfa.homes.parquet import ParquetRows, scan_parquet
+from heckmanfa.leakage import refuse_partial_copies
 from heckmanfa.normal import Floats
 from heckmanfa.question import Question, check_question, feature_names
-from heckmanfa.refusals import known_only_for_selected
+from heckmanfa.refusals import is_known_only, known_only_for_selected
 from heckmanfa.roles import (
     check_counted,
     read_groups,
@@ -248,7 +249,7 @@ def _encoded(
     shortage = X.isna().to_numpy(dtype=bool)
     kept: Mask = np.asarray(~shortage.any(axis=1))
     missing_counts = _missing_counts(encoding, shortage, list(X.columns))
-    _refuse_known_only(encoding, X, ~np.isnan(outcome) if selected is None else selected)
+    _refuse_told(encoding, frame, X, outcome, selected)
     observed = kept & ~np.isnan(outcome)
     chosen = observed if selected is None else selected & kept
     _refuse_rows(
@@ -339,7 +340,7 @@ def _streamed(
 
 
 def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> None:
-    """Refuse columns of files that are missing exactly where rows are not selected.
+    """Refuse columns of files that are known only for the rows that are selected.
 
     A fit cannot see this once means are put in. Counts say which columns may be; only where there
     is one are the files read for it.
@@ -347,7 +348,7 @@ def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> 
     gaps = learned.encoding.n_missing
     if question.selected is None:
         unselected = learned.roles[question.outcome].gaps
-        gaps = {name: count for name, count in gaps.items() if count == unselected}
+        gaps = {name: count for name, count in gaps.items() if count >= unselected}
     if not gaps:
         return
     encoding = replace(learned.encoding, missing="drop")
@@ -364,7 +365,8 @@ def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> 
     known = np.flatnonzero(census.known_only_for_selected())
     only = [first[encoding.columns[columns[one]]] for one in known]
     if only:
-        raise InputError(f"{known_only_for_selected(only, census.not_chosen)} {_EXCLUDE}")
+        also = [int(np.atleast_1d(census.gaps_selected)[one]) for one in known]
+        raise InputError(f"{known_only_for_selected(only, census.not_chosen, also)} {_EXCLUDE}")
 
 
 def _refuse_rows(
@@ -390,22 +392,51 @@ def _refuse_rows(
         )
 
 
-def _refuse_known_only(encoding: Encoding, X: pd.DataFrame, chosen: Mask) -> None:
-    """Refuse columns that are missing exactly where rows are not selected, filled in or not."""
-    n_unselected = int(np.count_nonzero(~chosen))
-    if n_unselected == 0:
+def _gaps(encoding: Encoding, frame: pd.DataFrame, X: pd.DataFrame) -> dict[str, Mask]:
+    """Find the rows in which each column is missing, before a mean was put in."""
+    first = {name: encoding.groups.get(name, [name])[0] for name in encoding.n_missing}
+    first = {name: column for name, column in first.items() if column in X}
+    if encoding.missing == "mean" and first:
+        filled = {name: X[one].to_numpy() == encoding.means[one] for name, one in first.items()}
+        counts = {name: int(np.count_nonzero(one)) for name, one in filled.items()}
+        if all(counts[name] == encoding.n_missing[name] for name in first):
+            return filled
+        # Some rows hold the mean itself.
+        X = replace(encoding, missing="drop").transform(frame)
+    return {name: np.isnan(X[one].to_numpy()) for name, one in first.items()}
+
+
+def _refuse_told(
+    encoding: Encoding,
+    frame: pd.DataFrame,
+    X: pd.DataFrame,
+    outcome: Floats,
+    selected: Mask | None,
+) -> None:
+    """Refuse columns with gaps, filled in or not, that the outcome gives away.
+
+    They are known only for the rows that are selected, or are copies of the outcome where they
+    are known, which a fit cannot see once means are put in.
+    """
+    chosen = ~np.isnan(outcome) if selected is None else selected
+    n_chosen = int(np.count_nonzero(chosen))
+    n_others = len(chosen) - n_chosen
+    if n_others == 0:
         return
-    only = []
-    for name, count in encoding.n_missing.items():
-        column = encoding.groups.get(name, [name])[0]
-        if count != n_unselected or column not in X:
-            continue
-        values = X[column].to_numpy()[~chosen]
-        gaps = values == encoding.means[column] if encoding.missing == "mean" else np.isnan(values)
-        if np.all(gaps):
-            only.append(name)
-    if only:
-        raise InputError(f"{known_only_for_selected(only, n_unselected)} {_EXCLUDE}")
+    gaps = _gaps(encoding, frame, X)
+    names = list(gaps)
+    inside = np.array([np.count_nonzero(gaps[one] & chosen) for one in names], dtype=np.int64)
+    outside = np.array([np.count_nonzero(gaps[one] & ~chosen) for one in names], dtype=np.int64)
+    only = np.flatnonzero(is_known_only(outside, inside, n_others, n_chosen))
+    if len(only):
+        found, also = [names[one] for one in only], [int(inside[one]) for one in only]
+        raise InputError(f"{known_only_for_selected(found, n_others, also)} {_EXCLUDE}")
+    told = chosen & ~np.isnan(outcome)
+    refuse_partial_copies(
+        (name, X[name].to_numpy()[told & ~gaps[name]], outcome[told & ~gaps[name]])
+        for name in names
+        if name not in encoding.levels
+    )
 
 
 _EXCLUDE = "Leave such columns out with --exclude."

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from heckmanfa.errors import (
     BinaryOutcomeWarning,
@@ -20,7 +21,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.features import FeatureTable
 from heckmanfa.foreign import quoted
-from heckmanfa.rows import Positions
+from heckmanfa.rows import Mask, Positions
 from heckmanfa.wording import plural
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "fractions",
     "groupless",
     "infinite_outcome",
+    "is_known_only",
     "known_only_for_selected",
     "multiplied",
     "refuse_not_finite",
@@ -43,6 +45,8 @@ _SMALLEST, _LARGEST = 1e-140, 1e140
 _MANY_TIMES = 10.0
 _SAMPLING = "weight_kind='sampling' with cov_type='robust' or 'cluster'"
 _ELSEWHERE = " in Heckman and the searches"
+# Gaps that have nothing to do with selection fall on all unselected rows no more often than this.
+_CHANCE = 1e-3
 
 
 def check_enough(counts: dict[str, int], n_selection: int) -> None:
@@ -105,14 +109,49 @@ def infinite_outcome(count: int) -> str:
     )
 
 
-def known_only_for_selected(names: Sequence[object], n_unselected: int) -> str:
-    """Say of columns that they are missing exactly where rows are not selected, and what follows.
+def is_known_only(
+    unselected: NDArray[Any], selected: NDArray[Any], n_unselected: int, n_selected: int
+) -> Mask:
+    """Say which columns are known only for selected rows: missing in all that are not selected.
+
+    Where a column is missing in some selected rows, too, and few rows are not selected, gaps that
+    have nothing to do with selection can fall on all of these. Such a column is known only for
+    the selected where that would happen less than once in 1,000 times, if as many gaps as the
+    column has fell on rows at random.
+
+    Parameters
+    ----------
+    unselected, selected : (k,) ndarray
+        How many rows of each kind miss each column.
+    n_unselected, n_selected : int
+        How many rows of each kind there are.
+
+    Returns
+    -------
+    (k,) ndarray of bool
+    """
+    unselected, selected = np.atleast_1d(unselected), np.atleast_1d(selected)
+    everywhere = (unselected == n_unselected) & (n_unselected > 0)
+    gaps, n = n_unselected + selected.astype(np.float64), n_unselected + n_selected
+    # C(gaps, n_unselected) / C(n, n_unselected), in logarithms.
+    chance = (gammaln(gaps + 1) - gammaln(selected + 1.0)) - (
+        gammaln(n + 1.0) - gammaln(n_selected + 1.0)
+    )
+    return np.asarray(everywhere & ((selected == 0) | (chance < np.log(_CHANCE))))
+
+
+def known_only_for_selected(
+    names: Sequence[object], n_unselected: int, gaps_selected: Sequence[int] = ()
+) -> str:
+    """Say of columns that they are missing in all rows that are not selected, and what follows.
 
     Parameters
     ----------
     names : sequence
     n_unselected : int
         How many rows are not selected.
+    gaps_selected : sequence of int
+        How many selected rows miss each column, too.
 
     Returns
     -------
@@ -121,8 +160,13 @@ def known_only_for_selected(names: Sequence[object], n_unselected: int) -> str:
     listed = ", ".join(quoted(one) for one in names[:10])
     more = f" and {len(names) - 10} more columns" if len(names) > 10 else ""
     are, look, they = ("is", "It looks", "it") if len(names) == 1 else ("are", "They look", "they")
+    most = max(gaps_selected, default=0)
+    rows = f"exactly the {n_unselected} rows that are not selected"
+    if most:
+        up_to = "" if len(names) == 1 else "up to "
+        rows = f"all {n_unselected} rows that are not selected (and in {up_to}{most} that are)"
     return (
-        f"{listed}{more} {are} missing in exactly the {n_unselected} rows that are not selected. "
+        f"{listed}{more} {are} missing in {rows}. "
         f"{look} like a copy of the outcome, or like something that is known only for the "
         f"selected: {they} may predict, but cannot drive selection, and no value put in would help."
     )
@@ -135,6 +179,7 @@ def refuse_not_finite(
     infinite: NDArray[Any],
     known: NDArray[Any] | Sequence[bool] = (),
     n_unselected: int = 0,
+    gaps_selected: NDArray[Any] | Sequence[int] = (),
 ) -> None:
     """Refuse missing and infinite values, counted by column, in rows that need them.
 
@@ -146,16 +191,20 @@ def refuse_not_finite(
     missing, infinite : (k,) ndarray
         Counts.
     known : (k,) sequence of bool
-        Columns that are missing exactly where rows are not selected.
+        Columns that are missing in all rows that are not selected, by `is_known_only`.
     n_unselected : int
         How many rows are not selected.
+    gaps_selected : (k,) sequence of int
+        How many selected rows miss each column.
     """
     if not missing.any() and not infinite.any():
         return
-    only = [table.label(columns[int(place)]) for place in np.flatnonzero(known)]
-    if only:
+    places = [int(place) for place in np.flatnonzero(known)]
+    if places:
+        only = [table.label(columns[place]) for place in places]
+        also = [int(gaps_selected[place]) for place in places] if len(gaps_selected) else []
         raise MissingValueError(
-            known_only_for_selected(only, n_unselected)
+            known_only_for_selected(only, n_unselected, also)
             + " Leave such columns out of the selection equation, and those that were made from "
             "the outcome out of both."
         )

@@ -446,6 +446,28 @@ def test_a_column_known_only_for_the_selected_is_refused_whatever_is_put_in(shel
     assert status == 0
 
 
+@pytest.mark.parametrize("missing", ["drop", "mean"])
+def test_a_copy_of_the_outcome_with_a_few_more_gaps_is_refused(shell, mroz, missing):
+    pay = 2 * mroz["lwage"]
+    pay[[3, 50, 200]] = np.nan
+    mroz.assign(pay=pay).to_csv(shell.folder / "pay.csv", index=False)
+    said = shell.refuses("fit", "pay.csv", "--outcome", "lwage", "--missing", missing)
+    assert "'pay' is missing in all 325 rows that are not selected (and in 3 that are)" in said
+    assert "--exclude" in said
+    assert "--missing mean" not in said
+
+
+@pytest.mark.parametrize("missing", ["drop", "mean"])
+def test_a_copy_of_the_outcome_is_seen_in_the_rows_where_it_is_known(shell, mroz, missing):
+    """Also where it holds something in rows without an outcome, and a mean in its gaps."""
+    pay = (3 - 2 * mroz["lwage"]).fillna(1.5)
+    pay[[3, 50, 200, 600, 700]] = np.nan
+    mroz.assign(pay=pay).to_csv(shell.folder / "pay.csv", index=False)
+    said = shell.refuses("fit", "pay.csv", "--outcome", "lwage", "--missing", missing)
+    assert "'pay' is an exact copy of the outcome in the 425 rows that have both" in said
+    assert "--exclude" in said
+
+
 def test_an_outcome_that_is_nearly_reproduced_is_a_problem_in_every_output(shell, mroz):
     noise = 1e-4 * np.random.default_rng(0).normal(size=len(mroz))
     pay = mroz["lwage"].fillna(mroz["lwage"].mean()) + noise

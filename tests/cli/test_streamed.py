@@ -305,12 +305,21 @@ def test_rows_that_tell_nothing_about_selection_are_refused(shell, folder):
         frame = pd.read_parquet(part)
         frame["p"] = frame["a"].where(frame["wage"].notna())
         frame["r"] = frame["p"].mask(frame["p"] == frame["p"].max())
+        half = np.arange(len(frame)) % 2 == 0
+        frame["s"] = frame["a"].where(frame["wage"].notna() | half)
+        frame["t"] = frame["b"].where(frame["wage"].notna() | ~half)
         frame["q"] = frame["a"].where(frame["wage"].isna())
         frame.to_parquet(part, index=False)
     assert "no outcome is missing in the" in refused(
-        shell, "people", "--outcome", "wage", "--features", "b,r"
+        shell, "people", "--outcome", "wage", "--features", "b,s,t"
     )
     for missing in ("drop", "mean"):
+        said = refused(
+            shell, "people", "--outcome", "wage", "--features", "b,r", "--missing", missing
+        )
+        assert "'r' is missing in all" in said
+        assert "--exclude" in said
+        assert "--missing mean" not in said
         said = refused(
             shell, "people", "--outcome", "wage", "--features", "b,p", "--missing", missing
         )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.errors import InputError
 from heckmanfa.homes.parts import Chunk, Home, PartRows, Reading, Rules
+from heckmanfa.refusals import is_known_only
 from heckmanfa.rows import Mask, rows_per_block
 
 __all__ = ["Census", "count_parts", "rows_in_parts"]
@@ -61,9 +62,10 @@ class Census:
     groupless: int = 0
 
     def known_only_for_selected(self) -> Mask:
-        """(k,) whether a column is missing in all rows that are not selected, and in no other."""
+        """(k,) whether a column is missing in all rows that are not selected, chance apart."""
         gaps, inside = np.atleast_1d(self.gaps), np.atleast_1d(self.gaps_selected)
-        return np.asarray((gaps > 0) & (gaps == self.not_chosen) & (inside == 0))
+        n_chosen = sum(self.lengths.values()) - self.not_chosen
+        return is_known_only(gaps - inside, inside, self.not_chosen, n_chosen)
 
     def __add__(self, other: Census) -> Census:
         groups = self.groups
