@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from heckmanfa import HeckmanBestSubset, HeckmanFA, scan_parquet
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, scan_parquet
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.cli import app
-from heckmanfa.errors import InputError
+from heckmanfa.errors import InputError, MissingValueError
 from heckmanfa.lasso import HeckmanLasso
 
 N = 1500
@@ -244,10 +244,79 @@ def test_what_the_user_says_of_single_dummies_wins(path):
     # Other columns of text still move as one.
     regions = {*rows.encoding.groups["region"]}
     assert all(regions <= one or not regions & one for one in sets)
-    found = HeckmanBestSubset(never=["zip[1204]"], always=["zip[997]"]).fit(rows)
+    apart = HeckmanBestSubset(never=["zip[1204]"], always=["zip[997]"], feature_groups=alone)
+    found = apart.fit(rows)
     assert all(
         "zip[997]" in one and "zip[1204]" not in one for one in found.candidates_["features"]
     )
+
+
+@pytest.mark.parametrize("role", ["always", "never"])
+def test_some_dummies_of_a_column_are_not_forced_without_the_others(path, table, role):
+    rows = scan_parquet(path, "wage", missing="drop")
+    said = (
+        rf"{role} names 'zip\[997\]', but not 'zip\[0815\]', 'zip\[1204\]' of the same column.*all"
+    )
+    with pytest.raises(InputError, match=said):
+        HeckmanBestSubset(**{role: ["zip[997]"]}).fit(rows)
+    kept = table.dropna(subset=["x", "region", "zip"])
+    features = rows.encoding.transform(kept)
+    groups = list(rows.encoding.groups.values())
+    with pytest.raises(InputError, match="a group is in or out as a whole"):
+        HeckmanBestSubset(**{role: ["zip[997]"]}, feature_groups=groups).fit(features, kept["wage"])
+
+
+def test_the_name_of_a_text_column_stands_for_all_of_its_dummies(path):
+    rows = scan_parquet(path, "wage", missing="drop")
+    zips, regions = rows.encoding.groups["zip"], rows.encoding.groups["region"]
+    whole = HeckmanBestSubset(always=["zip"], never=["region"]).fit(rows)
+    listed = HeckmanBestSubset(always=zips, never=regions).fit(rows)
+    assert whole.prediction_features_ == listed.prediction_features_
+    assert {*zips} <= {*whole.prediction_features_}
+    assert {*regions}.isdisjoint(whole.prediction_features_)
+    named = Heckman(["x", "zip"], selection_features=["x", "age", "region", "zip"]).fit(rows)
+    assert named.prediction_features_ == ["x", *zips]
+    assert {*named.selection_features_} == {"x", "age", *regions, *zips}
+    with pytest.raises(InputError, match=r"always names 'region\[north\]' twice"):
+        HeckmanBestSubset(always=["region", "region[north]"]).fit(rows)
+
+
+# Infinite values. ---------------------------------------------------------------------------------
+
+
+def test_infinite_values_are_refused_and_not_counted_as_missing(table, tmp_path):
+    path = tmp_path / "infinite.parquet"
+    odd = table.assign(x=table["x"].where(table.index % 400 != 3, np.inf))
+    odd.to_parquet(path, row_group_size=400)
+    said = {}
+    common = {"outcome": "wage", "search": "none"}
+    ways = {
+        "loaded": (Question(str(path), **common), None),
+        "streamed": (Question(str(path), stream_above=0.0, **common), None),
+        "frame": (Question("t", **common), odd),
+    }
+    for way, (question, given) in ways.items():
+        with pytest.raises(MissingValueError) as refused:
+            analyse(question, frame=given)
+        said[way] = str(refused.value)
+    assert {*said.values()} == {
+        "column 'x' holds infinite values; correct them, mark them missing, or leave the column "
+        "out with --exclude"
+    }
+    features = ["x", "age", "union"]
+    # Rows that miss the feature are left out, and the four infinite ones are no such rows.
+    with pytest.raises(MissingValueError, match=r"'x' \(0 NaN, 4 inf\)"):
+        Heckman(["x", "age"]).fit(scan_parquet(path, "wage", features, missing="drop"))
+    some = odd.dropna(subset=features)
+    with pytest.raises(MissingValueError, match=r"'x' \(0 NaN, 4 inf\)"):
+        Heckman(["x", "age"]).fit(some[features], some["wage"])
+    # Where rows are left out by any feature, those of the prediction equation count, too.
+    unselected = odd["wage"].isna() & (odd["x"].abs() < 9)
+    odd["x"] = table["x"].where(~unselected | (unselected.cumsum() > 2), -np.inf)
+    odd.to_parquet(path, row_group_size=400)
+    model = Heckman(["x", "age"], selection_features=["age", "union"])
+    with pytest.raises(MissingValueError, match=r"'x' \(0 NaN, 2 inf\)"):
+        model.fit(scan_parquet(path, "wage", features, missing="drop"))
 
 
 def test_the_lasso_says_why_it_cannot_hold_dummies_together(path):

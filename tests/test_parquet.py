@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from datetime import time
 from decimal import Decimal
 
 import numpy as np
@@ -413,11 +414,23 @@ def test_levels_that_an_encoding_does_not_know_are_refused_with_their_file(tmp_p
         (["same"] * 600, "'same' wherever it is not missing"),
         (pd.to_datetime(["2020-01-01", "2021-06-01"] * 300), "holds dates"),
         (["2020-01-01", "2021-06-01"] * 300, "holds dates"),
+        (pd.to_timedelta([1, 5] * 300, unit="D"), "holds spans of time, .* such as days"),
+        ([time(8), time(9)] * 300, "holds times of day, .* such as hours"),
         ([[1, 2]] * 600, "is list<"),
         ([f"{place}.5" for place in range(60)] * 10, "it is text that spells numbers.*`numeric`"),
         (np.random.default_rng(0).permutation(600), "counts the rows"),
     ],
-    ids=["many levels", "constant", "dates", "dates as text", "lists", "numbers as text", "count"],
+    ids=[
+        "many levels",
+        "constant",
+        "dates",
+        "dates as text",
+        "spans",
+        "times",
+        "lists",
+        "numbers as text",
+        "count",
+    ],
 )
 def test_columns_that_are_no_features_are_refused_by_name(tmp_path, frame, column, said):
     table = frame.iloc[:600][["x0", "x1", "y"]].assign(odd=column)
@@ -454,7 +467,7 @@ def test_flags_groups_and_weights_with_holes_are_refused(tmp_path, frame):
     table["village"] = table["village"].astype("Int64").mask(table.index < 3)
     table["weight"] = table["weight"].astype("Int64").mask(table.index < 2)
     table.to_parquet(tmp_path / "holes.parquet", row_group_size=999)
-    with pytest.raises(InputError, match=r"selected must be true or false .* not in 1 rows"):
+    with pytest.raises(InputError, match=r"selected must be true or false .* missing in 1 row$"):
         Heckman(PREDICT).fit(scan_parquet(tmp_path, "y", NAMES, selected="took_part"))
     with pytest.raises(InputError, match="groups is missing in 3 rows"):
         Heckman(PREDICT, cov_type="cluster").fit(
@@ -508,13 +521,23 @@ def test_roles_of_the_wrong_type_are_refused(tmp_path, frame):
     table = frame.iloc[:500].assign(word="a", lists=[[1.0]] * 500)
     table.to_parquet(tmp_path / "roles.parquet")
     for role in ("outcome", "sample_weight"):
-        with pytest.raises(InputError, match=r"column 'word' is to be .* numbers; it is .*string"):
+        with pytest.raises(
+            InputError,
+            match=rf"^{role} names the column 'word', which must hold numbers; its type .*string",
+        ):
             scan_parquet(tmp_path, **{"outcome": "y", role: "word"}, features=["x0"])
     # Who is selected may be said in words, but not in any.
-    with pytest.raises(InputError, match=r"selected must be true or false .* not in 500 rows"):
+    with pytest.raises(
+        InputError, match=r"'word', which must hold true and false, .*yes and no; it holds 'a'"
+    ):
         Heckman().fit(scan_parquet(tmp_path, "y", ["x0"], selected="word"))
-    with pytest.raises(InputError, match="column 'lists' is to be groups"):
+    with pytest.raises(
+        InputError, match="groups names the column 'lists', which must hold labels; its"
+    ):
         scan_parquet(tmp_path, "y", ["x0"], groups="lists")
+    table.assign(code=2).to_parquet(tmp_path / "roles.parquet")
+    with pytest.raises(InputError, match="every row; 500 rows hold something else, such as '2'"):
+        Heckman().fit(scan_parquet(tmp_path, "y", ["x0"], selected="code"))
 
 
 def test_nothing_to_read_is_an_error(tmp_path, frame):
@@ -529,6 +552,9 @@ def test_nothing_to_read_is_an_error(tmp_path, frame):
     frame.iloc[:0].to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(InputError, match=r"no file .*row\.parquet.*Did you mean 'rows\.parquet'"):
         scan_parquet(tmp_path / "row.parquet", "y")
+    (tmp_path / "row.json").touch()
+    with pytest.raises(InputError, match=r"no file .*row\.parq$"):
+        scan_parquet(tmp_path / "row.parq", "y")
     with pytest.raises(InputError, match=r"there are no rows in .*rows\.parquet"):
         scan_parquet(tmp_path, "y")
 

@@ -18,6 +18,11 @@ from heckmanfa.rows import Mask, Positions
 __all__ = ["Choices", "all_features", "read_choices", "settle"]
 
 _SHOWN = 5
+_GROUP = "group; a group is in or out as a whole"
+_DUMMIES = (
+    "column; its dummies are in or out as a whole: name all of them, or put each in a group of "
+    "its own in feature_groups"
+)
 
 
 @dataclass(frozen=True)
@@ -112,9 +117,9 @@ def read_choices(
     feature_groups : sequence of sequences, or mapping to sequences
         Columns that are in or out together.
     default_groups : sequence of sequences of str
-        The dummies of each column of the data. What the user says of single dummies wins: of a
-        column that ``feature_groups`` names, its groups hold and no other; those in ``always`` and
-        ``never``, and those that may not predict, are taken out, and the rest is a group.
+        The dummies of each column of the data. Of a column that ``feature_groups`` names, its
+        groups hold and no other. Dummies that may not predict are taken out, and the rest is a
+        group, of which ``always`` and ``never`` name all or none.
     max_features : int, optional
 
     Returns
@@ -148,19 +153,14 @@ def read_choices(
                     "prediction_features (or in the prediction formula)"
                 )
         grouped |= {*group}
-        for name, forced in (("always", inside), ("never", outside)):
-            held = [one for one in group if one in forced]
-            if held and len(held) < len(group):
-                rest = next(one for one in group if one not in forced)
-                raise InputError(
-                    f"{name} names {quoted(label(held[0]))}, but not {quoted(label(rest))} of the "
-                    "same group; "
-                    "a group is in or out as a whole"
-                )
+        _refuse_part(table, group, {"always": inside, "never": outside}, _GROUP)
         if group and group[0] in free:
             units.append(tuple(group))
     for group in _groups(table, default_groups):
         left = [one for one in group if one in free]
+        if grouped.isdisjoint(group):
+            may = [one for one in group if one in candidates]
+            _refuse_part(table, may, {"always": inside, "never": outside}, _DUMMIES)
         if left and grouped.isdisjoint(group):
             grouped |= {*group}
             units.append(tuple(left))
@@ -175,6 +175,22 @@ def read_choices(
             else f"max_features must be at least 1; got {most}"
         )
     return Choices(table.shape[1], tuple(inside), tuple(sorted(units)), most)
+
+
+def _refuse_part(
+    table: FeatureTable, group: Positions, forced: Mapping[str, Positions], why: str
+) -> None:
+    """Refuse to force in or out a part of what moves as one."""
+    for name, columns in forced.items():
+        held = [one for one in group if one in columns]
+        rest = [one for one in group if one not in columns]
+        if held and rest:
+            listed = ", ".join(quoted(table.label(one)) for one in rest[:_SHOWN])
+            more = f" and {len(rest) - _SHOWN} more" if len(rest) > _SHOWN else ""
+            raise InputError(
+                f"{name} names {quoted(table.label(held[0]))}, but not {listed}{more} of the same "
+                f"{why}"
+            )
 
 
 def _groups(table: FeatureTable, feature_groups: Any) -> list[list[int]]:

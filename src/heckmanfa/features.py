@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Number
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ __all__ = [
     "linear",
     "names_or_positions",
     "nearest",
+    "nearest_file",
     "numbers",
     "refuse_same_labels",
     "resolve",
@@ -38,6 +40,8 @@ __all__ = [
 ]
 
 _PREDICT_ROWS, _PREDICT_ROWS_OF_TENSORS = 2**13, 2**19
+# Of two names without their ending, how alike they are.
+_CLOSE_FILES = 0.7
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class FeatureTable:
     """a 2-D array, or a narwhals frame"""
     labels_given: tuple[Any, ...] | None = None
     """what the columns of a frame are called where that is not text: they count by position"""
+    dummies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """the names that stand for a column of files which became several"""
 
     def label(self, column: int) -> str:
         """Name a column for a message or a table."""
@@ -127,7 +133,7 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
     ----------
     table : FeatureTable
     features : None, or sequence of str, int or bool
-        None is all columns.
+        None is all columns. The name of a text column of files is all of its dummies.
     role : str
         The parameter's name, for messages.
 
@@ -151,11 +157,20 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
         if len(wanted) != k:
             raise InputError(f"{role} is a mask of {len(wanted)} entries, but X has {k} columns")
         return [place for place, use in enumerate(wanted) if use]
-    places = [_place(table, one, role) for one in wanted]
+    places = [_place(table, one, role) for one in _spread(table, wanted)]
     twice = sorted({place for place in places if places.count(place) > 1})
     if twice:
         raise InputError(f"{role} names {quoted(table.label(twice[0]))} twice")
     return sorted(places)
+
+
+def _spread(table: FeatureTable, wanted: Sequence[Any]) -> Iterator[Any]:
+    """Take the name of a column of files for all of its dummies."""
+    for one in wanted:
+        if isinstance(one, str) and one not in (table.names or ()) and one in table.dummies:
+            yield from table.dummies[one]
+        else:
+            yield one
 
 
 _RENAME = "rename the columns to text (X.columns = [str(one) for one in X.columns])"
@@ -213,6 +228,24 @@ def _listed(labels: Sequence[Any]) -> str:
 def nearest(name: str, names: Iterable[str]) -> str:
     """Suggest the closest names to one that is not there."""
     close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
+    return _suggested(close)
+
+
+def nearest_file(name: str, names: Iterable[str]) -> str:
+    """Suggest the closest names of files to one that is not there; only those that end alike."""
+    stem, ending = Path(name).stem, Path(name).suffix.lower()
+    there = {Path(one).stem: one for one in names if Path(one).suffix.lower() == ending}
+    close = difflib.get_close_matches(stem, list(there), n=3, cutoff=_CLOSE_FILES)
+    # Of a short name, one wrong letter is much of it.
+    slips = [one for one in there if len(one) == len(stem) and _n_other(one, stem) == 1]
+    return _suggested([there[one] for one in close or slips[:3]])
+
+
+def _n_other(one: str, other: str) -> int:
+    return sum(mine != theirs for mine, theirs in zip(one, other, strict=True))
+
+
+def _suggested(close: Sequence[str]) -> str:
     return f". Did you mean {' or '.join(quoted(one) for one in close)}?" if close else ""
 
 

@@ -23,7 +23,7 @@ from heckmanfa.errors import (
 from heckmanfa.features import FeatureTable
 from heckmanfa.foreign import quoted
 from heckmanfa.homes import is_dask
-from heckmanfa.homes.census import count_parts, rows_in_parts
+from heckmanfa.homes.census import Census, count_parts, rows_in_parts
 from heckmanfa.homes.parts import Home
 from heckmanfa.namespaces import (
     Array,
@@ -227,8 +227,7 @@ def _sample_in_parts(
         raise TooFewRowsError(f"the {home.described} are 0 rows; there is nothing to fit")
     if census.bad_flags:
         raise InputError(
-            f"selected must be true or false (or 1 and 0) in every row; it is not in "
-            f"{census.bad_flags} rows"
+            f"selected must be true or false (or 1 and 0) in every row; {_about_flags(census)}"
         )
     if census.bad_weights:
         raise InputError(bad_weights(census.bad_weights))
@@ -261,6 +260,15 @@ def _sample_in_parts(
     rows = rows_in_parts(home, columns, census, sampling=bool(sampling))
     n_groups = 0 if census.groups is None else len(census.groups)
     return Sample(rows, counts, n_groups, census.unselected == 0)
+
+
+def _about_flags(census: Census) -> str:
+    """Say what rows hold that do not say whether they are selected."""
+    rows = "1 row" if census.bad_flags == 1 else f"{census.bad_flags} rows"
+    if census.odd_flag is None:
+        return f"it is missing in {rows}"
+    verb = "holds" if census.bad_flags == 1 else "hold"
+    return f"{rows} {verb} something else, such as {quoted(census.odd_flag)}"
 
 
 def _checked_counts(outcome: Array, chosen: Array, kept: Array, n_selection: int) -> dict[str, int]:

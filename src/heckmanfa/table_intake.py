@@ -53,7 +53,7 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
     if isinstance(X, Home):
         names, others = X.names, X.labels_given
         _compare_names(estimator, names or others or range(X.n_features), reset=reset)
-        return FeatureTable(names, (-1, X.n_features), X, others)
+        return FeatureTable(names, (-1, X.n_features), X, others, X.dummies)
     if is_dask(X):
         raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
     if is_tensor(X) or isinstance(X, NamedTensor):

@@ -202,6 +202,11 @@ def test_no_such_file(tmp_path):
         refusal(tmp_path / "wage.csv", InputError)
         == "there is no file wage.csv. Did you mean 'wages.csv'?"
     )
+    # A name that ends otherwise, or has little in common, is no suggestion.
+    text(tmp_path, "", "a.json")
+    text(tmp_path, "", "R.skops")
+    assert refusal(tmp_path / "mask.skops", InputError) == "there is no file mask.skops"
+    assert refusal(tmp_path / "idx.skops", InputError) == "there is no file idx.skops"
     assert "there is no folder" in refusal(tmp_path / "b" / "wages.csv", InputError)
     assert "is a folder; name a file in it" in refusal(tmp_path, InputError)
 

@@ -171,7 +171,6 @@ def test_dates_are_left_out_with_words():
                 "time": days.strftime("%Y-%m-%d %H:%M:%S"),
                 "german": [f"{1 + i % 5}.1.2020" for i in range(N)],
                 "american": [f"1/{1 + i % 5}/20" for i in range(N)],
-                "span": days - days[0],
             }
         )
     )
@@ -179,6 +178,12 @@ def test_dates_are_left_out_with_words():
     assert {one.reason for one in found.values()} == {
         "holds dates, which no model can use; make numbers of them, such as years"
     }
+    assert kind(days - days[0]).reason == (
+        "holds spans of time, which no model can use; make numbers of them, such as days"
+    )
+    assert kind(np.array([datetime.time(1 + i % 9) for i in range(N)], object)).reason == (
+        "holds times of day, which no model can use; make numbers of them, such as hours"
+    )
 
 
 def test_categories_have_few_levels(rng):

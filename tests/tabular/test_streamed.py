@@ -187,7 +187,7 @@ def test_what_cannot_be_learned_is_refused(stored):
         learn_streamed(table, ["age", "income"])
     with pytest.raises(InputError, match="both --categorical and --numeric"):
         learn_streamed(table, ["age"], categorical=["age"], numeric=["age"])
-    with pytest.raises(InputError, match="'joined' holds dates or other objects"):
+    with pytest.raises(InputError, match="'joined' holds dates, not numbers"):
         learn_streamed(table, ["age", "joined"], numeric=["joined"])
     with pytest.raises(InputError, match="'lists' holds lists or other objects"):
         learn_streamed(table, ["age", "lists"], categorical=["lists"])

@@ -16,6 +16,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.homes.parts import Chunk, Home, PartRows, Reading, Rules
 from heckmanfa.refusals import is_known_only
 from heckmanfa.rows import Mask, rows_per_block
+from heckmanfa.tabular.values import label_of
 
 __all__ = ["Census", "count_parts", "rows_in_parts"]
 
@@ -57,6 +58,8 @@ class Census:
     """weights that are not whole numbers"""
     bad_flags: int = 0
     """rows of which it is not said whether they are selected"""
+    odd_flag: str | None = None
+    """what one of them says instead; None where all of them say nothing"""
     groups: Any = None
     """the distinct groups of the rows in the fit, sorted"""
     groupless: int = 0
@@ -76,7 +79,7 @@ class Census:
         added = {
             name: getattr(self, name) + getattr(other, name)
             for name in self.__dataclass_fields__
-            if name not in ("lengths", "low", "high", "binary", "groups")
+            if name not in ("lengths", "low", "high", "binary", "groups", "odd_flag")
         }
         return Census(
             lengths=mine | {part: mine.get(part, 0) + n for part, n in theirs.items()},
@@ -84,6 +87,7 @@ class Census:
             high=max(self.high, other.high),
             binary=self.binary and other.binary,
             groups=groups,
+            odd_flag=other.odd_flag if self.odd_flag is None else self.odd_flag,
             **added,
         )
 
@@ -107,14 +111,17 @@ class _CensusTask:
     def _of(self, part: int, chunk: Chunk) -> Census:
         n = len(chunk.outcome)
         observed = ~np.isnan(chunk.outcome)
-        chosen, bad_flags = observed, 0
+        chosen, bad_flags, odd_flag = observed, 0, None
         if chunk.selected is not None:
             chosen = np.asarray(chunk.selected == 1)
-            bad_flags = int(np.count_nonzero(~(chosen | (chunk.selected == 0))))
+            odd = chunk.selected[~(chosen | (chunk.selected == 0))]
+            bad_flags = len(odd)
+            odd_flag = next((label_of(one) for one in odd if one is not None and one == one), None)
         finite = np.isfinite(chunk.features)
         kept = np.ones(n, dtype=bool)
         if self.drops_missing and not finite.all():
-            kept = np.asarray(finite.all(axis=1))
+            # An infinite value is not a missing one: it is refused.
+            kept = np.asarray(~np.isnan(chunk.features).any(axis=1))
         incomplete = n - int(np.count_nonzero(kept))
         outcome_missing = kept & chosen & ~observed
         kept &= ~outcome_missing
@@ -135,7 +142,7 @@ class _CensusTask:
         values = chunk.outcome[in_fit]
         missing = infinite = gaps = gaps_selected = np.zeros(finite.shape[1], dtype=np.int64)
         if not finite.all():
-            needed = kept[:, None] & (self.everywhere | chosen[:, None])
+            needed = kept[:, None] & (self.everywhere | chosen[:, None] | self.drops_missing)
             empty = np.isnan(chunk.features)
             missing = (empty & needed).sum(axis=0)
             infinite = (~finite & ~empty & needed).sum(axis=0)
@@ -161,6 +168,7 @@ class _CensusTask:
             bad_weights=bad_weights,
             fractions=fractions,
             bad_flags=bad_flags,
+            odd_flag=odd_flag,
             groups=groups,
             groupless=groupless,
         )

@@ -20,7 +20,14 @@ import numpy as np
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted, shown
-from heckmanfa.homes.parquet_columns import flags_of, floats_of, groups_of, kind_of, numbers_of
+from heckmanfa.homes.parquet_columns import (
+    FLAGS,
+    flags_of,
+    floats_of,
+    groups_of,
+    kind_of,
+    numbers_of,
+)
 from heckmanfa.homes.parquet_files import (
     Batches,
     PathLike,
@@ -49,6 +56,10 @@ class _Roles(NamedTuple):
     selected: str | None
     weight: str | None
     groups: str | None
+
+
+# What scan_parquet calls them.
+_PARAMETERS = ("outcome", "selected", "sample_weight", "groups")
 
 
 class _Part(NamedTuple):
@@ -113,6 +124,11 @@ class ParquetRows(Home):
     def feature_groups(self) -> list[list[str]]:
         """The dummies of each column that has several, which a search moves as one."""
         return [dummies for dummies in self._encoding.groups.values() if len(dummies) > 1]
+
+    @property
+    def dummies(self) -> dict[str, list[str]]:
+        """The dummies of each column, for which its name stands."""
+        return self._encoding.groups
 
     @property
     def described(self) -> str:
@@ -189,7 +205,9 @@ class ParquetRows(Home):
         features = [columns[self.names[one]] for one in reading.columns]
         roles = self._roles
         outcome = floats_of(batch.column(roles.outcome))
-        selected = None if roles.selected is None else flags_of(batch.column(roles.selected))
+        selected = None
+        if roles.selected is not None:
+            selected = flags_of(batch.column(roles.selected), roles.selected)
         weight = None if roles.weight is None else floats_of(batch.column(roles.weight))
         group = None if roles.groups is None else groups_of(batch.column(roles.groups))
         for low in range(0, batch.num_rows, reading.block_rows):
@@ -270,14 +288,16 @@ def scan_parquet(
         schema decides: numbers, truths and decimals are numbers; text and dictionaries become
         dummies named ``column[level]`` for each level but the most frequent, also where they spell
         numbers, which takes one pass over these columns. In a search, the dummies of a column are
-        one of the ``feature_groups`` unless the search's own name some of them.
+        one of the ``feature_groups`` unless the search's own name some of them, and wherever a
+        model names features, the name of the column stands for all of its dummies.
     selected : str, optional
         A column of truths, of 0 and 1, or of words such as yes and no that says who is selected;
         unless given, those with an outcome are.
     sample_weight, groups : str, optional
         Columns of weights, and of clusters for ``cov_type="cluster"``.
     missing : {"error", "drop"}
-        Whether rows that miss a feature are refused, or left out and counted.
+        Whether rows that miss a feature are refused, or left out and counted; infinite values
+        are refused in either case.
     categorical, numeric : sequence of str
         Columns to take as categories, or as numbers, whatever their type.
     encoding : Encoding, optional
@@ -355,15 +375,15 @@ def _sources(
 
 
 def _check_roles(schema: Any, roles: _Roles) -> None:
-    for role, name in roles._asdict().items():
+    for role, name in zip(_PARAMETERS, roles, strict=True):
         if name is None:
             continue
         kind = kind_of(schema.field(name).type)
         fits = kind != "other" if role == "groups" else kind in ("number", "empty")
         fits = fits or (role == "selected" and kind == "text")
         if not fits:
-            wanted = "labels" if role == "groups" else "numbers"
+            wanted = {"groups": "labels", "selected": FLAGS}.get(role, "numbers")
             raise InputError(
-                f"column {quoted(name)} is to be {role} and must hold {wanted}; it is "
-                f"{schema.field(name).type}"
+                f"{role} names the column {quoted(name)}, which must hold {wanted}; its type is "
+                f"{shown(schema.field(name).type)}"
             )

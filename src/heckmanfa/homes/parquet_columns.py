@@ -7,10 +7,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from heckmanfa.errors import InputError
+from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
-from heckmanfa.tabular.values import FALSE_WORDS, TRUE_WORDS, levels_of
+from heckmanfa.tabular.values import FALSE_WORDS, TRUE_WORDS, Time, levels_of
 
-__all__ = ["ColumnKind", "flags_of", "floats_of", "groups_of", "kind_of", "numbers_of", "same_kind"]
+__all__ = [
+    "FLAGS",
+    "ColumnKind",
+    "flags_of",
+    "floats_of",
+    "groups_of",
+    "kind_of",
+    "numbers_of",
+    "same_kind",
+    "time_of",
+]
+
+FLAGS = "true and false, 0 and 1, or words such as yes and no"
+"""what says who is selected"""
 
 ColumnKind = Literal["number", "text", "date", "empty", "other"]
 
@@ -48,6 +63,16 @@ def kind_of(stored: Any) -> ColumnKind:
     return "other"
 
 
+def time_of(stored: Any) -> Time:
+    """Say what a column of an Arrow type that is temporal holds."""
+    from pyarrow import types
+
+    stored = stored.value_type if types.is_dictionary(stored) else stored
+    if types.is_duration(stored) or types.is_interval(stored):
+        return "spans of time"
+    return "times of day" if types.is_time(stored) else "dates"
+
+
 def same_kind(one: Any, other: Any) -> bool:
     """Whether columns of two Arrow types can be read as one."""
     mine, theirs = kind_of(one), kind_of(other)
@@ -73,19 +98,23 @@ def floats_of(array: Any) -> Floats:
     return np.asarray(numbers_of(array), dtype=np.float64)
 
 
-def flags_of(array: Any) -> Floats:
+def flags_of(array: Any, name: str) -> Floats:
     """Return who is selected as 1 and 0, from truths, numbers, or words such as yes and no.
 
-    NaN where nothing is said; a number that is neither stays what it is.
+    NaN where nothing is said; a number that is neither stays what it is, and a word is refused.
     """
     if kind_of(array.type) != "text":
         return floats_of(array)
     found = levels_of(array.to_pandas())
     words = [label.lower() for label in found.labels]
-    value = np.array(
-        [1.0 if one in TRUE_WORDS else 0.0 if one in FALSE_WORDS else np.nan for one in words]
-        + [np.nan]
-    )
+    known = TRUE_WORDS | FALSE_WORDS
+    odd = next((one for one in found.labels if one.lower() not in known), None)
+    if odd is not None:
+        raise InputError(
+            f"selected names the column {quoted(name)}, which must hold {FLAGS}; it holds "
+            f"{quoted(odd)}"
+        )
+    value = np.array([1.0 if one in TRUE_WORDS else 0.0 for one in words] + [np.nan])
     return value[found.codes]
 
 

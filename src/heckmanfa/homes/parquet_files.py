@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
-from heckmanfa.features import nearest
+from heckmanfa.features import nearest, nearest_file
 from heckmanfa.foreign import quoted, shown
 from heckmanfa.homes.parquet_columns import kind_of, same_kind
 from heckmanfa.tabular.files import existing
@@ -141,7 +141,7 @@ def _files_of(path: PathLike) -> list[Path]:
             f"there is no file {shown(path)}: there is no folder {shown(place.parent)}"
         )
     names = [one.name for one in place.parent.iterdir()]
-    raise InputError(f"there is no file {shown(path)}{nearest(place.name, names)}")
+    raise InputError(f"there is no file {shown(path)}{nearest_file(place.name, names)}")
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from heckmanfa.errors import InputError
 from heckmanfa.foreign import quoted
-from heckmanfa.homes.parquet_columns import floats_of, kind_of
+from heckmanfa.homes.parquet_columns import floats_of, kind_of, time_of
 from heckmanfa.homes.parquet_files import Batches, StoredFile, read_batches, value_ranges
 from heckmanfa.ordered import in_order
 from heckmanfa.tabular.encoding import Encoding, order_levels, refuse_same_names
@@ -76,7 +76,7 @@ def learn_encoding(
     stored = {name: kind_of(schema.field(name).type) for name in sources}
     for name, kind in stored.items():
         if kind == "date" and name not in categorical:
-            _refuse(kind_of_dates(name))
+            _refuse(kind_of_dates(name, time_of(schema.field(name).type)))
         if kind == "other":
             what = f"is {schema.field(name).type}, which no model can use"
             _refuse(Kind(name, "text", what) if name not in categorical else kind_of_objects(name))

@@ -123,6 +123,11 @@ class Home(ABC):
         return []
 
     @property
+    def dummies(self) -> dict[str, list[str]]:
+        """The features of each column that became one or several others."""
+        return {}
+
+    @property
     @abstractmethod
     def described(self) -> str:
         """The rows and where they are in a few words: "rows of 12 Parquet files"."""

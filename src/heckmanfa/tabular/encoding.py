@@ -9,13 +9,20 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError, MissingValueError, UnknownFeatureError
 from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
 from heckmanfa.tabular.declared import frame_as_stored
 from heckmanfa.tabular.kinds import Kind, decide_kinds
-from heckmanfa.tabular.values import Levels, as_number, is_text, levels_of, to_numbers
+from heckmanfa.tabular.values import (
+    Levels,
+    as_number,
+    infinite_values,
+    is_text,
+    levels_of,
+    to_numbers,
+)
 
 __all__ = ["Encoding", "order_levels", "refuse_same_names"]
 
@@ -140,6 +147,9 @@ class Encoding:
     def _filled(
         cls, plain: Encoding, missing: str, encoded: pd.DataFrame
     ) -> tuple[Self, pd.DataFrame]:
+        for name in plain.sources:
+            if name not in plain.levels and np.isinf(encoded[name].to_numpy()).any():
+                raise MissingValueError(infinite_values(name))
         holes = {name: int(encoded[name].isna().sum()) for name in plain.columns}
         first = {name: plain._columns_of(name)[0] for name in plain.sources}
         encoding = cls(

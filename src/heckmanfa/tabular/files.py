@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from heckmanfa.errors import InputError, MissingExtraError
-from heckmanfa.features import nearest
+from heckmanfa.features import nearest_file
 from heckmanfa.foreign import shown
 
 __all__ = [
@@ -45,7 +45,7 @@ def existing(path: str | os.PathLike[str]) -> Path:
     if not path.parent.is_dir():
         raise InputError(f"there is no file {shown(path)}: there is no folder {shown(path.parent)}")
     names = [one.name for one in path.parent.iterdir() if one.is_file()]
-    raise InputError(f"there is no file {shown(path)}{nearest(path.name, names)}")
+    raise InputError(f"there is no file {shown(path)}{nearest_file(path.name, names)}")
 
 
 def ending_of(path: Path) -> str:

@@ -17,15 +17,17 @@ from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
 from heckmanfa.tabular.declared import as_stored
 from heckmanfa.tabular.values import (
+    UNITS,
     NotNumbers,
+    Time,
     as_number,
-    is_date,
     is_plain_number,
     is_text,
     levels_of,
     nearly_all,
     not_numbers,
     numbers_of,
+    time_in,
     to_numbers,
 )
 
@@ -191,8 +193,9 @@ def _decide(series: pd.Series[Any], name: str, *, untyped: bool) -> Kind:
     if is_plain_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
         return kind_of_numbers(_Values(values), name, truths=pd.api.types.is_bool_dtype(series))
-    if is_date(series):
-        return kind_of_dates(name)
+    time = time_in(series)
+    if time is not None:
+        return kind_of_dates(name, time)
     try:
         levels = levels_of(series)
     except TypeError:
@@ -384,10 +387,12 @@ def _identifier(spread: Spread, name: str) -> Kind | None:
     return None
 
 
-def kind_of_dates(name: str) -> Kind:
-    """Say what a column of dates is."""
+def kind_of_dates(name: str, time: Time = "dates") -> Kind:
+    """Say what a column of dates, times of day or spans of time is."""
     return Kind(
-        name, "text", "holds dates, which no model can use; make numbers of them, such as years"
+        name,
+        "text",
+        f"holds {time}, which no model can use; make numbers of them, such as {UNITS[time]}",
     )
 
 

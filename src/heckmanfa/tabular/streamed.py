@@ -16,7 +16,7 @@ import pandas as pd
 
 from heckmanfa.errors import InputError, MissingValueError
 from heckmanfa.foreign import quoted
-from heckmanfa.homes.parquet_columns import floats_of, kind_of
+from heckmanfa.homes.parquet_columns import floats_of, kind_of, time_of
 from heckmanfa.homes.parquet_files import Batches, StoredFile, arrow, read_batches
 from heckmanfa.ordered import in_order
 from heckmanfa.rows import Mask
@@ -34,7 +34,7 @@ from heckmanfa.tabular.kinds import (
 )
 from heckmanfa.tabular.stored import StoredTable
 from heckmanfa.tabular.tally import MOST_LABELS, GapTally, NumberTally, Tally, TextTally
-from heckmanfa.tabular.values import not_numbers
+from heckmanfa.tabular.values import infinite_values, not_numbers, times_not_numbers
 
 __all__ = ["Learned", "learn_streamed"]
 
@@ -116,11 +116,10 @@ def learn_streamed(
     known = {name: kind for name, kind in known.items() if name not in categorical}
     for name in known:
         if name in numeric:
-            raise InputError(
-                f"column {quoted(name)} holds dates or other objects, not numbers; make numbers "
-                "of them "
-                "first"
-            )
+            stored = table.schema.field(name).type
+            if kind_of(stored) == "date":
+                raise InputError(times_not_numbers(name, time_of(stored)))
+            raise InputError(f"column {quoted(name)} holds lists or other objects, not numbers")
     open_ = [name for name in features if name not in known]
     sample = _sample(table, open_) if open_ else pd.DataFrame()
     asked = {*categorical, *numeric}
@@ -159,7 +158,7 @@ def _by_type(table: StoredTable, name: str) -> Kind | None:
     """What a column is where its type alone says so."""
     kind = kind_of(table.schema.field(name).type)
     if kind == "date":
-        return kind_of_dates(name)
+        return kind_of_dates(name, time_of(table.schema.field(name).type))
     return kind_of_objects(name) if kind == "other" else None
 
 
@@ -350,10 +349,7 @@ def _filled(encoding: Encoding, counted: dict[str, Tally], missing: str) -> Enco
         else:
             tally = _numbers(tally)
             if tally.infinite:
-                raise MissingValueError(
-                    f"column {quoted(name)} holds infinite values; correct them, mark them "
-                    "missing, or leave the column out with --exclude"
-                )
+                raise MissingValueError(infinite_values(name))
             means[name] = tally.mean
         if tally.gaps:
             gaps[name] = tally.gaps

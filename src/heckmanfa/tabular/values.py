@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -22,12 +22,14 @@ __all__ = [
     "MISSING_SPELLINGS",
     "NUMBER_MARKS",
     "TRUE_WORDS",
+    "UNITS",
     "Levels",
     "NotNumbers",
     "Numbers",
     "Spellings",
+    "Time",
     "as_number",
-    "is_date",
+    "infinite_values",
     "is_plain_number",
     "is_text",
     "label_of",
@@ -36,6 +38,8 @@ __all__ = [
     "not_numbers",
     "numbers_of",
     "spellings_of",
+    "time_in",
+    "times_not_numbers",
     "to_numbers",
 ]
 
@@ -52,6 +56,19 @@ TRUE_WORDS = frozenset({"1", "1.0", "true", "t", "yes", "y"})
 """what says that a row is selected, in lower case"""
 FALSE_WORDS = frozenset({"0", "0.0", "false", "f", "no", "n"})
 """what says that it is not"""
+
+Time = Literal["dates", "times of day", "spans of time"]
+UNITS: dict[Time, str] = {"dates": "years", "times of day": "hours", "spans of time": "days"}
+"""numbers that can be made of each"""
+_TIMES: dict[str, Time] = {
+    "datetime64": "dates",
+    "datetime": "dates",
+    "date": "dates",
+    "period": "dates",
+    "time": "times of day",
+    "timedelta64": "spans of time",
+    "timedelta": "spans of time",
+}
 
 _NEARLY_ALL = 0.95
 # So few numbers among words may be levels that happen to be digits.
@@ -244,10 +261,9 @@ def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floa
     (n,) ndarray
         NaN where missing.
     """
-    if is_date(series):
-        raise InputError(
-            f"column {quoted(name)} holds dates, not numbers; make numbers of them first"
-        )
+    time = time_in(series)
+    if time is not None:
+        raise InputError(times_not_numbers(name, time))
     try:
         numbers = numbers_of(series)
     except TypeError as error:
@@ -257,6 +273,14 @@ def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floa
     if numbers.n_bad:
         raise InputError(not_numbers(numbers, name, asked=asked))
     return numbers.found
+
+
+def times_not_numbers(name: str, time: Time) -> str:
+    """Say that a column that has to be numbers holds dates or the like."""
+    return (
+        f"column {quoted(name)} holds {time}, not numbers; make numbers of them first, such as "
+        f"{UNITS[time]}"
+    )
 
 
 def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
@@ -284,14 +308,14 @@ def _short(text: str) -> str:
     return quoted(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
 
 
-def is_date(series: pd.Series[Any]) -> bool:
-    """Whether a column holds dates, times or spans of time."""
-    return pd.api.types.infer_dtype(series, skipna=True) in {
-        "datetime64",
-        "datetime",
-        "date",
-        "time",
-        "timedelta64",
-        "timedelta",
-        "period",
-    }
+def time_in(series: pd.Series[Any]) -> Time | None:
+    """Say whether a column holds dates, times of day or spans of time; None for anything else."""
+    return _TIMES.get(pd.api.types.infer_dtype(series, skipna=True))
+
+
+def infinite_values(name: str) -> str:
+    """Say what to do about a column with infinite values."""
+    return (
+        f"column {quoted(name)} holds infinite values; correct them, mark them missing, or leave "
+        "the column out with --exclude"
+    )
