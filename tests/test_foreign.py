@@ -41,6 +41,51 @@ def test_letters_of_all_scripts_stay(name):
     assert quoted(name) == repr(name)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "น้ำหนักผู้ป่วย",  # Thai
+        "क्षत्रिय वर्ष आयु ज़ँ",  # Devanagari
+        "اَلسَّلَامُ عَلَيْكُمْ",  # Arabic with marks
+        "שָׁלוֹם",
+        "བསྒྲུབས",  # Tibetan
+        "ကျွန်ုပ်",  # Burmese
+        unicodedata.normalize("NFD", "Tuổi người được phỏng vấn"),
+        unicodedata.normalize("NFD", "ᾧ"),
+    ],
+)
+def test_scripts_that_put_marks_on_letters_stay_readable(name):
+    assert shown(name) == printable(name) == name
+    assert quoted(name) == repr(name)
+
+
+@pytest.mark.parametrize("write", [shown, quoted, printable])
+def test_characters_that_nobody_sees_become_escapes(write):
+    selectors = [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), *range(0x180B, 0x1810)]
+    fillers = [0x034F, 0x115F, 0x17B4, 0x2800, 0x3164, 0xFFA0, 0xFFFC, 0x16FE4, 0x1D159]
+    formats = [0x00AD, 0x061C, 0x200D, 0x2060, 0xFEFF, 0x1BC9D, *range(0x1BCA0, 0x1BCA4), 0xE0061]
+    for code in [*selectors, *fillers, *formats]:
+        said = write(f"a{chr(code)}b")
+        assert chr(code) not in said
+        assert f"{code:x}b" in said
+        assert write is quoted or write(said) == said
+        assert said.strip("'").encode("ascii").decode("unicode_escape") == f"a{chr(code)}b"
+
+
+@pytest.mark.parametrize("write", [shown, quoted, printable])
+@pytest.mark.parametrize("mark", ["\u0301", "\u20dd", "\u0e49", "\U0001e944"])
+def test_marks_do_not_heap_up(write, mark):
+    said = write(f"a{mark * 8}b{mark * 4}c")
+    escape = f"\\u{ord(mark):04x}" if ord(mark) < 0x10000 else f"\\U{ord(mark):08x}"
+    assert f"a{mark * 4}{escape * 4}b{mark * 4}c" in said
+    # Nor where the middle is left out.
+    for text in (mark * 4000, "x" * 4000 + mark * 98, "年" * 3000 + mark * 3000):
+        assert mark * 5 not in write(text)
+    once = printable(f"é\n{mark * 9}", None)
+    assert printable(once, None) == once
+    assert mark * 5 not in once
+
+
 def test_escapes_can_be_read():
     assert shown("a\x1b[2Jb\u202ec") == "a\\x1b[2Jb\\u202ec"
     assert shown("a\nb") == "a\\nb"

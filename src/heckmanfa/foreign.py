@@ -15,6 +15,7 @@ Data that is written for programs (predictions, JSON) keeps names as they are.
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -30,8 +31,43 @@ _MESSAGE = 5000
 _called: dict[str, str] = {}
 """what paths are called in place of their names"""
 
-# Letters and marks by their category, which nobody sees all the same.
-_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+# Letters, marks and symbols by their category, which nobody sees all the same: Unicode's
+# Default_Ignorable_Code_Point, and some that its fonts leave blank (Braille of no dots, the Khitan
+# filler, Duployan's selector, the note without a head, the stand-in for an object).
+_UNSEEN = frozenset(
+    chr(code)
+    for first, last in (
+        (0x00AD, 0x00AD),
+        (0x034F, 0x034F),
+        (0x061C, 0x061C),
+        (0x115F, 0x1160),
+        (0x17B4, 0x17B5),
+        (0x180B, 0x180F),
+        (0x200B, 0x200F),
+        (0x202A, 0x202E),
+        (0x2060, 0x206F),
+        (0x2800, 0x2800),
+        (0x3164, 0x3164),
+        (0xFE00, 0xFE0F),
+        (0xFEFF, 0xFEFF),
+        (0xFFA0, 0xFFA0),
+        (0xFFF0, 0xFFF8),
+        (0xFFFC, 0xFFFC),
+        (0x16FE4, 0x16FE4),
+        (0x1BC9D, 0x1BC9D),
+        (0x1BCA0, 0x1BCA3),
+        (0x1D159, 0x1D159),
+        (0x1D173, 0x1D17A),
+        (0xE0000, 0xE0FFF),
+    )
+    for code in range(first, last + 1)
+)
+
+_MARKS = 4
+"""how many marks stand on one letter: no script needs more, and a heap of them hides other lines"""
+
+# The first combining mark is U+0300.
+_MAY_BE_HEAPED = re.compile(f"[\u0300-\U0010ffff]{{{_MARKS + 1},}}")
 
 
 def shown(value: object, limit: int = LINE) -> str:
@@ -48,8 +84,9 @@ def shown(value: object, limit: int = LINE) -> str:
     -------
     str
         Letters of all scripts and blanks stay. Control and escape characters, marks of direction,
-        characters of no width, line breaks, unassigned and private ones become visible escapes
-        such as ``\x1b`` and ``\u202e``.
+        characters of no width, variation selectors, line breaks, unassigned and private ones
+        become visible escapes such as ``\x1b`` and ``\u202e``; so do combining marks beyond the
+        fourth on one letter.
     """
     return _shortened(_text(value), limit, _visible)
 
@@ -100,7 +137,7 @@ def printable(text: str, limit: int | None = _MESSAGE) -> str:
     if len(text) <= limit and all(map(str.isprintable, text.split("\n"))) and _is_seen(text):
         return text
     if len(text) <= limit:
-        return "".join(map(_visible_or_break, text))
+        return "".join(_pieces(text, _visible_or_break))
     return _shortened(text, limit, _visible_or_break)
 
 
@@ -122,7 +159,32 @@ def _text(value: object) -> str:
 
 
 def _is_seen(text: str) -> bool:
-    return text.isascii() or _UNSEEN.isdisjoint(text)
+    if text.isascii():
+        return True
+    heaps = _MAY_BE_HEAPED.finditer(text)
+    return _UNSEEN.isdisjoint(text) and not any(_is_heaped(one[0]) for one in heaps)
+
+
+def _is_heaped(text: str) -> bool:
+    return any(count > _MARKS for count in _marks_so_far(text))
+
+
+def _marks_so_far(text: str) -> Iterator[int]:
+    """Count, for each character, the marks in a row that end with it."""
+    count = 0
+    for one in text:
+        # Marks that take room of their own (Mc) heap up nowhere.
+        is_mark = one >= "\u0300" and unicodedata.category(one) in ("Mn", "Me")
+        count = count + 1 if is_mark else 0
+        yield count
+
+
+def _pieces(text: str, written: Callable[[str], str]) -> list[str]:
+    """Write each character of a text."""
+    return [
+        _escape(one) if count > _MARKS else written(one)
+        for one, count in zip(text, _marks_so_far(text), strict=True)
+    ]
 
 
 def _visible_or_break(one: str) -> str:
@@ -138,11 +200,16 @@ def _visible(one: str) -> str:
 
 
 def _as_in_code(one: str) -> str:
-    if one in _UNSEEN:
-        return f"\\u{ord(one):04x}"
+    if one in _UNSEEN and one.isprintable():
+        return _escape(one)
     if one in "'\"":
         return one
     return repr(one)[1:-1]
+
+
+def _escape(one: str) -> str:
+    code = ord(one)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _shortened(text: str, limit: int, written: Callable[[str], str]) -> str:
@@ -151,13 +218,13 @@ def _shortened(text: str, limit: int, written: Callable[[str], str]) -> str:
     No escape is cut, and of a text of megabytes only what is shown is looked at.
     """
     if len(text) <= limit:
-        whole = [written(one) for one in text]
+        whole = _pieces(text, written)
         if sum(map(len, whole)) <= limit:
             return "".join(whole)
     tail = (limit - 1) // 2
     head = limit - 1 - tail
-    first = _as_many(map(written, text[:head]), head)
-    last = _as_many(map(written, reversed(text[-tail:] if tail else "")), tail)
+    first = _as_many(_pieces(text[:head], written), head)
+    last = _as_many(reversed(_pieces(text[-tail:] if tail else "", written)), tail)
     return "".join(first) + "…" + "".join(reversed(last))
 
 
