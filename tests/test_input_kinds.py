@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,10 +13,18 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from heckmanfa import Heckman, InverseProbabilityWeighted, NaiveOLS, compress
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, MissingValueError
+from heckmanfa.errors import (
+    HeckmanfaError,
+    HeckmanfaWarning,
+    InputError,
+    InputTypeError,
+    MissingValueError,
+)
+from heckmanfa.model_selection import SelectionKFold
 
 FEATURES = ["educ", "exper", "kids5", "nwifeinc"]
 
@@ -54,6 +63,8 @@ WHOLE = {
     "sparse": lambda v: v.astype(pd.SparseDtype(float, 0.0)),
     "sparse int": lambda v: v.astype(pd.SparseDtype(np.int64, 0)),
     "polars": lambda v: pl.Series("age", v.to_numpy()),
+    "polars 128 bits": lambda v: pl.Series("age", v.to_numpy()).cast(pl.Int128),
+    "polars 128 bits, unsigned": lambda v: pl.Series("age", v.to_numpy()).cast(pl.UInt128),
     "pyarrow": lambda v: pa.chunked_array([v.to_numpy()]),
     "list": lambda v: v.tolist(),
 }
@@ -123,9 +134,11 @@ def _ways(model, X, y):
 
 
 def _put(X, values):
+    if isinstance(values, pl.Series):
+        return pl.from_pandas(X).with_columns(values.alias("age"))
     if isinstance(values, np.ma.MaskedArray):
         values = pd.Series(values.astype(float).filled(np.nan))
-    if isinstance(values, pa.ChunkedArray | pl.Series):
+    if isinstance(values, pa.ChunkedArray):
         values = values.to_numpy()
     return X.assign(age=values)
 
@@ -178,8 +191,10 @@ def test_what_holds_no_numbers_is_refused_by_name_with_what_to_do(kind, X, mroz)
     with pytest.raises(InputError, match=words) as caught:
         Heckman(["educ"]).fit(X.assign(age=values), mroz["lwage"])
     assert "column 'age'" in str(caught.value)
-    with pytest.raises(InputError, match=words):
+    # What stands beside X is one column: dummies of it are no help.
+    with pytest.raises(InputError, match=r"y( \(column 'age'\))? (does not hold|holds)") as caught:
         Heckman(["educ"]).fit(X, values)
+    assert "dummies" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -278,3 +293,127 @@ def test_a_column_of_nothing_is_missing_in_every_kind_of_frame(X, mroz):
         Heckman(["educ"]).fit(pl.from_pandas(X).with_columns(empty.alias("age")), mroz["lwage"])
     with pytest.raises(InputError, match="no row has an observed outcome"):
         Heckman(["educ"]).fit(X, empty)
+
+
+NO_NUMBERS = {
+    "struct of one field": (lambda v: pl.DataFrame({"a": v}).to_struct("age"), "structs"),
+    "lists of one number": (lambda v: pl.Series("age", [[float(one)] for one in v]), "lists"),
+    "arrays of one number": (
+        lambda v: pl.Series("age", [[float(one)] for one in v], dtype=pl.Array(pl.Float64, 1)),
+        "lists",
+    ),
+    "bytes": (lambda v: pl.Series("age", [str(one).encode() for one in v]), "bytes"),
+    "objects": (lambda v: pl.Series("age", [object() for _ in v], dtype=pl.Object), "object"),
+    "times of day": (lambda v: pl.Series("age", [datetime.time(one % 24) for one in v]), "time"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_columns_of_polars_that_hold_no_numbers_are_refused_in_every_role(kind, X, mroz):
+    make, found = NO_NUMBERS[kind]
+    values, y = make(mroz["age"]), mroz["lwage"]
+    with pytest.raises(InputError, match=rf"^column 'age' does not hold numbers \(found {found}"):
+        Heckman(["educ"]).fit(_put(X, values), y)
+    for role, ask in (
+        ("y", lambda: Heckman(["educ"]).fit(X, values)),
+        ("selected", lambda: Heckman(["educ"]).fit(X, y, selected=values)),
+        ("sample_weight", lambda: Heckman(["educ"]).fit(X, y, sample_weight=values)),
+    ):
+        words = rf"^{role} \(column 'age'\) does not hold numbers \(found {found}"
+        with pytest.raises(InputError, match=words) as caught:
+            ask()
+        assert "dummies" not in str(caught.value)
+        assert ".dt.year" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["struct of one field", "lists of one number", "objects"])
+def test_formulas_and_groups_refuse_what_is_no_category(kind, X, mroz):
+    values = NO_NUMBERS[kind][0](mroz["age"])
+    with pytest.raises(InputError, match="column 'age' holds neither numbers nor text"):
+        Heckman.from_formula("lwage ~ educ", "educ + age", _put(mroz[["lwage", "educ"]], values))
+    with pytest.raises(InputError, match=r"groups holds .* give every group"):
+        Heckman(["educ"], cov_type="cluster").fit(X, mroz["lwage"], groups=values)
+
+
+@pytest.mark.parametrize("wide", [pl.Int128, pl.UInt128])
+def test_integers_of_128_bits_are_numbers_in_every_role(wide, X, mroz):
+    def cast(name):
+        return pl.Series(name, mroz[name].to_numpy()).cast(wide)
+
+    y = mroz["lwage"]
+    for given in ({"selected": "lfp"}, {"sample_weight": "lfp"}, {"groups": "educ"}):
+        ((role, name),) = given.items()
+        make = Heckman(["educ"], cov_type="cluster" if role == "groups" else None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HeckmanfaWarning)
+            found = make.fit(X, y, **{role: cast(name)})
+            wanted = clone(make).fit(X, y, **{role: mroz[name]})
+        np.testing.assert_array_equal(found.coef_, wanted.coef_)
+        np.testing.assert_array_equal(found.vcov(), wanted.vcov())
+    frame = pl.from_pandas(mroz[["lwage", "educ", "kids5"]]).with_columns(pl.col("educ").cast(wide))
+    equations = ("lwage ~ educ", "educ + kids5")
+    assert (
+        Heckman.from_formula(*equations, frame).rho_ == Heckman.from_formula(*equations, mroz).rho_
+    )
+
+
+def test_groups_of_128_bits_that_no_float_tells_apart_are_two(X, mroz):
+    near = pl.Series([2**100 + int(one) for one in mroz["educ"]], dtype=pl.Int128)
+    with pytest.warns(HeckmanfaWarning, match="clusters"):
+        found = Heckman(["educ"], cov_type="cluster").fit(X, mroz["lwage"], groups=near)
+    assert found.n_clusters_ == mroz["educ"].nunique()
+
+
+def test_a_record_batch_keeps_its_names(X, mroz):
+    y = mroz["lwage"]
+    batch = pa.RecordBatch.from_pandas(X, preserve_index=False)
+    found = Heckman(["educ", "exper"]).fit(batch, y)
+    assert list(found.feature_names_in_) == FEATURES
+    np.testing.assert_array_equal(found.predict(batch), found.predict(X))
+    one = pa.RecordBatch.from_pandas(mroz[["lwage"]], preserve_index=False)
+    assert Heckman(["educ", "exper"]).fit(batch, one).rho_ == found.rho_
+    equations = ("lwage ~ educ", "educ + kids5")
+    whole = pa.RecordBatch.from_pandas(mroz, preserve_index=False)
+    assert (
+        Heckman.from_formula(*equations, whole).rho_ == Heckman.from_formula(*equations, mroz).rho_
+    )
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_groups_may_be_a_frame_of_one_column(X, mroz):
+    wanted = Heckman(["educ"], cov_type="cluster").fit(X, mroz["lwage"], groups=mroz["educ"])
+    one = mroz[["educ"]]
+    for groups in (one, pl.from_pandas(one), pa.Table.from_pandas(one), one.to_numpy()):
+        found = Heckman(["educ"], cov_type="cluster").fit(X, mroz["lwage"], groups=groups)
+        np.testing.assert_array_equal(found.vcov(), wanted.vcov())
+        folds = SelectionKFold(3).split(X, mroz["lwage"], groups=groups)
+        for (_, mine), (_, theirs) in zip(
+            folds, SelectionKFold(3).split(X, mroz["lwage"], groups=mroz["educ"]), strict=True
+        ):
+            np.testing.assert_array_equal(mine, theirs)
+    with pytest.raises(InputError, match="groups must have one entry"):
+        Heckman(["educ"], cov_type="cluster").fit(X, mroz["lwage"], groups=mroz[["educ", "exper"]])
+
+
+def test_masks_and_names_may_be_of_pyarrow(X, mroz):
+    for features in (
+        pa.array([True, True, False, False]),
+        pa.chunked_array([[True, True, False, False]]),
+        pa.array(["educ", "exper"]),
+        pa.array([0, 1]),
+        list(pa.array([True, True, False, False])),
+    ):
+        assert Heckman(features).fit(X, mroz["lwage"]).prediction_features_ == ["educ", "exper"]
+
+
+def test_what_was_found_is_said_in_plain_words(X, mroz):
+    text = mroz["age"].astype(str).to_numpy(dtype="U40")
+    numbered = pa.array(mroz["age"].to_numpy()).dictionary_encode()
+    for values, words in (
+        (text, r"y does not hold numbers \(found text\): convert it with pandas\.to_numeric"),
+        (text.astype("S8"), r"found bytes\)"),
+        (pa.chunked_array([numbered]), r"found categories of int64\)"),
+        ([{"a": one} for one in mroz["age"]], r"found dict\): pass one number for each row"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Heckman(["educ"]).fit(X, values)

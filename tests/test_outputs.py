@@ -78,7 +78,7 @@ def test_links_are_followed_and_stay(tmp_path, monkeypatch):
     write("dangling", force=False)
     assert (tmp_path / "there" / "file").read_text() == "new"
     assert (tmp_path / "dangling").is_symlink()
-    with pytest.raises(InputError, match="dangling exists; pass --force"):
+    with pytest.raises(InputError, match="dangling exists; pass force=True"):
         write("dangling", force=False)
     with pytest.raises(InputError, match=r"nowhere cannot be written: there is no folder .*absent"):
         write("nowhere")

@@ -248,7 +248,7 @@ def test_no_selection_feature(frame, y):
 
 def test_text_columns_are_named(frame, y):
     frame["race"] = "a"
-    with pytest.raises(InputError, match=r"column 'race' does not hold numbers \(found str\)"):
+    with pytest.raises(InputError, match=r"column 'race' does not hold numbers \(found text\)"):
         Heckman(["age"]).fit(frame, y)
     with pytest.raises(InputError, match="y does not hold numbers"):
         Heckman(["age"]).fit(frame[["age", "educ"]], ["1"] * 800)

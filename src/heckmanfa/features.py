@@ -147,7 +147,8 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
     if isinstance(features, str | bytes) or not isinstance(features, Iterable):
         kind = "text" if isinstance(features, str) else type(features).__name__
         raise InputTypeError(f"{role} must be a list of columns; got the {kind} {quoted(features)}")
-    wanted = list(features)
+    # PyArrow hands out its own scalars.
+    wanted = [one.as_py() if hasattr(one, "as_py") else one for one in features]
     if wanted and all(isinstance(one, bool | np.bool_) for one in wanted):
         if any(isinstance(one, bool | np.bool_) for one in table.labels_given or ()):
             raise InputError(

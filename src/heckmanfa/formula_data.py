@@ -8,11 +8,12 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
+from heckmanfa.column_numbers import as_table, is_wide
 from heckmanfa.errors import InputError, TooFewRowsError
 from heckmanfa.features import refuse_same_labels
 from heckmanfa.foreign import quoted
 
-__all__ = ["about_times", "is_numeric", "is_time", "to_pandas"]
+__all__ = ["about_times", "is_numeric", "is_time", "refuse_nested", "to_pandas"]
 
 
 def to_pandas(data: Any) -> pd.DataFrame:
@@ -31,13 +32,17 @@ def to_pandas(data: Any) -> pd.DataFrame:
     if isinstance(data, pd.DataFrame):
         refuse_same_labels(data.columns, "the data")
     try:
-        frame = nw.from_native(data, pass_through=True)
+        frame = nw.from_native(as_table(data), pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             raise InputError("the data is a lazy frame; call .collect() or .compute() on it first")
         if not isinstance(frame, nw.DataFrame):
             raise InputError(
                 f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
             )
+        # pandas has no integers of 128 bits.
+        wide = [name for name, dtype in frame.schema.items() if is_wide(dtype)]
+        if wide:
+            frame = frame.with_columns(nw.col(*wide).cast(nw.Float64))
         pandas = frame.to_pandas().reset_index(drop=True)
     except nw.exceptions.NarwhalsError as error:
         raise InputError(str(error)) from error
@@ -76,6 +81,19 @@ def is_time(column: pd.Series[Any]) -> bool:
 
         return bool(pa.types.is_temporal(dtype.pyarrow_dtype))
     return dtype.kind in "mM" or isinstance(dtype, pd.DatetimeTZDtype | pd.PeriodDtype)
+
+
+def refuse_nested(column: pd.Series[Any]) -> None:
+    """Refuse a column of lists, structs or other objects, which are no categories."""
+    if not pd.api.types.is_object_dtype(column.dtype):
+        return
+    present = column.dropna()
+    for kind in dict.fromkeys(map(type, present)):
+        if kind.__hash__ is None or kind.__hash__ is object.__hash__:
+            raise InputError(
+                f"column {quoted(column.name)} holds neither numbers nor text (found "
+                f"{kind.__name__}): make a column of each of its parts, or leave it out"
+            )
 
 
 def about_times(name: str) -> str:

@@ -23,7 +23,7 @@ from heckmanfa.errors import (
 from heckmanfa.expressions import called_in, parse_factor
 from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted, shown
-from heckmanfa.formula_data import about_times, is_numeric, is_time
+from heckmanfa.formula_data import about_times, is_numeric, is_time, refuse_nested
 from heckmanfa.formula_functions import FUNCTIONS
 from heckmanfa.normal import Floats
 from heckmanfa.rows import Mask
@@ -239,6 +239,8 @@ def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.Dat
             column = _column_of(factor.expr, used, ("C", "I"))
             if column is not None and is_time(column):
                 raise InputError(about_times(str(column.name)))
+            if column is not None:
+                refuse_nested(column)
     try:
         # What is NaN or infinite after it is for the caller to say, not for NumPy.
         with np.errstate(all="ignore"):

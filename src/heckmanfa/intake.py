@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import InvalidParameterError
 
-from heckmanfa.column_numbers import floats, missing_in, numbers, plain_array
+from heckmanfa.column_numbers import as_table, entries, floats, missing_in, numbers, plain_array
 from heckmanfa.errors import (
     HeckmanfaError,
     InputError,
@@ -327,7 +327,7 @@ def _column(values: Any, what: str) -> Any:
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return numbers(series, what)
-    frame = nw.from_native(values, eager_only=True, pass_through=True)
+    frame = nw.from_native(as_table(values), eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame) and frame.shape[1] == 1:
         return numbers(frame[:, 0], what)
     return plain_array(values)
@@ -398,8 +398,9 @@ def n_fractions(weight: Floats) -> int:
 
 def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[np.intp], int]:
     """Number the groups of the rows that are kept, from 0, and count them."""
-    native = nw.from_native(groups, series_only=True, pass_through=True)
-    values = native.to_numpy() if isinstance(native, nw.Series) else np.asarray(groups)
+    values = entries(groups, what)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
     if values.ndim != 1 or len(values) != len(kept):
         raise InputError(f"{what} must have one entry for each of the {len(kept)} rows of X")
     missing = missing_in(values)
@@ -410,8 +411,9 @@ def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[
         unique, inverse = np.unique(values[kept], return_inverse=True)
     except TypeError as error:
         kinds = sorted({type(one).__name__ for one in values[kept]})
+        verb = "mixes" if len(kinds) > 1 else "holds objects of type"
         raise InputTypeError(
-            f"{what} mixes {' and '.join(kinds)}, which cannot be sorted: give every group a "
+            f"{what} {verb} {' and '.join(kinds)}, which cannot be sorted: give every group a "
             "label of one type, for example with .astype(str)"
         ) from error
     codes = np.zeros(len(values), dtype=np.intp)

@@ -200,7 +200,7 @@ def check_place(path: PathLike, force: bool) -> None:
         leads = f"leads to {shown(_real(target))}, which is" if target.is_symlink() else "is"
         raise InputError(f"{shown(target)} {leads} {kind}; name a file to write")
     if not force:
-        raise InputError(f"{shown(target)} exists; pass --force to replace it")
+        raise InputError(f"{shown(target)} exists; pass force=True to replace it")
 
 
 def _refuse_no_parent(target: Path, real: Path) -> None:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from heckmanfa.column_numbers import floats, missing_in, plain_array
+from heckmanfa.column_numbers import as_table, floats, missing_in, plain_array
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.features import FeatureTable, check_labels, refuse_same_labels, tell_names
 from heckmanfa.homes import is_dask
@@ -58,6 +58,7 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
         raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
     if is_tensor(X) or isinstance(X, NamedTensor):
         return _read_tensor(estimator, X, reset=reset)
+    X = as_table(X)
     refuse_same_labels(_labels_of(X))
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):

@@ -84,14 +84,14 @@ def to_device(frame: Any, device: str = "cuda", dtype: str = "float64") -> Named
     """
     import narwhals as nw
 
-    from heckmanfa.features import numbers
+    from heckmanfa.column_numbers import as_table, numbers
 
     if dtype not in ("float64", "float32"):
         raise InputError(f"dtype must be 'float64' or 'float32'; got {quoted(dtype)}")
     place = find_device(device)
     import torch
 
-    table = nw.from_native(frame, eager_only=True, pass_through=True)
+    table = nw.from_native(as_table(frame), eager_only=True, pass_through=True)
     if not isinstance(table, nw.DataFrame):
         raise InputTypeError(
             f"to_device takes a data frame (pandas, Polars or PyArrow); got a "

@@ -375,7 +375,7 @@ def test_a_file_is_replaced_only_by_force(tmp_path):
     path.write_text("before")
     path.chmod(0o640)
     with (
-        pytest.raises(InputError, match=r"out\.csv exists; pass --force to replace it"),
+        pytest.raises(InputError, match=r"out\.csv exists; pass force=True to replace it"),
         replacing(path, False),
     ):
         raise AssertionError("nothing is to be written")

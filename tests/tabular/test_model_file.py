@@ -6,6 +6,7 @@ import zipfile
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import skops.io
 
@@ -91,7 +92,7 @@ def test_means_come_back(frame, simulated, tmp_path):
 
 def test_a_file_is_replaced_only_by_force(saved, fitted, encoding):
     before = saved.read_bytes()
-    with pytest.raises(InputError, match=r"wages\.skops exists; pass --force to replace it"):
+    with pytest.raises(InputError, match=r"wages\.skops exists; pass force=True to replace it"):
         save_model(saved, fitted, encoding, {"other": 1})
     assert saved.read_bytes() == before
     save_model(saved, fitted, encoding, {"other": 1}, force=True)
@@ -106,7 +107,7 @@ def test_what_cannot_be_saved(tmp_path, fitted, encoding, frame, simulated):
     other = NaiveOLS().fit(frame[["a", "b"]].rename(columns={"b": "q"}), simulated.y)
     with pytest.raises(InputError, match="'q' is none of the encoded columns"):
         save_model(path, other, encoding, {})
-    with pytest.raises(InputError, match="it has no names"):
+    with pytest.raises(InputError, match=r"columns without names.* fit it on a data frame"):
         save_model(path, NaiveOLS().fit(simulated.X, simulated.y), encoding, {})
     strange = Heckman(["a", "c", "d"]).fit(encoding.transform(frame), simulated.y)
     strange.note_ = json.dumps
@@ -116,6 +117,57 @@ def test_what_cannot_be_saved(tmp_path, fitted, encoding, frame, simulated):
     with pytest.raises(InputError, match=r"the model cannot be saved: .*generator"):
         save_model(path, strange, encoding, {})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_of_named_numbers_needs_no_encoding(tmp_path, frame, simulated):
+    columns, path = frame[list("abcdef")], tmp_path / "m.skops"
+    model = Heckman(["a", "c"]).fit(columns, simulated.y)
+    save_model(path, model)
+    saved = load_model(path)
+    assert saved.about == {}
+    assert saved.encoding.columns == list("abcdef")
+    np.testing.assert_array_equal(saved.model.predict(columns), model.predict(columns))
+    pd.testing.assert_frame_equal(saved.encoding.transform(frame), columns)
+    save_model(path, model, None, {"a": 1}, force=True)
+    assert load_model(path).about == {"a": 1}
+
+
+def test_a_model_of_formulas_needs_no_encoding(tmp_path, frame, simulated):
+    data, path = frame.assign(y=simulated.y), tmp_path / "m.skops"
+    model = Heckman.from_formula("y ~ a + c + g", "a + c + g + np.exp(b)", data)
+    save_model(path, model)
+    np.testing.assert_array_equal(load_model(path).model.predict(data), model.predict(data))
+
+
+def test_what_is_no_model_no_encoding_or_no_path_is_said_in_a_sentence(
+    tmp_path, fitted, encoding, frame
+):
+    path = tmp_path / "m.skops"
+    for arguments, words in (
+        ((path, fitted, Encoding.learn(frame, list("abc"))), "pass the first of them"),
+        ((path, fitted, "enc"), "encoding must be an Encoding or None; got a str"),
+        ((path, Heckman(), encoding), "this Heckman is not fitted: call fit first"),
+        ((path, "abc", encoding), "fitted models of heckmanfa; got a str"),
+        ((path, None), "fitted models of heckmanfa; got None"),
+        ((fitted, path), r"got a Heckman: call save_model\(path, model\)"),
+    ):
+        with pytest.raises(InputError, match=words) as caught:
+            save_model(*arguments)
+        assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "features", [pd.Index(["a", "c"]), pd.Series(["a", "c"]), pa.array(["a", "c"])]
+)
+def test_columns_named_by_an_index_are_saved_as_a_list(features, frame, simulated, tmp_path):
+    columns = frame[list("abcdef")]
+    model = Heckman(features).fit(columns, simulated.y)
+    save_model(tmp_path / "m.skops", model)
+    assert model.prediction_features is features
+    loaded = load_model(tmp_path / "m.skops").model
+    assert loaded.prediction_features == ["a", "c"]
+    np.testing.assert_array_equal(loaded.predict(columns), model.predict(columns))
 
 
 # Files that are not ours. -------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.caveats import of_method
+from heckmanfa.column_numbers import as_table, entries
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.features import names_or_positions, nearest
 from heckmanfa.foreign import quoted
@@ -330,14 +331,14 @@ def _units(model: Heckman, X: Any, unit: Any) -> tuple[Any, Any, str]:
     words = f"groups of {quoted(unit)}"
     if model._design is not None:
         return X, unit, words
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = nw.from_native(as_table(X), eager_only=True, pass_through=True)
     columns = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
     if unit not in columns:
         raise UnknownFeatureError(
             "unit must be 'row', a column of X or an entry for each row; X has no column "
             f"{quoted(unit)}" + nearest(unit, [str(one) for one in columns])
         )
-    groups = frame[unit].to_numpy()
+    groups = entries(frame[unit].to_native(), "unit")
     if unit not in getattr(model, "feature_names_in_", columns):
         return frame.drop(unit).to_native(), groups, words
     return X, groups, words

@@ -144,6 +144,20 @@ class Encoding:
         return plain
 
     @classmethod
+    def of_numbers(cls, columns: Sequence[str]) -> Self:
+        """Make an encoding of columns that are numbers already, and pass as they are.
+
+        Parameters
+        ----------
+        columns : sequence of str
+
+        Returns
+        -------
+        Encoding
+        """
+        return cls(tuple(columns), {}, left_out={}, missing="drop", means={}, n_missing={})
+
+    @classmethod
     def _filled(
         cls, plain: Encoding, missing: str, encoded: pd.DataFrame
     ) -> tuple[Self, pd.DataFrame]:

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,16 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 import numpy as np
 import pandas as pd
 import skops.io
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 import heckmanfa
-from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError
+from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
 from heckmanfa.foreign import quoted, shown
 from heckmanfa.formula import FormulaDesign
 from heckmanfa.formula_file import check_design
 from heckmanfa.outputs import replacing
+from heckmanfa.scoring import ScoredRegressor
 from heckmanfa.tabular.archive import LARGEST_FILE, read_members
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.files import existing
@@ -35,6 +38,7 @@ __all__ = ["Saved", "load_model", "save_model"]
 _FORMAT = 1
 _MANIFEST = "heckmanfa.json"
 _SCHEMA = "schema.json"
+_COLUMN_LISTS = ("prediction_features", "selection_features", "always", "never", "feature_groups")
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,8 @@ class Saved:
 def save_model(
     path: str | os.PathLike[str],
     model: Any,
-    encoding: Encoding,
-    about: dict[str, Any],
+    encoding: Encoding | None = None,
+    about: dict[str, Any] | None = None,
     *,
     force: bool = False,
 ) -> None:
@@ -64,26 +68,34 @@ def save_model(
     ----------
     path : str or path
     model : estimator
-        Fitted on what ``encoding`` makes of a table.
-    encoding : Encoding
-    about : dict
+        Fitted on columns that have names.
+    encoding : Encoding, optional
+        What made these columns of a table. None where the table held them as they are, as numbers.
+    about : dict, optional
         Anything that JSON can say; tuples come back as lists.
     force : bool
         Whether a file that is there already may be replaced.
     """
+    _refuse_no_model(path, model)
     design = getattr(model, "_design", None)
     names = [str(one) for one in getattr(model, "feature_names_in_", [])]
+    if not names:
+        raise InputError(
+            "the model was fitted on columns without names, and a file goes by names: fit it on a "
+            "data frame"
+        )
     if design is not None:
         _check_formulas(design, names)
+    encoding = _checked_encoding(encoding, names if design is None else design.variables(()))
     features = names if design is None else design.variables(encoding.columns)
     strange = [one for one in features if one not in encoding.columns]
-    if strange or not names:
-        said = (
-            f"{quoted(strange[0])} is none of the encoded columns" if strange else "it has no names"
+    if strange:
+        raise InputError(
+            "the model was not fitted on what the encoding makes: "
+            f"{quoted(strange[0])} is none of the encoded columns"
         )
-        raise InputError(f"the model was not fitted on what the encoding makes: {said}")
     try:
-        told = json.loads(json.dumps(about))
+        told = json.loads(json.dumps(about or {}))
     except (TypeError, ValueError) as error:
         raise InputError(f"about must hold plain values only: {error}") from error
     try:
@@ -107,6 +119,37 @@ def save_model(
     _check_readable(buffer.getvalue())
     with replacing(path, force) as part:
         part.write_bytes(buffer.getvalue())
+
+
+def _refuse_no_model(path: Any, model: Any) -> None:
+    """Refuse what is no place for a file, and what is no fitted model."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(
+            f"path must be a text or a path; got a {type(path).__name__}: call "
+            "save_model(path, model)"
+        )
+    if not isinstance(model, ScoredRegressor):
+        raise InputTypeError(
+            "save_model keeps fitted models of heckmanfa; got "
+            + ("None" if model is None else f"a {type(model).__name__}")
+        )
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise InputError(f"this {type(model).__name__} is not fitted: call fit first") from error
+
+
+def _checked_encoding(encoding: Any, columns: list[str]) -> Encoding:
+    """Return an encoding; one that passes the columns of the model where there is none."""
+    if encoding is None:
+        return Encoding.of_numbers(columns)
+    if isinstance(encoding, Encoding):
+        return encoding
+    if isinstance(encoding, tuple) and encoding and isinstance(encoding[0], Encoding):
+        raise InputTypeError(
+            "Encoding.learn returns an encoding and the encoded table: pass the first of them"
+        )
+    raise InputTypeError(f"encoding must be an Encoding or None; got a {type(encoding).__name__}")
 
 
 def _check_formulas(design: FormulaDesign, names: list[str]) -> None:
@@ -258,13 +301,29 @@ def _unless_refused(question: Callable[[], Any]) -> None:
 
 
 def _at_rest(model: Any) -> Any:
-    """Return a model without what its owner asked of scikit-learn's metadata routing.
+    """Return a copy of a model that holds plain data.
 
-    Such requests are about the code around a model, and refer back to it.
+    What its owner asked of scikit-learn's metadata routing is about the code around the model, and
+    refers back to it. Columns may have been named by an index, a series or the like: the file has
+    a list.
     """
     model = copy.copy(model)
     vars(model).pop("_metadata_request", None)
+    for name in _COLUMN_LISTS:
+        if name in vars(model):
+            setattr(model, name, _plain_list(vars(model)[name]))
     return model
+
+
+def _plain_list(value: Any) -> Any:
+    """Return what lists columns as lists; arrays, which a file may hold, and others as they are."""
+    if hasattr(value, "as_py"):
+        return value.as_py()
+    plain = value is None or isinstance(value, str | bytes | np.ndarray | np.generic | dict)
+    if plain or not isinstance(value, Iterable):
+        return value
+    made = [_plain_list(one) for one in value]
+    return tuple(made) if isinstance(value, tuple) else made
 
 
 def _refuse_newer(manifest: dict[str, Any], path: Path) -> None:
