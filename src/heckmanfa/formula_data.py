@@ -89,7 +89,8 @@ def refuse_nested(column: pd.Series[Any]) -> None:
         return
     present = column.dropna()
     for kind in dict.fromkeys(map(type, present)):
-        if kind.__hash__ is None or kind.__hash__ is object.__hash__:
+        hashed: Any = kind.__hash__
+        if hashed is None or hashed is object.__hash__:
             raise InputError(
                 f"column {quoted(column.name)} holds neither numbers nor text (found "
                 f"{kind.__name__}): make a column of each of its parts, or leave it out"
