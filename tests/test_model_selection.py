@@ -34,6 +34,7 @@ from heckmanfa import (
     NaiveOLS,
 )
 from heckmanfa.baselines import ObservedRegressor
+from heckmanfa.comparison import compare_methods
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning, InputError, InputTypeError
 from heckmanfa.model_selection import (
@@ -487,7 +488,7 @@ def test_folds_that_cannot_be_are_refused():
         next(SelectionKFold(2).split(None, np.ones(10)))
     with pytest.raises(InputError, match="groups"):
         next(SelectionKFold(2).split(None, y, np.r_[np.nan, np.ones(9)]))
-    with pytest.raises(InputError, match="requires y"):
+    with pytest.raises(InputError, match="needs y"):
         next(SelectionKFold(2).split(None))
     with pytest.raises(InputError, match="1d"):
         next(SelectionKFold(2).split(None, 3.0))
@@ -517,7 +518,7 @@ def test_dask_collections_are_scored_as_arrays_are(array):
     assert model.score(rows, y, weight, selected=chosen) == pytest.approx(expected, rel=1e-12)
     folds = SelectionKFold(3)
     for one, other in zip(
-        folds.split(rows, y, selected=chosen), folds.split(X, FILLED, selected=S), strict=True
+        folds.split(X, y, selected=chosen), folds.split(X, FILLED, selected=S), strict=True
     ):
         np.testing.assert_array_equal(one[1], other[1])
     fitted = Heckman([0, 1] if array else TWO).fit(rows, y, selected=chosen)
@@ -581,3 +582,28 @@ def test_a_model_that_asked_for_weights_is_saved_and_still_needs_selected(routin
     with pytest.raises(InputError, match="fitted with selected"):
         again.score(X, FILLED)
     assert model.get_metadata_routing().fit.requests["sample_weight"] is True
+
+
+def test_a_splitter_needs_y_or_selected():
+    wanted = list(SelectionKFold(3).split(X, FILLED, selected=S))
+    for (train, test), (mine, held) in zip(
+        wanted, SelectionKFold(3).split(X, selected=S), strict=True
+    ):
+        np.testing.assert_array_equal(train, mine)
+        np.testing.assert_array_equal(test, held)
+    with pytest.raises(InputError, match=r"SelectionKFold needs y, .* or selected=") as caught:
+        next(SelectionKFold(3).split(X))
+    assert "estimator" not in str(caught.value)
+    with pytest.raises(InputError, match="selected has 5 entries, but X has 753 rows"):
+        next(SelectionKFold(3).split(X, selected=S[:5]))
+
+
+def test_dask_features_are_neither_split_nor_compared():
+    dd = pytest.importorskip("dask.dataframe")
+    rows = dd.from_pandas(MROZ, npartitions=2)
+    with pytest.raises(InputError, match=r"SelectionKFold .* call X\.compute\(\)"):
+        cross_validate(Heckman(["educ"]), rows[FEATURES], rows["lwage"], cv=SelectionKFold(3))
+    with pytest.raises(InputTypeError, match=r"X is a Dask DataFrame: call X\.compute\(\)"):
+        compare_methods(rows[FEATURES], rows["lwage"])
+    with pytest.raises(InputTypeError, match="X is in memory, but y is a Dask Series"):
+        Heckman(["educ"]).fit(X, rows["lwage"])

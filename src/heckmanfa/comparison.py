@@ -14,8 +14,9 @@ import pandas as pd
 from sklearn.base import clone
 
 from heckmanfa.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
-from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, sentence
+from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError, sentence
 from heckmanfa.estimators import Heckman
+from heckmanfa.homes import is_dask
 from heckmanfa.intake import n_fractions, read_outcome, read_weights
 from heckmanfa.lasso import HeckmanLasso
 from heckmanfa.model_selection import SelectionKFold
@@ -161,6 +162,13 @@ def compare_methods(
         raise InputError(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
+    given = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
+    for name, values in given.items():
+        if is_dask(values):
+            raise InputTypeError(
+                f"compare_methods needs its rows in memory, and {name} is a Dask "
+                f"{type(values).__name__}: call {name}.compute() first"
+            )
     outcome = read_outcome(y, len(X))
     chosen = ~np.isnan(outcome) if selected is None else np.asarray(selected, dtype=bool)
     weight = None

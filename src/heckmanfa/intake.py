@@ -97,9 +97,9 @@ def read_outcome(y: Any, n_rows: int) -> Floats:
             "NaN where it is missing"
         )
     if is_dask(y) or isinstance(y, Home):
+        kind = f"Dask {type(y).__name__}" if is_dask(y) else type(y).__name__
         raise InputTypeError(
-            f"X is in memory, but y is a {type(y).__name__}: pass both in memory, or both as Dask "
-            "collections"
+            f"X is in memory, but y is a {kind}: pass both in memory, or both as Dask collections"
         )
     values = _vector(on_host(y), "y")
     if values.dtype.kind not in "biuf":

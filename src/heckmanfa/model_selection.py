@@ -26,13 +26,13 @@ from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNCHANGED, MetadataRequest
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from heckmanfa.baselines import ObservedRegressor
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.folds import whole_groups
 from heckmanfa.foreign import quoted
-from heckmanfa.homes import in_memory
+from heckmanfa.homes import in_memory, is_dask
 from heckmanfa.intake import flags, group_codes, read_outcome
 from heckmanfa.scoring import ROUTING, ScoredRegressor, scored_rows, sum_log_likelihood
 from heckmanfa.tensors import on_host
@@ -247,7 +247,7 @@ class SelectionKFold(BaseCrossValidator):
         ----------
         X : array or data frame
         y : array_like
-            NaN where missing.
+            NaN where missing; may be None where ``selected`` is given.
         groups : array_like, optional
             Rows of a group stay in one fold.
         selected : array_like of bool, optional
@@ -261,8 +261,21 @@ class SelectionKFold(BaseCrossValidator):
             raise InputError(
                 "random_state is used with shuffle=True only; set it, or drop the seed"
             )
+        if is_dask(X):
+            raise InputError(
+                "SelectionKFold gives row numbers, and rows of a Dask collection cannot be taken "
+                "by number: call X.compute() (and y.compute()) first"
+            )
+        if y is None and selected is None:
+            raise InputError(
+                "SelectionKFold needs y, NaN where an outcome is missing, or selected=..., to tell "
+                "the rows that are selected from the others"
+            )
         y, groups, selected = (on_host(one) for one in in_memory(y, groups, selected))
-        outcome = read_outcome(y, len(y) if hasattr(y, "__len__") else 0)
+        if y is None:
+            outcome = np.zeros(len(selected) if X is None else _num_samples(X))
+        else:
+            outcome = read_outcome(y, len(y) if hasattr(y, "__len__") else 0)
         observed = ~np.isnan(outcome)
         if selected is None and len(outcome) and observed.all():
             raise InputError(
