@@ -23,6 +23,7 @@ from heckmanfa.preparation import Prepared, load, prepare
 from heckmanfa.question import SEARCHES, Question
 from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
 from heckmanfa.tabular.encoding import Encoding
+from heckmanfa.tabular.sources import in_sources
 from heckmanfa.wording import plural
 
 __all__ = ["SEARCHES", "Analysis", "Prepared", "Question", "analyse", "load", "prepare"]
@@ -164,7 +165,9 @@ def analyse(
         warnings.simplefilter("always")
         given.fit(model)
     said = [
-        in_options(str(one.message)) for one in caught if issubclass(one.category, HeckmanfaWarning)
+        in_options(in_sources(str(one.message), given.encoding))
+        for one in caught
+        if issubclass(one.category, HeckmanfaWarning)
     ]
     counts = dict(model.row_counts_)
     counts["total"] = given.n_rows

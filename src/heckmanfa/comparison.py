@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from heckmanfa.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
-from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError, sentence
+from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
 from heckmanfa.estimators import Heckman
 from heckmanfa.homes import is_dask
 from heckmanfa.intake import n_fractions, read_outcome, read_weights
@@ -157,6 +157,11 @@ def compare_methods(
     Returns
     -------
     Comparison
+
+    Raises
+    ------
+    HeckmanfaError
+        That of the Heckman methods, where all of several fail on all rows for the same reason.
     """
     if n_folds < 2 or n_repeats < 1:
         raise InputError(
@@ -179,14 +184,20 @@ def compare_methods(
         check_frequencies(n_fractions(weight), n, float(weight.sum()), own=False)
     estimators = methods(seed=random_state) if estimators is None else estimators
     folds = list(_folds(X, outcome, chosen, n_folds, n_repeats, random_state))
+    # These first: where none of them can be fitted, no table is worth waiting for.
+    wholes = {
+        name: _timed(one, X, outcome, chosen, weight)
+        for name, one in estimators.items()
+        if isinstance(one, Heckman)
+    }
+    _refuse_all([error for _, error, _ in wholes.values()])
     rows, fitted = [], {}
     for name, estimator in estimators.items():
         if say is not None:
             say(f"{name}: {len(folds)} folds")
-        start = time.perf_counter()
-        whole, why = _fit(estimator, X, outcome, chosen, weight, slice(None))
-        seconds = time.perf_counter() - start
-        row: dict[str, Any] = {"method": name, "seconds": seconds, "note": why}
+        whole, error, seconds = wholes.get(name) or _timed(estimator, X, outcome, chosen, weight)
+        note = "" if error is None else str(error)
+        row: dict[str, Any] = {"method": name, "seconds": seconds, "note": note}
         if whole is not None:
             fitted[name] = whole
             row["n_features"] = len(whole.prediction_features_)
@@ -213,9 +224,28 @@ def _folds(
             yield repeat, train, test
 
 
+def _refuse_all(errors: list[HeckmanfaError | None]) -> None:
+    """End with the error of the Heckman methods, where all of several fail for one reason.
+
+    The data are to blame then; where one method is tried alone, it may be to blame itself.
+    """
+    first = errors[0] if len(errors) > 1 else None
+    if first is not None and all(type(one) is type(first) for one in errors):
+        raise first
+
+
+def _timed(
+    estimator: Any, X: pd.DataFrame, y: Floats, chosen: Any, weight: Floats | None
+) -> tuple[Any, HeckmanfaError | None, float]:
+    """Fit all rows; return what `_fit` does, and the seconds that it took."""
+    start = time.perf_counter()
+    model, error = _fit(estimator, X, y, chosen, weight, slice(None))
+    return model, error, time.perf_counter() - start
+
+
 def _fit(
     estimator: Any, X: pd.DataFrame, y: Floats, chosen: Any, weight: Floats | None, rows: Any
-) -> tuple[Any, str]:
+) -> tuple[Any, HeckmanfaError | None]:
     """Return a fitted clone, or None and why there is none."""
     model = clone(estimator)
     options = {} if weight is None else {"sample_weight": weight[rows]}
@@ -224,8 +254,8 @@ def _fit(
         try:
             model.fit(X.iloc[rows], y[rows], selected=chosen[rows], **options)
         except HeckmanfaError as error:
-            return None, sentence(type(error))
-    return model, ""
+            return None, error
+    return model, None
 
 
 def _judge(

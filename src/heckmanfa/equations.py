@@ -35,6 +35,12 @@ __all__ = [
 ]
 
 
+# Longer lists of columns that separate are cut to a few names.
+_SHOWN, _FEW = 8, 3
+# A usual minimum, of rows of the rarer kind.
+_ROWS_A_FEATURE = 10
+
+
 @dataclass
 class Selection:
     """A fitted selection equation and what was left out on the way to it."""
@@ -121,7 +127,7 @@ def fit_selection(
             break
         if on_separation != "drop" or found.complete:
             _refuse_too_many(rows, len(found.columns), len(features))
-            raise SeparationError(_separation_text(found, features, labels))
+            raise SeparationError(_separation_text(found, features, labels, *count_rows(rows)))
         n_decided += found.n_decided
         support = [features[place] for place in found.columns]
         warn(
@@ -151,13 +157,14 @@ def _refuse_too_many(rows: Rows, n_separating: int, n_features: int) -> None:
     """
     n, n_selected = count_rows(rows)
     fewest, k = min(n_selected, n - n_selected), n_features + 1
+    usual = max(fewest // _ROWS_A_FEATURE, 1)
     if n_separating <= 2 or (k < fewest and n > 2 * k):
         return
     raise TooFewRowsError(
         f"{n_features} selection features are more than these rows can carry: {n_selected:,} are "
         f"selected and {n - n_selected:,} are not, and so many columns separate so few rows "
         "whatever they hold. Leave features out of the selection equation (ten rows of the rarer "
-        f"kind a feature are a usual minimum, which would be {max(fewest // 10, 1)} here), or "
+        f"kind a feature are a usual minimum, which would be {usual} here), or "
         "collect more rows."
     )
 
@@ -234,9 +241,24 @@ def _listed(columns: Sequence[int], labels: Sequence[Any]) -> str:
     return ", ".join(quoted(labels[column]) for column in columns)
 
 
-def _separation_text(found: Separation, features: Positions, labels: Sequence[str]) -> str:
-    names = _listed([features[place] for place in found.columns], labels)
-    verb = "separates" if len(found.columns) == 1 else "together separate"
+def _separation_text(
+    found: Separation, features: Positions, labels: Sequence[str], n: int, n_selected: int
+) -> str:
+    n_found = len(found.columns)
+    names = _listed([features[place] for place in found.columns[:_SHOWN]], labels)
+    if n_found > _SHOWN:
+        few = _listed([features[place] for place in found.columns[:_FEW]], labels)
+        names = f"{few} and {n_found - _FEW} more"
+    verb = "separates" if n_found == 1 else "together separate"
+    # Of these, none can be left out: a column that is the selection itself would stand alone.
+    if n_found > _FEW and _ROWS_A_FEATURE * len(features) > min(n_selected, n - n_selected):
+        how = "completely" if found.complete else f"in {found.n_decided:,} rows"
+        return (
+            f"{names} together separate selected from unselected rows {how}, and none of them "
+            f"alone, so that the probit has no finite maximum. {len(features)} features are many "
+            f"for {n:,} rows, of which {n_selected:,} are selected. Leave features out of the "
+            "selection equation, or collect more rows."
+        )
     if found.complete:
         return (
             f"{names} {verb} selected from unselected rows completely, so that the probit has no "

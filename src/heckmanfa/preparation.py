@@ -34,6 +34,7 @@ from heckmanfa.tabular.declared import frame_as_stored, told_of_numbers
 from heckmanfa.tabular.encoding import Encoding
 from heckmanfa.tabular.piped import is_piped
 from heckmanfa.tabular.reading import Table, open_table
+from heckmanfa.tabular.sources import errors_in_sources
 from heckmanfa.tabular.stored import GIGABYTE, StoredTable, find_stored
 from heckmanfa.tabular.streamed import Learned, learn_streamed
 from heckmanfa.tensors import find_device, to_device
@@ -92,7 +93,11 @@ class Prepared:
         return f"rows were read from {many} in passes, not loaded"
 
     def fit(self, model: Heckman) -> None:
-        """Fit a model to the rows."""
+        """Fit a model to the rows; what is refused is said of the columns of the table."""
+        with errors_in_sources(self.encoding):
+            self._fit(model)
+
+    def _fit(self, model: Heckman) -> None:
         if isinstance(self.rows, ParquetRows):
             _fit_streamed(self.rows, model, self.missing_counts)
             return

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman, NaiveOLS
+from heckmanfa import Heckman, NaiveOLS, comparison
 from heckmanfa.comparison import compare_methods
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
@@ -67,12 +69,70 @@ def test_a_method_that_cannot_be_fitted_is_said():
     X = pd.DataFrame(data.X, columns=["a", "b", "c"])
     X["twice"] = X["a"]
     found = compare_methods(X, data.y, estimators={"all": Heckman()}, n_repeats=1)
-    assert "linear combinations" in found.tidy().iloc[0]["note"]
+    assert "'twice' is a linear function of 'a'" in found.tidy().iloc[0]["note"]
 
 
 def test_compare_refuses_what_fit_refuses(shell, mroz):
     assert "Did you mean" in shell.refuses("compare", "mroz.csv", "--outcome", "lwagee")
     assert "never missing" in shell.refuses("compare", "mroz.csv", "--outcome", "educ")
+
+
+@pytest.mark.parametrize("leak", ["pay", "works"])
+def test_compare_ends_with_the_error_of_fit_where_no_heckman_method_can_be_fitted(
+    shell, mroz, leak
+):
+    pay = mroz["lwage"].fillna(mroz["lwage"].mean())
+    works = np.where(mroz["lwage"].notna(), "yes", "no")
+    mroz.assign(**{leak: pay if leak == "pay" else works}).to_csv(
+        shell.folder / "leak.csv", index=False
+    )
+    fitted = shell.refuses("fit", "leak.csv", "--outcome", "lwage")
+    compared = shell.refuses("compare", "leak.csv", "--outcome", "lwage", "--out", "c.csv")
+    assert fitted.splitlines()[-1] == compared.splitlines()[-1]
+    assert f"'{leak}'" in compared
+    assert "--exclude" in compared
+    assert not (shell.folder / "c.csv").exists()
+    if leak == "works":
+        assert "column 'works' (level 'no') separates" in compared
+        assert "works[no]" not in compared
+
+
+def test_compare_says_why_the_lasso_is_left_out(shell, mroz, monkeypatch):
+    # The searches, which take long, say nothing about it.
+    monkeypatch.setattr(comparison, "methods", lambda *_: {"naive OLS": NaiveOLS()})
+    town = np.random.default_rng(0).choice(["a", "b", "c"], len(mroz))
+    mroz[["lwage", "educ", "age"]].assign(town=town).to_csv(shell.folder / "town.csv", index=False)
+    status, text = shell(
+        "compare", "town.csv", "--outcome", "lwage", "--repeats", 1, "--folds", 2, "--no-ru"
+    )
+    assert status == 0
+    said = " ".join(text.split())
+    assert "Heckman lasso: left out, since" in said
+    assert "(town); --exclude" in said
+
+
+def test_many_features_that_separate_together_are_counted_and_not_listed(shell):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.normal(size=(150, 60)), columns=[f"x{one}" for one in range(60)])
+    chosen = table.to_numpy()[:, :40].sum(axis=1) > 0
+    table["wage"] = np.where(chosen, table["x1"] + rng.normal(size=150), np.nan)
+    table.to_csv(shell.folder / "wide.csv", index=False)
+    said = shell.refuses("fit", "wide.csv", "--outcome", "wage").splitlines()[-1]
+    assert re.search(r"'x\d+', 'x\d+', 'x\d+' and \d+ more together separate", said)
+    assert "60 features are many for 150 rows" in said
+    assert "--exclude" in said
+    assert "--features" in said
+    assert "another form of the selection" not in said
+
+
+def test_the_category_that_makes_features_too_many_is_named(shell):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"a": rng.normal(size=40), "town": [f"t{one}" for one in range(40)]})
+    table["wage"] = np.where(np.arange(40) < 20, table["a"] + rng.normal(size=40), np.nan)
+    table.to_csv(shell.folder / "towns.csv", index=False)
+    said = shell.refuses("fit", "towns.csv", "--outcome", "wage", "--categorical", "town")
+    assert "39 of the 40 features are dummies of column 'town', a category of 40 levels" in said
+    assert "--exclude" in said
 
 
 def test_the_demo_writes_its_table_and_report(shell):

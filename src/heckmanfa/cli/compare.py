@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,7 @@ from heckmanfa.cli.common import (
 )
 from heckmanfa.foreign import shown
 from heckmanfa.options import in_options
+from heckmanfa.wording import some
 
 __all__ = ["compare"]
 
@@ -69,6 +71,7 @@ def compare(
         from heckmanfa.errors import HeckmanfaWarning
         from heckmanfa.outputs import outputs
         from heckmanfa.tabular.files import check_ending, write_table
+        from heckmanfa.tabular.sources import errors_in_sources, in_sources
 
         question = Question(
             data=data,
@@ -92,7 +95,10 @@ def compare(
             loaded = given.loaded
             assert loaded is not None
             groups = [list(one) for one in given.encoding.groups.values() if len(one) > 1]
-            with warnings.catch_warnings(record=True) as caught:
+            with (
+                warnings.catch_warnings(record=True) as caught,
+                errors_in_sources(given.encoding),
+            ):
                 warnings.simplefilter("always", HeckmanfaWarning)
                 found = compare_methods(
                     loaded.X,
@@ -132,7 +138,10 @@ def compare(
     print_table(console, title, columns, rows)
     for row in found.tidy().to_dict("records"):
         if row["note"]:
-            console.print(f"{row['method']}: {in_options(row['note'])}", markup=False)
+            note = in_options(in_sources(row["note"], given.encoding))
+            console.print(f"{row['method']}: {note}", markup=False)
+    if groups:
+        console.print(f"Heckman lasso: {_no_lasso(given.encoding.groups)}", markup=False)
     for name, chosen in found.features.items():
         listed = ", ".join(shown(one) for one in chosen)
         console.print(f"{name}: {listed}", markup=False, style="dim")
@@ -141,3 +150,12 @@ def compare(
     console.print(f"\nCaution. {CAUTION}", markup=False, style="yellow")
     if out is not None:
         console.print(f"written to {shown(out)}", markup=False)
+
+
+def _no_lasso(groups: Mapping[str, Sequence[str]]) -> str:
+    """Say why the lasso is not in the table."""
+    found = [shown(name) for name, dummies in groups.items() if len(dummies) > 1]
+    return (
+        "left out, since it takes dummies one by one and cannot keep those of a category together "
+        f"({some(found)}); --exclude such columns to have it compared"
+    )
