@@ -357,7 +357,8 @@ def _options(source: Source, folder: Path) -> None:
     from heckmanfa.cli import app as application
 
     table(source).to_csv(folder / "t.csv", index=False)
-    command = pick(source, ["fit", "fit", "fit", *_COMMANDS])
+    # A comparison takes as long as fifty fits.
+    command = pick(source, [*_COMMANDS, *["fit", "predict", "simulate"] * 8])
     if command == "predict":
         _command(folder, ["fit", "t.csv", "--outcome", "y", "--save", "m.skops"])
     arguments = [command, *pick(source, _COMMANDS[command]).split(" ")]
