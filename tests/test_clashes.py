@@ -86,8 +86,23 @@ def test_what_is_not_read_may_be_written(here, data, out):
     ],
 )
 def test_two_outputs_are_two_files(here, one, other):
-    with pytest.raises(InputError, match="--report and --json both name"):
+    with pytest.raises(InputError, match="--report and --json (both )?name"):
         refuse_clashes({}, {"--report": one, "--save": "y", "--json": other})
+
+
+def test_names_that_differ_in_case_only_are_said_to_be_one_file_on_many_systems(here):
+    with pytest.raises(InputError, match=r"name z\.json and Z\.json, which many file systems take"):
+        refuse_clashes({}, {"--report": "z.json", "--json": "Z.json"})
+
+
+def test_a_minus_sign_is_for_input_only(here):
+    with pytest.raises(InputError, match="name a file to write; '-' is for input only"):
+        refuse_clashes({"DATA": "-"}, {"--out": "-"})
+
+
+def test_an_empty_name_of_an_input_is_said_to_be_empty(here):
+    with pytest.raises(InputError, match="DATA is empty"):
+        refuse_clashes({"DATA": ""}, {})
 
 
 def test_the_standard_input_is_not_written(here, monkeypatch):

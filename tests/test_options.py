@@ -59,9 +59,34 @@ def test_every_message_that_names_a_parameter_has_a_form_with_options():
     assert {where: text for where, text in left.items() if names.search(text)} == {}
 
 
+def test_no_message_with_options_offers_a_function_or_an_argument_of_python():
+    texts = [
+        HERE.read_text(encoding="utf-8")
+        for folder in ("caveats", "report", "cli", "tabular")
+        for HERE in sorted((Path(heckmanfa.__file__).parent / folder).glob("*.py"))
+    ]
+    spoken = [
+        node.value
+        for text in texts
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+    ]
+    calls = re.compile(r"\b(?:bootstrap|what_if|search_report|margins|uncertainty_interval)\(\)")
+    assert len(spoken) > 200
+    assert [one for one in map(in_options, spoken) if calls.search(one)] == []
+
+
 @pytest.mark.parametrize(
     ("message", "said"),
     [
+        (
+            "drives selection alone, named in never=[...], would",
+            "drives selection alone, named with --select-only, would",
+        ),
+        ("leave some out with never=[...]", "leave some out with --select-only"),
+        ("None asks to be let in. See what_if().", "None asks to be let in."),
+        ("in the equation; see what_if().", "in the equation."),
+        ("Use device='cpu', or", "Use --device cpu, or"),
         ("use method='ml'.", "use --method ml."),
         ("Widen rho_range or leave it out.", "Widen --rho-range or leave it out."),
         ("need cov_type='robust' or 'cluster': x", "need --robust or --cluster: x"),

@@ -541,7 +541,7 @@ def test_roles_of_the_wrong_type_are_refused(tmp_path, frame):
 
 
 def test_nothing_to_read_is_an_error(tmp_path, frame):
-    with pytest.raises(InputError, match=r"no file matches .*\*\.parquet"):
+    with pytest.raises(InputError, match=r"there is no file .*\*\.parquet, and no file matches"):
         scan_parquet(tmp_path / "*.parquet", "y")
     with pytest.raises(InputError, match=r"holds no file that ends in .parquet"):
         scan_parquet(tmp_path, "y")

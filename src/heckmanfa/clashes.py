@@ -13,7 +13,7 @@ from pathlib import Path
 from heckmanfa.errors import InputError
 from heckmanfa.foreign import shown
 
-__all__ = ["PathLike", "Reads", "refuse_clashes"]
+__all__ = ["PathLike", "Reads", "refuse_clashes", "refuse_standard_output"]
 
 PathLike = str | os.PathLike[str]
 Reads = PathLike | Sequence[PathLike] | None
@@ -42,13 +42,25 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
         Of the option or parameter to the file; None where it was not given.
     """
     given = {option: Path(path) for option, path in writes.items() if path is not None}
+    for path in given.values():
+        refuse_standard_output(path)
+    for source, named in reads.items():
+        if "" in _each(named):
+            raise InputError(f"{source} is empty; name a file")
     options = list(given)
     for place, option in enumerate(options):
         for other in options[:place]:
-            if _same_output(given[option], given[other]):
+            one, two = given[other], given[option]
+            if _same_file(one, two):
                 raise InputError(
-                    f"{other} and {option} both name {_names(given[other], given[option])}, and "
-                    "one would replace the other; name two files"
+                    f"{other} and {option} both name {_names(one, two)}, and one would replace "
+                    "the other; name two files"
+                )
+            if _folded(_real(one)) == _folded(_real(two)):
+                raise InputError(
+                    f"{other} and {option} name {shown(one)} and {shown(two)}, which many file "
+                    "systems take for one file: they differ only in upper and lower case, or in "
+                    "how accents are stored; name two files"
                 )
     for source, named in reads.items():
         for one in _each(named):
@@ -59,6 +71,12 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
                         f"{option} would write {shown(path)}, which {how}; name another file for "
                         f"{option}"
                     )
+
+
+def refuse_standard_output(path: PathLike) -> None:
+    """Refuse to write a file called ``-``, which whoever asks for it takes for the terminal."""
+    if os.fspath(path) == _STDIN:
+        raise InputError("name a file to write; '-' is for input only")
 
 
 def _each(named: Reads) -> list[str]:
@@ -116,10 +134,6 @@ def _same_file(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:
         return False
-
-
-def _same_output(one: Path, other: Path) -> bool:
-    return _same_file(one, other) or _folded(_real(one)) == _folded(_real(other))
 
 
 def _folded(path: Path) -> str:

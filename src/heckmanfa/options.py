@@ -47,12 +47,17 @@ _PHRASES = (
     (r"\balways names\b", "--always names"),
     (r"\balways cannot be held\b", "--always cannot be held"),
     (r"\bnever leaves none\b", "--select-only leaves none"),
+    (r"\bnamed in never=\[\.\.\.\]", "named with --select-only"),
     (r"\bwith never=\[\.\.\.\]", "with --select-only"),
     (r"\bLook at diagnostics\(\)", "Look at the diagnostics"),
     (r"\bdiagnostics\(\)", "the diagnostics"),
     (r"; see uncertainty_interval\(\)", "; see the picture over rho in the report (--report)"),
     (r"\b([Ss])ee uncertainty_interval\(\)", r"\1ee the picture over rho in the report (--report)"),
-    (r"\b([Ss])ee what_if\(\)", r"\1ee Heckman.what_if in Python"),
+    # What only Python has is no advice to whoever has a terminal.
+    (r"; see what_if\(\)", ""),
+    (r" ?\bSee what_if\(\)\.", ""),
+    (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
+    (r"\bsearch_report\(\) has them", "The report (--report) has them"),
     (r"\bpass the encoding of the rows of the fit\b", "use a model file that fit --save wrote"),
     (r"\bpass force=True\b", "pass --force"),
     (r"\bUse fewer epochs or a smaller learning_rate\b", "Try another --seed or --search"),
@@ -76,6 +81,7 @@ _OPTIONS = {
     "on_separation": "--on-separation",
     "on_collinear": "the rule for collinear columns",
     "return_interval": "--interval",
+    "device": "--device",
     "keep_columns": "--keep-columns",
     "honest": "--honest",
     "start": "--start",
@@ -93,7 +99,7 @@ _OPTIONS = {
 }
 _EITHER = re.compile(r"\bcov_type=(['\"])robust\1 or \1cluster\1")
 # Some are words as well, and parameters only before a value.
-_WORDS = {"method", "criterion", "honest", "start"}
+_WORDS = {"method", "criterion", "honest", "start", "device"}
 _ASSIGNED = re.compile(
     rf"\b({'|'.join(_OPTIONS)})=(?:['\"]([\w-]+)['\"]|(True|False|None|-?[\d.]+(?<!\.)))"
 )

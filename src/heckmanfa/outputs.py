@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from heckmanfa.clashes import PathLike, Reads, refuse_clashes
+from heckmanfa.clashes import PathLike, Reads, refuse_clashes, refuse_standard_output
 from heckmanfa.errors import InputError
 from heckmanfa.foreign import shown
 
@@ -149,6 +149,7 @@ def new_folder(path: PathLike) -> Iterator[Path]:
         Where to write: a folder beside ``path``. It is moved into place at the end, and removed
         where anything goes wrong.
     """
+    refuse_standard_output(path)
     target = Path(path)
     _refuse_folder(target)
     _refuse_no_parent(target, target)
@@ -166,6 +167,7 @@ def new_folder(path: PathLike) -> Iterator[Path]:
 
 def make_folder(path: PathLike) -> Path:
     """Make a folder, and those that it is in, where it is not there yet."""
+    refuse_standard_output(path)
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -176,7 +176,7 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     ):
         for name in listed:
             _known(columns, name, option)
-            if option not in ("--exclude", "--categorical", "--numeric") and name in taken:
+            if option not in ("--categorical", "--numeric") and name in taken:
                 role = next(one for one, other in roles.items() if other == name)
                 raise InputError(f"{option} names {quoted(name)}, which is the column of {role}")
     names = [

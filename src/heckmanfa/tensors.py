@@ -59,8 +59,7 @@ def find_device(name: str) -> Any:
         cards = f"{found} CUDA card{'' if found == 1 else 's'}"
         raise InputError(
             f"there is no device {quoted(name)} here that has float64: Torch finds {cards}. Use "
-            "'cpu', "
-            "or install Torch's build for CUDA."
+            "device='cpu', or install Torch's build for CUDA."
         ) from error
     return place
 

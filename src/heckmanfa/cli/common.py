@@ -80,7 +80,7 @@ Sheet = Annotated[
         help="The sheet of an Excel file, by name or number (else the first that is not empty)."
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of whatever is random.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
 StreamAbove = Annotated[
     float,
     typer.Option(
@@ -122,7 +122,7 @@ def output(piped_width: int = 110) -> Console:
     Parameters
     ----------
     piped_width : int
-        Where nobody looks and COLUMNS is not set, so that a file has whole lines.
+        Where nobody looks and COLUMNS is not set, so a file has whole lines.
 
     Returns
     -------

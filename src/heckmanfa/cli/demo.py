@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from heckmanfa.cli.common import Force, output, saying
-from heckmanfa.foreign import shown
+from heckmanfa.foreign import called, shown
 
 __all__ = ["demo"]
 
@@ -46,7 +46,14 @@ def demo(
             with places["the table"].writing() as rows:
                 write_table(load_mroz()[["lwage", *FEATURES]], rows)
             question = Question(data=str(table), outcome="lwage", features=FEATURES)
-            analysis = replace(analyse(replace(question, data=str(rows)), say), question=question)
+
+            def say_of(words: str) -> None:
+                # The table is not in its place before all is done.
+                say(words.replace(rows.name, table.name))
+
+            with called(rows, str(table)):
+                found = analyse(replace(question, data=str(rows)), say_of)
+            analysis = replace(found, question=question)
             write_report(analysis, places["the report"].part)
     console = output()
     show(analysis, console)

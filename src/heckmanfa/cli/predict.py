@@ -49,7 +49,7 @@ def predict(
         ),
     ] = None,
     keep_columns: Annotated[
-        bool, typer.Option("--keep-columns", help="Keep the columns of the data beside.")
+        bool, typer.Option("--keep-columns", help="Write the columns of the data, too.")
     ] = False,
     missing: Annotated[
         str,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.clashes import refuse_clashes
+from heckmanfa.clashes import refuse_clashes, refuse_standard_output
 from heckmanfa.cli.common import Force, output
 from heckmanfa.errors import InputError
 from heckmanfa.features import nearest
@@ -101,7 +101,7 @@ def reproduce(
         _check_folder(out, chosen, force)
     if ru and not quick and importlib.util.find_spec("torch") is None:
         typer.echo(
-            "Torch is not installed, so that RU regression is left out: pip install "
+            "Torch is not installed, so RU regression is left out: pip install "
             "'heckmanfa[torch]', or pass --no-ru.",
             err=True,
         )
@@ -200,6 +200,7 @@ def _files(folder: Path, name: str) -> dict[str, Path]:
 
 def _check_folder(folder: Path, tables: Sequence[str], force: bool) -> None:
     """Refuse a folder in which some table cannot be written, before any is computed."""
+    refuse_standard_output(folder)
     if os.path.lexists(folder) and not folder.is_dir():
         raise InputError(f"--out must be a folder; {shown(folder)} is a file")
     if folder.is_dir():

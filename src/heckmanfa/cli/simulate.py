@@ -45,7 +45,7 @@ def simulate(
     sigma: Annotated[float, typer.Option(help="Standard deviation of the outcome's error.")] = 1.0,
     selection_rate: Annotated[float, typer.Option(help="Share of rows with an outcome.")] = 0.5,
     correlation: Annotated[float, typer.Option(help="Correlation of the features.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the truth and of the rows.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers: the truth and the rows.")] = 0,
     files: Annotated[
         int | None,
         typer.Option(min=1, help="Write so many Parquet files into a new folder, not one file."),
@@ -57,7 +57,7 @@ def simulate(
 ) -> None:
     """Write a simulated table: features, an outcome y that is empty where not selected, the truth.
 
-    Rows are made and written a block at a time, so that the table may be larger than memory. They
+    Rows are made and written a block at a time, so the table may be larger than memory. They
     are the same in one file and in several, and on any number of threads.
 
     Example: heckmanfa simulate wages.csv --rows 10000 --features 8 --predicting 3
@@ -66,11 +66,12 @@ def simulate(
         say("loading")
         import numpy as np
 
-        from heckmanfa.clashes import refuse_clashes
-        from heckmanfa.datasets._simulate import draw_truth
+        from heckmanfa.clashes import refuse_clashes, refuse_standard_output
+        from heckmanfa.datasets._simulate import check_range, draw_truth
         from heckmanfa.errors import InputError
         from heckmanfa.outputs import new_folder, outputs
 
+        refuse_standard_output(out)
         if files is None and out.suffix not in (".csv", ".parquet"):
             raise InputError(
                 f"{shown(out)}: simulate writes .csv or .parquet; got {quoted(out.suffix)}"
@@ -81,15 +82,15 @@ def simulate(
             raise InputError(
                 f"--predicting must be at most --features ({n_features}); got {n_predicting}"
             )
-        made = draw_truth(
-            np.random.default_rng(seed),
-            n_features,
-            n_predicting,
-            rho=rho,
-            sigma=sigma,
-            selection_rate=selection_rate,
-            correlation=correlation,
-        )
+        asked = {
+            "rho": rho,
+            "sigma": sigma,
+            "selection_rate": selection_rate,
+            "correlation": correlation,
+        }
+        for name, value in asked.items():
+            check_range(name, value, f"--{name.replace('_', '-')}")
+        made = draw_truth(np.random.default_rng(seed), n_features, n_predicting, **asked)
         known = json.dumps(_as_json(made, rows, seed), indent=1)
         writes = {"OUT": out, "--truth": truth}
         refuse_clashes({}, writes)

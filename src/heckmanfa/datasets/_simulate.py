@@ -208,12 +208,12 @@ def draw_truth(
 ) -> Truth:
     """Draw the parameters of a selection model; see `make_selection`."""
     K = _integer("n_features", n_features, 1)
-    rho = _number("rho", rho, -1, 1, "[]")
-    sigma = _number("sigma", sigma, 0, math.inf, "[)")
-    intercept = _number("intercept", intercept, -math.inf, math.inf, "()")
-    selection_rate = _number("selection_rate", selection_rate, 0, 1, "()")
-    correlation = _number("correlation", correlation, 0, 1, "[)")
-    strength = _number("strength", strength, 0, math.inf, "[)")
+    rho = check_range("rho", rho)
+    sigma = check_range("sigma", sigma)
+    intercept = check_range("intercept", intercept)
+    selection_rate = check_range("selection_rate", selection_rate)
+    correlation = check_range("correlation", correlation)
+    strength = check_range("strength", strength)
 
     # The truth is drawn before the rows, and each part of it in full whatever is kept, so that
     # one seed gives one truth at every sample size and choice of features.
@@ -257,10 +257,35 @@ def _integer(name: str, value: object, low: int, high: int | None = None) -> int
         if low <= number and (high is None or number <= high):
             return number
     limit = f"of at least {low}" if high is None else f"from {low} to {high}"
-    raise InputError(f"{name} must be an integer {limit}, got {value!r}.")
+    raise InputError(f"{name} must be an integer {limit}; got {value!r}")
 
 
-def _number(name: str, value: object, low: float, high: float, ends: str) -> float:
+_RANGES = {
+    "rho": (-1.0, 1.0, "[]"),
+    "sigma": (0.0, math.inf, "[)"),
+    "intercept": (-math.inf, math.inf, "()"),
+    "selection_rate": (0.0, 1.0, "()"),
+    "correlation": (0.0, 1.0, "[)"),
+    "strength": (0.0, math.inf, "[)"),
+}
+
+
+def check_range(name: str, value: object, said: str | None = None) -> float:
+    """Return a parameter of a simulation as a number, or refuse one out of its range.
+
+    Parameters
+    ----------
+    name : str
+        As `make_selection` calls it.
+    value : object
+    said : str, optional
+        What the user calls it; the same unless given.
+
+    Returns
+    -------
+    float
+    """
+    low, high, ends = _RANGES[name]
     if isinstance(value, Real) and not isinstance(value, bool):
         number = float(value)
         above = low <= number if ends[0] == "[" else low < number
@@ -268,12 +293,12 @@ def _number(name: str, value: object, low: float, high: float, ends: str) -> flo
         if above and below:
             return number
     interval = f"{ends[0]}{low:g}, {high:g}{ends[1]}"
-    raise InputError(f"{name} must be a number in {interval}, got {value!r}.")
+    raise InputError(f"{said or name} must be a number in {interval}; got {value!r}")
 
 
 def _positions(name: str, values: object, K: int) -> list[int]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{name} must be a sequence of positions, got {values!r}.")
+        raise InputError(f"{name} must be a sequence of positions; got {values!r}")
     positions = [_integer(f"each of {name}", value, 0, K - 1) for value in values]
     repeated = sorted({position for position in positions if positions.count(position) > 1})
     if repeated:

@@ -134,7 +134,10 @@ def _files_of(path: PathLike) -> list[Path]:
         matched = [Path(one) for one in glob.glob(str(place), recursive=True)]  # noqa: PTH207
         found = [file for one in matched for file in (_files_in(one) if one.is_dir() else [one])]
         if not found:
-            raise InputError(f"no file matches {shown(path)}; check the folder and the pattern")
+            raise InputError(
+                f"there is no file {shown(path)}, and no file matches this pattern; check the "
+                "folder and the name"
+            )
         return found
     if not place.parent.is_dir():
         raise InputError(

@@ -14,7 +14,7 @@ from heckmanfa.features import nearest
 from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
 from heckmanfa.tabular.declared import frame_as_stored
-from heckmanfa.tabular.kinds import Kind, decide_kinds
+from heckmanfa.tabular.kinds import Kind, can_be_asked_for, decide_kinds
 from heckmanfa.tabular.values import (
     Levels,
     as_number,
@@ -27,6 +27,7 @@ from heckmanfa.tabular.values import (
 __all__ = ["Encoding", "order_levels", "refuse_same_names"]
 
 _SHOWN = 5
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -291,9 +292,13 @@ class Encoding:
             )
             said.append(f"Missing values were {done}: {where}.")
         said += [f"Left out: {quoted(name)} {reason}." for name, reason in self.left_out.items()]
-        # What does not vary cannot be used, whatever it is taken for.
-        if any("value" not in reason for reason in self.left_out.values()):
-            said.append("To use a column all the same, pass it to --numeric or --categorical.")
+        others = [name for name, reason in self.left_out.items() if can_be_asked_for(reason)]
+        if others:
+            listed = " or ".join(quoted(one) for one in others)
+            which = listed if len(others) <= _NAMED else "such a column"
+            if len(others) == len(self.left_out):
+                which = "a column"
+            said.append(f"To use {which} all the same, pass it to --numeric or --categorical.")
         return said
 
 

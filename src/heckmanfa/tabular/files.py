@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from heckmanfa.clashes import refuse_standard_output
 from heckmanfa.errors import InputError, MissingExtraError
 from heckmanfa.features import nearest_file
 from heckmanfa.foreign import shown
@@ -85,6 +86,7 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
 
 def check_ending(path: str | os.PathLike[str]) -> None:
     """Refuse to write a table in a format that `write_table` does not have."""
+    refuse_standard_output(path)
     if ending_of(Path(path)) not in (".csv", ".parquet"):
         raise InputError(f"{shown(path)} must end in .csv or .parquet to be written")
 

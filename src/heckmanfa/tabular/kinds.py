@@ -39,6 +39,7 @@ __all__ = [
     "are_dates",
     "as_category",
     "as_numbers",
+    "can_be_asked_for",
     "decide_kinds",
     "is_identifier_name",
     "kind_of_dates",
@@ -385,6 +386,15 @@ def _identifier(spread: Spread, name: str) -> Kind | None:
         many = _count(distinct, spread.more)
         return Kind(name, "identifier", f"is named like an identifier and has {many} values")
     return None
+
+
+# What does not vary, and what is no number or text, cannot be used whatever it is taken for.
+_NO_USE = ("has no values", "wherever it is not missing", "which no model can use")
+
+
+def can_be_asked_for(reason: str) -> bool:
+    """Whether a column left out for a reason can be used by way of --numeric or --categorical."""
+    return not any(one in reason for one in _NO_USE)
 
 
 def kind_of_dates(name: str, time: Time = "dates") -> Kind:
