@@ -86,7 +86,7 @@ def test_what_is_not_read_may_be_written(here, data, out):
     ],
 )
 def test_two_outputs_are_two_files(here, one, other):
-    with pytest.raises(InputError, match="--report and --json (both )?name"):
+    with pytest.raises(InputError, match=r"--report and --json (both )?name"):
         refuse_clashes({}, {"--report": one, "--save": "y", "--json": other})
 
 

@@ -180,7 +180,7 @@ def test_a_model_with_a_start_is_saved_and_loaded(tmp_path, greene, higher):
         ([[0.1, 0.2]], "2 dimensions"),
         (["a", "b"], "does not hold numbers"),
         ([0.1, 0.2], "start has 2 entries, but this model has 10 parameters: 2 of the prediction"),
-        (np.r_[np.full(8, 1e200), 0.0, 0.0], "the likelihood at start is zero or no number"),
+        (np.r_[np.full(8, 1e200), 0.0, 0.0], "the likelihood at start is zero or not a number"),
     ],
 )
 def test_a_start_that_is_none_is_refused(start, message):

@@ -92,6 +92,21 @@ class Analysis(Prepared):
             return "robust, as sampling weights need"
         return self.errors_kind
 
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Columns of the table that are in neither equation though they were not taken out, why."""
+        model = self.model
+        used = self._sources([*model.prediction_features_, *model.selection_features_])
+        lost = [one for one in self._sources(model.dropped_features_) if one not in used]
+        why = "says what other features say (it is collinear), or does not vary in these rows"
+        if self.row_counts.get("left_out_separation"):
+            why = "is collinear with other features, or decides selection with certainty"
+        return self.encoding.left_out | dict.fromkeys(lost, why)
+
+    def explain(self) -> list[str]:
+        """Say in sentences what became of the columns."""
+        return self.encoding.explain(self.left_out)
+
     def caveats(self, diagnostics: Diagnostics | None = None) -> list[Caveat]:
         """Return what a reader of the answer has to know, the gravest first.
 

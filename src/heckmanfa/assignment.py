@@ -201,7 +201,7 @@ def train(
         raise InputError("temperature and learning_rate must be positive")
     if not _NEAR_EDGE <= init_prob <= 1.0 - _NEAR_EDGE:
         warn(
-            f"init_prob is {init_prob:g}: almost every draw assigns the same features, so that "
+            f"init_prob is {init_prob:g}: almost every draw assigns the same features, so "
             "the training hardly sees others. Use a value further from 0 and 1.",
             SearchWarning,
         )

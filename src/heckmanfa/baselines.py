@@ -336,7 +336,7 @@ class InverseProbabilityWeighted(_LinearRegressor):
         self.n_clipped_, self.max_weight_ = 0, 1.0
         if sample.all_selected:
             warn(
-                f"no outcome is missing among the {sample.row_counts['selected']} rows, so that "
+                f"no outcome is missing among the {sample.row_counts['selected']} rows, so "
                 "all weights are one: ordinary least squares is fitted.",
                 AllObservedWarning,
             )

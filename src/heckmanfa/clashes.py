@@ -50,15 +50,15 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
     options = list(given)
     for place, option in enumerate(options):
         for other in options[:place]:
-            one, two = given[other], given[option]
-            if _same_file(one, two):
+            first, second = given[other], given[option]
+            if _same_file(first, second):
                 raise InputError(
-                    f"{other} and {option} both name {_names(one, two)}, and one would replace "
+                    f"{other} and {option} both name {_names(first, second)}, and one would replace "
                     "the other; name two files"
                 )
-            if _folded(_real(one)) == _folded(_real(two)):
+            if _folded(_real(first)) == _folded(_real(second)):
                 raise InputError(
-                    f"{other} and {option} name {shown(one)} and {shown(two)}, which many file "
+                    f"{other} and {option} name {shown(first)} and {shown(second)}, which many file "
                     "systems take for one file: they differ only in upper and lower case, or in "
                     "how accents are stored; name two files"
                 )

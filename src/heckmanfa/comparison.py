@@ -66,7 +66,7 @@ class Comparison(Report):
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
-        how = f"{self.n_repeats} times {self.n_folds} folds"
+        how = f"{self.n_folds} folds" + (f", {self.n_repeats} times" if self.n_repeats > 1 else "")
         return [
             Section(
                 f"Held-out errors of rows with an outcome, {how}",

@@ -106,9 +106,7 @@ def compress(
         prediction=prediction,
     )
     if sample.all_selected:
-        raise NotIdentifiedError(
-            "no outcome is missing, so that there is no selection equation to fit"
-        )
+        raise NotIdentifiedError("no outcome is missing, so there is no selection equation to fit")
     rows = sample.rows
     if standardize:
         columns = sorted({*selection, *prediction})

@@ -154,7 +154,7 @@ class Diagnostics:
                     "excluded features",
                     "none",
                     "problem",
-                    "Only the normal law identifies the model; estimates are often unstable.",
+                    "Only normality identifies the model; estimates are often unstable.",
                 )
             )
         elif self.excluded_wald is not None:

@@ -261,7 +261,7 @@ def _separation_text(
         )
     if found.complete:
         return (
-            f"{names} {verb} selected from unselected rows completely, so that the probit has no "
+            f"{names} {verb} selected from unselected rows completely, so the probit has no "
             "finite maximum. Check for a column that is another form of the selection or of the "
             "outcome itself, and leave it out."
         )

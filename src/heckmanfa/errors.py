@@ -142,7 +142,7 @@ class AllObservedWarning(HeckmanfaWarning):
 
 
 class NoExclusionWarning(HeckmanfaWarning):
-    """Every selection feature also predicts, so that only the normal law identifies the model."""
+    """Every selection feature also predicts, so that only normality identifies the model."""
 
 
 class LeakageWarning(HeckmanfaWarning):

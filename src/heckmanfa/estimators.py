@@ -436,7 +436,7 @@ class Heckman(RefereedModel):
         if not abs(self.rho_) < 1:
             warn(
                 f"the two-step estimate of rho is {self.rho_:.4g}, outside (-1, 1): the data do "
-                "not fit the model well, or nothing but the normal law identifies it. Look at "
+                "not fit the model well, or nothing but normality identifies it. Look at "
                 "diagnostics(), or use method='ml'.",
                 RhoOutsideWarning,
             )
@@ -508,7 +508,7 @@ class Heckman(RefereedModel):
             else ""
         )
         warn(
-            f"no outcome is missing among the {sample.row_counts['selected']} rows, so that there "
+            f"no outcome is missing among the {sample.row_counts['selected']} rows, so there "
             "is no selection to correct for: ordinary least squares is fitted, and rho is not "
             "identified." + extra,
             AllObservedWarning,

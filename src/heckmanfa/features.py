@@ -228,7 +228,7 @@ def _listed(labels: Sequence[Any]) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """Suggest the closest names to one that is not there."""
-    close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
     return _suggested(close)
 
 

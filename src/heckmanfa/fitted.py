@@ -202,7 +202,7 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
             )
         if kind == "unselected" and self._probit is None:
             raise NotIdentifiedError(
-                "no outcome was missing in the fit, so that nothing is known about unselected rows"
+                "no outcome was missing in the fit, so nothing is known about unselected rows"
             )
         if is_dask(X):
             from heckmanfa.homes.dask_predict import predict_lazily

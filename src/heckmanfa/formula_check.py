@@ -103,7 +103,7 @@ def _check_token(token: Token, n_columns: int) -> tuple[str, frozenset[str], int
     if kind is Token.Kind.NAME:
         return text, frozenset({text}), 1
     if kind is Token.Kind.VALUE and not re.fullmatch(r"\d{1,15}(\.\d{0,15})?", text, re.ASCII):
-        raise FormulaError(f"the formula holds {quoted(text)}, which is no number")
+        raise FormulaError(f"the formula holds {quoted(text)}, which is not a number")
     if kind is Token.Kind.OPERATOR and not re.fullmatch(r"[-+*/:^~]{1,8}|in", text):
         raise FormulaError(f"the formula uses the operator {quoted(text)}, which is not allowed")
     return None
@@ -241,7 +241,7 @@ class _Checker:
             return "number"
         if value is None:
             return "none"
-        self._refuse(f"holds {quoted(value)}, which is no number of a usual size")
+        self._refuse(f"holds {quoted(value)}, which is not a number of a usual size")
         raise AssertionError
 
     def _operands(self, kinds: list[str]) -> str:

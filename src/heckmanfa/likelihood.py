@@ -190,8 +190,8 @@ def climb_from(
         theta = inner_parameters(problem, start)
         if not np.isfinite(evaluate(rows, columns, problem, theta).log_likelihood):
             raise InputError(
-                "the likelihood at start is zero or no number: these are parameters of other data, "
-                "or in other units. Start from a rho, or from params_ of a fit to such data."
+                "the likelihood at start is zero or not a number: these are parameters of other "
+                "data, or in other units. Start from a rho, or from params_ of a fit to such data."
             )
         return newton(rows, columns, problem, theta)
     # All else is first brought to its best for that rho, so that the climb begins on the profile

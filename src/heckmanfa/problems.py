@@ -116,7 +116,7 @@ def about_errors(missing: bool) -> Finding | None:
         "standard errors",
         "missing",
         "problem",
-        "The variance of an estimate is negative or no number: the model is hardly identified. "
+        "The variance of an estimate is negative or not a number: the model is hardly identified. "
         "Look for a stronger exclusion, or predict with fewer features.",
     )
 
@@ -201,7 +201,7 @@ def about_r2(r2: float, *, saturated: bool = False) -> Finding | None:
         "R2 of the outcome",
         f"{r2:.6f}",
         "problem",
-        "There are as many coefficients as rows, so that any outcome would be reproduced: use "
+        "There are as many coefficients as rows, so any outcome would be reproduced: use "
         "fewer features."
         if saturated
         else "The features reproduce the outcome almost exactly. Look for one that was made from "

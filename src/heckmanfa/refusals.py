@@ -168,7 +168,8 @@ def known_only_for_selected(
     return (
         f"{listed}{more} {are} missing in {rows}. "
         f"{look} like a copy of the outcome, or like something that is known only for the "
-        f"selected: {they} may predict, but cannot drive selection, and no value put in would help."
+        f"selected: {they} may predict, but cannot drive selection, and filling the gaps "
+        "would not help."
     )
 
 

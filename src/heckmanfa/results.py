@@ -107,7 +107,7 @@ def wald_test(
     about_rho = [equation == "errors" and term != "sigma" for equation, term in model._terms]
     if model._rho_is_conditioned and np.any(matrix[:, about_rho]):
         raise NotIdentifiedError(
-            "rho was conditioned on by rho_range, so that no hypothesis about it can be tested; "
+            "rho was conditioned on by rho_range, so no hypothesis about it can be tested; "
             "fit with rho_range=None to test it"
         )
     if np.linalg.matrix_rank(matrix) < len(matrix):

@@ -15,14 +15,25 @@ from heckmanfa.normal import Floats
 from heckmanfa.question import Question
 from heckmanfa.rows import Mask
 from heckmanfa.tabular.tally import NumberTally, Tally, TextTally
-from heckmanfa.tabular.values import FALSE_WORDS, TRUE_WORDS, to_numbers
+from heckmanfa.tabular.values import (
+    FALSE_WORDS,
+    TRUE_WORDS,
+    is_plain_number,
+    is_text,
+    numbers_of,
+    to_numbers,
+)
 
 __all__ = ["check_counted", "read_groups", "read_outcome", "read_selected", "read_weights"]
 
 
+# So much of a text is enough to know it by.
+_SHORT = 30
+
+
 def read_outcome(question: Question, frame: pd.DataFrame) -> Floats:
     """Return the outcome as numbers, NaN where missing; it must be missing somewhere."""
-    values = to_numbers(frame[question.outcome], question.outcome)
+    values = _numbers(frame[question.outcome], question.outcome, "--outcome")
     _check_outcome(question, _counted(values))
     return values
 
@@ -45,7 +56,7 @@ def read_weights(question: Question, frame: pd.DataFrame) -> Floats | None:
     """Return the weights, or None where there are none."""
     if question.weights is None:
         return None
-    values = to_numbers(frame[question.weights], question.weights)
+    values = _numbers(frame[question.weights], question.weights, "--weights")
     _check_weights(question, _counted(values))
     return values
 
@@ -56,6 +67,19 @@ def read_groups(question: Question, frame: pd.DataFrame) -> Any:
         return None
     _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
     return frame[question.cluster].to_numpy()
+
+
+def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
+    """Return a column that has to hold numbers, or say that it holds text."""
+    if not is_plain_number(series) and is_text(series):
+        numbers = numbers_of(series)
+        if numbers.n_bad and numbers.n_bad == numbers.n_given:
+            text = next(iter(numbers.bad.values()))
+            raise InputError(
+                f"{option} needs numbers; column {quoted(name)} holds text such as "
+                f"{quoted(text, _SHORT)}"
+            )
+    return to_numbers(series, name)
 
 
 def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) -> None:
@@ -128,7 +152,7 @@ def _check_outcome(question: Question, values: NumberTally) -> None:
             "is selected with --selected."
         )
         raise InputError(
-            f"--outcome: column {quoted(name)} is never missing in {n_rows} rows, so that there is "
+            f"--outcome: column {quoted(name)} is never missing in {n_rows} rows, so there is "
             f"no selection to model.{hint}"
         )
 
@@ -149,7 +173,7 @@ def _check_selected(name: str, words: dict[str, int], missing: int, n_rows: int)
         )
     if {*words} <= TRUE_WORDS:
         raise InputError(
-            f"--selected: column {quoted(name)} says that all {n_rows} rows are selected, so that "
+            f"--selected: column {quoted(name)} says that all {n_rows} rows are selected, so "
             "there is no selection to model"
         )
 

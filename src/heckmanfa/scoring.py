@@ -172,7 +172,7 @@ def sum_log_likelihood(
     refuse_rows(X)
     if model._probit is None:
         raise NotIdentifiedError(
-            "no outcome was missing in the fit, so that the joint likelihood is not known"
+            "no outcome was missing in the fit, so the joint likelihood is not known"
         )
     selected = model._who_is_selected(X, selected)
     sample_weight = model._weights_to_score(X, sample_weight)

@@ -231,7 +231,7 @@ class SearchedHeckman(Heckman):
         super()._fit_all_observed(table, sample, prediction, kind)
         if self.max_features is not None and self.max_features < len(prediction):
             warn(
-                f"nothing was searched, so that all {len(prediction)} features that may predict "
+                f"nothing was searched, so all {len(prediction)} features that may predict "
                 f"do: max_features = {self.max_features} is not used",
                 AllObservedWarning,
             )
@@ -271,9 +271,7 @@ class SearchedHeckman(Heckman):
     def _searched(self) -> Search:
         check_is_fitted(self)
         if self._search is None:
-            raise NotSearchedError(
-                "no outcome was missing in the fit, so that nothing was searched"
-            )
+            raise NotSearchedError("no outcome was missing in the fit, so nothing was searched")
         return self._search
 
     def _feature_labels(self) -> list[Any]:

@@ -73,7 +73,7 @@ def fit_two_step(
     if residual_share(root)[-1] <= DEPENDENT:
         raise NotIdentifiedError(
             "the inverse Mills ratio is a linear combination of the prediction features among "
-            "the selected rows, so that selection cannot be told from prediction. Leave a feature "
+            "the selected rows, so selection cannot be told from prediction. Leave a feature "
             "that drives selection out of prediction_features."
         )
     solution = moments.solve(mask)

@@ -99,7 +99,7 @@ def test_a_column_in_doubt_is_refused_only_where_it_is_used(shell, people):
         assert "column 'odd'" in shell.refuses(*command, "--thousands", "none")
 
 
-def test_per_cent_in_the_fit_and_not_in_the_prediction_is_refused(shell, people):
+def test_shares_in_the_prediction_where_the_fit_had_per_cent_are_refused(shell, people):
     share = people["age"].map("{:.1f}%".format)
     people.assign(age=share).to_csv("share.csv", index=False)
     status, said = shell("fit", "share.csv", *BASE, "--save", "m.skops")
@@ -107,8 +107,29 @@ def test_per_cent_in_the_fit_and_not_in_the_prediction_is_refused(shell, people)
     assert "'age' is in per cent: 5% was read as 5." in said
     people.assign(age=people["age"] / 100).to_csv("plain.csv", index=False)
     said = shell.refuses("predict", "m.skops", "plain.csv", "--out", "p.csv")
-    assert "column 'age' is not in per cent, and was in the table of the fit" in said
+    assert "column 'age' has no per cent signs, and had them in the table of the fit" in said
+    assert "multiply it by 100" in said
     assert shell("predict", "m.skops", "share.csv", "--out", "p.csv")[0] == 0
+    # Plain numbers on the scale of the fit are the same numbers.
+    people.assign(age=people["age"].round(1)).to_csv("same.csv", index=False)
+    status, said = shell("predict", "m.skops", "same.csv", "--out", "same_p.csv")
+    assert status == 0
+    assert (
+        "'age' has no per cent signs, as it had in the table of the fit: 5 was read as 5%" in said
+    )
+    assert (shell.folder / "same_p.csv").read_text() == (shell.folder / "p.csv").read_text()
+    people.drop(columns="educ").to_csv("less.csv", index=False)
+    assert "no column 'educ'" in shell.refuses("predict", "m.skops", "less.csv", "--out", "q.csv")
+
+
+def test_signs_in_some_cells_are_counted_and_the_first_of_the_fewer_is_named(shell, people):
+    share = people["age"].map("{:.1f}%".format)
+    share.iloc[[6, 9]] = ["31", "32"]
+    people.assign(age=share).to_csv("mixed.csv", index=False)
+    said = shell.refuses("fit", "mixed.csv", *BASE)
+    n = len(people) - 2
+    assert f"column 'age' holds {n} numbers with a per cent sign and 2 without" in said
+    assert "the first without is in row 7 of the data" in said
 
 
 def test_options_about_cells_are_refused_where_there_are_types(shell, people):

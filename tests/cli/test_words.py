@@ -119,3 +119,24 @@ def test_dates_and_constants_are_not_offered_as_numbers(shell, base):
     base.assign(day=days, key=[f"w{i}" for i in range(len(base))]).to_csv("ids.csv", index=False)
     _, said = shell("fit", "ids.csv", "--outcome", "wage")
     assert "To use 'key' all the same, pass it to --numeric or --categorical." in said
+
+
+@pytest.mark.parametrize("option", ["--outcome", "--weights"])
+def test_text_where_numbers_are_needed_is_said_to_be_text(shell, base, option):
+    roles = {"--outcome": "wage"} | {option: "region"}
+    said = shell.refuses("fit", "base.csv", *[word for pair in roles.items() for word in pair])
+    first = base["region"].iloc[0]
+    assert said == (f"error: {option} needs numbers; column 'region' holds text such as '{first}'")
+
+
+def test_a_collinear_column_is_left_out_in_the_head_and_not_counted(shell, base):
+    base.assign(age2=2 * base["age"]).to_csv("coll.csv", index=False)
+    code, said = shell("fit", "coll.csv", "--outcome", "wage", "--json", "a.json")
+    assert code == 0
+    head, rest = said.split("Predict:", 1)
+    assert "4 columns became 4 features: 3 numbers and 1 category." in head
+    lost = [name for name in ("age", "age2") if f"Left out: '{name}'" in head]
+    assert len(lost) == 1
+    assert "Of 4 features" in rest
+    told = json.loads((shell.folder / "a.json").read_text())
+    assert list(told["columns_left_out"]) == lost

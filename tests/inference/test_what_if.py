@@ -190,7 +190,7 @@ def test_the_last_exclusion_put_back_leaves_the_normal_law_alone(simulated):
     last = table[table["change"] == "put back"]
     assert last["feature"].tolist() == ["x5"]
     assert last["n_excluded"].tolist() == [0]
-    assert "only the normal law identifies it" in last["note"].iloc[0]
+    assert "only normality identifies it" in last["note"].iloc[0]
 
 
 def test_a_rho_outside_is_said():

@@ -35,7 +35,7 @@ def test_best_subset_says_that_it_is_proven(ask):
         "BIC of all 32,767 assignments, by proof)."
     )
     row = ask().model.tidy().set_index(["equation", "term"]).loc[("prediction", "educ")]
-    assert f"one more educ goes with {row['estimate']:.3f} more lwage" in how_much
+    assert f"one unit more of educ goes with {row['estimate']:.3f} more lwage" in how_much
     assert f"(95% interval {row['ci_low']:.4f} to {row['ci_high']:.3f}" in how_much
     assert how_much.endswith("least squares on the selected rows says 0.109.")
 
@@ -57,7 +57,7 @@ def test_without_a_search_nothing_is_said_of_one(ask):
         "age, kids5 and hushrs drive who is selected, and for the other 9 there is no evidence of "
         "either."
     )
-    assert "one more educ goes with" in how_much
+    assert "one unit more of educ goes with" in how_much
     said = claims(analysis)
     assert "search" not in said
     assert "is no evidence of it" not in said
@@ -69,7 +69,7 @@ def test_without_an_exclusion_only_the_normal_law_identifies(ask):
         "All 15 features are taken to predict lwage; none is kept out of the prediction equation."
     )
     said = claims(analysis)
-    assert "only the normal law of the errors identifies the model" in said
+    assert "only the normality of the errors identifies the model" in said
     assert "exclusions are valid" not in said
 
 
@@ -171,7 +171,7 @@ def test_with_no_outcome_missing_it_is_least_squares(mroz_file):
         "All 3 features predict lwage; no outcome is missing in the fit, so that no selection was "
         "modelled."
     )
-    assert how_much.startswith("With the other features held equal, one more educ goes with 0.1")
+    assert how_much.startswith("With the other features held equal, one unit more of educ goes with 0.1")
     assert caveats[0].startswith("That selection was corrected for: no outcome is missing")
     assert ("Left out: the weight is zero", 325) in rows_by_fate(analysis)
     pytest.importorskip("plotly", reason="the page needs the extra plots")

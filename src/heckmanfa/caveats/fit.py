@@ -96,7 +96,7 @@ def of_table(model: FittedSelectionModel, diagnostics: Diagnostics, table: Table
         "normal_law",
         "caution",
         "The correction for selection rests on errors that are normal.",
-        "That the correction holds whatever the law of the errors: it rests on their being normal.",
+        "That the correction holds whatever the distribution of the errors: it rests on their being normal.",
     )
     return [
         *fit,
@@ -149,11 +149,11 @@ def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
         "convergence": "That these are the estimates: the iteration did not converge, and they are "
         "where it stopped.",
         "standard errors": "That anything is known of how precise the estimates are: the variance "
-        "of one is negative or no number.",
+        "of one is negative or not a number.",
         "R2 of the outcome": f"That the features predict so well (R2 {r2_of(model):.6f}): one of "
         "them is likely to be made from the outcome, or known only with it.",
         "rho": f"That rho is a correlation: its estimate, {number(model.rho_)}, is outside "
-        "(-1, 1), so that the model does not fit or the data hardly identify it."
+        "(-1, 1), so the model does not fit or the data hardly identify it."
         if not abs(model.rho_) < 1
         else f"That rho is estimated: {rho_text(model.rho_)} is as good as one, which is most "
         "often a sign of a model that does not fit.",
@@ -211,10 +211,10 @@ def _of_exclusions(model: FittedSelectionModel, table: Table | None) -> list[Cav
             Caveat(
                 "no_exclusion",
                 "problem",
-                "No feature is excluded from the prediction equation: only the normal law of the "
+                "No feature is excluded from the prediction equation: only normality of the "
                 "errors identifies the model.",
                 "That the data alone tell selection from prediction: every feature of the "
-                "selection equation is in the prediction equation, too, and only the normal law of "
+                "selection equation is in the prediction equation, too, and only the normality of "
                 "the errors identifies the model.",
             )
         ]

@@ -10,7 +10,7 @@ from heckmanfa.caveats.value import Caveat
 from heckmanfa.extraction.criteria import NEARLY
 from heckmanfa.extraction.search import KEPT
 from heckmanfa.foreign import shown
-from heckmanfa.wording import CRITERIA, count
+from heckmanfa.wording import CRITERIA, count, plural
 
 if TYPE_CHECKING:
     from heckmanfa.extraction.search import Search
@@ -41,17 +41,17 @@ def found_by(model: FittedSelectionModel) -> str:
         criterion = CRITERIA[found._search.goal.criterion]
         splits = len(found.honest_.estimates)
         return f"chosen by {criterion} in at least half of {splits} random halves of the rows"
-    return _best_of(found, CRITERIA)
+    return _best_of(found)
 
 
-def _best_of(model: Any, words: dict[str, str]) -> str:
+def _best_of(model: Any) -> str:
     """Say what the search over all rows found, whatever became of it."""
     search: Search = model._search
     if model._n_possible == 1:
         return "the only assignment that was allowed"
     window = search.goal.rho_range
     inside = "" if window is None else f" with rho from {window[0]:g} to {window[1]:g}"
-    best = f"best by {words[search.goal.criterion]} of"
+    best = f"best by {CRITERIA[search.goal.criterion]} of"
     possible = count(model._n_possible)
     if search.optimal:
         return f"{best} all {possible} assignments{inside and ', among those' + inside}, by proof"
@@ -103,13 +103,11 @@ def _of_choice(model: Any) -> list[Caveat]:
     gap = f"; one better by {search.gap:.3g} may exist" if search.gap else ""
     looked = f"{count(search.n_assignments)} of {count(model._n_possible)} were looked at{gap}."
     ruled = f"; {search.n_assignments:,} were looked at, and the others ruled out by bounds"
-    words = {one: one for one in CRITERIA}
     caveats = [
         Caveat(
             "search",
             "note" if search.optimal else "caution",
-            f"The prediction features are the {_best_of(model, words)}"
-            f"{ruled if search.optimal else gap}.",
+            f"The prediction features are the {_best_of(model)}{ruled if search.optimal else gap}.",
             "" if search.optimal else f"That no assignment is better: {looked}",
         ),
         Caveat(
@@ -143,10 +141,9 @@ def _of_choice(model: Any) -> list[Caveat]:
 def _of_honest(model: Any) -> list[Caveat]:
     """Caveats of estimates in rows that had no part in choosing the features."""
     honest, search = model.honest_, model._search
-    words = {one: one for one in CRITERIA}
     same = np.array_equal(search.best, model.support_)
     best = [shown(model._feature_labels()[int(one)]) for one in np.flatnonzero(search.best)]
-    in_all = _best_of(model, words)
+    in_all = _best_of(model)
     return [
         Caveat(
             "honest",
@@ -164,7 +161,7 @@ def _of_honest(model: Any) -> list[Caveat]:
             "the models that halves of the rows chose.",
         ),
         *(
-            Caveat("honest_failures", "note", f"{times} splits failed: {reason}")
+            Caveat("honest_failures", "note", f"{plural(times, 'split')} failed: {reason}")
             for reason, times in honest.failures.items()
         ),
         Caveat(
@@ -237,10 +234,10 @@ def _of_window(model: Any) -> list[Caveat]:
 _AFTER_SEARCH = {
     "uncertainty_interval": "The features were found by a search, and the standard errors take "
     "them as given: they tend to be too small.",
-    "what_if": "The features were found by a search, so that t values lean towards what it did: "
+    "what_if": "The features were found by a search, so t values lean towards what it did: "
     "features that it left out look useless, and those that it chose look useful.",
     "exclusion_test": "Features were found by a search: what it left out is what looked useless to "
-    "it in these rows, so that p-values lean towards one.",
+    "it in these rows, so p-values lean towards one.",
     "specification_tests": "The tests take the features as given and ignore the search for them, "
     "which looks for features that fit.",
 }

@@ -134,7 +134,7 @@ def compare(
         cells = [row[one] for one in ("rho", "mse", "mse_sd", "r2", "r2_sd", "seconds")]
         count = "" if row["n_features"] != row["n_features"] else f"{row['n_features']:.0f}"
         rows.append([str(row["method"]), count, *(number(one) for one in cells)])
-    title = f"Held-out rows with an outcome, {repeats} times {folds} folds"
+    title = f"Held-out rows with an outcome, {folds} folds{_times(repeats)}"
     print_table(console, title, columns, rows)
     for row in found.tidy().to_dict("records"):
         if row["note"]:
@@ -159,3 +159,7 @@ def _no_lasso(groups: Mapping[str, Sequence[str]]) -> str:
         "left out, since it takes dummies one by one and cannot keep those of a category together "
         f"({some(found)}); --exclude such columns to have it compared"
     )
+
+
+def _times(repeats: int) -> str:
+    return "" if repeats == 1 else f", {repeats} times"

@@ -212,7 +212,7 @@ def show(analysis: Analysis, console: Console) -> None:
         if question.missing == "drop":
             console.print(f"  {count:,} rows left out miss {shown(name)}", markup=False)
     about = _weights_and_errors(analysis)
-    for sentence in (*about, *analysis.notes, *analysis.encoding.explain()):
+    for sentence in (*about, *analysis.notes, *analysis.explain()):
         console.print(f"  {sentence}", markup=False)
     console.print()
     diagnostics = analysis.diagnostics()
@@ -324,7 +324,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "streamed": analysis.streamed,
         "rows": analysis.row_counts,
         "rows_missing": analysis.missing_counts,
-        "columns_left_out": analysis.encoding.left_out,
+        "columns_left_out": analysis.left_out,
         "reference_levels": analysis.encoding.references,
         "reading": list(analysis.notes),
         "predict": analysis.predicting,

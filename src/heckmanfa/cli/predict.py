@@ -133,7 +133,8 @@ def predict(
                 read = _read(data, table, saved.encoding, wanted, options, say)
                 frame, notes = read.frame, read.notes
                 say(f"predicting {len(frame):,} rows")
-                X = _encoded(read, saved.encoding)
+                X, plain = _encoded(read, saved.encoding)
+                notes += plain
                 found, gaps = predictions(saved.model, X, kind, interval, saved.encoding)
                 if missing == "error":
                     refuse_gaps(gaps, _INSTEAD)
@@ -192,22 +193,41 @@ def _read(
     return Table(table.load(needed or table.columns))
 
 
-def _encoded(table: Table, encoding: Encoding) -> pd.DataFrame:
+def _encoded(table: Table, encoding: Encoding) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Encode a table as that of the fit, or say in which way it is written otherwise."""
+    import numpy as np
+
     from heckmanfa.errors import InputError, UnknownFeatureError
-    from heckmanfa.foreign import quoted
+    from heckmanfa.tabular.encoding import refuse_absent
+    from heckmanfa.tabular.values import to_numbers
+
+    try:
+        refuse_absent(table.frame, encoding.sources)
+    except UnknownFeatureError as error:
+        raise UnknownFeatureError(f"{error}{table.hint}") from error
 
     table.refuse_doubts([one for one in encoding.sources if one not in encoding.levels])
     for name in encoding.sources:
         # Where columns have types, a sign is none of the number's.
-        differs = (name in table.percent) != (name in encoding.percent)
-        if table.untyped and differs and name in table.frame and table.frame[name].notna().any():
-            here, there = ("is", "was not") if name in table.percent else ("is not", "was")
+        given = table.untyped and table.frame[name].notna().any()
+        if given and name in table.percent and name not in encoding.percent:
             raise InputError(
-                f"column {quoted(name)} {here} in per cent, and {there} in the table of the fit; "
-                "write it as there"
+                f"column {quoted(name)} has per cent signs, and had none in the table of the fit; "
+                "nobody can say whether 0.05 there is 5% here: write it as there, without signs"
             )
-    try:
-        return encoding.transform(table.frame)
-    except UnknownFeatureError as error:
-        raise UnknownFeatureError(f"{error}{table.hint}") from error
+        if given and name in encoding.percent and name not in table.percent:
+            values = to_numbers(table.frame[name], name)
+            if np.nanmax(np.abs(values)) <= 1 < abs(encoding.means[name]):
+                raise InputError(
+                    f"column {quoted(name)} has no per cent signs, and had them in the table of "
+                    f"the fit, where it was {encoding.means[name]:.3g}% on average; here it is at "
+                    "most 1, as shares are: multiply it by 100, or write it with signs"
+                )
+    # The fit read 5% as 5, so plain numbers are on its scale where they are written as 5 is.
+    plain = [
+        f"{quoted(name)} has no per cent signs, as it had in the table of the fit: 5 was read as "
+        "5%, and 0.05 as 0.05%."
+        for name in encoding.percent
+        if table.untyped and name not in table.percent and table.frame[name].notna().any()
+    ]
+    return encoding.transform(table.frame), tuple(plain)

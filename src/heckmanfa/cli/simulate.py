@@ -45,7 +45,9 @@ def simulate(
     sigma: Annotated[float, typer.Option(help="Standard deviation of the outcome's error.")] = 1.0,
     selection_rate: Annotated[float, typer.Option(help="Share of rows with an outcome.")] = 0.5,
     correlation: Annotated[float, typer.Option(help="Correlation of the features.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers: the truth and the rows.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the random numbers: the truth and the rows.")
+    ] = 0,
     files: Annotated[
         int | None,
         typer.Option(min=1, help="Write so many Parquet files into a new folder, not one file."),
@@ -90,7 +92,15 @@ def simulate(
         }
         for name, value in asked.items():
             check_range(name, value, f"--{name.replace('_', '-')}")
-        made = draw_truth(np.random.default_rng(seed), n_features, n_predicting, **asked)
+        made = draw_truth(
+            np.random.default_rng(seed),
+            n_features,
+            n_predicting,
+            rho=rho,
+            sigma=sigma,
+            selection_rate=selection_rate,
+            correlation=correlation,
+        )
         known = json.dumps(_as_json(made, rows, seed), indent=1)
         writes = {"OUT": out, "--truth": truth}
         refuse_clashes({}, writes)

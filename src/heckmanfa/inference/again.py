@@ -70,7 +70,7 @@ def read_again(
     """
     if model._probit is None:
         raise NotIdentifiedError(
-            "no outcome was missing in the fit, so that there is no selection to ask about"
+            "no outcome was missing in the fit, so there is no selection to ask about"
         )
     with warnings.catch_warnings(), one_blas_thread():
         # All that there is to warn of was said by the fit.

@@ -93,7 +93,7 @@ class ExclusionTest(Report):
                 "joint test of exclusions",
                 f"smallest p {lowest['p_value']:.3g}, with {_listed(lowest['stays_out'])} out",
                 "caution" if rejected else "ok",
-                "Some exclusions contradict others, or the normal law fails."
+                "Some exclusions contradict others, or normality fails."
                 if rejected
                 else "No contradiction among the exclusions is found; that proves none of them.",
             )
@@ -155,7 +155,7 @@ def _sets_to_test(
         have = f"{listed} alone is" if excluded else "no selection feature is"
         raise InputError(
             f"{have} excluded from the prediction equation: with an excluded feature put back, "
-            "at least one other must stay out, or nothing but the normal law would identify the "
+            "at least one other must stay out, or nothing but normality would identify the "
             "model. No exclusion can be tested here."
         )
     if features is None:
@@ -180,7 +180,7 @@ def _sets_to_test(
     if not out:
         raise InputError(
             f"features names every excluded feature ({listed}): at least one must stay out, or "
-            "nothing but the normal law would identify the model"
+            "nothing but normality would identify the model"
         )
     return [(tested, out)]
 
@@ -214,7 +214,7 @@ def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> di
     if not fit.converged:
         notes.append("maximum likelihood did not converge, and is not to be trusted")
     elif not fit.information_is_positive:
-        notes.append("the information is not positive definite, so that there is no covariance")
+        notes.append("the information is not positive definite, so there is no covariance")
     higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     if higher is not None:
         notes.append(
@@ -237,9 +237,9 @@ def _exclusion_notes(model: Heckman, n_tests: int) -> list[str]:
     notes = [
         "That an exclusion is valid cannot be proved from data. A large p-value says that the "
         "features tested are compatible with what stays out, not that any of them is a valid "
-        "exclusion: what stays out is assumed to be one, and so is the normal law of the errors.",
+        "exclusion: what stays out is assumed to be one, and so is the normality of the errors.",
         "A small p-value says that the features tested belong in the prediction equation, or "
-        "that what stays out does, or that the normal law fails. Where what stays out hardly "
+        "that what stays out does, or that normality fails. Where what stays out hardly "
         "drives selection, it says less: the test then rejects valid exclusions too often.",
     ]
     if n_tests > 1:

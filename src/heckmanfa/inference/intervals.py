@@ -76,7 +76,7 @@ def interval(
         kind = "marginal"
     if return_interval == "prediction" and kind != "marginal" and not abs(model.rho_) < 1:
         raise NotIdentifiedError(
-            f"rho is estimated at {model.rho_:.4g}, outside (-1, 1), so that the law of an outcome "
+            f"rho is estimated at {model.rho_:.4g}, outside (-1, 1), so the law of an outcome "
             "given selection is not known; use method='ml', or kind='marginal'"
         )
     estimates = Estimates.of(model, prediction=True, selection=kind != "marginal")

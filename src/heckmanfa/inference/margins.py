@@ -217,7 +217,7 @@ def _read_kinds(model: FittedSelectionModel, kind: Any) -> tuple[list[str], list
     unknown = [one for one in kinds if one in ("selection", "unselected")]
     if unknown:
         raise NotIdentifiedError(
-            f"kind {quoted(unknown[0])}: no outcome was missing in the fit, so that nothing is "
+            f"kind {quoted(unknown[0])}: no outcome was missing in the fit, so nothing is "
             "known "
             "about selection; ask for kind='marginal'"
         )

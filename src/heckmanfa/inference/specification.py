@@ -202,7 +202,7 @@ class SpecificationTests(Report):
 
 
 _NOTES = (
-    "Each test takes all else in the model as right, so that a fault in one place may show in "
+    "Each test takes all else in the model as right, so a fault in one place may show in "
     "several tests. One true model in twenty is rejected by each.",
     "A test that does not reject proves nothing: it may not see the fault, or the rows may be "
     "too few.",

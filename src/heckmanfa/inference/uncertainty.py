@@ -358,7 +358,7 @@ def uncertainty_interval(
         raise InputError(f"n_grid must be a whole number of at least 2; got {quoted(n_grid)}")
     if model._probit is None:
         raise NotIdentifiedError(
-            "no outcome was missing in the fit, so that no rho could change the estimates"
+            "no outcome was missing in the fit, so no rho could change the estimates"
         )
     features = [int(one) for one in np.flatnonzero(model.support_)]
     terms = ["Intercept", *(model._names[one] for one in features)]
@@ -402,7 +402,7 @@ def _read_range(rho: Any) -> tuple[float, float]:
 def _notes(model: Heckman) -> list[str]:
     notes = [
         "A range of rho is an assumption, in the place of an exclusion: no data says that rho "
-        "lies in it. The normal law of the errors and the probit for selection are still relied "
+        "lies in it. The normality of the errors and the probit for selection are still relied "
         "on. rho = 0 is least squares on the selected rows, which takes outcomes to be missing at "
         "random.",
         "The standard error at each rho takes rho and the estimated selection equation as given.",

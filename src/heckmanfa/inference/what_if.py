@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WhatIf", "predicting", "probit_of", "solve_two_step", "what_if"]
 
-_NO_EXCLUSION = "no exclusion is left: only the normal law identifies it"
+_NO_EXCLUSION = "no exclusion is left: only normality identifies it"
 _CLASSICAL = CovarianceKind("classical", False)
 
 
@@ -177,7 +177,7 @@ def probit_of(model: Heckman) -> Probit:
     """Return the selection equation of a model that has one."""
     if model._probit is None:
         raise NotIdentifiedError(
-            "no outcome was missing in the fit, so that no feature is excluded from anything"
+            "no outcome was missing in the fit, so no feature is excluded from anything"
         )
     return model._probit
 
@@ -255,8 +255,8 @@ def _what_if_notes(model: Heckman) -> list[str]:
         "most moved: the other feature whose coefficient moves the furthest, counted in its "
         "standard errors in the equation as it is.",
         "That an exclusion is valid cannot be proved from data. A small t of a feature put back "
-        "does not do so: it rests on the other exclusions being valid and on the normal law of "
-        "the errors, and on the normal law alone where no other exclusion is left.",
+        "does not do so: it rests on the other exclusions being valid and on the normality of "
+        "the errors, and on normality alone where no other exclusion is left.",
     ]
     if model.method == "ml":
         notes.append(

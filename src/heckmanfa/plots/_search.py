@@ -93,7 +93,7 @@ def _searched(model: Any) -> SearchedHeckman:
 
     if not isinstance(model, SearchedHeckman):
         raise NotSearchedError(
-            f"{type(model).__name__} does not search for features, so that there is one "
+            f"{type(model).__name__} does not search for features, so there is one "
             "specification only; fit HeckmanFA or HeckmanBestSubset"
         )
     return model
@@ -116,7 +116,7 @@ def _coefficients(
     holds = masks[:, column]
     if not holds.any():
         raise InputError(
-            f"no assignment that was kept holds {quoted(model._names[column])}, so that there is "
+            f"no assignment that was kept holds {quoted(model._names[column])}, so there is "
             "no "
             "coefficient to draw"
         )

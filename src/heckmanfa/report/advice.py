@@ -28,7 +28,7 @@ ADVICE = {
     ),
     "excluded features": Advice(
         "A feature that drives selection and does not predict lets the data, and not only the "
-        "normal law of the errors, tell selection from prediction.",
+        "normality of the errors, tell selection from prediction.",
         "Say in words why these features should not predict: no test can.",
         "Look for a feature that drives selection strongly and has no reason to predict, and name "
         "it with --select-only; until then lean on the picture of coefficients over rho.",

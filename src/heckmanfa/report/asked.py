@@ -100,7 +100,7 @@ def _selected(analysis: Analysis) -> str:
 
 def _features(analysis: Analysis) -> str:
     question = analysis.question
-    names = analysis._sources(analysis.encoding.columns)
+    names = [one for one in analysis.encoding.sources if one not in analysis.left_out]
     verb = "is" if len(names) == 1 else "are all"
     which = "the columns named" if question.features else "all columns that have no other role"
     without = f" but {listed(question.exclude)}" if question.exclude else ""

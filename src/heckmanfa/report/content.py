@@ -92,7 +92,7 @@ def row_section(analysis: Analysis) -> str:
         )
         parts.append(paragraph("A row that misses several features counts in each.", "note"))
     encoding = analysis.encoding
-    parts.append("<h3>Columns</h3>" + items([*analysis.notes, *encoding.explain()]))
+    parts.append("<h3>Columns</h3>" + items([*analysis.notes, *analysis.explain()]))
     if encoding.references:
         parts.append(
             table(
@@ -176,7 +176,7 @@ def _coefficient_notes(analysis: Analysis, found: Comparison) -> list[str]:
         "Least squares: the same features on the selected rows, with no correction for selection."
     ]
     if found.is_whole:
-        notes.append("Every feature that may predict does, so that this is the all-features model.")
+        notes.append("Every feature that may predict does, so this is the all-features model.")
     elif found.is_solved:
         notes.append(
             f"All features: the two-step Heckman model in which each of the {found.n_all} columns "

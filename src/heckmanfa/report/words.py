@@ -45,10 +45,10 @@ def answer(
 def _which(analysis: Analysis) -> str:
     outcome = shown(analysis.question.outcome)
     predicting = analysis.predicting
-    total = len(analysis._sources(analysis.encoding.columns))
-    verb = "predict" if len(predicting) != 1 else "predicts"
+    total = len([one for one in analysis.encoding.sources if one not in analysis.left_out])
+    verb = "predict" if len(predicting) > 1 else "predicts"
     if analysis.question.search == "none":
-        verb = "are taken to predict" if len(predicting) != 1 else "is taken to predict"
+        verb = "are taken to predict" if len(predicting) > 1 else "is taken to predict"
     found = found_by(analysis.model)
     found = f" ({found})" if found else ""
     if not predicting:
@@ -58,7 +58,7 @@ def _which(analysis: Analysis) -> str:
         head = f"All {total} features {verb} {outcome}" if total > 1 else f"{predicting[0]} {verb}"
         head = head if total > 1 else f"{head} {outcome}"
     if analysis.model._probit is None:
-        return f"{head}; no outcome is missing in the fit, so that no selection was modelled."
+        return f"{head}; no outcome is missing in the fit, so no selection was modelled."
     return f"{head}; {_others(analysis, total)}{found}."
 
 
@@ -144,7 +144,7 @@ def _step(analysis: Analysis, term: str) -> str:
             return f"{shown(term)} rather than {shown(f'{name}[{reference}]')}"
     if term in analysis.binary:
         return f"{shown(term)} = 1 rather than 0"
-    return f"one more {shown(term)}"
+    return f"one unit more of {shown(term)}"
 
 
 def not_to_claim(analysis: Analysis, diagnostics: Diagnostics | None = None) -> list[str]:

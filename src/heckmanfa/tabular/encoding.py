@@ -24,7 +24,7 @@ from heckmanfa.tabular.values import (
     to_numbers,
 )
 
-__all__ = ["Encoding", "order_levels", "refuse_same_names"]
+__all__ = ["Encoding", "order_levels", "refuse_absent", "refuse_same_names"]
 
 _SHOWN = 5
 _NAMED = 3
@@ -94,7 +94,7 @@ class Encoding:
         if missing not in ("drop", "mean"):
             raise InputError(f"missing must be 'drop' or 'mean'; got {quoted(missing)}")
         features = list(features)
-        _refuse_absent(frame, [*features, *categorical, *numeric])
+        refuse_absent(frame, [*features, *categorical, *numeric])
         twice = sorted({one for one in features if features.count(one) > 1})
         if twice:
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
@@ -213,7 +213,7 @@ class Encoding:
             Of float64, with the columns of the fit in their order and the rows of ``frame``. NaN
             where something is missing (in all dummies of a category), unless means fill it.
         """
-        _refuse_absent(frame, self.sources)
+        refuse_absent(frame, self.sources)
         frame = frame_as_stored(frame[list(self.sources)])
         arrays: dict[str, Floats] = {}
         for name in self.sources:
@@ -264,17 +264,33 @@ class Encoding:
         places = np.array([known[label] for label in found.labels] + [-1], dtype=np.intp)
         return places[found.codes]
 
-    def explain(self) -> list[str]:
-        """Say in sentences what became of the columns."""
-        n_numbers = len(self.sources) - len(self.levels)
+    def explain(self, left_out: Mapping[str, str] | None = None) -> list[str]:
+        """Say in sentences what became of the columns.
+
+        Parameters
+        ----------
+        left_out : mapping of str to str, optional
+            Columns that are in no equation, and why, where a fit left out more than these.
+
+        Returns
+        -------
+        list of str
+        """
+        left_out = self.left_out if left_out is None else left_out
+        sources = [one for one in self.sources if one not in left_out]
+        columns = [one for name in sources for one in self._columns_of(name)]
+        n_numbers = sum(one not in self.levels for one in sources)
+        n_categories = len(sources) - n_numbers
         kinds = [_count(n_numbers, "number")] if n_numbers else []
-        if self.levels:
-            kinds.append(_count(len(self.levels), "category", "categories"))
+        if n_categories:
+            kinds.append(_count(n_categories, "category", "categories"))
         said = [
-            f"{_count(len(self.sources), 'column')} became {_count(len(self.columns), 'feature')}: "
+            f"{_count(len(sources), 'column')} became {_count(len(columns), 'feature')}: "
             f"{' and '.join(kinds)}."
         ]
         for name, levels in self.levels.items():
+            if name in left_out:
+                continue
             said.append(
                 f"The category {quoted(name)} became "
                 f"{_count(len(levels) - 1, 'dummy', 'dummies')}, "
@@ -291,7 +307,7 @@ class Encoding:
                 else "left missing"
             )
             said.append(f"Missing values were {done}: {where}.")
-        said += [f"Left out: {quoted(name)} {reason}." for name, reason in self.left_out.items()]
+        said += [f"Left out: {quoted(name)} {reason}." for name, reason in left_out.items()]
         others = [name for name, reason in self.left_out.items() if can_be_asked_for(reason)]
         if others:
             listed = " or ".join(quoted(one) for one in others)
@@ -346,7 +362,8 @@ def order_levels(
     return (reference, *(one for one in order if one != reference))
 
 
-def _refuse_absent(frame: pd.DataFrame, names: Sequence[str]) -> None:
+def refuse_absent(frame: pd.DataFrame, names: Sequence[str]) -> None:
+    """Refuse a table that lacks some columns, and name them all."""
     there = [str(one) for one in frame.columns]
     absent = list(dict.fromkeys(one for one in names if one not in there))
     if absent:

@@ -19,6 +19,7 @@ import pandas as pd
 from heckmanfa.errors import InputError
 from heckmanfa.foreign import quoted
 from heckmanfa.normal import Floats
+from heckmanfa.rows import Mask
 from heckmanfa.tabular.numerals import DECIMALS, Shape, shape_of, tidy
 from heckmanfa.tabular.values import NUMBER_MARKS, Levels, as_number, levels_of, nearly_all
 
@@ -88,6 +89,8 @@ class Evidence:
     """a level with a currency sign"""
     plain: bool = True
     """whether there are cells that are numbers already"""
+    numbers: Mask | None = None
+    """(n,) which cells are, where they were looked at one by one"""
 
     def example(self, decimal: str | None = None, thousands: str | None = None) -> str | None:
         """Return a level in which a mark is decimal, or separates thousands."""
@@ -166,13 +169,14 @@ def _look(series: pd.Series[Any], name: str, asked: Asked) -> Evidence | None:
     first = [one for one in series.dropna().head(5 * _FIRST).unique() if isinstance(one, str)]
     if not first or 2 * sum(_may_be_number(one) for one in first[:_FIRST]) < len(first[:_FIRST]):
         return None
-    n_plain = 0
+    n_plain, numbers = 0, None
     if series.dtype == object:
         is_text = series.map(lambda one: isinstance(one, str)).to_numpy(dtype=bool)
         rest = series[~is_text].dropna()
         n_plain = sum(isinstance(one, int | float) and not isinstance(one, bool) for one in rest)
         if n_plain < len(rest):
             return None
+        numbers = ~is_text & series.notna().to_numpy(dtype=bool)
         series = series.where(is_text)
     try:
         levels = levels_of(series)
@@ -191,7 +195,7 @@ def _look(series: pd.Series[Any], name: str, asked: Asked) -> Evidence | None:
         money = _money(levels, counts, missing)
     if money is None and not _enough(int(counts[good].sum()) + n_plain, n_given):
         return None
-    return Evidence(name, levels, shapes, percent, money, n_plain > 0)
+    return Evidence(name, levels, shapes, percent, money, n_plain > 0, numbers)
 
 
 def _enough(good: int, given: int) -> bool:
@@ -316,10 +320,7 @@ def _doubt(
     ]
     numbers = [one for one in column.shapes if one is not None]
     if signs and (len(signs) < len(numbers) or column.plain):
-        return (
-            f"column {name} holds numbers with a per cent sign, such as {quoted(signs[0])}, and "
-            "without; write all of them one way"
-        )
+        return f"column {name} holds {_mixture(column)}; write all of them one way"
     if decided.decimal is None:
         text = column.either()
         if text is None:
@@ -351,14 +352,30 @@ def _doubt(
             if asked.by_model
             else "as asked; look at --decimal and --thousands, or write the column another way"
         )
-        return f"column {name} holds {quoted(bad[0])}, which is no number {what}, {why}"
+        return f"column {name} holds {quoted(bad[0])}, which is not a number {what}, {why}"
     others = [one for one in found[mark] if one != column.name]
     why = f"as in column {quoted(others[0])}" if others else "as in its other values"
     return (
-        f"column {name} holds {quoted(bad[0])}, which is no number where {quoted(mark)} is the "
+        f"column {name} holds {quoted(bad[0])}, which is not a number where {quoted(mark)} is the "
         "decimal "
         f"mark, {why}; write the file one way, or pass --decimal {quoted(_other(mark))} if that "
         "is right"
+    )
+
+
+def _mixture(column: Evidence) -> str:
+    """Say how many numbers have a per cent sign and how many have none, and where the fewer are."""
+    codes = column.levels.codes
+    good = np.array([*(one is not None for one in column.shapes), False], dtype=bool)[codes]
+    signed = np.array([*column.percent, False], dtype=bool)[codes] & good
+    unsigned = good & ~signed
+    if column.numbers is not None:
+        unsigned |= column.numbers
+    n_signed, n_plain = int(np.count_nonzero(signed)), int(np.count_nonzero(unsigned))
+    fewer, what = (signed, "with one") if n_signed <= n_plain else (unsigned, "without")
+    return (
+        f"{n_signed:,} number{'s' * (n_signed != 1)} with a per cent sign and {n_plain:,} without; "
+        f"the first {what} is in row {int(np.argmax(fewer)) + 1} of the data"
     )
 
 

@@ -177,7 +177,7 @@ def _open(
 def _check_options(path: Path, ending: str, asked: Asked, sheet: str | None) -> None:
     """Refuse options that say nothing of a file."""
     if sheet is not None and ending not in _EXCEL:
-        raise InputError(f"--sheet is for Excel files, and {shown(path)} is none")
+        raise InputError(f"--sheet is for Excel files, and {shown(path)} is not one")
     if asked != Asked() and not ending.startswith((*_TEXT, *_EXCEL)):
         raise InputError(
             f"--decimal and --thousands are for text and Excel files; {shown(path)} stores "

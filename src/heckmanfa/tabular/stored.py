@@ -125,7 +125,7 @@ def find_stored(data: str) -> StoredTable | None:
     for path in paths:
         if path.suffix.lower() not in _ENDINGS:
             raise InputError(
-                f"{shown(path)} is no Parquet file: only such files can be read as one table; "
+                f"{shown(path)} is not a Parquet file: only such files can be read as one table; "
                 "name one "
                 f"file, or a pattern such as {path.parent / '*.parquet'}"
             )

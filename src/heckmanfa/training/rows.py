@@ -75,7 +75,7 @@ def gather_training_rows(
     columns, norms = list(moments.columns), moments.scaled()[1]
     probit = moments.probit
     if probit is None:
-        raise InputError("no outcome is missing, so that there is no assignment to train")
+        raise InputError("no outcome is missing, so there is no assignment to train")
     places = [columns.index(one) for one in probit.features]
     scaling = (probit, places, moments.means, norms)
     if train_rows is None and not rows.in_memory:
