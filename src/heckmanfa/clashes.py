@@ -53,13 +53,13 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
             first, second = given[other], given[option]
             if _same_file(first, second):
                 raise InputError(
-                    f"{other} and {option} both name {_names(first, second)}, and one would replace "
-                    "the other; name two files"
+                    f"{other} and {option} both name {_names(first, second)}, and one would "
+                    "replace the other; name two files"
                 )
             if _folded(_real(first)) == _folded(_real(second)):
                 raise InputError(
-                    f"{other} and {option} name {shown(first)} and {shown(second)}, which many file "
-                    "systems take for one file: they differ only in upper and lower case, or in "
+                    f"{other} and {option} name {shown(first)} and {shown(second)}, which many "
+                    "file systems take for one file: they differ only in upper and lower case, or in "
                     "how accents are stored; name two files"
                 )
     for source, named in reads.items():

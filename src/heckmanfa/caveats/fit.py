@@ -96,7 +96,8 @@ def of_table(model: FittedSelectionModel, diagnostics: Diagnostics, table: Table
         "normal_law",
         "caution",
         "The correction for selection rests on errors that are normal.",
-        "That the correction holds whatever the distribution of the errors: it rests on their being normal.",
+        "That the correction holds whatever the distribution of the errors: it rests on their "
+        "being normal.",
     )
     return [
         *fit,
