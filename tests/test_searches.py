@@ -388,7 +388,7 @@ def test_the_summary_sets_other_models_beside_and_says_what_standard_errors_igno
     words = " ".join(str(summary).split())
     assert "Beside other models" in words
     assert "Standard errors, intervals and p-values ignore the search" in words
-    assert "the best by bic of all 511 assignments, by proof" in words
+    assert "the best by BIC of all 511 assignments, by proof" in words
     table = summary.comparison.set_index("term")
     with pytest.warns(NoExclusionWarning):
         everything = Heckman().fit(X, y)
@@ -425,7 +425,7 @@ def test_after_a_window_nothing_tests_rho(method, mroz):
     assert "it tests nothing" in str(found)
     words = " ".join(str(model.summary()).split())
     assert "only assignments whose two-step rho is in [-0.5, -0.05] were allowed" in words
-    assert "the best by bic of all 511 assignments, among those with rho from " in words
+    assert "the best by BIC of all 511 assignments, among those with rho from " in words
     assert "scale of atanh" not in words
     assert "no test of rho = 0 is reported" in words
     with pytest.raises(NotIdentifiedError, match="rho was conditioned on"):

@@ -168,10 +168,12 @@ def test_with_no_outcome_missing_it_is_least_squares(mroz_file):
     analysis = analyse(Question(str(path), "lwage", weights="weight"))
     which, how_much, caveats = answer(analysis)
     assert which == (
-        "All 3 features predict lwage; no outcome is missing in the fit, so that no selection was "
+        "All 3 features predict lwage; no outcome is missing in the fit, so no selection was "
         "modelled."
     )
-    assert how_much.startswith("With the other features held equal, one unit more of educ goes with 0.1")
+    assert how_much.startswith(
+        "With the other features held equal, one unit more of educ goes with 0.1"
+    )
     assert caveats[0].startswith("That selection was corrected for: no outcome is missing")
     assert ("Left out: the weight is zero", 325) in rows_by_fate(analysis)
     pytest.importorskip("plotly", reason="the page needs the extra plots")
