@@ -55,6 +55,7 @@ _PHRASES = (
     (r"\b([Ss])ee uncertainty_interval\(\)", r"\1ee the picture over rho in the report (--report)"),
     # What only Python has is no advice to whoever has a terminal.
     (r"; see what_if\(\)", ""),
+    (r"; what_if\(\) goes by it\b", ""),
     (r" ?\bSee what_if\(\)\.", ""),
     (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
     (r"\bsearch_report\(\) has them", "The report (--report) has them"),
