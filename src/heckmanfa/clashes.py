@@ -59,8 +59,8 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
             if _folded(_real(first)) == _folded(_real(second)):
                 raise InputError(
                     f"{other} and {option} name {shown(first)} and {shown(second)}, which "
-                    "many file systems take for one file: they differ only in upper and lower case, "
-                    "or in how accents are stored; name two files"
+                    "many file systems take for one file: they differ only in upper and lower "
+                    "case, or in how accents are stored; name two files"
                 )
     for source, named in reads.items():
         for one in _each(named):
