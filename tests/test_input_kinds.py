@@ -214,7 +214,7 @@ def test_what_holds_no_numbers_is_refused_by_name_with_what_to_do(kind, X, mroz)
         (lambda a: a[0], "2D array"),
         (lambda a: [[1.0], [1.0, 2.0]], "inhomogeneous"),
         (lambda a: None, "2D array"),
-        (lambda a: {"a": 1}, "2D array"),
+        (lambda a: {"a": 1}, "X is a dictionary"),
     ],
 )
 def test_arrays_that_are_no_matrix_of_numbers_are_refused(make, words, X, mroz):

@@ -208,3 +208,22 @@ def test_least_squares_has_nothing_to_diagnose_but_its_columns():
         fitted = Heckman(["educ"]).fit(working[["educ", "age"]], working["lwage"])
     lines = fitted.diagnostics().to_frame()["diagnostic"].tolist()
     assert lines == ["selection", "condition number"]
+
+
+def test_a_restriction_without_a_coefficient_is_refused():
+    mroz = load_mroz()
+    model = Heckman(["educ"]).fit(mroz[["educ", "age", "kids5"]], mroz["lwage"])
+    with pytest.raises(InputError, match="a restriction names no coefficient"):
+        model.wald_test("20 = 0")
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        ("wages.parquet", r"name of a file, 'wages\.parquet': pass heckmanfa\.scan_parquet"),
+        ({}, "DataFrame"),
+    ],
+)
+def test_what_is_no_table_is_told_apart(X, words):
+    with pytest.raises(InputError, match=words):
+        Heckman().fit(X, [1.0, None])

@@ -331,8 +331,8 @@ class Heckman(RefereedModel):
             )
         if self.cov_type == "cluster" and groups is None:
             raise InputError(
-                "cov_type='cluster' needs groups: fit(X, y, groups=...), or "
-                "groups='column' in from_formula, with the name of a column of the data"
+                "cov_type='cluster' needs groups: fit(X, y, groups=...), or groups='column' in "
+                "from_formula and scan_parquet, with the name of a column of the data"
             )
         if self.cov_type != "cluster" and groups is not None:
             raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")

@@ -22,7 +22,8 @@ from heckmanfa.rows import Positions
 __all__ = ["Gaps", "check_missing", "find_gaps", "refuse_gaps"]
 
 _SHOWN = 10
-_INSTEAD = "pass missing='nan' to get NaN for these rows"
+# score and margins end here, too, and have no such parameter.
+_INSTEAD = "pass missing='nan' to predict to get NaN for these rows"
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,8 @@ def wald_test(
             "rho was conditioned on by rho_range, so no hypothesis about it can be tested; "
             "fit with rho_range=None to test it"
         )
+    if not matrix.any(axis=1).all():
+        raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
     if np.linalg.matrix_rank(matrix) < len(matrix):
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
     gap = matrix @ _estimates(model) - right

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from heckmanfa.column_numbers import as_table, floats, missing_in, plain_array
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.features import FeatureTable, check_labels, refuse_same_labels, tell_names
+from heckmanfa.foreign import quoted
 from heckmanfa.homes import is_dask
 from heckmanfa.homes.parts import Home
 from heckmanfa.namespaces import is_tensor
@@ -58,6 +60,13 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
         raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
     if is_tensor(X) or isinstance(X, NamedTensor):
         return _read_tensor(estimator, X, reset=reset)
+    if isinstance(X, str | os.PathLike):
+        raise InputError(
+            f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan_parquet(...) of a Parquet "
+            "file, or read it into a data frame first"
+        )
+    if isinstance(X, dict):
+        raise InputError("X is a dictionary: make a data frame of it, pandas.DataFrame(X)")
     X = as_table(X)
     refuse_same_labels(_labels_of(X))
     frame = nw.from_native(X, pass_through=True)
