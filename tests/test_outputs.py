@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
 
 import pytest
 
-from heckmanfa import outputs as module
+from heckmanfa import parts as module
 from heckmanfa.errors import InputError
 from heckmanfa.outputs import check_place, make_folder, new_folder, outputs, replacing
 
@@ -209,7 +211,8 @@ def test_parts_of_a_killed_run_are_removed_by_the_next_and_those_of_a_live_one_s
     killed.wait()
     assert {*names(tmp_path)} == {*parts, *kept, "b.csv"}
     with replacing(tmp_path / "c.csv", False) as part:
-        assert {*names(tmp_path)} == {*kept, "b.csv", part.name}
+        (room,) = {*names(tmp_path)} - {*kept, "b.csv"}
+        assert room.endswith(".c.csv")
         part.write_text("new")
     assert {*names(tmp_path)} == {*kept, "b.csv", "c.csv"}
 
@@ -247,7 +250,7 @@ def test_a_part_that_was_taken_for_a_leftover_is_made_again(tmp_path, monkeypatc
     def late(handle, operation):
         if not taken:
             taken.extend(names(tmp_path))
-            (tmp_path / taken[0]).unlink()
+            shutil.rmtree(tmp_path / taken[0])
         lock(handle, operation)
 
     monkeypatch.setattr(module.fcntl, "flock", late)
@@ -266,6 +269,208 @@ def test_without_locks_files_are_written_and_nothing_is_removed(tmp_path, monkey
         with new_folder(tmp_path / "b"):
             pass
     assert names(tmp_path) == sorted([*parts, "a.csv", "b"])
+
+
+def room_in(folder):
+    (room,) = folder.glob(".heckmanfa-*")
+    return room
+
+
+def test_what_is_written_is_in_a_folder_that_nobody_else_can_enter(tmp_path):
+    with replacing(tmp_path / "a.csv", False) as part:
+        assert stat.S_IMODE(room_in(tmp_path).lstat().st_mode) == 0o700
+        assert part.name == "a.csv"
+        part.write_text("new")
+    with new_folder(tmp_path / "made") as part:
+        assert stat.S_IMODE(room_in(tmp_path).lstat().st_mode) == 0o700
+        (part / "0.parquet").write_text("new")
+    # What comes out of it is as open as any other file and folder.
+    (tmp_path / "plain").touch()
+    (tmp_path / "folder").mkdir()
+    assert (tmp_path / "a.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert (tmp_path / "made").stat().st_mode == (tmp_path / "folder").stat().st_mode
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="handles have no names")  # noqa: PTH110
+def test_a_link_put_in_place_of_what_is_written_is_not_followed(tmp_path):
+    # Whoever may write to the folder can rename what is in it, and make others by the same name.
+    shared, private = tmp_path / "shared", tmp_path / "private.txt"
+    shared.mkdir()
+    private.write_text("mine")
+    with replacing(shared / "out.txt", False) as part:
+        room = room_in(shared)
+        fake = room / part.parent.name / part.name if room.is_dir() else room
+        room.rename(shared / "stolen")
+        fake.parent.mkdir(parents=True, exist_ok=True)
+        fake.symlink_to(private)
+        part.write_text("new")
+    assert private.read_text() == "mine"
+    assert not (shared / "out.txt").is_symlink()
+    assert (shared / "out.txt").read_text() == "new"
+    assert fake.is_symlink()
+
+
+@pytest.mark.parametrize("way", [replacing, new_folder])
+def test_only_what_was_made_is_moved_into_place(tmp_path, way):
+    (tmp_path / "mine").mkdir()
+    more = (False,) if way is replacing else ()
+
+    def swapped():
+        with way(tmp_path / "out", *more) as part:
+            part.rename(tmp_path / "away")
+            part.symlink_to(tmp_path / "mine")
+
+    with pytest.raises(InputError, match=r"out is not written: another program moved or replaced"):
+        swapped()
+    assert names(tmp_path) == ["away", "mine"]
+
+
+def at_the_move(monkeypatch, name, act):
+    """Act at the last moment, as a process that races with ours can."""
+    move = getattr(os, name)
+
+    def late(source, target, **more):
+        act(target)
+        return move(source, target, **more)
+
+    monkeypatch.setattr(os, name, late)
+
+
+def appear(target):
+    with open(target, "x") as file:  # noqa: PTH123
+        file.write("theirs")
+
+
+def test_a_file_that_appears_at_the_last_moment_is_not_replaced(tmp_path, monkeypatch):
+    for name in ("link", "rename", "replace"):
+        at_the_move(monkeypatch, name, appear)
+    with pytest.raises(InputError, match=r"a\.csv exists; pass force=True"):
+        write(tmp_path / "a.csv", force=False)
+    assert (tmp_path / "a.csv").read_text() == "theirs"
+    assert names(tmp_path) == ["a.csv"]
+
+
+def test_where_one_file_appears_at_the_last_moment_none_of_the_call_stays(tmp_path, monkeypatch):
+    for name in ("link", "rename", "replace"):
+        at_the_move(monkeypatch, name, lambda path: path.name == "b" and appear(path))
+
+    def both():
+        with outputs({"--a": tmp_path / "a", "--b": tmp_path / "b"}, force=False) as places:
+            for one in places.values():
+                one.part.write_text("new")
+
+    with pytest.raises(InputError, match="b exists"):
+        both()
+    assert names(tmp_path) == ["b"]
+    assert (tmp_path / "b").read_text() == "theirs"
+
+
+def test_files_are_written_where_the_file_system_has_no_hard_links(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    write(tmp_path / "a.csv", force=False)
+    assert (tmp_path / "a.csv").read_text() == "new"
+    with pytest.raises(InputError, match="exists; pass force=True"):
+        write(tmp_path / "a.csv", force=False)
+    assert names(tmp_path) == ["a.csv"]
+
+
+def as_left_over(folder, name="x"):
+    """Name a folder as a part is named."""
+    random = "0" * 8
+    return folder / f".heckmanfa-{random}-{module._digest(random, name)}.{name}"
+
+
+def test_a_folder_that_is_only_named_as_a_leftover_stays(tmp_path, killed):
+    killed.kill()
+    killed.wait()
+    theirs = as_left_over(tmp_path)
+    (theirs / "deep").mkdir(parents=True)
+    (theirs / "deep" / "thesis").write_text("years")
+    # Nor does the lock file of another folder make it one, a link to it, or none that is a file.
+    left = next(tmp_path.glob(".heckmanfa-*.a.csv"))
+    copied, linked, piped = (as_left_over(tmp_path, one) for one in "lmn")
+    for one in (copied, linked, piped):
+        one.mkdir()
+        (one / "thesis").write_text("years")
+    if (left / "lock").exists():
+        shutil.copy(left / "lock", copied / "lock")
+        shutil.copy(left / "lock", tmp_path / "lock")
+        (linked / "lock").symlink_to(tmp_path / "lock")
+    os.mkfifo(piped / "lock")
+    write(tmp_path / "b.csv")
+    assert not left.exists()
+    assert (theirs / "deep" / "thesis").read_text() == "years"
+    assert all((one / "thesis").exists() for one in (copied, linked, piped))
+
+
+def test_leftovers_of_other_users_stay(tmp_path, killed, monkeypatch):
+    killed.kill()
+    killed.wait()
+    parts = names(tmp_path)
+    mine = os.geteuid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: mine + 1)
+        module.remove_leftovers(tmp_path)
+    assert names(tmp_path) == parts
+    module.remove_leftovers(tmp_path)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(("old", "new"), [(0o6777, 0o777), (0o640, 0o640), (0o600, 0o600)])
+def test_permissions_are_kept_and_privileges_are_not(tmp_path, old, new):
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    path.chmod(old)
+    write(path)
+    assert stat.S_IMODE(path.stat().st_mode) == new
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize(("old", "new"), [(0o666, 0o644), (0o600, 0o600), (0o4755, 0o644)])
+def test_permissions_that_another_gave_are_not_widened(tmp_path, old, new):
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    os.chown(path, 12345, 12345)
+    path.chmod(old)
+    before = os.umask(0o022)
+    try:
+        write(path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == new
+    assert path.stat().st_uid == os.geteuid()
+
+
+def test_a_lock_that_another_holds_is_not_waited_for(tmp_path, monkeypatch):
+    lock, held = module.fcntl.flock, []
+
+    def late(handle, operation):
+        assert operation & module.fcntl.LOCK_NB
+        if not held:
+            held.append(os.open(f"/dev/fd/{handle}", os.O_RDONLY))
+            lock(held[0], module.fcntl.LOCK_SH)
+        lock(handle, operation)
+
+    monkeypatch.setattr(module.fcntl, "flock", late)
+    try:
+        write(tmp_path / "a.csv")
+    finally:
+        os.close(held[0])
+    assert (tmp_path / "a.csv").read_text() == "new"
+    assert names(tmp_path) == ["a.csv"]
+
+
+def test_who_takes_every_part_away_is_not_waited_for(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(module.fcntl, "flock", refuse)
+    with pytest.raises(InputError, match=r"a\.csv cannot be written: another program"):
+        write(tmp_path / "a.csv")
+    assert names(tmp_path) == []
 
 
 def test_the_longest_names_are_written(tmp_path):

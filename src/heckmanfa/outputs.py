@@ -1,19 +1,13 @@
 """Files and folders that are written whole or not at all.
 
-What is written goes into a part beside its place, and is moved there at the end. A part is locked
-by the process that writes it; the system gives the lock back when that process ends, however it
-ends. So a part that nobody locks is what a killed run left behind, and the next run that writes
-into the folder removes it.
+What is written goes into a part beside its place, and is moved there at the end. Parts are made in
+private folders (`heckmanfa.parts`), since others may be allowed to write to the folder too.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import re
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,19 +17,10 @@ from pathlib import Path
 from heckmanfa.clashes import PathLike, Reads, refuse_clashes, refuse_standard_output
 from heckmanfa.errors import InputError
 from heckmanfa.foreign import shown
-
-try:
-    import fcntl
-except ImportError:  # Windows, where nothing is known about the parts of others
-    _HAS_LOCKS = False
-else:
-    _HAS_LOCKS = True
+from heckmanfa.parts import remove_leftovers, room_for
 
 __all__ = ["Place", "check_place", "make_folder", "new_folder", "outputs", "replacing"]
 
-_PART = re.compile(r"\.heckmanfa-([0-9a-f]{8})-([0-9a-f]{8})\.(.+)", re.DOTALL)
-# The longest name that file systems take, in bytes.
-_LONGEST_NAME = 255
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISCHR, "a device"),
@@ -44,8 +29,11 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
 )
 
-_written: dict[Path, Path] = {}
-"""parts that this process is writing, and the files that they will be"""
+# Why a file cannot be given a second name: the file system has no hard links.
+_NO_LINKS = frozenset(
+    getattr(errno, name)
+    for name in ("EPERM", "EACCES", "ENOSYS", "EOPNOTSUPP", "ENOTSUP", "EMLINK", "EINVAL")
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +43,9 @@ class Place:
     target: Path
     """as the user named it"""
     part: Path
-    """where to write: beside the file, with the same ending"""
+    """where to write: in a private folder beside the file, by the same name"""
+    made: os.stat_result
+    """of the part, as it was made"""
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
@@ -64,6 +54,10 @@ class Place:
             yield self.part
         except OSError as error:
             raise _unwritable(self.target, error) from error
+
+
+_written: dict[Path, Place] = {}
+"""by their parts, what this process is writing"""
 
 
 @contextmanager
@@ -102,8 +96,12 @@ def outputs(
         yield places
         for place in places.values():
             check_place(place.target, force)
-        for place in places.values():
-            _move(place)
+        with ExitStack() as undo:
+            for place in places.values():
+                _move(place, force)
+                if not force:
+                    undo.callback(_take_back, place)
+            undo.pop_all()
 
 
 @contextmanager
@@ -126,7 +124,7 @@ def replacing(path: PathLike, force: bool) -> Iterator[Path]:
     part = Path(path)
     if part in _written:
         # It is written whole already by whoever named it.
-        with Place(_written[part], part).writing():
+        with _written[part].writing():
             yield part
         return
     with outputs({"path": path}, force=force) as places, places["path"].writing() as part:
@@ -153,16 +151,18 @@ def new_folder(path: PathLike) -> Iterator[Path]:
     target = Path(path)
     _refuse_folder(target)
     _refuse_no_parent(target, target)
-    _remove_leftovers(target.parent)
-    part, lock = _locked(target, target, is_folder=True)
-    try:
-        with Place(target, part).writing():
+    with _room(target, target) as room:
+        part = room / target.name
+        try:
+            part.mkdir()
+            place = Place(target, part, part.lstat())
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        with place.writing():
             yield part
+            _refuse_another(place)
             _refuse_folder(target)
             part.rename(target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-        _close(lock)
 
 
 def make_folder(path: PathLike) -> Path:
@@ -202,7 +202,11 @@ def check_place(path: PathLike, force: bool) -> None:
         leads = f"leads to {shown(_real(target))}, which is" if target.is_symlink() else "is"
         raise InputError(f"{shown(target)} {leads} {kind}; name a file to write")
     if not force:
-        raise InputError(f"{shown(target)} exists; pass force=True to replace it")
+        raise InputError(_exists(target))
+
+
+def _exists(target: Path) -> str:
+    return f"{shown(target)} exists; pass force=True to replace it"
 
 
 def _refuse_no_parent(target: Path, real: Path) -> None:
@@ -227,107 +231,100 @@ def _real(path: Path) -> Path:
 
 
 @contextmanager
+def _room(target: Path, real: Path) -> Iterator[Path]:
+    """Make a private folder beside what is written, and remove it at the end."""
+    remove_leftovers(real.parent)
+    with ExitStack() as stack:
+        try:
+            room = stack.enter_context(room_for(real))
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        yield room
+
+
+@contextmanager
 def _part_of(target: Path) -> Iterator[Place]:
     """Make the part of a file, and remove it at the end where it was not moved away."""
     # A link stays one; what it points to is replaced.
     real = _real(target)
-    _remove_leftovers(real.parent)
-    part, lock = _locked(target, real, is_folder=False)
-    _written[part] = target
+    with _room(target, real) as room:
+        part = room / real.name
+        try:
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        try:
+            place = Place(target, part, os.fstat(handle))
+        finally:
+            os.close(handle)
+        _written[part] = place
+        try:
+            yield place
+        finally:
+            del _written[part]
+
+
+def _refuse_another(place: Place) -> None:
+    """Refuse to move anything but the part that was made: somebody put a link in its place, say."""
     try:
-        yield Place(target, part)
-    finally:
-        del _written[part]
-        # Where it was moved into place, there is none.
-        with suppress(OSError):
-            part.unlink()
-        _close(lock)
+        if os.path.samestat(place.made, place.part.lstat()):
+            return
+    except FileNotFoundError:
+        pass
+    raise InputError(
+        f"{shown(place.target)} is not written: another program moved or replaced what was being "
+        f"written beside it; see who else may write to {shown(_real(place.target).parent)}"
+    )
 
 
-def _move(place: Place) -> None:
+def _move(place: Place, force: bool) -> None:
     real = _real(place.target)
     with place.writing() as part:
-        if real.exists():
-            shutil.copymode(real, part)
+        _refuse_another(place)
+        if force:
+            _take_mode(real, part)
+        elif _linked(place.target, part, real):
+            return
+        else:
+            # There is a moment in between, but no better way on such a file system.
+            check_place(place.target, force)
         part.replace(real)
 
 
-def _locked(target: Path, real: Path, *, is_folder: bool) -> tuple[Path, int | None]:
-    """Make an empty part that nobody else has, and lock it."""
-    while True:
-        part = real.with_name(_part_name(real.name))
-        try:
-            if is_folder:
-                part.mkdir()
-                lock = os.open(part, os.O_RDONLY) if _HAS_LOCKS else None
-            else:
-                lock = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise _unwritable(target, error) from error
-        if lock is None or not _HAS_LOCKS:
-            _close(lock)
-            return part, None
-        # Where a file system has no locks, nobody gets one, and nobody removes this part.
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        # Between its making and its lock, another run may have taken it for a leftover.
-        with suppress(OSError):
-            if os.path.samestat(os.fstat(lock), part.lstat()):
-                return part, lock
-        _close(lock)
-
-
-def _close(lock: int | None) -> None:
-    if lock is not None:
-        os.close(lock)
-
-
-def _part_name(name: str) -> str:
-    """Name a part such that it can be known for one of ours: no other name has the right digest."""
-    random = secrets.token_hex(4)
-    # The ending stays, since it says how a table is written.
-    room = _LONGEST_NAME - len(f".heckmanfa-{random}-{random}.")
-    while len(os.fsencode(name)) > room:
-        name = name[1:]
-    return f".heckmanfa-{random}-{_digest(random, name)}.{name}"
-
-
-def _digest(random: str, name: str) -> str:
-    whole = b"a part of heckmanfa " + random.encode() + b" " + os.fsencode(name)
-    return hashlib.sha256(whole).hexdigest()[:8]
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove parts in a folder whose process has ended."""
-    if not _HAS_LOCKS:
-        return
-    with suppress(OSError), os.scandir(folder) as found:
-        for one in found:
-            match = _PART.fullmatch(one.name)
-            if match is None or match[2] != _digest(match[1], match[3]):
-                continue
-            with suppress(OSError):
-                _remove_dead(Path(one.path))
-
-
-def _remove_dead(part: Path) -> None:
-    """Remove a part, unless a process that is alive holds its lock."""
-    kind = part.lstat().st_mode
-    is_folder = stat.S_ISDIR(kind)
-    if not (is_folder or stat.S_ISREG(kind)):
-        return
-    # Some file systems lock only what is open for writing.
-    way = os.O_RDONLY if is_folder else os.O_RDWR
-    handle = os.open(part, way | os.O_NOFOLLOW | os.O_NONBLOCK)
+def _linked(target: Path, part: Path, real: Path) -> bool:
+    """Put a part into place unless there is a file by now; False where that cannot be done."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(handle), part.lstat()):
-            return
-        if is_folder:
-            shutil.rmtree(part)
-        else:
-            part.unlink()
-    finally:
-        os.close(handle)
+        os.link(part, real)
+    except FileExistsError as error:
+        raise InputError(_exists(target)) from error
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            return False
+        raise
+    part.unlink()
+    return True
+
+
+def _take_back(place: Place) -> None:
+    """Remove a new file again, since another of the same call could not be written."""
+    real = _real(place.target)
+    with suppress(OSError):
+        if os.path.samestat(place.made, real.lstat()):
+            real.unlink()
+
+
+def _take_mode(real: Path, part: Path) -> None:
+    """Give a part the permissions of the file that it replaces, but no privilege.
+
+    The setuid, setgid and sticky bits are dropped. Where the file is another's, it becomes ours,
+    and what its owner allowed to others may take permissions away but add none.
+    """
+    try:
+        old = real.stat()
+    except FileNotFoundError:
+        return
+    new = part.stat()
+    mode = old.st_mode & 0o777
+    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+        mode &= new.st_mode
+    part.chmod(mode)
