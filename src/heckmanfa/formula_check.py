@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,12 @@ from formulaic.parser import DefaultFormulaParser
 from formulaic.parser.algos.sanitize_tokens import sanitize_tokens
 from formulaic.parser.algos.tokenize import tokenize
 from formulaic.parser.types import ASTNode, Token
-from formulaic.utils.code import sanitize_variable_names
+from formulaic.utils.code import format_expr, sanitize_variable_names
 
 from heckmanfa.errors import FormulaError
 from heckmanfa.foreign import quoted
 from heckmanfa.formula_functions import CONSTANTS, CONTRASTS, FUNCTIONS, Signature
+from heckmanfa.formula_state import Call, contrasts_are_sound, learned_width, listed_width
 
 __all__ = ["Factors", "check_formula"]
 
@@ -31,13 +32,24 @@ _LONGEST_FACTOR = 20_000
 _DEEPEST = 40
 _LARGEST_NUMBER = 2.0**63
 _LONGEST_TERM = 8
+# Terms beyond those of the model, for what is taken out again or named twice.
+_SPARE = 32
 # Products of terms that are formed before equal ones are put together.
-_MOST_PRODUCTS = 10_000
+_MOST_PRODUCTS = 500
+_MOST_DIGITS = 30
 
 _OPERATORS = (ast.Add | ast.Sub | ast.Mult | ast.Div | ast.FloorDiv | ast.Mod | ast.Pow) | (
     ast.BitAnd | ast.BitOr | ast.BitXor
 )
 _COMPARISONS = ast.Eq | ast.NotEq | ast.Lt | ast.LtE | ast.Gt | ast.GtE
+_CODES = ("C", "hashed")
+_CONTRASTS_AT: dict[str, tuple[int | str, ...]] = {
+    "C": (1, "contrasts"),
+    "hashed": (2, "contrasts"),
+    "contr.custom": (0,),
+}
+# These take each column of a matrix for itself.
+_EACH = ("center", "scale", "standardize")
 _SIGNS = ast.UAdd | ast.USub | ast.Not | ast.Invert
 
 
@@ -48,10 +60,12 @@ class Factors:
     names: dict[str, frozenset[str]]
     """of each factor, the columns that must hold numbers for it to be a number"""
     widths: dict[str, int]
-    """of each factor, how many columns its arguments ask for, at least one"""
+    """of each factor, how many columns it makes, at least one"""
+    kinds: dict[str, str]
+    """of each factor, "column", "matrix" or "categories\""""
 
 
-def check_formula(text: Any, n_columns: int) -> Factors:
+def check_formula(text: Any, n_columns: int, learned: Mapping[str, Any] | None = None) -> Factors:
     """Refuse a formula that does more than a model file may ask for; nothing is evaluated.
 
     Parameters
@@ -60,6 +74,8 @@ def check_formula(text: Any, n_columns: int) -> Factors:
         With or without a left side.
     n_columns : int
         How many columns the model has; a formula that asks for many more is refused.
+    learned : mapping of str to state, optional
+        What functions have learned; with it, a function that has learned nothing is refused.
 
     Returns
     -------
@@ -75,8 +91,11 @@ def check_formula(text: Any, n_columns: int) -> Factors:
     if not text.isascii() and any(not one.isprintable() for one in text if one not in "\n\r\t"):
         raise FormulaError("the formula holds characters that cannot be seen")
     try:
-        tokens = list(sanitize_tokens(tokenize(text)))
-        found = [_check_token(one, n_columns) for one in tokens]
+        # What comes next takes time that grows fast with the depth and the number of tokens.
+        _check_brackets(text)
+        tokens = list(tokenize(text))
+        _check_counts(tokens, n_columns)
+        found = [_check_token(one, n_columns, learned) for one in sanitize_tokens(tokens)]
         _check_size(text, n_columns)
     except FormulaError:
         raise
@@ -85,23 +104,53 @@ def check_formula(text: Any, n_columns: int) -> Factors:
         raise FormulaError(f"the formula {quoted(text)} cannot be read") from error
     known = [one for one in found if one is not None]
     return Factors(
-        names={expression: names for expression, names, _ in known},
-        widths={expression: width for expression, _, width in known},
+        names={expression: names for expression, names, _, _ in known},
+        widths={expression: width for expression, _, width, _ in known},
+        kinds={expression: kind for expression, _, _, kind in known},
     )
 
 
 # Tokens. ------------------------------------------------------------------------------------------
 
 
-def _check_token(token: Token, n_columns: int) -> tuple[str, frozenset[str], int] | None:
-    """Check a token; of one that is a factor, return it with its columns and its width."""
+def _check_brackets(text: str) -> None:
+    """Refuse brackets that are nested deeply, whether or not they are inside of quotes."""
+    depth = deepest = 0
+    for one in re.findall(r"[][(){}]", text):
+        depth += 1 if one in "[({" else -1
+        deepest = max(deepest, depth)
+    if deepest > _DEEPEST:
+        raise FormulaError(f"the formula has brackets nested {deepest:,} deep")
+
+
+def _check_counts(tokens: list[Token], n_columns: int) -> None:
+    """Refuse a formula with far more terms, or longer ones, than its model can have."""
+    factors = sums = 0
+    for token in tokens:
+        if token.kind is Token.Kind.OPERATOR:
+            sums += "+" in token.token or "-" in token.token
+        elif token.kind is not Token.Kind.CONTEXT:
+            factors += 1
+            if len(token.token) > _LONGEST_FACTOR:
+                raise FormulaError(f"the formula has a term of {len(token.token):,} characters")
+    # Both sides of both equations share the columns of the model.
+    most = 2 * n_columns + _SPARE
+    if sums > most or factors > _LONGEST_TERM * most or len(tokens) > 8 * _LONGEST_TERM * most:
+        count = max(sums, factors)
+        raise FormulaError(f"the formula has {count:,} terms; the model, {n_columns:,} columns")
+
+
+def _check_token(
+    token: Token, n_columns: int, learned: Mapping[str, Any] | None
+) -> tuple[str, frozenset[str], int, str] | None:
+    """Check a token; of one that is a factor, return it with its columns, width and kind."""
     kind, text = token.kind, token.token
     if kind is Token.Kind.PYTHON:
         if len(text) > _LONGEST_FACTOR:
             raise FormulaError(f"the formula has a term of {len(text):,} characters")
-        return text, *_Checker(text, n_columns).check()
+        return text, *_Checker(text, n_columns, learned).check()
     if kind is Token.Kind.NAME:
-        return text, frozenset({text}), 1
+        return text, frozenset({text}), 1, "column"
     if kind is Token.Kind.VALUE and not re.fullmatch(r"\d{1,15}(\.\d{0,15})?", text, re.ASCII):
         raise FormulaError(f"the formula holds {quoted(text)}, which is not a number")
     if kind is Token.Kind.OPERATOR and not re.fullmatch(r"[-+*/:^~]{1,8}|in", text):
@@ -157,17 +206,17 @@ def _expanded(node: ASTNode, counts: list[tuple[int, int]]) -> tuple[int, int]:
 class _Checker:
     """Goes through a factor; what kind of value each part of it has decides what may be done to it.
 
-    Kinds are "column", "number", "text", "list" and "contrast". Text and lists are for arguments
-    and comparisons only: multiplied, they would fill the memory.
+    Kinds are "column", "matrix" (a spline), "categories", "number", "text", "list" and "contrast".
+    Text and lists are for arguments and comparisons only: multiplied, they would fill the memory.
+    A matrix and a column, or a list and a column, would make a table of each row with each other.
     """
 
-    def __init__(self, expression: str, n_columns: int) -> None:
-        self._expression, self._n_columns = expression, n_columns
+    def __init__(self, expression: str, n_columns: int, learned: Mapping[str, Any] | None) -> None:
+        self._expression, self._n_columns, self._learned = expression, n_columns, learned
         self._aliases: dict[str, str] = {}
         self._numbers: set[str] = set()
-        self._width = 1
 
-    def check(self) -> tuple[frozenset[str], int]:
+    def check(self) -> tuple[frozenset[str], int, str]:
         text = sanitize_variable_names(self._expression, {}, self._aliases)
         tree = ast.parse(text, mode="eval").body
         # First, since the name of a function tells more than the kind of what surrounds its call.
@@ -175,9 +224,9 @@ class _Checker:
             if isinstance(node, ast.Call):
                 self._signature(node)
         kind = self._kind(tree, 0)
-        if kind != "column":
+        if kind not in ("column", "matrix", "categories"):
             self._refuse("is not made of columns")
-        return frozenset(self._numbers), self._width
+        return frozenset(self._numbers), self._width(tree), kind
 
     def _refuse(self, why: str) -> None:
         raise FormulaError(f"the term {quoted(self._expression)} {why}")
@@ -245,6 +294,8 @@ class _Checker:
         raise AssertionError
 
     def _operands(self, kinds: list[str]) -> str:
+        if {"matrix", "number"}.issuperset(kinds) and "matrix" in kinds:
+            return "matrix"
         if not {"column", "number"}.issuperset(kinds):
             self._refuse("calculates with what is neither a column nor a number")
         return "column" if "column" in kinds else "number"
@@ -283,11 +334,16 @@ class _Checker:
         inside = {**below, "stateful": below["stateful"] or signature.stateful}
         if name == "Q":
             return self._quoted_column(node.args[0], inside["compared"])
-        given: list[tuple[int | str, ast.expr]] = list(enumerate(node.args))
-        given += [(str(one.arg), one.value) for one in node.keywords]
-        kinds = [self._argument(name, signature, place, one, inside) for place, one in given]
+        given = _given(node)
+        kinds = [
+            self._argument(name, signature, place, one, inside) for place, one in given.items()
+        ]
         if name in CONTRASTS:
             return "contrast"
+        if name in _CODES:
+            return "categories"
+        if signature.widths or "matrix" in kinds:
+            return "matrix"
         return "column" if "column" in kinds else "number"
 
     def _argument(
@@ -299,11 +355,12 @@ class _Checker:
         inside: dict[str, Any],
     ) -> str:
         if place in signature.widths:
-            self._ask_for(node)
+            self._check_asked(node)
         is_setting = signature.settings and (place != 0 or name in CONTRASTS)
-        codes = name in ("C", "hashed")
+        codes = name in _CODES
         if codes and is_setting and _dotted(node) in CONTRASTS:
             return "contrast"
+        self._check_setting(name, place, node)
         if codes and place == 0:
             # What becomes categories need not be numbers, like what is compared.
             inside = {**inside, "compared": True}
@@ -311,21 +368,66 @@ class _Checker:
         allowed = {"number", "none"}
         if place == 0 or name.startswith("np."):
             allowed = {"column", "number"}
+        if place == 0 and (name in _EACH or signature.most == 1):
+            allowed |= {"matrix"}
         if is_setting:
-            allowed |= {"text", "list"} | ({"contrast"} if codes else set())
+            allowed |= {"text"} | ({"contrast"} if codes else set())
+            if name not in ("np.where", "scale"):
+                allowed |= {"list"}
         if kind not in allowed:
             self._refuse(f"gives {name} an argument that it does not take")
         return kind
 
-    def _ask_for(self, node: ast.expr) -> None:
+    def _check_asked(self, node: ast.expr) -> None:
         if isinstance(node, ast.Constant) and node.value is None:
             return
         if not (isinstance(node, ast.Constant) and type(node.value) is int):
             self._refuse("asks for a number of columns that is no whole number")
         elif not 0 <= node.value <= self._n_columns + 2:
             self._refuse(f"asks for {node.value:,} columns; the model has {self._n_columns:,}")
-        else:
-            self._width = max(self._width, node.value)
+
+    def _check_setting(self, name: str, place: int | str, node: ast.expr) -> None:
+        """Refuse settings that a function would fail with, or never come to an end with."""
+        sound = True
+        none = isinstance(node, ast.Constant) and node.value is None
+        listed = isinstance(node, ast.List | ast.Tuple)
+        if place in _CONTRASTS_AT.get(name, ()) and not isinstance(node, ast.Call):
+            sound = none or contrasts_are_sound(node)
+        elif name in _CODES and place == "levels" and name == "C":
+            sound = none or (listed and all(isinstance(one, ast.Constant) for one in node.elts))  # type: ignore[attr-defined]
+        elif name in ("contr.poly", "Poly"):
+            sound = none or listed
+        elif name == "contr.custom":
+            sound = listed
+        elif name in CONTRASTS:
+            sound = not isinstance(node, ast.List | ast.Tuple | ast.Dict)
+        elif name == "np.round" and place == 1:
+            value = node.operand if isinstance(node, ast.UnaryOp) else node
+            sound = isinstance(value, ast.Constant) and type(value.value) is int
+            sound = sound and value.value <= _MOST_DIGITS  # type: ignore[attr-defined]
+        if not sound:
+            self._refuse(f"gives {name} an argument that it does not take")
+
+    def _width(self, node: ast.AST) -> int:
+        """Return how many columns an expression makes: functions of functions multiply."""
+        below = max(map(self._width, ast.iter_child_nodes(node)), default=1)
+        if not isinstance(node, ast.Call):
+            return below
+        name, signature, given = _dotted(node.func), self._signature(node), _given(node)
+        own = 1
+        if name in _CODES:
+            own = max(listed_width(one) for one in given.values())
+        if signature.widths:
+            asked = [one for place, one in given.items() if place in signature.widths]
+            whole = [one.value for one in asked if isinstance(one, ast.Constant)]
+            own = max(own, *(one for one in whole if isinstance(one, int)), 1)
+        if signature.stateful and self._learned is not None:
+            call = Call(name, format_expr(node), given)
+            learned = learned_width(call, self._learned, below)
+            if learned is None:
+                self._refuse(f"calls {name}, and what it learned is not there or not sound")
+            own = learned or 1
+        return below * own
 
     def _quoted_column(self, node: ast.expr, compared: bool) -> str:
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
@@ -335,6 +437,13 @@ class _Checker:
             if not compared:
                 self._numbers.add(node.value)
         return "column"
+
+
+def _given(node: ast.Call) -> dict[int | str, ast.expr]:
+    """Return the arguments of a call, by place or name."""
+    given: dict[int | str, ast.expr] = dict(enumerate(node.args))
+    given.update((str(one.arg), one.value) for one in node.keywords)
+    return given
 
 
 def _dotted(node: ast.AST) -> str:

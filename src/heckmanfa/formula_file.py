@@ -19,6 +19,7 @@ __all__ = ["check_design"]
 
 # A spline has a few more knots than columns.
 _SPARE = 32
+_CATEGORY = str | int | float | np.number | np.bool_
 
 
 def check_design(design: FormulaDesign, names: list[str]) -> None:
@@ -40,11 +41,22 @@ def check_design(design: FormulaDesign, names: list[str]) -> None:
             raise FormulaError(
                 f"the formula {quoted(equation.text)} is not the one that the model names"
             )
+        _check_left(text[: len(text) - len(equation.text)].rstrip(" \n\r\t~"), len(names))
         _check_equation(equation, len(names))
 
 
+def _check_left(text: str, n_columns: int) -> None:
+    """Refuse a left side of more than one column, of which a table could make any number."""
+    if not text.strip():
+        return
+    found = check_formula(text, n_columns)
+    wide = [one for one, kind in found.kinds.items() if kind != "column" or found.widths[one] > 1]
+    if wide:
+        raise FormulaError(f"the left side {quoted(wide[0])} is not one number a row")
+
+
 def _check_equation(equation: Equation, n_columns: int) -> None:
-    found = check_formula(equation.text, n_columns)
+    found = check_formula(equation.text, n_columns, equation.transforms)
     try:
         terms = list(Formula(equation.text))
         kinds = {name: Factor.Kind(kind) for name, (kind, _) in equation.encodings.items()}
@@ -52,11 +64,18 @@ def _check_equation(equation: Equation, n_columns: int) -> None:
         raise FormulaError(f"the formula {quoted(equation.text)} cannot be read") from error
     if len(terms) > n_columns + _SPARE:
         raise FormulaError(f"the formula has {len(terms):,} terms; the model, {n_columns:,}")
+    total = 0
     for term in terms:
         factors = [one for one in term.factors if one.eval_method.value != "literal"]
         widths = [_width(one.expr, equation, kinds, found) for one in factors]
-        if math.prod(widths) > n_columns + 1:
+        # A category has a column more where no other term holds its reference.
+        more = [kinds[one.expr] is Factor.Kind.CATEGORICAL for one in factors]
+        size, whole = math.prod(widths), math.prod(map(sum, zip(widths, more, strict=True)))
+        total += size
+        if size > n_columns + 1 or whole > 2 * n_columns + _SPARE:
             raise FormulaError(f"the term {quoted(str(term))} asks for more columns than there are")
+    if total > 2 * n_columns + _SPARE:
+        raise FormulaError(f"the formula makes {total:,} columns; the model has {n_columns:,}")
     if not _is_small(equation.transforms, 2 * n_columns + _SPARE):
         raise FormulaError("what the formulas have learned is not what functions learn")
 
@@ -69,6 +88,8 @@ def _width(
         raise FormulaError(f"the term {quoted(expression)} was not part of the fit")
     width, categories = found.widths[expression], equation.encodings[expression][1]
     if kinds[expression] is Factor.Kind.CATEGORICAL:
+        if not all(one is None or isinstance(one, _CATEGORY) for one in categories or ()):
+            raise FormulaError(f"the term {quoted(expression)} has categories that are no values")
         if categories is None and width == 1:
             raise FormulaError(f"the term {quoted(expression)} has no categories")
         return max(width, len(categories or ()) - 1)

@@ -220,9 +220,10 @@ def matrix_of(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) 
                 f"the {equation} formula meets categories that the model was not fitted with: "
                 + _unseen(str(error))
             ) from error
-        except (FormulaicError, TypeError, ValueError, ArithmeticError) as error:
-            if isinstance(error, HeckmanfaError):
-                raise
+        except HeckmanfaError:
+            raise
+        # What a formula calls fails in many ways on data that it was not written for.
+        except Exception as error:
             raise FormulaError(
                 f"the {equation} formula cannot be evaluated on the data: {plain_words(error)}"
             ) from error
@@ -265,19 +266,24 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
     rows = complete_rows(formula, frame)
     values = np.full(len(frame), np.nan)
     if rows.any():
+        # Before it is evaluated: text would become a column for each of its values.
+        text = [one for one in variables_of(formula, frame) if not is_numeric(frame[one])]
+        if text:
+            raise FormulaError(
+                f"the left side of the {equation} formula, {formula}, must be one number a row; "
+                f"column {quoted(text[0])} holds text or categories"
+            )
         try:
             part, _ = _evaluate(formula, frame[rows])
-        except (FormulaicError, TypeError, ValueError, ArithmeticError) as error:
-            if isinstance(error, HeckmanfaError):
-                raise
+        except HeckmanfaError:
+            raise
+        except Exception as error:
             raise FormulaError(
                 f"the left side of the {equation} formula cannot be evaluated: {plain_words(error)}"
             ) from error
-        text = [one for one in variables_of(formula, frame) if not is_numeric(frame[one])]
-        if part.shape[1] != 1 or text:
+        if part.shape[1] != 1:
             raise FormulaError(
                 f"the left side of the {equation} formula, {formula}, must be one number a row"
-                + (f"; column {quoted(text[0])} holds text or categories" if text else "")
             )
         values[rows] = part.iloc[:, 0].to_numpy(dtype=np.float64)
     return values
