@@ -325,6 +325,18 @@ def test_only_what_was_made_is_moved_into_place(tmp_path, way):
     assert names(tmp_path) == ["away", "mine"]
 
 
+def test_a_link_that_has_the_number_of_the_part_is_not_moved_into_place(tmp_path):
+    def swapped():
+        with replacing(tmp_path / "out", False) as part:
+            # Many file systems give the number of a removed file to the next that is made.
+            part.unlink()
+            part.symlink_to(tmp_path / "mine")
+
+    with pytest.raises(InputError, match=r"out is not written: another program moved or replaced"):
+        swapped()
+    assert names(tmp_path) == []
+
+
 def at_the_move(monkeypatch, name, act):
     """Act at the last moment, as a process that races with ours can."""
     move = getattr(os, name)

@@ -267,7 +267,10 @@ def _part_of(target: Path) -> Iterator[Place]:
 def _refuse_another(place: Place) -> None:
     """Refuse to move anything but the part that was made: somebody put a link in its place, say."""
     try:
-        if os.path.samestat(place.made, place.part.lstat()):
+        found = place.part.lstat()
+        # A link can have the number of a file that was removed just before.
+        same_kind = stat.S_IFMT(found.st_mode) == stat.S_IFMT(place.made.st_mode)
+        if same_kind and os.path.samestat(place.made, found):
             return
     except FileNotFoundError:
         pass
