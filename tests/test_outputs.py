@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -244,7 +245,9 @@ def test_many_who_write_into_one_folder_do_not_remove_one_another_s_parts(tmp_pa
     assert names(tmp_path) == [f"{one}.csv" for one in range(4)]
 
 
-def test_a_part_that_was_taken_for_a_leftover_is_made_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("handles", [module._HANDLES, Path("/nowhere")])
+def test_a_part_that_was_taken_for_a_leftover_is_made_again(tmp_path, monkeypatch, handles):
+    monkeypatch.setattr(module, "_HANDLES", handles)
     lock, taken = module.fcntl.flock, []
 
     def late(handle, operation):

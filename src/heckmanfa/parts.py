@@ -64,12 +64,16 @@ def room_for(real: Path) -> Iterator[Path]:
             continue
         with ExitStack() as held:
             held.callback(_remove_if_empty, name)
-            way = _entered(name, held)
-            held.callback(_empty, way)
-            if not _is_locked(name, way, held):
+            try:
+                way = _entered(name, held)
+                held.callback(_empty, way)
+                if not _is_locked(name, way, held):
+                    continue
+                inner = way / _PARTS
+                inner.mkdir()
+            except FileNotFoundError:
+                # Somebody has removed or renamed it already.
                 continue
-            inner = way / _PARTS
-            inner.mkdir()
             yield inner
             return
     raise OSError(errno.EBUSY, "another program takes away every file that is made beside it")
