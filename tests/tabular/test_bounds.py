@@ -208,3 +208,53 @@ def test_what_searches_record_fits(tmp_path):
     np.testing.assert_array_equal(again.path_["inclusion_prob"], model.path_["inclusion_prob"])
     with zipfile.ZipFile(tmp_path / "m.skops") as archive:
         assert max(one.file_size for one in archive.infolist()) < 4 * MEGABYTE
+
+
+@pytest.mark.parametrize("place", ["manifest", "schema"])
+def test_json_that_grows_in_memory_is_refused_before_it_is_read(saved, place):
+    with zipfile.ZipFile(saved) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    name = "heckmanfa.json" if place == "manifest" else "schema.json"
+    held[name] = held[name].rstrip()[:-1] + b', "about": [' + b"[]," * 2_000_000 + b"[]]}"
+    with zipfile.ZipFile(saved, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one, content in held.items():
+            archive.writestr(one, content)
+    assert "its description has" in refusal(saved)
+
+
+def test_a_manifest_says_what_manifests_say_and_no_more(saved, rewritten):
+    rewritten(saved, manifest=lambda listed: listed.update(more=1))
+    assert "its list has 'more'" in refusal(saved)
+
+
+def test_a_file_begins_with_its_archive(saved):
+    saved.write_bytes(b"#!/bin/sh\n" + saved.read_bytes())
+    assert "is not a model file" in refusal(saved)
+
+
+@pytest.mark.parametrize("twice", ["sources", "levels"])
+def test_an_encoding_names_nothing_twice(saved, rewritten, twice):
+    """Else a small file would make as many columns as sources times levels."""
+
+    def repeat(state):
+        encoding = state["content"]["encoding"]["content"]["content"]
+        name = encoding["sources"]["content"][-1]
+        if twice == "sources":
+            encoding["sources"]["content"] += [name] * 1_000
+        levels = encoding["levels"]
+        levels["content"]["d"] = {**encoding["sources"], "content": [name] * 1_000}
+        levels["key_types"]["content"].append(
+            {"__class__": "str", "__module__": "builtins", "__loader__": "TypeNode"}
+        )
+
+    rewritten(saved, seal=True, schema=repeat)
+    assert "names something twice" in refusal(saved)
+
+
+def test_a_model_that_cannot_give_its_table_is_refused(saved, rewritten):
+    def empty(state):
+        held = state["content"]["model"]["content"]["content"]
+        held["n_obs_"] = {**held["n_obs_"], "content": "null"}
+
+    rewritten(saved, seal=True, schema=empty)
+    assert "damaged or was changed" in refusal(saved)

@@ -26,6 +26,10 @@ _MOST_MEMBERS = 10_000
 _LARGEST_DIRECTORY = 100 * _MOST_MEMBERS
 LARGEST_FILE = 2**30
 _LARGEST_MANIFEST = 2**24
+_MANIFEST_KEYS = frozenset({"format", "version", "model", "features", "about", "sha256"})
+# Values of JSON that take far more memory than text: what a manifest says about a fit, at least.
+_MOST_VALUES = 2**18
+_START = b"PK\x03\x04"
 _END, _END_SIZE, _LOCATOR = b"PK\x05\x06", 22, b"PK\x06\x07"
 
 
@@ -42,6 +46,11 @@ class Limits:
     def schema(self) -> int:
         """Bytes of the description: lists of names, and the story of a search."""
         return int(min(2**23 + 2**15 * self.n_features, 2**26))
+
+    @property
+    def values(self) -> int:
+        """Values in the description: a few for each name, and those of the story of a search."""
+        return int(min(2**19 + 2**12 * self.n_features, 2**22))
 
     @property
     def entries(self) -> int:
@@ -95,7 +104,9 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
         if len(names) > _MOST_MEMBERS:
             _too_large(path, f"it has {len(names):,} members")
         by_name = dict(zip(names, listed, strict=True))
-        about = plain_json(_inflate(archive, by_name.pop(manifest), _LARGEST_MANIFEST, path))
+        told = _inflate(archive, by_name.pop(manifest), _LARGEST_MANIFEST, path)
+        _check_values(told, _MOST_VALUES, path)
+        about = plain_json(told)
         limits = Limits(_count_features(about, path), len(data))
         for one in by_name.values():
             _check_size(one, limits.schema if one.filename == schema else 8 * limits.entries, path)
@@ -103,6 +114,7 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
         if promised > limits.total:
             _too_large(path, f"it would inflate to {promised:,} bytes")
         raw = {name: _inflate(archive, one, one.file_size, path) for name, one in by_name.items()}
+    _check_values(raw[schema], limits.values, path)
     described = plain_json(raw[schema])
     if not (isinstance(about, dict) and isinstance(described, dict)):
         raise DataError(f"{shown(path)} is not a model file of heckmanfa")
@@ -144,6 +156,11 @@ def _check_directory(data: bytes, path: Path) -> None:
     """Refuse a directory that fills the memory as it is read, before it is."""
     if len(data) > LARGEST_FILE:
         _too_large(path, f"it has {len(data):,} bytes")
+    # A reader of archives finds one behind whatever else comes first, another program say.
+    if data[:4] != _START:
+        raise DataError(
+            f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa fit"
+        )
     end = data[-_END_SIZE:]
     if end[:4] == _END and end[-2:] == b"\0\0":
         size = int.from_bytes(end[12:16], "little")
@@ -156,7 +173,19 @@ def _check_directory(data: bytes, path: Path) -> None:
         )
 
 
+def _check_values(text: bytes, most: int, path: Path) -> None:
+    """Refuse JSON of so many values that they fill the memory, before any is made."""
+    count = sum(text.count(one) for one in (b"[", b"{", b","))
+    if count > most:
+        _too_large(path, f"its description has {count:,} values")
+
+
 def _count_features(about: Any, path: Path) -> int:
+    if isinstance(about, dict) and not about.keys() <= _MANIFEST_KEYS:
+        strange = min(about.keys() - _MANIFEST_KEYS)
+        raise DataError(
+            f"{shown(path)} is damaged or was changed: its list has {quoted(strange[:40])}"
+        )
     features = about.get("features") if isinstance(about, dict) else None
     if not isinstance(features, list) or not all(isinstance(one, str) for one in features):
         raise DataError(f"{shown(path)} is damaged or was changed: it does not list its features")

@@ -36,6 +36,8 @@ from heckmanfa.tabular.revival import MODELS, Revival, UnlistedError, UnsoundErr
 __all__ = ["Saved", "load_model", "save_model"]
 
 _FORMAT = 1
+# Characters of the names of all the columns that an encoding makes.
+_LONGEST_NAMES = 2**25
 _MANIFEST = "heckmanfa.json"
 _SCHEMA = "schema.json"
 _COLUMN_LISTS = ("prediction_features", "selection_features", "always", "never", "feature_groups")
@@ -254,8 +256,22 @@ def _read(data: bytes, path: Path) -> Saved:
                 "evaluated"
             ) from error
     _try_out(model, names)
+    _check_names(encoding)
     _check_encoding(encoding, names if design is None else design.variables(encoding.columns))
     return Saved(model, encoding, manifest["about"], str(manifest["version"]))
+
+
+def _check_names(encoding: Encoding) -> None:
+    """Refuse an encoding that names something twice: its columns would be any number."""
+    named = [encoding.sources, *encoding.levels.values()]
+    if any(len({*one}) < len(one) for one in named):
+        raise UnsoundError("its encoding names something twice")
+    # By arithmetic, before any name is made: each source, and each level, takes room in the file.
+    length = sum(
+        len(level) + len(name) + 2 for name, levels in encoding.levels.items() for level in levels
+    )
+    if length > _LONGEST_NAMES:
+        raise UnsoundError("its encoding makes names that are too long")
 
 
 def _check_encoding(encoding: Encoding, needed: list[str]) -> None:
@@ -289,6 +305,10 @@ def _try_out(model: Any, names: list[str]) -> None:
                 _unless_refused(lambda: plain.predict_selection(row))
             if hasattr(plain, "summary"):
                 _unless_refused(lambda: str(plain.summary()))
+            if hasattr(plain, "tidy"):
+                _unless_refused(lambda: plain.tidy())
+            if hasattr(plain, "diagnostics"):
+                _unless_refused(lambda: str(plain.diagnostics()))
     # What does not fit together fails in any way.
     except Exception as error:
         raise UnsoundError(f"its parts do not fit together ({type(error).__name__})") from error
