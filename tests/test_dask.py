@@ -338,7 +338,7 @@ def test_values_that_the_fit_in_memory_refuses_are_refused_alike(frame):
         fit(gap[NAMES], gap["y"])
     with pytest.raises(InputError, match="selected must be"):
         fit(ddf[NAMES], ddf["y"], ddf["weight"])
-    with pytest.raises(InputError, match="sample_weight holds 2400 negative"):
+    with pytest.raises(InputError, match="sample_weight holds 2,400 negative"):
         fit(ddf[NAMES], ddf["y"], None, -1 - ddf["weight"])
     with pytest.raises(NoOutcomeError, match="no row has an observed outcome"):
         fit(ddf[NAMES], ddf["y"] * np.nan)

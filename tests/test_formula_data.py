@@ -146,7 +146,7 @@ def test_a_number_made_of_a_date_in_the_formula_is_fine(data):
 
 
 def test_what_is_neither_a_number_nor_a_category_gets_an_error_of_ours(data):
-    with pytest.raises(InputError, match="cannot be evaluated on the data"):
+    with pytest.raises(InputError, match="holds neither numbers nor text"):
         fitted(data.assign(region=[[1]] * len(data)))
 
 

@@ -268,6 +268,9 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
     if rows.any():
         # Before it is evaluated: text would become a column for each of its values.
         text = [one for one in variables_of(formula, frame) if not is_numeric(frame[one])]
+        times = [one for one in text if is_time(frame[one])]
+        if times:
+            raise InputError(about_times(times[0]))
         if text:
             raise FormulaError(
                 f"the left side of the {equation} formula, {formula}, must be one number a row; "

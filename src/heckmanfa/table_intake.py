@@ -65,7 +65,8 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
             f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan_parquet(...) of a Parquet "
             "file, or read it into a data frame first"
         )
-    if isinstance(X, dict):
+    # A sparse matrix of keys is a dictionary, too.
+    if isinstance(X, dict) and not hasattr(X, "tocsr"):
         raise InputError("X is a dictionary: make a data frame of it, pandas.DataFrame(X)")
     X = as_table(X)
     refuse_same_labels(_labels_of(X))

@@ -117,6 +117,12 @@ ADVICE = {
         "That none is wanted does not make the exclusions valid.",
         "Let this feature predict (--always), or argue why it should not, and compare both.",
     ),
+    "honest estimates": Advice(
+        "Estimates from rows that had no part in the choice are not those of the fit to all rows, "
+        "which the other lines are about.",
+        "Quote the honest estimates and their standard errors.",
+        "Quote the honest estimates and their standard errors.",
+    ),
     "honest splits": Advice(
         "Features that only some halves of the rows choose may be chosen by luck.",
         "Nothing to do.",
