@@ -367,3 +367,14 @@ def test_text_that_is_not_utf8_is_refused_with_the_file(shell, above):
     pq.write_table(table, shell.folder / "towns.parquet")
     said = shell.refuses("fit", "towns.parquet", "--outcome", "y", "--stream-above", above)
     assert re.search(r"towns\.parquet cannot be read as \.?[Pp]arquet: .*Invalid UTF8", said)
+
+
+def test_infinities_of_both_signs_are_refused_without_a_word_of_numpy(shell):
+    rng = np.random.default_rng(0)
+    n = 60
+    y = np.where(rng.random(n) < 0.4, np.nan, rng.normal(size=n))
+    a = np.where(np.arange(n) == 3, np.inf, np.where(np.arange(n) == 4, -np.inf, y[::-1]))
+    pd.DataFrame({"y": y, "a": a, "b": rng.normal(size=n)}).to_parquet(shell.folder / "t.parquet")
+    said = shell.refuses("fit", "t.parquet", "--outcome", "y", "--stream-above", "0")
+    assert "'a'" in said
+    assert "inf" in said

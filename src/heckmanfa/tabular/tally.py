@@ -67,7 +67,9 @@ class NumberTally:
         self.n += len(given)
         self.low = min(self.low, float(given.min()))
         self.high = max(self.high, float(given.max()))
-        self.total += float(given.sum())
+        # Infinite values are refused by whoever wants the mean of finite ones.
+        with np.errstate(invalid="ignore", over="ignore"):
+            self.total += float(given.sum())
         self.zeros += len(given) - int(np.count_nonzero(given))
         self.whole = self.whole and bool(np.all(given == np.floor(given)))
         self.binary = self.binary and bool(np.all((given == 0) | (given == 1)))
@@ -207,7 +209,8 @@ class TextTally:
         given = ~read.missing[:-1]
         counted.n = int(rows[given].sum())
         counted.gaps = self.given + self.gaps - counted.n
-        counted.total = float(rows[given] @ read.value[:-1][given])
+        with np.errstate(invalid="ignore", over="ignore"):
+            counted.total = float(rows[given] @ read.value[:-1][given])
         counted.zeros = counted.n - int(counted.total)
         return counted, NotNumbers({}, 0, counted.n)
 
