@@ -372,10 +372,12 @@ def _condition(r: Floats) -> float:
 def _rho_wald(model: FittedSelectionModel) -> Wald:
     if model._atanh_rho is not None:
         estimate, error = model._atanh_rho
+        variance = error**2
     else:
+        # The variance as it is: a negative one tests nothing, and has no root.
         place = model._terms.index(("errors", "imr"))
-        estimate, error = model.imr_coef_, float(np.sqrt(model._covariance[place, place]))
-    return reference_of(model).wald([estimate], np.array([[error**2]]), stopped(model))
+        estimate, variance = model.imr_coef_, float(model._covariance[place, place])
+    return reference_of(model).wald([estimate], np.array([[variance]]), stopped(model))
 
 
 def _rho_lr(model: FittedSelectionModel, features: list[int]) -> Wald | None:
