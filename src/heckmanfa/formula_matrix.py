@@ -220,7 +220,7 @@ def matrix_of(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) 
                 f"the {equation} formula meets categories that the model was not fitted with: "
                 + _unseen(str(error))
             ) from error
-        except HeckmanfaError:
+        except (HeckmanfaError, MemoryError):
             raise
         # What a formula calls fails in many ways on data that it was not written for.
         except Exception as error:
@@ -278,7 +278,7 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
             )
         try:
             part, _ = _evaluate(formula, frame[rows])
-        except HeckmanfaError:
+        except (HeckmanfaError, MemoryError):
             raise
         except Exception as error:
             raise FormulaError(
