@@ -224,7 +224,7 @@ def test_categories_are_values(saved, rewritten, categories):
     assert "categories that are no values" in refusal(saved, rewritten, change)
 
 
-@pytest.mark.parametrize("error", [IndexError, KeyError, MemoryError, AttributeError])
+@pytest.mark.parametrize("error", [IndexError, KeyError, AttributeError])
 def test_what_fails_in_a_formula_fails_with_an_error_of_ours(saved, monkeypatch, error):
     import heckmanfa.formula_matrix
 
@@ -234,6 +234,18 @@ def test_what_fails_in_a_formula_fails_with_an_error_of_ours(saved, monkeypatch,
     model = load_model(saved).model
     monkeypatch.setattr(heckmanfa.formula_matrix, "_evaluate", fail)
     with pytest.raises(FormulaError, match="cannot be evaluated"):
+        model.predict(table(20))
+
+
+def test_too_little_memory_is_not_called_a_fault_of_the_formula(saved, monkeypatch):
+    import heckmanfa.formula_matrix
+
+    def fail(*given):
+        raise MemoryError("x")
+
+    model = load_model(saved).model
+    monkeypatch.setattr(heckmanfa.formula_matrix, "_evaluate", fail)
+    with pytest.raises(MemoryError, match="x"):
         model.predict(table(20))
 
 
