@@ -63,11 +63,11 @@ class Costs:
 def measure() -> dict[str, Any]:
     """Constants of this machine, on one thread."""
     from heckmanfa import compress
+    from heckmanfa.data.row_counts import _CensusTask
+    from heckmanfa.data.row_parts import Chunk
     from heckmanfa.datasets import make_selection
-    from heckmanfa.homes.census import _CensusTask
-    from heckmanfa.homes.parts import Chunk
-    from heckmanfa.moments import _moment_terms
-    from heckmanfa.probit import _probit_terms
+    from heckmanfa.model.moments import _moment_terms
+    from heckmanfa.model.probit import _probit_terms
 
     seconds: dict[str, list[float]] = {"census": [], "probit": [], "moments": []}
     for k in WIDTHS:
@@ -107,8 +107,8 @@ def measure() -> dict[str, Any]:
 def decode(path: str) -> float:
     """Seconds in which all rows of a file become blocks, with which nothing is done."""
     from heckmanfa import scan_parquet
-    from heckmanfa.homes.parts import Reading
-    from heckmanfa.rows import rows_per_block
+    from heckmanfa.data.row_parts import Reading
+    from heckmanfa.data.rows import rows_per_block
 
     rows = scan_parquet(path, "y")
     reading = Reading(tuple(range(rows.n_features)), rows_per_block(rows.n_features))

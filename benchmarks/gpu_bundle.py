@@ -4,7 +4,7 @@
 
 Everything in it is pure Python, so that it runs on any machine: this package, the benchmarks, and
 the dependencies that are loaded on import. With --tests also the tests of tensors and what runs
-them: `PYTHONPATH=FOLDER python -m pytest FOLDER/tests/test_torch.py`.
+them: `PYTHONPATH=FOLDER python -m pytest FOLDER/tests/data/test_torch.py`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def main() -> None:
     _copied(ROOT / "benchmarks", given.folder / "benchmarks")
     if given.tests:
         (given.folder / "tests").mkdir()
-        shutil.copyfile(ROOT / "tests/test_torch.py", given.folder / "tests/test_torch.py")
+        shutil.copyfile(
+            ROOT / "tests/data/test_torch.py", given.folder / "tests/data/test_torch.py"
+        )
         shutil.copyfile(ROOT / "pyproject.toml", given.folder / "pyproject.toml")
     size = sum(file.stat().st_size for file in given.folder.rglob("*") if file.is_file())
     print(f"{given.folder}: {size / 1e6:.1f} MB")

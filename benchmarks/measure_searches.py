@@ -25,9 +25,9 @@ from benchmarks.crime import Data, load
 from benchmarks.paper_loop import PaperLoop
 from heckmanfa import HeckmanBestSubset, HeckmanFA, compress
 from heckmanfa.assignment import train
-from heckmanfa.choices import all_features
 from heckmanfa.datasets import make_selection
-from heckmanfa.extraction import Goal, best_subset, sample
+from heckmanfa.search import Goal, best_subset, sample
+from heckmanfa.search.choices import all_features
 
 Floats = NDArray[np.float64]
 

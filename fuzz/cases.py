@@ -29,7 +29,7 @@ from fuzz.material import (
 from heckmanfa import Heckman, HeckmanBestSubset, scan_parquet
 from heckmanfa.cli import app
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
-from heckmanfa.tabular import model_file
+from heckmanfa.tables import model_file
 
 __all__ = ["TARGETS", "BrokenPromiseError", "run_case"]
 
@@ -210,7 +210,7 @@ _HOSTILE_NAMES = (
     "builtins.exec",
     "subprocess.Popen",
     "heckmanfa.cli.app.main",
-    "heckmanfa.outputs.replacing",
+    "heckmanfa.data.files.outputs.replacing",
     "numpy.load",
     "numpy.fromfile",
     "functools.partial",

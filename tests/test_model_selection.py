@@ -33,10 +33,10 @@ from heckmanfa import (
     InverseProbabilityWeighted,
     NaiveOLS,
 )
-from heckmanfa.baselines import ObservedRegressor
-from heckmanfa.comparison import compare_methods
+from heckmanfa.analysis.comparison import compare_methods
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning, InputError, InputTypeError
+from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.model_selection import (
     SelectionKFold,
     joint_log_likelihood,
@@ -573,7 +573,8 @@ def test_models_of_parquet_rows_that_name_who_is_selected_need_it_in_a_score(tmp
 
 def test_a_model_that_asked_for_weights_is_saved_and_still_needs_selected(routing, tmp_path):
     pytest.importorskip("skops")
-    from heckmanfa.tabular import Encoding, load_model, save_model
+    from heckmanfa.analysis import load_model, save_model
+    from heckmanfa.data.columns.encoding import Encoding
 
     model = Heckman(TWO).set_fit_request(sample_weight=True).fit(X, FILLED, selected=S)
     save_model(tmp_path / "m.skops", model, Encoding.learn(X, FEATURES)[0], {})

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from heckmanfa import assignment
-    from heckmanfa.baselines import InverseProbabilityWeighted, NaiveOLS
-    from heckmanfa.compressed import Compressed, compress
-    from heckmanfa.estimators import Heckman
-    from heckmanfa.homes.parquet import predict_parquet, scan_parquet
-    from heckmanfa.lasso import HeckmanLasso
-    from heckmanfa.ru import RURegressor
-    from heckmanfa.searches import HeckmanBestSubset, HeckmanFA
-    from heckmanfa.tensors import to_device
+    from heckmanfa.analysis.parquet_predictions import predict_parquet
+    from heckmanfa.data.parquet.parquet_rows import scan_parquet
+    from heckmanfa.data.tensors import to_device
+    from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
+    from heckmanfa.estimators.heckman import Heckman
+    from heckmanfa.estimators.lasso import HeckmanLasso
+    from heckmanfa.estimators.ru import RURegressor
+    from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
+    from heckmanfa.model.compressed import Compressed, compress
 
 __version__ = "0.1.0"
 
@@ -37,18 +38,18 @@ __all__ = [
 
 # Names load on first use, so that importing the package is quick.
 _HOMES = {
-    "Heckman": "heckmanfa.estimators",
-    "HeckmanBestSubset": "heckmanfa.searches",
-    "HeckmanFA": "heckmanfa.searches",
-    "HeckmanLasso": "heckmanfa.lasso",
-    "InverseProbabilityWeighted": "heckmanfa.baselines",
-    "NaiveOLS": "heckmanfa.baselines",
-    "RURegressor": "heckmanfa.ru",
-    "Compressed": "heckmanfa.compressed",
-    "compress": "heckmanfa.compressed",
-    "predict_parquet": "heckmanfa.homes.parquet",
-    "scan_parquet": "heckmanfa.homes.parquet",
-    "to_device": "heckmanfa.tensors",
+    "Heckman": "heckmanfa.estimators.heckman",
+    "HeckmanBestSubset": "heckmanfa.estimators.searches",
+    "HeckmanFA": "heckmanfa.estimators.searches",
+    "HeckmanLasso": "heckmanfa.estimators.lasso",
+    "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
+    "NaiveOLS": "heckmanfa.estimators.baselines",
+    "RURegressor": "heckmanfa.estimators.ru",
+    "Compressed": "heckmanfa.model.compressed",
+    "compress": "heckmanfa.model.compressed",
+    "predict_parquet": "heckmanfa.analysis.parquet_predictions",
+    "scan_parquet": "heckmanfa.data.parquet.parquet_rows",
+    "to_device": "heckmanfa.data.tensors",
 }
 
 

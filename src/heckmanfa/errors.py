@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from heckmanfa.foreign import printable
+from heckmanfa.text.printable import printable
 
 __all__ = [
     "AllObservedWarning",

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
+from heckmanfa.analysis import load_model
 from heckmanfa.datasets import load_mroz, make_selection
-from heckmanfa.tabular.model_file import load_model
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
 
@@ -291,7 +291,7 @@ def test_every_row_misses_a_feature(shell, mroz):
 
 
 def test_a_run_that_fails_late_leaves_no_file(shell, mroz, monkeypatch):
-    import heckmanfa.tabular.model_file as module
+    import heckmanfa.analysis.model_file as module
 
     def broken(*args, **kwargs):
         raise RuntimeError("disk full")

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman, NaiveOLS, comparison
-from heckmanfa.comparison import compare_methods
+from heckmanfa import Heckman, NaiveOLS
+from heckmanfa.analysis import comparison
+from heckmanfa.analysis.comparison import compare_methods
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
 from heckmanfa.model_selection import SelectionKFold

@@ -68,12 +68,12 @@ def nothing_is_read(monkeypatch):
     def read(*args, **kwargs):
         raise AssertionError("nothing is to be read")
 
-    import heckmanfa.analysis
-    import heckmanfa.tabular.model_file
+    import heckmanfa.analysis.model_file
+    import heckmanfa.analysis.pipeline
 
     for name in ("analyse", "load"):
-        monkeypatch.setattr(heckmanfa.analysis, name, read)
-    monkeypatch.setattr(heckmanfa.tabular.model_file, "load_model", read)
+        monkeypatch.setattr(heckmanfa.analysis.pipeline, name, read)
+    monkeypatch.setattr(heckmanfa.analysis.model_file, "load_model", read)
 
 
 @pytest.mark.parametrize(

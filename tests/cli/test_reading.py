@@ -195,7 +195,7 @@ def test_what_is_no_file_ends_at_once(shell, monkeypatch):
     assert "/dev/null is a device, not a file" in shell.refuses("fit", "/dev/null", *BASE)
     monkeypatch.setattr(sys, "stdin", Terminal())
     from heckmanfa.errors import InputError
-    from heckmanfa.tabular import read_table
+    from heckmanfa.tables import read_table
 
     with pytest.raises(InputError, match="standard input is a terminal"):
         read_table("-")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from heckmanfa.datasets import make_selection
-from heckmanfa.tabular import streamed
+from heckmanfa.tables import streamed
 
 N = 4000
 SAID = "rows were read from 3 Parquet files in passes, not loaded"
@@ -270,7 +270,7 @@ def test_what_rows_in_passes_cannot_do_is_refused_before_any_pass(shell, folder,
     def fails(*args, **kwargs):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr("heckmanfa.tabular.streamed.read_batches", fails)
+    monkeypatch.setattr("heckmanfa.tables.streamed.read_batches", fails)
     assert "--honest needs the rows in memory" in refused(shell, *BASE, "--honest")
     assert "has no column 'wages'. Did you mean 'wage'" in refused(
         shell, "people", "--outcome", "wages"
@@ -346,7 +346,7 @@ def test_an_interrupted_fit_in_passes_leaves_nothing(shell, folder, monkeypatch)
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("heckmanfa.tabular.streamed.read_batches", interrupted)
+    monkeypatch.setattr("heckmanfa.tables.streamed.read_batches", interrupted)
     before = shell.files()
     status, text = shell(
         "fit", *PLAIN, "--stream-above", 0, "--save", "m.skops", "--json", "o.json"

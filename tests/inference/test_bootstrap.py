@@ -10,7 +10,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
-from heckmanfa.inference.again import read_again
+from heckmanfa.inference.fit_rows import read_again
 from heckmanfa.inference.replicates import Plan
 
 # Small resampled data give cause for many, which the fits here are not about.

@@ -20,7 +20,7 @@ from heckmanfa.errors import (
     UnknownFeatureError,
 )
 from heckmanfa.inference.targets import mills_curve
-from heckmanfa.normal import mills_slope
+from heckmanfa.model.normal import mills_slope
 
 KINDS = ("marginal", "selected", "unselected", "selection")
 DISCRETE = (1, 4)

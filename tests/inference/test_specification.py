@@ -19,7 +19,7 @@ from heckmanfa.inference.outcome_moments import (
     variances,
 )
 from heckmanfa.inference.specification import SpecificationTests
-from heckmanfa.normal import mills
+from heckmanfa.model.normal import mills
 
 PREDICTION = [0, 2, 3]
 NAMES = [

@@ -12,11 +12,11 @@ from scipy.stats import norm
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, InputError, NotIdentifiedError
-from heckmanfa.inference.again import read_again
+from heckmanfa.inference.fit_rows import read_again
 from heckmanfa.inference.uncertainty import RhoCurve
-from heckmanfa.linalg import solve_upper
-from heckmanfa.moments import gather_moments
-from heckmanfa.normal import mills
+from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.moments import gather_moments
+from heckmanfa.model.normal import mills
 
 PREDICTION = [0, 2, 3]
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from heckmanfa.paper import TABLES, Options
-from heckmanfa.paper.rows import COLUMNS, Table
 from heckmanfa.paper.sampling import PRINTED
+from heckmanfa.paper.table_rows import COLUMNS, Table
 
 QUICK = ("selfeatures", "sampling", "topjfeats", "moretopj")
 FA = {

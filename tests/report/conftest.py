@@ -14,8 +14,8 @@ import pytest
 
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.datasets import fetch_crime, load_mroz
+from heckmanfa.estimators.searches import HeckmanBestSubset
 from heckmanfa.report import render
-from heckmanfa.searches import HeckmanBestSubset
 
 FEATURES = [
     *["educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"],

@@ -11,10 +11,10 @@ import pytest
 
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.report import answer, render
-from heckmanfa.report.asked import asked, rows_by_fate
-from heckmanfa.report.comparison import compare_models
-from heckmanfa.report.words import not_to_claim
-from heckmanfa.wording import count, listed, number, p_value, plural, some
+from heckmanfa.report.answer import not_to_claim
+from heckmanfa.report.beside import compare_models
+from heckmanfa.report.request_words import asked, rows_by_fate
+from heckmanfa.text.wording import count, listed, number, p_value, plural, some
 
 SPECIFIED = {"search": "none", "predict_with": ("educ", "exper", "expersq")}
 SELECT_ONLY = ("kids5", "kids618", "nwifeinc")

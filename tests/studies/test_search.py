@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from heckmanfa import Heckman, HeckmanBestSubset, assignment, compress
-from heckmanfa.choices import all_features
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import HeckmanfaWarning, NoFeasibleAssignmentError
-from heckmanfa.extraction import Goal, best_subset, correlations, rank, sample
-from heckmanfa.least_squares import fit_least_squares
+from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.search import Goal, best_subset, correlations, rank, sample
+from heckmanfa.search.choices import all_features
 
 pytestmark = pytest.mark.study
 

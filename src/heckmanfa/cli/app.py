@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from heckmanfa import __version__
+from heckmanfa.analysis.option_names import in_options
 from heckmanfa.cli.compare import compare
 from heckmanfa.cli.demo import demo
 from heckmanfa.cli.fit import fit
@@ -17,8 +18,7 @@ from heckmanfa.cli.predict import predict
 from heckmanfa.cli.reproduce import reproduce
 from heckmanfa.cli.simulate import simulate
 from heckmanfa.errors import HeckmanfaError
-from heckmanfa.foreign import printable
-from heckmanfa.options import in_options
+from heckmanfa.text.printable import printable
 
 __all__ = ["app", "main"]
 

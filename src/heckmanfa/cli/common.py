@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.foreign import printable
+from heckmanfa.text.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from heckmanfa.analysis.option_names import in_options
 from heckmanfa.cli.common import (
     Categorical,
     Data,
@@ -27,9 +28,8 @@ from heckmanfa.cli.common import (
     output,
     saying,
 )
-from heckmanfa.foreign import shown
-from heckmanfa.options import in_options
-from heckmanfa.wording import some
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import some
 
 __all__ = ["compare"]
 
@@ -67,11 +67,11 @@ def compare(
         import warnings
 
         from heckmanfa.analysis import Question, load
-        from heckmanfa.comparison import CAUTION, compare_methods, methods
+        from heckmanfa.analysis.column_sources import errors_in_sources, in_sources
+        from heckmanfa.analysis.comparison import CAUTION, compare_methods, methods
+        from heckmanfa.data.files.outputs import outputs
+        from heckmanfa.data.files.table_files import check_ending, write_table
         from heckmanfa.errors import HeckmanfaWarning
-        from heckmanfa.outputs import outputs
-        from heckmanfa.tabular.files import check_ending, write_table
-        from heckmanfa.tabular.sources import errors_in_sources, in_sources
 
         question = Question(
             data=data,

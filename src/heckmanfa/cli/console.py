@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from heckmanfa.foreign import printable, shown
+from heckmanfa.text.printable import printable, shown
 
 if TYPE_CHECKING:
     from rich.style import StyleType

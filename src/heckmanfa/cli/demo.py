@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from heckmanfa.cli.common import Force, output, saying
-from heckmanfa.foreign import called, shown
+from heckmanfa.text.printable import called, shown
 
 __all__ = ["demo"]
 
@@ -34,10 +34,10 @@ def demo(
 
         from heckmanfa.analysis import Question, analyse
         from heckmanfa.cli.fit import show
+        from heckmanfa.data.files.outputs import make_folder, outputs
+        from heckmanfa.data.files.table_files import write_table
         from heckmanfa.datasets import load_mroz
-        from heckmanfa.outputs import make_folder, outputs
         from heckmanfa.report import write_report
-        from heckmanfa.tabular.files import write_table
 
         make_folder(folder)
         table, page = folder / "mroz.csv", folder / "mroz.html"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heckmanfa.analysis.option_names import in_options
 from heckmanfa.cli.common import (
     Categorical,
     Data,
@@ -29,8 +30,7 @@ from heckmanfa.cli.common import (
     output,
     saying,
 )
-from heckmanfa.foreign import shown
-from heckmanfa.options import in_options
+from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,7 +130,7 @@ def fit(
     with saying() as say:
         say("loading")
         from heckmanfa.analysis import Question, analyse
-        from heckmanfa.outputs import outputs
+        from heckmanfa.data.files.outputs import outputs
 
         question = Question(
             data=data,
@@ -173,7 +173,7 @@ def fit(
                 say("writing the report")
                 write_report(analysis, places["--report"].part)
             if save is not None:
-                from heckmanfa.tabular.model_file import save_model
+                from heckmanfa.analysis.model_file import save_model
 
                 about = {"command": question.command(), "outcome": outcome}
                 place = places["--save"].part
@@ -194,8 +194,8 @@ def show(analysis: Analysis, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from heckmanfa.report.words import answer
-    from heckmanfa.results import likelihood_name
+    from heckmanfa.report.answer import answer
+    from heckmanfa.results.coefficients import likelihood_name
 
     question = analysis.question
     counts = analysis.row_counts
@@ -268,7 +268,7 @@ def _weights_and_errors(analysis: Analysis) -> list[str]:
 
 def _show_coefficients(analysis: Analysis, console: Console) -> None:
     from heckmanfa.cli.console import Column, print_table
-    from heckmanfa.least_squares import fit_least_squares
+    from heckmanfa.model.least_squares import fit_least_squares
 
     model = analysis.model
     features = [int(one) for one in model.support_.nonzero()[0]]
@@ -310,9 +310,9 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     import dataclasses
 
     from heckmanfa import __version__
-    from heckmanfa.reference import reference_of
-    from heckmanfa.report.words import answer
-    from heckmanfa.results import likelihood_name
+    from heckmanfa.report.answer import answer
+    from heckmanfa.results.coefficients import likelihood_name
+    from heckmanfa.results.reference import reference_of
 
     model = analysis.model
     diagnostics = analysis.diagnostics()

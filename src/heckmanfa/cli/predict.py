@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heckmanfa.cli.common import Force, Sheet, StreamAbove, Thousands, saying, tell
-from heckmanfa.foreign import quoted, shown
+from heckmanfa.text.printable import quoted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pandas as pd
 
-    from heckmanfa.tabular.encoding import Encoding
-    from heckmanfa.tabular.reading import Table
-    from heckmanfa.tabular.stored import StoredTable
+    from heckmanfa.data.columns.encoding import Encoding
+    from heckmanfa.tables.reading import Table
+    from heckmanfa.tables.stored import StoredTable
 
 __all__ = ["predict"]
 
@@ -78,14 +78,14 @@ def predict(
     """
     with saying() as say:
         say("loading")
+        from heckmanfa.analysis.model_file import load_model
+        from heckmanfa.analysis.predictions import KINDS, predictions
+        from heckmanfa.data.columns.features import nearest
+        from heckmanfa.data.files.outputs import outputs
+        from heckmanfa.data.files.table_files import check_ending, write_table
+        from heckmanfa.data.missing_features import refuse_gaps
         from heckmanfa.errors import InputError
-        from heckmanfa.features import nearest
-        from heckmanfa.gaps import refuse_gaps
-        from heckmanfa.outputs import outputs
-        from heckmanfa.tabular.files import check_ending, write_table
-        from heckmanfa.tabular.model_file import load_model
-        from heckmanfa.tabular.predictions import KINDS, predictions
-        from heckmanfa.tabular.stored import find_stored
+        from heckmanfa.tables.stored import find_stored
 
         if kind not in KINDS:
             hint = nearest(kind, KINDS)
@@ -111,7 +111,7 @@ def predict(
                     )
             wanted = None if keep_columns else saved.encoding.sources
             if table is not None and _is_large(table, wanted, out, stream_above):
-                from heckmanfa.homes.parquet_predict import write_predictions
+                from heckmanfa.analysis.parquet_predictions import write_predictions
 
                 say(
                     f"rows are read from {table.described} and written a part at a time, not loaded"
@@ -153,7 +153,7 @@ def _is_large(
     table: StoredTable, columns: Sequence[str] | None, out: Path, stream_above: float
 ) -> bool:
     """Whether rows go from Parquet to Parquet without being loaded."""
-    from heckmanfa.tabular.stored import GIGABYTE
+    from heckmanfa.tables.stored import GIGABYTE
 
     size = table.size(table.columns if columns is None else columns)
     return out.suffix == ".parquet" and size > GIGABYTE * stream_above
@@ -181,8 +181,8 @@ def _read(
     say: Callable[[str], None],
 ) -> Table:
     """Read a table, and of Parquet only the columns that are needed."""
-    from heckmanfa.tabular.marks import Asked
-    from heckmanfa.tabular.reading import Table, open_table
+    from heckmanfa.tables.marks import Asked
+    from heckmanfa.tables.reading import Table, open_table
 
     if table is None:
         # A few rows may say less of how they are written than all those of the fit did.
@@ -197,9 +197,9 @@ def _encoded(table: Table, encoding: Encoding) -> tuple[pd.DataFrame, tuple[str,
     """Encode a table as that of the fit, or say in which way it is written otherwise."""
     import numpy as np
 
+    from heckmanfa.data.columns.encoding import refuse_absent
+    from heckmanfa.data.columns.values import to_numbers
     from heckmanfa.errors import InputError, UnknownFeatureError
-    from heckmanfa.tabular.encoding import refuse_absent
-    from heckmanfa.tabular.values import to_numbers
 
     try:
         refuse_absent(table.frame, encoding.sources)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.clashes import refuse_clashes, refuse_standard_output
 from heckmanfa.cli.common import Force, output
+from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
+from heckmanfa.data.files.outputs import check_place, make_folder, outputs
 from heckmanfa.errors import InputError
-from heckmanfa.features import nearest
-from heckmanfa.foreign import quoted, shown
-from heckmanfa.outputs import check_place, make_folder, outputs
+from heckmanfa.text.printable import quoted, shown
 
 if TYPE_CHECKING:
     import pandas as pd

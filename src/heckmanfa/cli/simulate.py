@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heckmanfa.cli.common import Force, saying, tell
-from heckmanfa.foreign import quoted, shown
+from heckmanfa.text.printable import quoted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,10 +68,10 @@ def simulate(
         say("loading")
         import numpy as np
 
-        from heckmanfa.clashes import refuse_clashes, refuse_standard_output
+        from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
+        from heckmanfa.data.files.outputs import new_folder, outputs
         from heckmanfa.datasets._simulate import check_range, draw_truth
         from heckmanfa.errors import InputError
-        from heckmanfa.outputs import new_folder, outputs
 
         refuse_standard_output(out)
         if files is None and out.suffix not in (".csv", ".parquet"):
@@ -144,8 +144,8 @@ def _as_json(truth: Truth, rows: int, seed: int) -> dict[str, Any]:
 
 def _blocks(truth: Truth, rows: int, seed: int, say: Callable[[str], None]) -> Iterator[Columns]:
     """Make the rows a block at a time, on threads; a block's numbers depend on its place alone."""
-    from heckmanfa.ordered import in_order
-    from heckmanfa.rows import one_blas_thread
+    from heckmanfa.data.rows import one_blas_thread
+    from heckmanfa.data.threads import in_order
 
     starts = range(0, rows, _BLOCK)
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from heckmanfa.data.files.outputs import make_folder, outputs
 from heckmanfa.errors import DataError
-from heckmanfa.outputs import make_folder, outputs
 
 __all__ = ["DataFile", "cache_folder", "find"]
 

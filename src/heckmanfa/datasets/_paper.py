@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heckmanfa.data.random_state import generator
 from heckmanfa.datasets._files import DataFile, find
 from heckmanfa.errors import InputError
-from heckmanfa.randomness import generator
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,25 +12,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.caveats import of_method
-from heckmanfa.column_numbers import as_table, entries
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.column_numbers import as_table, entries
+from heckmanfa.data.columns.features import names_or_positions, nearest
+from heckmanfa.data.random_state import generator
+from heckmanfa.data.row_parts import Home
+from heckmanfa.data.rows import ArrayRows, held
+from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.features import names_or_positions, nearest
-from heckmanfa.foreign import quoted
-from heckmanfa.homes.parts import Home
-from heckmanfa.inference.again import read_again
+from heckmanfa.estimators.remembered import groups_of
+from heckmanfa.inference.fit_rows import read_again
 from heckmanfa.inference.replicates import Plan, Replicates, estimates_of, run
-from heckmanfa.intake import group_codes
-from heckmanfa.normal import Floats
-from heckmanfa.randomness import generator
-from heckmanfa.reference import check_level
-from heckmanfa.remembered import groups_of
-from heckmanfa.rows import ArrayRows, held
-from heckmanfa.sections import Finding, Report, Section
-from heckmanfa.wording import weighing
+from heckmanfa.results.caveats import of_method
+from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.reference import check_level
+from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import weighing
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators import Heckman
+    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["Bootstrap", "bootstrap"]
 
@@ -60,7 +60,7 @@ class Bootstrap(Report):
     searched: bool
     """whether features were searched for"""
     caveats: tuple[str, ...]
-    """sentences of `heckmanfa.caveats`"""
+    """sentences of `heckmanfa.results.caveats`"""
     weighing: str = ""
     """what weights make of what was drawn, in words"""
 

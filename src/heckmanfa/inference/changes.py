@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import nearest, resolve
+from heckmanfa.data.formula.design import to_pandas
+from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.features import nearest, resolve
-from heckmanfa.foreign import quoted
-from heckmanfa.formula import to_pandas
+from heckmanfa.estimators.remembered import column_or_values, weights_of
 from heckmanfa.inference.targets import Estimates, design_blocks
 from heckmanfa.inference.variables import (
     FormulaColumns,
@@ -28,12 +30,10 @@ from heckmanfa.inference.variables import (
     read_variable,
     uses_of,
 )
-from heckmanfa.intake import read_weights
-from heckmanfa.normal import Floats
-from heckmanfa.remembered import column_or_values, weights_of
+from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.fitted import FittedSelectionModel
+    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["Blocks", "ChangedRows", "formula_rows", "plain_rows"]
 

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.caveats import of_method
+from heckmanfa.data.columns.features import FeatureTable, names_or_positions, resolve
+from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError
-from heckmanfa.features import FeatureTable, names_or_positions, resolve
-from heckmanfa.foreign import quoted, shown
-from heckmanfa.inference.again import Again, read_again
+from heckmanfa.inference.fit_rows import Again, read_again
 from heckmanfa.inference.what_if import predicting, probit_of, solve_two_step
-from heckmanfa.likelihood import fit_likelihood
-from heckmanfa.likelihood_starts import elsewhere, read_start
-from heckmanfa.problems import higher_maximum, rho_text
-from heckmanfa.reference import Reference, reference_of
-from heckmanfa.rows import one_blas_thread
-from heckmanfa.sandwich import CovarianceKind
-from heckmanfa.sections import Finding, Report, Section
-from heckmanfa.twostep import TwoStep
+from heckmanfa.model.covariance import CovarianceKind
+from heckmanfa.model.likelihood import fit_likelihood
+from heckmanfa.model.likelihood_starts import elsewhere, read_start
+from heckmanfa.model.two_step import TwoStep
+from heckmanfa.results.caveats import of_method
+from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.problems import higher_maximum, rho_text
+from heckmanfa.results.reference import Reference, reference_of
+from heckmanfa.text.printable import quoted, shown
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators import Heckman
+    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["ExclusionTest", "exclusion_test"]
 

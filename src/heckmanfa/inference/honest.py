@@ -17,7 +17,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.caveats import HONEST_TARGET
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.rows import ArrayRows, Mask
+from heckmanfa.data.sample import Sample
 from heckmanfa.errors import (
     ConvergenceWarning,
     HeckmanfaError,
@@ -25,16 +28,13 @@ from heckmanfa.errors import (
     NoFeasibleAssignmentError,
     sentence,
 )
-from heckmanfa.features import FeatureTable
-from heckmanfa.intake import Sample
-from heckmanfa.normal import Floats
-from heckmanfa.progress import progress_line
-from heckmanfa.reference import Reference
-from heckmanfa.rows import ArrayRows, Mask
-from heckmanfa.sections import Finding, Report, Section
+from heckmanfa.results.caveats import HONEST_TARGET
+from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.reference import Reference
+from heckmanfa.text.progress import progress_line
 
 if TYPE_CHECKING:
-    from heckmanfa.searched import SearchedHeckman
+    from heckmanfa.estimators.search_base import SearchedHeckman
 
 __all__ = ["Honest", "over_splits"]
 

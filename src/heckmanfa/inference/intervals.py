@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import FeatureTable, nearest
+from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.features import FeatureTable, nearest
-from heckmanfa.foreign import quoted
 from heckmanfa.inference.targets import (
     Estimates,
     design_blocks,
     level_effect,
     parts_of,
 )
-from heckmanfa.normal import Floats, inverse_mills, log_cdf, mills
-from heckmanfa.reference import Reference, check_level, reference_of
-from heckmanfa.rows import one_blas_thread
+from heckmanfa.model.normal import inverse_mills, log_cdf, mills
+from heckmanfa.results.reference import Reference, check_level, reference_of
+from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.fitted import FittedSelectionModel
+    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["check_interval", "interval", "selected_cdf", "selected_quantile"]
 

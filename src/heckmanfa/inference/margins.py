@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.caveats import of_method, said
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.features import nearest
-from heckmanfa.foreign import quoted
 from heckmanfa.inference.changes import Blocks, formula_rows, plain_rows
 from heckmanfa.inference.targets import (
     TARGETS,
@@ -28,14 +28,14 @@ from heckmanfa.inference.targets import (
     slope_effect,
 )
 from heckmanfa.inference.variables import Move
-from heckmanfa.normal import Floats
-from heckmanfa.reference import reference_of
-from heckmanfa.rows import one_blas_thread
-from heckmanfa.sections import Report, Section, listed
-from heckmanfa.wording import weighing
+from heckmanfa.results.caveats import of_method, said
+from heckmanfa.results.document import Report, Section, listed
+from heckmanfa.results.reference import reference_of
+from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import weighing
 
 if TYPE_CHECKING:
-    from heckmanfa.fitted import FittedSelectionModel
+    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["Margins", "margins"]
 

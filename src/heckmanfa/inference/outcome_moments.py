@@ -17,7 +17,7 @@ and since e H_k = H_{k+1} + k H_{k-1}, the covariances of H_k with a row's score
     s:      k A_k + k (k - 1) A_{k-2},
     t:      k (1 - rho^2) L_{k-1},
 
-s = log sigma and t = atanh rho as in `heckmanfa.likelihood_terms`. Nothing here is a difference of
+s = log sigma and t = atanh rho as in `model.likelihood_terms`. Nothing here is a difference of
 large numbers but the variances, which lose u^4 units in the last place for u far below zero.
 
 The information is that of the probit and the expected one of the outcome among selected rows: with
@@ -38,20 +38,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg as sla
 
-from heckmanfa.coordinates import Design
-from heckmanfa.likelihood import fit_likelihood
-from heckmanfa.likelihood_starts import inner_parameters
-from heckmanfa.likelihood_terms import Problem, predicting_only
-from heckmanfa.moments import Moments
-from heckmanfa.normal import Floats, inverse_mills, mills
-from heckmanfa.probit import Probit
-from heckmanfa.problems import higher_maximum
-from heckmanfa.rows import Block, Positions, Rows, total
-from heckmanfa.sandwich import CovarianceKind
-from heckmanfa.twostep import fit_two_step
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.model.coordinates import Design
+from heckmanfa.model.covariance import CovarianceKind
+from heckmanfa.model.likelihood import fit_likelihood
+from heckmanfa.model.likelihood_starts import inner_parameters
+from heckmanfa.model.likelihood_terms import Problem, predicting_only
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.normal import inverse_mills, mills
+from heckmanfa.model.probit import Probit
+from heckmanfa.model.two_step import fit_two_step
+from heckmanfa.results.problems import higher_maximum
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators import Heckman
+    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = [
     "expected_hermite",

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.rows import held, one_blas_thread
+from heckmanfa.data.sample import Sample, reweighted
 from heckmanfa.errors import ConvergenceWarning, HeckmanfaError, HeckmanfaWarning, sentence
-from heckmanfa.features import FeatureTable
-from heckmanfa.intake import Sample, reweighted
-from heckmanfa.normal import Floats
-from heckmanfa.progress import progress_line
-from heckmanfa.rows import held, one_blas_thread
+from heckmanfa.text.progress import progress_line
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators import Heckman
+    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["Plan", "Replicates", "run"]
 

@@ -18,12 +18,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from heckmanfa.caveats import of_method
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Block, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.errors import InputError
-from heckmanfa.foreign import quoted
-from heckmanfa.inference.again import read_again
+from heckmanfa.inference.fit_rows import read_again
 from heckmanfa.inference.outcome_moments import normality_test
-from heckmanfa.linalg import (
+from heckmanfa.model.covariance import CovarianceKind, is_classical
+from heckmanfa.model.linalg import (
     Stacker,
     column_norms,
     residual_share,
@@ -31,17 +32,17 @@ from heckmanfa.linalg import (
     stack,
     subset_factor,
 )
-from heckmanfa.moments import Moments, gather_moments
-from heckmanfa.normal import Floats, mills
-from heckmanfa.probit import Probit
-from heckmanfa.reference import Reference
-from heckmanfa.rows import Block, Merge, Positions, Rows, one_blas_thread, pick
-from heckmanfa.sandwich import CovarianceKind, is_classical
-from heckmanfa.sections import Finding, Report, Section
-from heckmanfa.twostep import fit_two_step
+from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.normal import mills
+from heckmanfa.model.probit import Probit
+from heckmanfa.model.two_step import fit_two_step
+from heckmanfa.results.caveats import of_method
+from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.reference import Reference
+from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators import Heckman
+    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["SpecificationTest", "SpecificationTests", "specification_tests"]
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heckmanfa.features import FeatureTable
-from heckmanfa.normal import Floats, log_cdf, mills
-from heckmanfa.rows import Positions
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.rows import Positions
+from heckmanfa.model.normal import log_cdf, mills
 
 if TYPE_CHECKING:
-    from heckmanfa.fitted import FittedSelectionModel
+    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = [
     "TARGETS",

@@ -24,20 +24,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.caveats import of_method
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.foreign import quoted
-from heckmanfa.linalg import solve_upper
-from heckmanfa.moments import Moments
-from heckmanfa.normal import Floats
-from heckmanfa.reference import Reference, check_level, reference_of
-from heckmanfa.rows import Positions
-from heckmanfa.sandwich import BY_CLASSICAL, errors_differ
-from heckmanfa.sections import Finding, Report, Section, listed
-from heckmanfa.wording import plural
+from heckmanfa.model.covariance import BY_CLASSICAL, errors_differ
+from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.moments import Moments
+from heckmanfa.results.caveats import of_method
+from heckmanfa.results.document import Finding, Report, Section, listed
+from heckmanfa.results.reference import Reference, check_level, reference_of
+from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import plural
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators import Heckman
+    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["RhoCurve", "UncertaintyInterval", "uncertainty_interval"]
 

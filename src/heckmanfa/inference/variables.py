@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.formula.design import FormulaDesign, is_numeric
+from heckmanfa.data.formula.expressions import parse_factor
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, InputError
-from heckmanfa.expressions import parse_factor
-from heckmanfa.foreign import quoted
-from heckmanfa.formula import FormulaDesign, is_numeric
 from heckmanfa.inference.targets import with_ones
-from heckmanfa.normal import Floats
-from heckmanfa.rows import Mask
+from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.formula import Equation
+    from heckmanfa.data.formula.design import Equation
 
 __all__ = [
     "FormulaColumns",

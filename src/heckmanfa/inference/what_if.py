@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from heckmanfa.caveats import of_method
+from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.linalg import dependencies
-from heckmanfa.moments import Moments
-from heckmanfa.probit import Probit
-from heckmanfa.reference import Reference, reference_of
-from heckmanfa.rows import Positions, Rows
-from heckmanfa.sandwich import BY_CLASSICAL, CovarianceKind, errors_differ
-from heckmanfa.sections import Finding, Report, Section
-from heckmanfa.twostep import TwoStep, fit_two_step
+from heckmanfa.model.covariance import BY_CLASSICAL, CovarianceKind, errors_differ
+from heckmanfa.model.linalg import dependencies
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.probit import Probit
+from heckmanfa.model.two_step import TwoStep, fit_two_step
+from heckmanfa.results.caveats import of_method
+from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.reference import Reference, reference_of
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators import Heckman
+    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["WhatIf", "predicting", "probit_of", "solve_two_step", "what_if"]
 

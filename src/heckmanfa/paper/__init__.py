@@ -10,7 +10,7 @@ from heckmanfa.paper.beyond import beyond, random_splits
 from heckmanfa.paper.execution_times import execution_times
 from heckmanfa.paper.initial_values import initial_values
 from heckmanfa.paper.more_top_features import more_top_features
-from heckmanfa.paper.options import Options
+from heckmanfa.paper.request import Options
 from heckmanfa.paper.sampling import sampling
 from heckmanfa.paper.selection_features import selection_features
 from heckmanfa.paper.significance import significance

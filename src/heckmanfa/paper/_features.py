@@ -10,10 +10,10 @@ import numpy as np
 
 from heckmanfa.datasets import PaperData
 from heckmanfa.errors import NoFeasibleAssignmentError
-from heckmanfa.paper.options import Options
+from heckmanfa.estimators.ru import RURegressor
 from heckmanfa.paper.protocol import Experiment, Judged, fit, judge
-from heckmanfa.paper.rows import Table, between, counted
-from heckmanfa.ru import RURegressor
+from heckmanfa.paper.request import Options
+from heckmanfa.paper.table_rows import Table, between, counted
 
 __all__ = ["Printed", "add_listed", "add_ru", "add_searched", "ru_errors", "searched"]
 

@@ -10,18 +10,18 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from heckmanfa.baselines import InverseProbabilityWeighted, NaiveOLS
-from heckmanfa.choices import all_features
-from heckmanfa.compressed import compress
 from heckmanfa.datasets import PaperData
 from heckmanfa.errors import HeckmanfaWarning, NoFeasibleAssignmentError
-from heckmanfa.estimators import Heckman
-from heckmanfa.extraction import Goal, sample
-from heckmanfa.lasso import HeckmanLasso
-from heckmanfa.paper.options import Options
+from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
+from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.estimators.lasso import HeckmanLasso
+from heckmanfa.estimators.searches import HeckmanBestSubset
+from heckmanfa.model.compressed import compress
 from heckmanfa.paper.protocol import COMPAS, CRIME, Experiment
-from heckmanfa.paper.rows import Table, between
-from heckmanfa.searches import HeckmanBestSubset
+from heckmanfa.paper.request import Options
+from heckmanfa.paper.table_rows import Table, between
+from heckmanfa.search import Goal, sample
+from heckmanfa.search.choices import all_features
 
 __all__ = ["beyond", "random_splits"]
 

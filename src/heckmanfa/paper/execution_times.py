@@ -7,9 +7,9 @@ import time
 import pandas as pd
 
 from heckmanfa.paper.initial_values import add_errors
-from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import COMPAS, CRIME
-from heckmanfa.paper.rows import Table
+from heckmanfa.paper.request import Options
+from heckmanfa.paper.table_rows import Table
 
 __all__ = ["execution_times"]
 

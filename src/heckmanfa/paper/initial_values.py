@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.paper._features import searched
-from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import COMPAS, CRIME, Experiment
-from heckmanfa.paper.rows import Table, between
+from heckmanfa.paper.request import Options
+from heckmanfa.paper.table_rows import Table, between
 
 __all__ = ["initial_values"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from heckmanfa.choices import all_features
-from heckmanfa.compressed import compress
-from heckmanfa.extraction import correlations
-from heckmanfa.paper.options import Options
+from heckmanfa.model.compressed import compress
 from heckmanfa.paper.protocol import CRIME, fit, judge
-from heckmanfa.paper.rows import Table, between, counted
+from heckmanfa.paper.request import Options
+from heckmanfa.paper.table_rows import Table, between, counted
+from heckmanfa.search import correlations
+from heckmanfa.search.choices import all_features
 
 __all__ = ["more_top_features"]
 

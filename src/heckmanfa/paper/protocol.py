@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.baselines import NaiveOLS
+from heckmanfa.data.arrays import Floats
 from heckmanfa.datasets import PaperData, fetch_compas, fetch_crime
-from heckmanfa.estimators import Heckman
-from heckmanfa.normal import Floats
-from heckmanfa.searches import HeckmanFA
+from heckmanfa.estimators.baselines import NaiveOLS
+from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.estimators.searches import HeckmanFA
 
 __all__ = ["COMPAS", "CRIME", "EXPERIMENTS", "Experiment", "Judged", "judge"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import COMPAS, CRIME
-from heckmanfa.paper.rows import Table
+from heckmanfa.paper.request import Options
+from heckmanfa.paper.table_rows import Table
 
 __all__ = ["selection_features"]
 

@@ -8,9 +8,9 @@ from scipy import stats
 
 from heckmanfa.errors import NoFeasibleAssignmentError
 from heckmanfa.paper._features import ru_errors
-from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import COMPAS, CRIME, judge
-from heckmanfa.paper.rows import Table, between
+from heckmanfa.paper.request import Options
+from heckmanfa.paper.table_rows import Table, between
 
 __all__ = ["significance"]
 

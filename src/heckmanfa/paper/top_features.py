@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from heckmanfa.paper._features import Printed, add_listed, add_ru, add_searched
-from heckmanfa.paper.options import Options
 from heckmanfa.paper.protocol import COMPAS, CRIME, fit, judge
-from heckmanfa.paper.rows import Table
+from heckmanfa.paper.request import Options
+from heckmanfa.paper.table_rows import Table
 
 __all__ = ["PRINTED", "top_features"]
 

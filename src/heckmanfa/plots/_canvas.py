@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heckmanfa.data.columns.features import nearest
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
-from heckmanfa.features import nearest
-from heckmanfa.foreign import quoted, shown
+from heckmanfa.text.printable import quoted, shown
 
 __all__ = [
     "BLUE",

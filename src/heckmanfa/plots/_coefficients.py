@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.errors import InputError
-from heckmanfa.foreign import quoted
 from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
+from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.fitted import FittedSelectionModel
+    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["coefficients"]
 
@@ -86,7 +86,7 @@ def coefficients(
 
 
 def _named(models: Any) -> dict[str, FittedSelectionModel]:
-    from heckmanfa.fitted import FittedSelectionModel
+    from heckmanfa.estimators.base import FittedSelectionModel
 
     if isinstance(models, FittedSelectionModel):
         models = [models]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.diagnostics import _share_outside
-from heckmanfa.normal import Floats, inverse_mills
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import held
+from heckmanfa.model.normal import inverse_mills
 from heckmanfa.plots._canvas import BLUE, GREY, VERMILION, canvas
-from heckmanfa.rows import held
+from heckmanfa.results.diagnostics import _share_outside
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators import Heckman
+    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["imr_overlap"]
 
@@ -51,7 +52,7 @@ def imr_overlap(
     -------
     matplotlib.axes.Axes
     """
-    from heckmanfa.inference.again import read_again
+    from heckmanfa.inference.fit_rows import read_again
 
     check_is_fitted(model)
     again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from heckmanfa.normal import Floats
+from heckmanfa.data.arrays import Floats
 from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, canvas
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators import Heckman
-    from heckmanfa.likelihood_profile import RhoProfile
+    from heckmanfa.estimators.heckman import Heckman
+    from heckmanfa.inference.likelihood_profile import RhoProfile
 
 __all__ = ["draw_profile", "rho_profile"]
 
@@ -60,9 +60,9 @@ def rho_profile(
 
     See Also
     --------
-    heckmanfa.likelihood_profile.profile_rho : the numbers.
+    heckmanfa.inference.likelihood_profile.profile_rho : the numbers.
     """
-    from heckmanfa.likelihood_profile import profile_rho
+    from heckmanfa.inference.likelihood_profile import profile_rho
 
     profile = profile_rho(
         model,

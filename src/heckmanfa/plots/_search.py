@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heckmanfa.data.columns.features import nearest
 from heckmanfa.errors import InputError, NotSearchedError, UnknownFeatureError
-from heckmanfa.features import nearest
-from heckmanfa.foreign import quoted
 from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_of
+from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.fitted import FittedSelectionModel
-    from heckmanfa.searched import SearchedHeckman
+    from heckmanfa.estimators.base import FittedSelectionModel
+    from heckmanfa.estimators.search_base import SearchedHeckman
 
 __all__ = ["specification_curve"]
 
@@ -89,7 +89,7 @@ def specification_curve(
 
 
 def _searched(model: Any) -> SearchedHeckman:
-    from heckmanfa.searched import SearchedHeckman
+    from heckmanfa.estimators.search_base import SearchedHeckman
 
     if not isinstance(model, SearchedHeckman):
         raise NotSearchedError(

@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
+from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
-from heckmanfa.foreign import quoted
-from heckmanfa.normal import Floats
 from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas, label_of
+from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.fitted import FittedSelectionModel
+    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["assignment_path"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from heckmanfa.report.answer import answer
 from heckmanfa.report.page import render, write_report
-from heckmanfa.report.words import answer
 
 __all__ = ["answer", "render", "write_report"]

@@ -11,7 +11,7 @@ from heckmanfa import __version__
 from heckmanfa.report.html import Column, escape, table
 
 if TYPE_CHECKING:
-    from heckmanfa.analysis import Analysis
+    from heckmanfa.analysis.pipeline import Analysis
 
 __all__ = ["citation_section"]
 
@@ -67,7 +67,7 @@ def _version(name: str) -> str:
 
 
 def _digest(analysis: Analysis) -> str:
-    from heckmanfa.tabular.files import sha256_of
+    from heckmanfa.data.files.table_files import sha256_of
 
     if analysis.streamed:
         return "not computed: the rows were not loaded"

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from heckmanfa.foreign import shown
-from heckmanfa.options import in_options
-from heckmanfa.reference import reference_of
+from heckmanfa.analysis.option_names import in_options
 from heckmanfa.report.advice import advice_for
-from heckmanfa.report.asked import asked, rows_by_fate
-from heckmanfa.report.comparison import Comparison, compare_models
+from heckmanfa.report.answer import answer
+from heckmanfa.report.beside import Comparison, compare_models
 from heckmanfa.report.html import Column, definitions, escape, items, paragraph, prose, table
-from heckmanfa.report.words import answer
-from heckmanfa.results import likelihood_name
-from heckmanfa.wording import count, number, p_value
+from heckmanfa.report.request_words import asked, rows_by_fate
+from heckmanfa.results.coefficients import likelihood_name
+from heckmanfa.results.reference import reference_of
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import count, number, p_value
 
 if TYPE_CHECKING:
-    from heckmanfa.analysis import Analysis
-    from heckmanfa.diagnostics import Diagnostics
+    from heckmanfa.analysis.pipeline import Analysis
     from heckmanfa.report.picture import Picture
+    from heckmanfa.results.diagnostics import Diagnostics
 
 __all__ = [
     "answer_section",

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heckmanfa.extraction.search import KEPT
-from heckmanfa.foreign import shown
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, floats, plain
-from heckmanfa.wording import CRITERIA, count, listed, number, plural
+from heckmanfa.search.candidates import KEPT
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import CRITERIA, count, listed, number, plural
 
 if TYPE_CHECKING:
-    from heckmanfa.normal import Floats
-    from heckmanfa.report.candidates import Candidates
+    from heckmanfa.data.arrays import Floats
+    from heckmanfa.report.candidate_data import Candidates
 
 __all__ = ["coefficient_picture", "specification_curve"]
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.errors import MissingExtraError
-from heckmanfa.foreign import printable
-from heckmanfa.report.candidates import Candidates, read_candidates
+from heckmanfa.report.candidate_data import Candidates, read_candidates
 from heckmanfa.report.curves import coefficient_picture, specification_curve
 from heckmanfa.report.over_rho import rho_picture
 from heckmanfa.report.pictures import lambda_picture, path_picture, prediction_picture
+from heckmanfa.text.printable import printable
 
 if TYPE_CHECKING:
-    from heckmanfa.analysis import Analysis
-    from heckmanfa.diagnostics import Diagnostics
+    from heckmanfa.analysis.pipeline import Analysis
     from heckmanfa.report.picture import Picture
+    from heckmanfa.results.diagnostics import Diagnostics
 
 __all__ = ["draw_pictures", "payload", "plotly_source"]
 

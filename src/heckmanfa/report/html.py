@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from heckmanfa.foreign import shown
-from heckmanfa.sections import in_html
+from heckmanfa.results.document import in_html
+from heckmanfa.text.printable import shown
 
 __all__ = ["Column", "definitions", "escape", "items", "paragraph", "prose", "signed", "table"]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heckmanfa.foreign import shown
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, plain
-from heckmanfa.wording import number, plural
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import number, plural
 
 if TYPE_CHECKING:
-    from heckmanfa.analysis import Analysis
+    from heckmanfa.analysis.pipeline import Analysis
 
 __all__ = ["rho_picture"]
 

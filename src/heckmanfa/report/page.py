@@ -8,9 +8,8 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
-from heckmanfa.clashes import refuse_clashes
-from heckmanfa.foreign import shown
-from heckmanfa.outputs import replacing
+from heckmanfa.data.files.clashes import refuse_clashes
+from heckmanfa.data.files.outputs import replacing
 from heckmanfa.report.citation import citation_section
 from heckmanfa.report.content import (
     answer_section,
@@ -23,10 +22,11 @@ from heckmanfa.report.content import (
 )
 from heckmanfa.report.figures import draw_pictures, payload, plotly_source
 from heckmanfa.report.html import escape
-from heckmanfa.wording import count
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import count
 
 if TYPE_CHECKING:
-    from heckmanfa.analysis import Analysis
+    from heckmanfa.analysis.pipeline import Analysis
 
 __all__ = ["render", "write_report"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.foreign import shown
+from heckmanfa.text.printable import shown
 
 __all__ = ["Picture", "bits", "colour", "floats", "plain", "plot_text"]
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heckmanfa.foreign import shown
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, floats, plain, plot_text
-from heckmanfa.wording import count, number, plural
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import count, number, plural
 
 if TYPE_CHECKING:
-    from heckmanfa.analysis import Analysis
-    from heckmanfa.diagnostics import Diagnostics
-    from heckmanfa.normal import Floats
-    from heckmanfa.preparation import Loaded
-    from heckmanfa.rows import Mask
+    from heckmanfa.analysis.loading import Loaded
+    from heckmanfa.analysis.pipeline import Analysis
+    from heckmanfa.data.arrays import Floats
+    from heckmanfa.data.rows import Mask
+    from heckmanfa.results.diagnostics import Diagnostics
 
 __all__ = [
     "lambda_picture",

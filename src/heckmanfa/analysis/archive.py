@@ -1,0 +1,218 @@
+"""The members of a model file, read within bounds: a small file may inflate to a huge one.
+
+What an archive says about the size of its members is checked before any is inflated, and what
+comes out is checked again, since the directory of an archive may lie.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NoReturn
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+import numpy as np
+
+from heckmanfa.errors import DataError
+from heckmanfa.text.printable import quoted, shown
+
+__all__ = ["LARGEST_FILE", "Limits", "Members", "array_in", "plain_json", "read_members"]
+
+_MOST_MEMBERS = 10_000
+# Room for the directory of so many members with names as long as skops'.
+_LARGEST_DIRECTORY = 100 * _MOST_MEMBERS
+LARGEST_FILE = 2**30
+_LARGEST_MANIFEST = 2**24
+_MANIFEST_KEYS = frozenset({"format", "version", "model", "features", "about", "sha256"})
+# Values of JSON that take far more memory than text: what a manifest says about a fit, at least.
+_MOST_VALUES = 2**18
+_START = b"PK\x03\x04"
+_END, _END_SIZE, _LOCATOR = b"PK\x05\x06", 22, b"PK\x06\x07"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large the parts of a file may be, by what a model of K features needs."""
+
+    n_features: int
+    """K"""
+    file_size: int
+    """in bytes, as it lies on the disk: coefficients hardly compress"""
+
+    @property
+    def schema(self) -> int:
+        """Bytes of the description: lists of names, and the story of a search."""
+        return int(min(2**23 + 2**15 * self.n_features, 2**26))
+
+    @property
+    def values(self) -> int:
+        """Values in the description: a few for each name, and those of the story of a search."""
+        return int(min(2**19 + 2**12 * self.n_features, 2**22))
+
+    @property
+    def entries(self) -> int:
+        """Entries of an array: a square of parameters, or one row for each model of a search."""
+        k = self.n_features + 16
+        return max(4 * k * k, 20_000 * k)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all members together: a model holds some ten arrays."""
+        by_features = self.schema + 16 * 8 * self.entries
+        return int(min(by_features, 2**26 + 20 * self.file_size))
+
+
+@dataclass(frozen=True)
+class Members:
+    """What a file holds, inflated."""
+
+    manifest: dict[str, Any]
+    schema: dict[str, Any]
+    raw: dict[str, bytes]
+    """every member but the manifest, by name"""
+    limits: Limits
+
+
+def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members:
+    """Inflate a model file, or refuse it before it fills the memory.
+
+    Parameters
+    ----------
+    data : bytes
+    path : Path
+        For messages.
+    manifest, schema : str
+        The names of the two members that every model file has.
+
+    Returns
+    -------
+    Members
+    """
+    _check_directory(data, path)
+    with ZipFile(BytesIO(data)) as archive:
+        listed = archive.infolist()
+        names = [one.filename for one in listed]
+        if manifest not in names or schema not in names:
+            raise DataError(f"{shown(path)} is not a model file of heckmanfa")
+        if len(set(names)) < len(names):
+            raise DataError(
+                f"{shown(path)} was changed after it was written; nothing of it was loaded"
+            )
+        if len(names) > _MOST_MEMBERS:
+            _too_large(path, f"it has {len(names):,} members")
+        by_name = dict(zip(names, listed, strict=True))
+        told = _inflate(archive, by_name.pop(manifest), _LARGEST_MANIFEST, path)
+        _check_values(told, _MOST_VALUES, path)
+        about = plain_json(told)
+        limits = Limits(_count_features(about, path), len(data))
+        for one in by_name.values():
+            _check_size(one, limits.schema if one.filename == schema else 8 * limits.entries, path)
+        promised = sum(one.file_size for one in by_name.values())
+        if promised > limits.total:
+            _too_large(path, f"it would inflate to {promised:,} bytes")
+        raw = {name: _inflate(archive, one, one.file_size, path) for name, one in by_name.items()}
+    _check_values(raw[schema], limits.values, path)
+    described = plain_json(raw[schema])
+    if not (isinstance(about, dict) and isinstance(described, dict)):
+        raise DataError(f"{shown(path)} is not a model file of heckmanfa")
+    return Members(about, described, raw, limits)
+
+
+def plain_json(text: bytes | str) -> Any:
+    """Read JSON, or refuse it with a ValueError, also where it is nested without end."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("JSON nested too deeply") from error
+
+
+def array_in(content: bytes, limits: Limits) -> np.ndarray[Any, Any]:
+    """Read an array of NumPy's own format whose header says no more than the bytes hold.
+
+    Numbers, booleans and text only: whatever would need a pickle is refused.
+    """
+    stream = BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    shape, by_columns, dtype = readers[version](stream)
+    count = math.prod(shape)
+    if dtype.kind not in "biufU" or dtype.hasobject or min(shape, default=1) < 0 or len(shape) > 3:
+        raise ValueError("an array of a kind that no model holds")
+    if count > limits.entries or dtype.itemsize > 2**16 or not dtype.itemsize:
+        raise ValueError("an array larger than the model can need")
+    if len(content) - stream.tell() != count * dtype.itemsize:
+        raise ValueError("an array whose header and size disagree")
+    flat = np.frombuffer(content, dtype=dtype, count=count, offset=stream.tell())
+    return flat.reshape(shape, order="F" if by_columns else "C").copy(order="K")
+
+
+def _check_directory(data: bytes, path: Path) -> None:
+    """Refuse a directory that fills the memory as it is read, before it is."""
+    if len(data) > LARGEST_FILE:
+        _too_large(path, f"it has {len(data):,} bytes")
+    # A reader of archives finds one behind whatever else comes first, another program say.
+    if data[:4] != _START:
+        raise DataError(
+            f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa fit"
+        )
+    end = data[-_END_SIZE:]
+    if end[:4] == _END and end[-2:] == b"\0\0":
+        size = int.from_bytes(end[12:16], "little")
+        if size > _LARGEST_DIRECTORY:
+            _too_large(path, f"its directory has {size:,} bytes")
+    before = data[-_END_SIZE - 20 :][:4]
+    if end[:4] != _END or end[-2:] != b"\0\0" or before == _LOCATOR:
+        raise DataError(
+            f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa fit"
+        )
+
+
+def _check_values(text: bytes, most: int, path: Path) -> None:
+    """Refuse JSON of so many values that they fill the memory, before any is made."""
+    count = sum(text.count(one) for one in (b"[", b"{", b","))
+    if count > most:
+        _too_large(path, f"its description has {count:,} values")
+
+
+def _count_features(about: Any, path: Path) -> int:
+    if isinstance(about, dict) and not about.keys() <= _MANIFEST_KEYS:
+        strange = min(about.keys() - _MANIFEST_KEYS)
+        raise DataError(
+            f"{shown(path)} is damaged or was changed: its list has {quoted(strange[:40])}"
+        )
+    features = about.get("features") if isinstance(about, dict) else None
+    if not isinstance(features, list) or not all(isinstance(one, str) for one in features):
+        raise DataError(f"{shown(path)} is damaged or was changed: it does not list its features")
+    return len(features)
+
+
+def _check_size(one: ZipInfo, limit: int, path: Path) -> None:
+    # The header of an array comes on top of its entries.
+    if one.file_size > limit + 2**12:
+        _too_large(path, f"{quoted(one.filename[:40])} would inflate to {one.file_size:,} bytes")
+    if one.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise DataError(
+            f"{shown(path)} was not written by heckmanfa: it is compressed in another way"
+        )
+
+
+def _inflate(archive: ZipFile, one: ZipInfo, limit: int, path: Path) -> bytes:
+    _check_size(one, limit, path)
+    with archive.open(one) as stream:
+        content = stream.read(one.file_size + 1)
+    if len(content) != one.file_size:
+        raise DataError(f"{shown(path)} is damaged: a member is not as long as the file says")
+    return content
+
+
+def _too_large(path: Path, why: str) -> NoReturn:
+    raise DataError(
+        f"{shown(path)} is larger than a model of its features can be ({why}); nothing of it was "
+        "loaded"
+    )

@@ -1,0 +1,195 @@
+"""Columns that are no features: the outcome, who is selected, weights and groups.
+
+What each of them must hold is the same whether it was counted in memory or in passes over files.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from heckmanfa.analysis.request import Question
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.tally import NumberTally, Tally, TextTally
+from heckmanfa.data.columns.values import (
+    FALSE_WORDS,
+    TRUE_WORDS,
+    is_plain_number,
+    is_text,
+    numbers_of,
+    to_numbers,
+)
+from heckmanfa.data.rows import Mask
+from heckmanfa.errors import InputError, NoOutcomeError
+from heckmanfa.text.printable import quoted
+
+__all__ = ["check_counted", "read_groups", "read_outcome", "read_selected", "read_weights"]
+
+
+# So much of a text is enough to know it by.
+_SHORT = 30
+
+
+def read_outcome(question: Question, frame: pd.DataFrame) -> Floats:
+    """Return the outcome as numbers, NaN where missing; it must be missing somewhere."""
+    values = _numbers(frame[question.outcome], question.outcome, "--outcome")
+    _check_outcome(question, _counted(values))
+    return values
+
+
+def read_selected(question: Question, frame: pd.DataFrame) -> Mask | None:
+    """Return who is selected, or None where no column says so."""
+    name = question.selected
+    if name is None:
+        return None
+    words = frame[name].astype("string").str.strip().str.lower()
+    counts = words.value_counts()
+    _check_selected(
+        name, {str(one): int(n) for one, n in counts.items()}, int(words.isna().sum()), len(frame)
+    )
+    chosen: Mask = words.isin(TRUE_WORDS).to_numpy(dtype=bool)
+    return chosen
+
+
+def read_weights(question: Question, frame: pd.DataFrame) -> Floats | None:
+    """Return the weights, or None where there are none."""
+    if question.weights is None:
+        return None
+    values = _numbers(frame[question.weights], question.weights, "--weights")
+    _check_weights(question, _counted(values))
+    return values
+
+
+def read_groups(question: Question, frame: pd.DataFrame) -> Any:
+    """Return the groups, or None where there are none."""
+    if question.cluster is None:
+        return None
+    _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
+    return frame[question.cluster].to_numpy()
+
+
+def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
+    """Return a column that has to hold numbers, or say that it holds text."""
+    if not is_plain_number(series) and is_text(series):
+        numbers = numbers_of(series)
+        if numbers.n_bad and numbers.n_bad == numbers.n_given:
+            text = next(iter(numbers.bad.values()))
+            raise InputError(
+                f"{option} needs numbers; column {quoted(name)} holds text such as "
+                f"{quoted(text, _SHORT)}"
+            )
+    return to_numbers(series, name)
+
+
+def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) -> None:
+    """Refuse columns of which it was counted what they hold.
+
+    Parameters
+    ----------
+    question : Question
+    counted : dict of str to tally
+        Of each column that is no feature.
+    n_rows : int
+    """
+    for option in ("--outcome", "--weights"):
+        name = question.roles.get(option)
+        if name is not None and isinstance(counted[name], TextTally):
+            raise InputError(
+                f"{option}: column {quoted(name)} is text; where rows are read in passes it must "
+                "be "
+                "stored as numbers. Write it so, or let --stream-above be large enough for the "
+                "rows to be loaded"
+            )
+    outcome = counted[question.outcome]
+    assert isinstance(outcome, NumberTally)
+    _check_outcome(question, outcome)
+    if question.selected is not None:
+        flags = counted[question.selected]
+        _check_selected(question.selected, _words(flags), flags.gaps, n_rows)
+    if question.weights is not None:
+        weights = counted[question.weights]
+        assert isinstance(weights, NumberTally)
+        _check_weights(question, weights)
+    if question.cluster is not None:
+        _check_groups(question.cluster, counted[question.cluster].gaps)
+
+
+def _counted(values: Floats) -> NumberTally:
+    counted = NumberTally()
+    counted.add(values)
+    return counted
+
+
+def _words(flags: Tally) -> dict[str, int]:
+    """Return how many rows say what of being selected."""
+    if isinstance(flags, TextTally):
+        words: dict[str, int] = {}
+        for label, rows in flags.counts.items():
+            words[label.lower()] = words.get(label.lower(), 0) + rows
+        return words
+    assert isinstance(flags, NumberTally)
+    if flags.binary:
+        counts = {"0": flags.zeros, "1": flags.n - flags.zeros}
+        return {word: rows for word, rows in counts.items() if rows}
+    odd = [one for one in (flags.low, flags.high) if one not in (0, 1)]
+    return {f"{odd[0]:g}" if odd else "other numbers": flags.n}
+
+
+def _check_outcome(question: Question, values: NumberTally) -> None:
+    name, n_rows = question.outcome, values.n + values.gaps
+    if values.n == 0:
+        raise NoOutcomeError(
+            f"--outcome: column {quoted(name)} is missing in all {n_rows} rows; is it the right "
+            "one?"
+        )
+    if question.selected is None and values.gaps == 0:
+        hint = (
+            f" {values.zeros} rows hold 0: if that means missing, leave these cells empty, or name "
+            "a column that says who is selected with --selected."
+            if values.zeros
+            else " Leave the cells of unobserved outcomes empty, or name a column that says who "
+            "is selected with --selected."
+        )
+        raise InputError(
+            f"--outcome: column {quoted(name)} is never missing in {n_rows} rows, so there is "
+            f"no selection to model.{hint}"
+        )
+
+
+def _check_selected(name: str, words: dict[str, int], missing: int, n_rows: int) -> None:
+    if missing:
+        raise InputError(
+            f"--selected: column {quoted(name)} is missing in {missing} rows; it must say of "
+            "every row "
+            "whether it is selected"
+        )
+    strange = sorted({*words} - TRUE_WORDS - FALSE_WORDS)
+    if strange:
+        raise InputError(
+            f"--selected: column {quoted(name)} must hold 0 and 1 (or yes and no, true and "
+            "false); it "
+            f"holds {quoted(strange[0])}"
+        )
+    if {*words} <= TRUE_WORDS:
+        raise InputError(
+            f"--selected: column {quoted(name)} says that all {n_rows} rows are selected, so "
+            "there is no selection to model"
+        )
+
+
+def _check_weights(question: Question, values: NumberTally) -> None:
+    name = question.weights
+    if values.gaps:
+        raise InputError(f"--weights: column {quoted(name)} is missing in {values.gaps} rows")
+    if question.weight_kind == "frequency" and not values.whole:
+        raise InputError(
+            f"--weights: column {quoted(name)} holds fractions, and frequency weights count rows; "
+            "where "
+            "rows stand for shares of a population, use fit with --weight-kind sampling"
+        )
+
+
+def _check_groups(name: str, missing: int) -> None:
+    if missing:
+        raise InputError(f"--cluster: column {quoted(name)} is missing in {missing} rows")

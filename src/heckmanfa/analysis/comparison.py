@@ -1,0 +1,310 @@
+"""All methods of the package side by side, judged on held-out rows that have an outcome."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.row_checks import check_frequencies
+from heckmanfa.data.row_sources import is_dask
+from heckmanfa.data.rows import Mask
+from heckmanfa.data.sample import n_fractions, read_outcome, read_weights
+from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
+from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
+from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.estimators.lasso import HeckmanLasso
+from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
+from heckmanfa.model_selection import SelectionKFold
+from heckmanfa.results.document import Report, Section
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Comparison", "compare_methods", "methods"]
+
+CAUTION = (
+    "These errors are of rows whose outcome is observed. Where outcomes are missing not at random, "
+    "they say nothing about the others: a method that is biased for everyone can be the best for "
+    "the selected. Least squares is made for exactly this measure, and a selection model is not. "
+    "Do not choose a method by this table alone."
+)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Comparison(Report):
+    """Held-out errors of several methods, and what they found in all rows."""
+
+    table: pd.DataFrame
+    """method, n_features, rho, mse, mse_sd, r2, r2_sd, seconds, note"""
+    n_folds: int
+    n_repeats: int
+    features: dict[str, list[Any]]
+    """prediction features of each method, in all rows"""
+    coefficients: pd.DataFrame
+    """term, then a column of coefficients for each method that has any"""
+
+    def tidy(self) -> pd.DataFrame:
+        """Return one row for each method.
+
+        Returns
+        -------
+        DataFrame
+            method; n_features and rho in all rows; mse and r2, averages over the repeats, with
+            mse_sd and r2_sd, their standard deviations between repeats; seconds of one fit to
+            all rows; note, where a fit failed.
+        """
+        return self.table.copy()
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+        how = f"{self.n_folds} folds" + (f", {self.n_repeats} times" if self.n_repeats > 1 else "")
+        return [
+            Section(
+                f"Held-out errors of rows with an outcome, {how}",
+                table=self.table.drop(columns="note"),
+                notes=(
+                    CAUTION,
+                    "mse sd and r2 sd are standard deviations between repeats.",
+                    *(
+                        f"{row['method']}: {row['note']}"
+                        for row in self.table.to_dict("records")
+                        if row["note"]
+                    ),
+                ),
+            ),
+            Section("Coefficients, in all rows", table=self.coefficients),
+        ]
+
+
+def methods(
+    feature_groups: list[list[Any]] | None = None, seed: int = 0, ru: bool | None = None
+) -> dict[str, Any]:
+    """Return an unfitted estimator for each method, by name.
+
+    Parameters
+    ----------
+    feature_groups : list of lists, optional
+        Columns that move as one in the searches; the lasso cannot, and is then left out.
+    seed : int
+    ru : bool, optional
+        Whether RU regression is among them; where Torch is installed, unless given.
+
+    Returns
+    -------
+    dict
+    """
+    groups: dict[str, Any] = {"feature_groups": feature_groups or None}
+    found: dict[str, Any] = {
+        "naive OLS": NaiveOLS(),
+        "IPW": InverseProbabilityWeighted(),
+        "two-step, all features": Heckman(on_collinear="drop"),
+        "ML, all features": Heckman(method="ml", on_collinear="drop"),
+        "Heckman lasso": HeckmanLasso(on_collinear="drop"),
+        "Heckman-FA": HeckmanFA("sample", random_state=seed, on_collinear="drop", **groups),
+        "Heckman-FA*": HeckmanFA("rank", random_state=seed, on_collinear="drop", **groups),
+        "Heckman-C": HeckmanFA("correlation", on_collinear="drop", **groups),
+        "best subset": HeckmanBestSubset(on_collinear="drop", **groups),
+    }
+    if feature_groups:
+        del found["Heckman lasso"]
+    if ru is None:
+        ru = importlib.util.find_spec("torch") is not None
+    if ru:
+        from heckmanfa.estimators.ru import RURegressor
+
+        found["RU"] = RURegressor(random_state=seed)
+    return found
+
+
+def compare_methods(
+    X: pd.DataFrame,
+    y: Any,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+    estimators: dict[str, Any] | None = None,
+    n_folds: int = 5,
+    n_repeats: int = 3,
+    random_state: int = 0,
+    say: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Fit every method to the same folds, and predict held-out rows given that they are selected.
+
+    Parameters
+    ----------
+    X : DataFrame
+    y : array_like
+        NaN where missing.
+    selected, sample_weight
+        As in `Heckman.fit`; weights are frequencies.
+    estimators : dict, optional
+        Those of `methods`, unless given.
+    n_folds, n_repeats : int
+        Every repeat is another partition into folds.
+    random_state : int
+    say : callable, optional
+        Told in a few words what is going on.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    HeckmanfaError
+        That of the Heckman methods, where all of several fail on all rows for the same reason.
+    """
+    if n_folds < 2 or n_repeats < 1:
+        raise InputError(
+            f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
+        )
+    given = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
+    for name, values in given.items():
+        if is_dask(values):
+            raise InputTypeError(
+                f"compare_methods needs its rows in memory, and {name} is a Dask "
+                f"{type(values).__name__}: call {name}.compute() first"
+            )
+    outcome = read_outcome(y, len(X))
+    chosen = ~np.isnan(outcome) if selected is None else np.asarray(selected, dtype=bool)
+    weight = None
+    if sample_weight is not None:
+        weight = read_weights(sample_weight, len(X))
+        # Once for all methods and folds, whose own warnings are not shown.
+        n = int(np.count_nonzero(weight))
+        check_frequencies(n_fractions(weight), n, float(weight.sum()), own=False)
+    estimators = methods(seed=random_state) if estimators is None else estimators
+    folds = list(_folds(X, outcome, chosen, n_folds, n_repeats, random_state))
+    # These first: where none of them can be fitted, no table is worth waiting for.
+    wholes = {
+        name: _timed(one, X, outcome, chosen, weight)
+        for name, one in estimators.items()
+        if isinstance(one, Heckman)
+    }
+    _refuse_all([error for _, error, _ in wholes.values()])
+    rows, fitted = [], {}
+    for name, estimator in estimators.items():
+        if say is not None:
+            say(f"{name}: {len(folds)} folds")
+        whole, error, seconds = wholes.get(name) or _timed(estimator, X, outcome, chosen, weight)
+        note = "" if error is None else str(error)
+        row: dict[str, Any] = {"method": name, "seconds": seconds, "note": note}
+        if whole is not None:
+            fitted[name] = whole
+            row["n_features"] = len(whole.prediction_features_)
+            row["rho"] = getattr(whole, "rho_", np.nan)
+            row |= _judge(estimator, X, outcome, chosen, weight, folds, n_repeats)
+        rows.append(row)
+    columns = ["method", "n_features", "rho", "mse", "mse_sd", "r2", "r2_sd", "seconds", "note"]
+    table = pd.DataFrame(rows, columns=columns)
+    return Comparison(
+        table=table,
+        n_folds=n_folds,
+        n_repeats=n_repeats,
+        features={name: list(one.prediction_features_) for name, one in fitted.items()},
+        coefficients=_coefficients(fitted, [str(name) for name in X.columns]),
+    )
+
+
+def _folds(
+    X: pd.DataFrame, y: Floats, chosen: Mask, n_folds: int, n_repeats: int, seed: int
+) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
+    for repeat in range(n_repeats):
+        folds = SelectionKFold(n_folds, shuffle=True, random_state=seed + repeat)
+        for train, test in folds.split(X, y, selected=chosen):
+            yield repeat, train, test
+
+
+def _refuse_all(errors: list[HeckmanfaError | None]) -> None:
+    """End with the error of the Heckman methods, where all of several fail for one reason.
+
+    The data are to blame then; where one method is tried alone, it may be to blame itself.
+    """
+    first = errors[0] if len(errors) > 1 else None
+    if first is not None and all(type(one) is type(first) for one in errors):
+        raise first
+
+
+def _timed(
+    estimator: Any, X: pd.DataFrame, y: Floats, chosen: Any, weight: Floats | None
+) -> tuple[Any, HeckmanfaError | None, float]:
+    """Fit all rows; return what `_fit` does, and the seconds that it took."""
+    start = time.perf_counter()
+    model, error = _fit(estimator, X, y, chosen, weight, slice(None))
+    return model, error, time.perf_counter() - start
+
+
+def _fit(
+    estimator: Any, X: pd.DataFrame, y: Floats, chosen: Any, weight: Floats | None, rows: Any
+) -> tuple[Any, HeckmanfaError | None]:
+    """Return a fitted clone, or None and why there is none."""
+    model = clone(estimator)
+    options = {} if weight is None else {"sample_weight": weight[rows]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        try:
+            model.fit(X.iloc[rows], y[rows], selected=chosen[rows], **options)
+        except HeckmanfaError as error:
+            return None, error
+    return model, None
+
+
+def _judge(
+    estimator: Any,
+    X: pd.DataFrame,
+    y: Floats,
+    chosen: Any,
+    weight: Floats | None,
+    folds: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]],
+    n_repeats: int,
+) -> dict[str, Any]:
+    """Errors over the held-out rows of each repeat."""
+    squares, spread, failed = np.zeros(n_repeats), np.zeros(n_repeats), 0
+    counts = np.zeros(n_repeats)
+    for repeat, train, test in folds:
+        model, _ = _fit(estimator, X, y, chosen, weight, train)
+        test = test[chosen[test] & ~np.isnan(y[test])]
+        if model is None:
+            failed += 1
+            continue
+        held = np.ones(len(test)) if weight is None else weight[test]
+        centre = np.average(y[test], weights=held)
+        squares[repeat] += held @ (y[test] - _predict(model, X.iloc[test])) ** 2
+        spread[repeat] += held @ (y[test] - centre) ** 2
+        counts[repeat] += held.sum()
+    if not counts.all():
+        return {"note": f"{failed} of {len(folds)} folds could not be fitted"}
+    mse, r2 = squares / counts, 1.0 - squares / spread
+    several = n_repeats > 1
+    return {
+        "mse": mse.mean(),
+        "mse_sd": mse.std(ddof=1) if several else np.nan,
+        "r2": r2.mean(),
+        "r2_sd": r2.std(ddof=1) if several else np.nan,
+        "note": f"{failed} of {len(folds)} folds could not be fitted" if failed else "",
+    }
+
+
+def _predict(model: Any, X: pd.DataFrame) -> Floats:
+    if isinstance(model, ObservedRegressor):
+        return np.asarray(model.predict(X))
+    return np.asarray(model.predict(X, kind="selected"))
+
+
+def _coefficients(fitted: dict[str, Any], names: list[str]) -> pd.DataFrame:
+    table = pd.DataFrame({"term": ["Intercept", *names]})
+    for name, model in fitted.items():
+        coef = getattr(model, "coef_", None)
+        if coef is not None:
+            held = np.where(model.support_, coef, np.nan)
+            table[name] = [model.intercept_, *held]
+    return table

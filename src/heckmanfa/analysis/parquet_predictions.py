@@ -1,0 +1,201 @@
+"""Predictions for the rows of Parquet files, written to another one a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from heckmanfa.analysis.predictions import check_request, predictions
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.files.clashes import refuse_clashes
+from heckmanfa.data.files.outputs import check_place, replacing
+from heckmanfa.data.missing_features import Gaps, check_missing, refuse_gaps
+from heckmanfa.data.parquet.parquet_columns import floats_of
+from heckmanfa.data.parquet.parquet_files import (
+    Batches,
+    PathLike,
+    StoredFile,
+    arrow,
+    read_batches,
+    scan_files,
+)
+from heckmanfa.data.threads import in_order
+from heckmanfa.errors import InputError, MissingFeaturesWarning, UnknownFeatureError, warn
+from heckmanfa.text.printable import quoted, shown
+
+__all__ = ["predict_parquet", "write_predictions"]
+
+# A batch becomes a row group of what is written.
+_MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24
+
+
+def predict_parquet(
+    model: Any,
+    path: PathLike | Sequence[PathLike],
+    out: PathLike,
+    *,
+    kind: str = "marginal",
+    interval: str | None = None,
+    keep_columns: bool = False,
+    encoding: Encoding | None = None,
+    missing: str = "nan",
+    force: bool = False,
+) -> int:
+    """Predict for every row of Parquet files, which may be larger than memory, in their order.
+
+    Parameters
+    ----------
+    model : fitted model
+        With named features, or from formulas.
+    path : str, path, or sequence of these
+        Files, folders and patterns, as for `scan_parquet`.
+    out : str or path
+        The Parquet file to write; it is there when all of it is written, or not at all.
+    kind : {"marginal", "selected", "unselected", "selection"}
+        What ``model.predict`` predicts, or the probability of being selected.
+    interval : {None, "prediction", "confidence"}
+        Whether to add the columns ``low`` and ``high``.
+    keep_columns : bool
+        Whether the columns of the data stay beside the predictions.
+    encoding : Encoding, optional
+        How columns become features, where some are not numbers: that of the rows of the fit.
+    missing : {"nan", "error"}
+        What becomes of rows that miss a feature that the prediction needs: it is null, and a
+        warning counts these rows by column, or nothing is written and they are refused.
+    force : bool
+        Whether a file that is there already may be replaced.
+
+    Returns
+    -------
+    int
+        The rows written: all there are.
+    """
+    gaps = write_predictions(
+        model,
+        path,
+        out,
+        kind=kind,
+        interval=interval,
+        keep_columns=keep_columns,
+        encoding=encoding,
+        missing=missing,
+        force=force,
+    )
+    if gaps.n_missing:
+        warn(f"{gaps.words()}; it is null in {shown(out)}", MissingFeaturesWarning)
+    return gaps.n_rows
+
+
+def write_predictions(
+    model: Any,
+    path: PathLike | Sequence[PathLike],
+    out: PathLike,
+    *,
+    kind: str,
+    interval: str | None,
+    keep_columns: bool,
+    encoding: Encoding | None,
+    missing: str,
+    force: bool,
+    instead: str = "pass missing='nan' to get null for these rows",
+) -> Gaps:
+    """Do what `predict_parquet` does, and return the rows written and those without prediction."""
+    check_request(kind, interval)
+    check_missing(missing)
+    check_is_fitted(model)
+    out = Path(out)
+    if out.suffix != ".parquet":
+        raise InputError(f"{shown(out)} must end in .parquet to be written")
+    refuse_clashes({"path": path}, {"out": out})
+    check_place(out, force)
+    sources: list[str] = []
+
+    def needed(schema: Any, place: Path) -> list[str] | None:
+        sources.extend(_sources(model, encoding, schema, place))
+        return None if keep_columns else sources
+
+    files, schema = scan_files(path, needed)
+    found = [f"predicted_{kind}", *(["low", "high"] if interval is not None else [])]
+    kept = schema.names if keep_columns else []
+    taken = [name for name in found if name in kept]
+    if taken:
+        raise InputError(
+            f"the data has a column {quoted(taken[0])} already; rename it, or leave out "
+            "keep_columns"
+        )
+    pa, pq = arrow()
+    layout = pa.schema(
+        [*(schema.field(name) for name in kept), *(pa.field(name, pa.float64()) for name in found)]
+    )
+
+    def predict(batch: Any) -> tuple[Any, Gaps]:
+        X = _features(batch, sources, model, encoding)
+        values, gaps = predictions(model, X, kind, interval, encoding)
+        arrays = [_as(batch.column(name), schema.field(name).type) for name in kept]
+        arrays += [pa.array(values[name].to_numpy(), from_pandas=True) for name in found]
+        return pa.Table.from_arrays(arrays, schema=layout), gaps
+
+    columns = tuple(dict.fromkeys([*kept, *sources]))
+    found_gaps = Gaps()
+    with replacing(out, force) as place, pq.ParquetWriter(place, layout) as writer:
+        for table, gaps in in_order(predict, _batches(files, columns)):
+            writer.write_table(table)
+            found_gaps += gaps
+        if missing == "error":
+            # Counted over all rows; what was written so far is not kept.
+            refuse_gaps(found_gaps, instead)
+    return found_gaps
+
+
+def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> list[str]:
+    """Return the columns that a model needs; refuse those that are not there."""
+    if encoding is not None:
+        wanted = list(encoding.sources)
+    elif getattr(model, "_design", None) is not None:
+        # Formulas may name any of them.
+        return list(schema.names)
+    else:
+        wanted = [str(one) for one in getattr(model, "feature_names_in_", [])]
+        if not wanted:
+            raise InputError(
+                "the model was fitted to features without names, which no column of a file has; "
+                "fit it to a data frame, or to rows from scan_parquet"
+            )
+    for name in wanted:
+        if name not in schema.names:
+            hint = nearest(name, schema.names)
+            source = name.partition("[")[0]
+            if encoding is None and source in schema.names:
+                hint = f"; it is made of {quoted(source)}: pass the encoding of the rows of the fit"
+            raise UnknownFeatureError(f"{shown(path)} has no column {quoted(name)}{hint}")
+    return wanted
+
+
+def _features(
+    batch: Any, sources: Sequence[str], model: Any, encoding: Encoding | None
+) -> pd.DataFrame:
+    if encoding is None and getattr(model, "_design", None) is None:
+        return pd.DataFrame({name: floats_of(batch.column(name)) for name in sources}, copy=False)
+    frame: pd.DataFrame = batch.select(list(sources)).to_pandas(
+        ignore_metadata=True, date_as_object=False
+    )
+    return frame if encoding is None else encoding.transform(frame)
+
+
+def _as(array: Any, wanted: Any) -> Any:
+    """Give a column the type that it has in the first file."""
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def _batches(files: Sequence[StoredFile], columns: tuple[str, ...]) -> Iterator[Any]:
+    rows = max(min(_MOST_ROWS, _BYTES // (8 * len(columns))), _LEAST_ROWS)
+    wanted = Batches(columns, (), block_rows=rows, head=None, threads=True)
+    for file in files:
+        for group, count in enumerate(file.group_rows):
+            if count:
+                yield from read_batches(file, group, wanted)

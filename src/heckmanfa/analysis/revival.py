@@ -1,0 +1,351 @@
+"""Objects of a model file, made from its description without running anything of it.
+
+A file says of each object which class it has and which attributes. Only plain data, arrays and
+the classes listed here are made; an object is made empty, so that no constructor runs, and gets
+its attributes; every attribute must be what its class says it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any, get_args, get_origin
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from heckmanfa.analysis.archive import Members, array_in, plain_json
+from heckmanfa.text.printable import shown
+
+__all__ = ["MODELS", "Revival", "UnlistedError", "UnsoundError"]
+
+MODELS = {
+    "Heckman": "heckmanfa.estimators.heckman",
+    "HeckmanBestSubset": "heckmanfa.estimators.searches",
+    "HeckmanFA": "heckmanfa.estimators.searches",
+    "HeckmanLasso": "heckmanfa.estimators.lasso",
+    "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
+    "NaiveOLS": "heckmanfa.estimators.baselines",
+    "RURegressor": "heckmanfa.estimators.ru",
+}
+_PARTS = {
+    "Coordinates": "heckmanfa.model.coordinates",
+    "Encoding": "heckmanfa.data.columns.encoding",
+    "Equation": "heckmanfa.data.formula.design",
+    "FormulaDesign": "heckmanfa.data.formula.design",
+    "Goal": "heckmanfa.search.criteria",
+    "Honest": "heckmanfa.inference.honest",
+    "Moments": "heckmanfa.model.moments",
+    "Probit": "heckmanfa.model.probit",
+    "Search": "heckmanfa.search.candidates",
+}
+_CLASSES = {**MODELS, **_PARTS}
+_DEEPEST = 30
+_KEYS: dict[str, Callable[[str], Any]] = {
+    "builtins.str": str,
+    "builtins.int": int,
+    "builtins.float": float,
+    "numpy.str_": str,
+    "numpy.int64": int,
+    "numpy.float64": float,
+}
+_NUMBERS = ("float64", "float32", "int64", "int32", "int16", "int8")
+_SCALARS = frozenset(
+    f"numpy.{one}"
+    for one in (*_NUMBERS, "uint64", "uint32", "uint16", "uint8", "bool", "bool_", "str_")
+)
+_GENERATORS = {"PCG64": np.random.PCG64, "MT19937": np.random.MT19937}
+
+
+class UnlistedError(Exception):
+    """A file asks for something that no model is made of."""
+
+
+class UnsoundError(Exception):
+    """A part of a model is not what it should be."""
+
+
+@dataclass(frozen=True)
+class Revival:
+    """Makes the objects that a file describes."""
+
+    members: Members
+
+    def refuse_unlisted(self) -> None:
+        """Refuse a file that asks for what no model is made of, by its names."""
+        foreign = sorted({*_strange(self.members.schema, 0)})
+        if foreign:
+            raise UnlistedError(", ".join(shown(one) for one in foreign[:5]))
+
+    def make(self) -> Any:
+        """Make what a file describes, and check it; `refuse_unlisted` comes first."""
+        return self._make(self.members.schema)
+
+    def _make(self, node: dict[str, Any]) -> Any:
+        content = node.get("content")
+        match node["__loader__"]:
+            case "JsonNode":
+                return _scalar(content)
+            case "ListNode":
+                return [self._make(one) for one in _listed(content)]
+            case "TupleNode":
+                return tuple(self._make(one) for one in _listed(content))
+            case "SetNode":
+                return {self._make(one) for one in _listed(content)}
+            case "DictNode":
+                return self._dict(node)
+            case "NdArrayNode":
+                return self._array(node)
+            case "RandomStateNode":
+                state = self._make(content or {})
+                made = np.random.RandomState()
+                made.set_state(_mersenne(state))
+                return made
+            case "RandomGeneratorNode":
+                return self._generator(node)
+        return self._object(node)
+
+    def _dict(self, node: dict[str, Any]) -> dict[Any, Any]:
+        kinds = [_name_of(one) for one in _listed(node["key_types"]["content"])]
+        items = node["content"].items()
+        return {
+            _KEYS[kind](key): self._make(one) for kind, (key, one) in zip(kinds, items, strict=True)
+        }
+
+    def _array(self, node: dict[str, Any]) -> Any:
+        array: np.ndarray[Any, Any]
+        if node["type"] == "json":
+            found = [self._make(one) for one in _listed(node["content"])]
+            if not all(isinstance(one, str) for one in found):
+                raise UnsoundError("an array of something else than numbers and text")
+            array = np.empty(len(found), dtype=object)
+            array[:] = found
+            return array
+        array = array_in(self.members.raw[node["file"]], self.members.limits)
+        if _name_of(node) == "numpy.ndarray":
+            return array
+        if array.ndim:
+            raise UnsoundError("an array in place of a number")
+        return array.reshape(())[()]
+
+    def _generator(self, node: dict[str, Any]) -> np.random.Generator:
+        state = self._make(node["content"]["bit_generator"])
+        kind = _GENERATORS[state["bit_generator"]]
+        made = kind()
+        made.state = _mersenne(state) if kind is np.random.MT19937 else _permuted(state)
+        return np.random.Generator(made)
+
+    def _object(self, node: dict[str, Any]) -> Any:
+        kind = getattr(import_module(node["__module__"]), node["__class__"])
+        given = self._make(node["content"])
+        if not isinstance(given, dict) or not all(isinstance(one, str) for one in given):
+            raise UnsoundError(f"a {kind.__name__} without attributes")
+        # What is computed from the other attributes is computed again.
+        state = {
+            name: one
+            for name, one in given.items()
+            if not isinstance(getattr(kind, name, None), cached_property)
+        }
+        check_attributes(kind, state)
+        made = object.__new__(kind)
+        made.__dict__.update(state)
+        return made
+
+
+# The description. ---------------------------------------------------------------------------------
+
+
+def _strange(node: Any, depth: int) -> Iterator[str]:
+    """Yield the names of what a description asks for beyond what is listed."""
+    if not isinstance(node, dict) or depth > _DEEPEST:
+        raise UnsoundError("a description that makes no sense")
+    name, loader = _name_of(node), node.get("__loader__")
+    content: Any = node.get("content")
+    below: Collection[Any] = ()
+    match loader:
+        case "JsonNode":
+            known = True
+        case "ListNode" | "TupleNode" | "SetNode":
+            known = name == {"L": "builtins.list", "T": "builtins.tuple"}.get(
+                loader[0], "builtins.set"
+            )
+            below = _listed(content)
+        case "DictNode":
+            keys = _listed(node["key_types"]["content"])
+            if not isinstance(content, dict):
+                raise UnsoundError("a description that makes no sense")
+            known = name == "builtins.dict"
+            below = content.values()
+            yield from (
+                _name_of(one)
+                for one in keys
+                if _name_of(one) not in _KEYS or one.get("__loader__") != "TypeNode"
+            )
+        case "NdArrayNode" if node.get("type") == "numpy":
+            known = name == "numpy.ndarray" or name in _SCALARS
+        case "NdArrayNode" if node.get("type") == "json":
+            known = name == "numpy.ndarray"
+            below = _listed(content)
+        case "RandomStateNode":
+            known = name == "numpy.random.mtrand.RandomState"
+            below = [content]
+        case "RandomGeneratorNode":
+            known = name == "numpy.random._generator.Generator" and isinstance(content, dict)
+            below = [content["bit_generator"]] if known else ()
+        case "ObjectNode":
+            known = _CLASSES.get(str(node.get("__class__"))) == node.get("__module__")
+            below = [content] if known else ()
+        case _:
+            known = False
+    if not known:
+        yield name
+        return
+    for one in below:
+        yield from _strange(one, depth + 1)
+
+
+def _name_of(node: Any) -> str:
+    return f"{node.get('__module__')}.{node.get('__class__')}"
+
+
+def _listed(content: Any) -> list[Any]:
+    if not isinstance(content, list):
+        raise UnsoundError("a description that makes no sense")
+    return content
+
+
+def _scalar(content: Any) -> Any:
+    value = plain_json(content) if isinstance(content, str) else content
+    if not isinstance(value, str | int | float | None):
+        raise UnsoundError("a description that makes no sense")
+    return value
+
+
+def _mersenne(state: dict[str, Any]) -> dict[str, Any]:
+    """Check the state of a Mersenne twister, whose position NumPy trusts."""
+    inner = state["state"]
+    key, position = inner["key"], inner["pos"]
+    sound = (
+        state["bit_generator"] == "MT19937"
+        and isinstance(key, np.ndarray)
+        and key.shape == (624,)
+        and key.dtype == np.uint32
+        and _conforms(position, int)
+        and 0 <= position <= 624
+        and _conforms(state.get("gauss", 0.0), float)
+    )
+    if not sound:
+        raise UnsoundError("a source of random numbers in no possible state")
+    return state
+
+
+def _permuted(state: dict[str, Any]) -> dict[str, Any]:
+    inner = state["state"]
+    numbers = (inner["state"], inner["inc"], state["has_uint32"], state["uinteger"])
+    if not all(_conforms(one, int) and 0 <= one < 2**128 for one in numbers):
+        raise UnsoundError("a source of random numbers in no possible state")
+    return state
+
+
+# What attributes are. -----------------------------------------------------------------------------
+
+
+def check_attributes(kind: type, state: dict[str, Any]) -> None:
+    """Refuse attributes that are not of the kind that a class says they are.
+
+    Parameters
+    ----------
+    kind : type
+        A frozen dataclass, or an estimator.
+    state : dict
+        Its attributes by name.
+    """
+    hints = _hints(kind)
+    if dataclasses.is_dataclass(kind):
+        fields = {one.name: one for one in dataclasses.fields(kind)}
+        missing = [
+            name
+            for name, one in fields.items()
+            if name not in state
+            and one.default is dataclasses.MISSING
+            and one.default_factory is dataclasses.MISSING
+        ]
+        if missing or not fields.keys() >= state.keys():
+            raise UnsoundError(f"{kind.__name__} with other attributes than it has")
+    else:
+        assert issubclass(kind, BaseEstimator)
+        known = {*kind._get_param_names(), *hints}  # type: ignore[attr-defined]
+        for name in state.keys() - known:
+            # One that the class has for everyone, a method say, may not be replaced.
+            if name.startswith("__") or hasattr(kind, name):
+                raise UnsoundError(f"{kind.__name__}.{shown(name)}")
+    for name, value in state.items():
+        if not _conforms(value, hints.get(name, Any)):
+            raise UnsoundError(f"{kind.__name__}.{shown(name)} is {type(value).__name__}")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Return what a class says its attributes are."""
+    # Some modules import pandas for type checkers only.
+    found = typing.get_type_hints(kind, localns={"pd": pd})
+    return {name: one for name, one in found.items() if get_origin(one) is not typing.ClassVar}
+
+
+def _conforms(value: Any, hint: Any) -> bool:
+    """Whether a value is what a type hint says; NumPy's scalars count as Python's."""
+    if hint is Any:
+        return _is_plain(value)
+    if hint is None or hint is type(None):
+        return value is None
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_conforms(value, one) for one in arguments)
+    if origin is np.ndarray:
+        return _is_array(value, arguments[-1])
+    if origin is list:
+        return isinstance(value, list) and all(_conforms(one, arguments[0]) for one in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(
+            _conforms(key, arguments[0]) and _conforms(one, arguments[1])
+            for key, one in value.items()
+        )
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if arguments[-1] is Ellipsis:
+            return all(_conforms(one, arguments[0]) for one in value)
+        return len(value) == len(arguments) and all(map(_conforms, value, arguments))
+    if isinstance(value, np.generic):
+        value = value.item()
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(hint, type) and isinstance(value, hint)
+
+
+def _is_array(value: Any, dtype: Any) -> bool:
+    if not isinstance(value, np.ndarray):
+        return False
+    wanted = get_args(dtype)
+    if not wanted or not (isinstance(wanted[0], type) and issubclass(wanted[0], np.generic)):
+        return value.dtype.kind in "biuf"
+    # A network's weights may be of single precision.
+    return bool(value.dtype.kind == np.dtype(wanted[0]).kind)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is data, and holds nothing else."""
+    if isinstance(value, dict):
+        return all(_is_plain(one) for pair in value.items() for one in pair)
+    if isinstance(value, list | tuple | set):
+        return all(map(_is_plain, value))
+    plain = str | int | float | None | np.generic | np.ndarray
+    return isinstance(value, plain | np.random.RandomState | np.random.Generator)

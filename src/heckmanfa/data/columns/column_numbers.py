@@ -1,0 +1,248 @@
+"""One column of a table as numbers; what holds none is refused, and the message says what to do."""
+
+from __future__ import annotations
+
+from datetime import date, time, timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.errors import InputError
+from heckmanfa.text.printable import quoted
+
+__all__ = ["as_table", "entries", "floats", "is_wide", "missing_in", "numbers", "plain_array"]
+
+_DATES = (date, np.datetime64, pd.Period)
+_DURATIONS = (timedelta, np.timedelta64, pd.DateOffset)
+_PARTS = (list, tuple, dict, set, np.ndarray)
+
+_TO_NUMERIC = "convert it with pandas.to_numeric where it spells numbers"
+_TEXT = (
+    f"{_TO_NUMERIC}; where it holds categories, make dummies of it (Heckman.from_formula does, and "
+    "so does pandas.get_dummies)"
+)
+_AMOUNTS = "convert it with .astype(float) where its categories are amounts"
+_CATEGORIES = (
+    "make dummies of it (Heckman.from_formula does where the formula says C(column), and so does "
+    f"pandas.get_dummies), or {_AMOUNTS}"
+)
+_POINTS = "convert it first, for example to the year (.dt.year) or to the days since a date"
+_CLOCK = "convert it first, for example to the hours since midnight"
+_LENGTHS = "convert it first, for example to days: column / pandas.Timedelta(days=1)"
+_COMPLEX = "pass its real part, or its absolute value"
+_NESTED = "make a column of numbers of each of its parts, or leave it out"
+_OTHERS = "convert it with .astype(float), or leave it out"
+_WEIGHTS = (
+    "weights are numbers of zero or more, one for each row: convert it with pandas.to_numeric "
+    "where it spells numbers, or pass another column"
+)
+_FLAGS = "pass true or false (or 1 and 0) for every row, as a comparison does (column == 'yes')"
+_ADVICE: tuple[tuple[Any, str], ...] = (
+    ((str, bytes), _TEXT),
+    (_DURATIONS, _LENGTHS),
+    (_DATES, _POINTS),
+    (time, _CLOCK),
+    (_PARTS, _NESTED),
+)
+# Dummies are for features; what stands beside X is one column.
+_BESIDE = {
+    _TEXT: _TO_NUMERIC,
+    _CATEGORIES: _AMOUNTS,
+    _NESTED: "pass one number for each row",
+    _OTHERS: "convert it with .astype(float)",
+}
+_ROLES = ("y", "selected", "sample_weight")
+
+
+def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
+    """Return a frame's column as a numeric array, nulls as NaN.
+
+    Parameters
+    ----------
+    series : narwhals Series
+    what : str, optional
+        What it is where it is no feature: y, selected or sample_weight.
+
+    Returns
+    -------
+    ndarray
+    """
+    series = _dense(series)
+    label = f"column {quoted(series.name)}"
+    if what is not None:
+        label = f"{what} ({label})" if series.name else what
+    dtype = series.dtype
+    if dtype.is_numeric() and not dtype.is_decimal():
+        if series.null_count() or is_wide(dtype):
+            series = series.cast(nw.Float64)
+        values = series.to_numpy()
+    elif dtype == nw.Boolean:
+        values = series.cast(nw.Float64).to_numpy() if series.null_count() else series.to_numpy()
+    elif isinstance(dtype, nw.Categorical | nw.Enum):
+        raise InputError(
+            f"{label} does not hold numbers (found categories of {_categories_of(series)}): "
+            f"{_for_role(_CATEGORIES, what)}"
+        )
+    elif dtype.is_nested():
+        # As an array, lists of one number and structs of one field would be numbers.
+        raise InputError(
+            f"{label} does not hold numbers (found {_nested(dtype)}): {_for_role(_NESTED, what)}"
+        )
+    else:
+        values = floats(series.to_numpy(), label, what)
+    return values if values.dtype.kind in "biuf" else np.asarray(values, dtype=np.float64)
+
+
+def entries(values: Any, what: str) -> NDArray[Any]:
+    """Return the labels in a column, or in a frame of one column, as an array.
+
+    Parameters
+    ----------
+    values : array_like, series or frame
+    what : str
+        What it is, for messages.
+
+    Returns
+    -------
+    ndarray
+        Of any type and shape; integers of 128 bits as objects, since no float holds them all.
+    """
+    found = nw.from_native(as_table(values), eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(found, nw.DataFrame) and found.shape[1] == 1:
+        found = found[:, 0]
+    if not isinstance(found, nw.Series):
+        return np.asarray(values)
+    if found.dtype.is_nested():
+        raise InputError(
+            f"{what} holds {_nested(found.dtype)}: give every group one label, a number or a text"
+        )
+    if is_wide(found.dtype):
+        return np.array(found.to_list(), dtype=object)
+    return np.asarray(found.to_numpy())
+
+
+def as_table(values: Any) -> Any:
+    """Return a record batch of PyArrow's as a table, and anything else as it is.
+
+    narwhals reads tables alone, and a batch would be taken for an array without names.
+    """
+    kind = type(values)
+    if kind.__name__ != "RecordBatch" or kind.__module__.split(".")[0] != "pyarrow":
+        return values
+    import pyarrow as pa
+
+    return pa.Table.from_batches([values])
+
+
+def is_wide(dtype: Any) -> bool:
+    """Whether a column is of integers that NumPy does not have."""
+    return isinstance(dtype, nw.Int128 | nw.UInt128)
+
+
+def _nested(dtype: Any) -> str:
+    return "structs" if isinstance(dtype, nw.Struct) else "lists"
+
+
+def _for_role(advice: str, what: str | None) -> str:
+    """Give advice about a feature, or about what stands beside X."""
+    if what == "selected":
+        return _FLAGS
+    if what == "sample_weight" and advice in (_TEXT, _CATEGORIES):
+        return _WEIGHTS
+    return _BESIDE.get(advice, advice) if what in _ROLES else advice
+
+
+def _categories_of(series: nw.Series[Any]) -> str:
+    """Say what the categories of a column are."""
+    native = series.to_native()
+    kind = getattr(native, "dtype", getattr(native, "type", None))
+    if isinstance(kind, pd.CategoricalDtype):
+        return str(kind.categories.dtype)
+    kind = getattr(kind, "pyarrow_dtype", kind)
+    kind = str(getattr(kind, "value_type", "string"))
+    return "text" if "string" in kind else kind
+
+
+def _dense(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Write out a column of which pandas keeps the values that are not zero alone."""
+    native = series.to_native()
+    if not isinstance(getattr(native, "dtype", None), pd.SparseDtype):
+        return series
+    return nw.from_native(native.sparse.to_dense(), series_only=True)
+
+
+def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
+    """Numbers that came as objects; text is refused, even where it spells a number.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of objects, or of any other type.
+    what : str
+        What it is, for messages.
+    role : str, optional
+        What it is for, y, selected or sample_weight, where ``what`` does not say it alone.
+
+    Returns
+    -------
+    ndarray of float64
+        NaN where an object says that nothing is there (None, NaN, pandas' NA and NaT).
+    """
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    if values.dtype != object:
+        raise _refusal(what, _sample(values), values.dtype.name, role or what)
+    missing = missing_in(values)
+    present = values[~missing]
+    found = np.full(values.shape, np.nan)
+    for kind in dict.fromkeys(map(type, present)):
+        if not issubclass(kind, Real | Decimal | np.bool_) or issubclass(kind, _DURATIONS):
+            one = next(one for one in present if type(one) is kind)
+            raise _refusal(what, one, kind.__name__, role or what)
+    try:
+        found[~missing] = present.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{what} holds numbers that float64 cannot hold: {error}") from error
+    return found
+
+
+def missing_in(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which entries say that nothing is there: None, NaN, NaT, or pandas' NA."""
+    return np.asarray(pd.isna(values), dtype=bool)
+
+
+def plain_array(values: Any) -> Any:
+    """Return what NumPy would misread as an array that says the same; anything else unchanged.
+
+    A masked entry is a missing one, which NumPy forgets. Objects may hold None or pandas' NA.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        if values.dtype.kind not in "biufO":
+            return values.data
+        mask = np.ma.getmaskarray(values)
+        if not mask.any():
+            return values.data
+        plain = values.data.astype(object if values.dtype == object else np.float64)
+        plain[mask] = np.nan
+        return plain
+    return values
+
+
+def _sample(values: NDArray[Any]) -> Any:
+    return values.reshape(-1)[0] if values.size else values.dtype.type()
+
+
+def _refusal(what: str, one: Any, kind: str, role: str) -> InputError:
+    """Say that something holds no numbers, and what to do about what it holds."""
+    if isinstance(one, complex | np.complexfloating):
+        return InputError(f"Complex data not supported: {what} holds complex numbers; {_COMPLEX}")
+    advice = next((advice for kinds, advice in _ADVICE if isinstance(one, kinds)), _OTHERS)
+    # NumPy's names for text and bytes count their bits.
+    found = "text" if isinstance(one, str) else "bytes" if isinstance(one, bytes) else kind
+    return InputError(f"{what} does not hold numbers (found {found}): {_for_role(advice, role)}")

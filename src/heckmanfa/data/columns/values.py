@@ -1,0 +1,321 @@
+"""What a cell says: a missing mark, a number, or a level of a category."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.numerals import shape_of
+from heckmanfa.data.rows import Mask
+from heckmanfa.errors import InputError
+from heckmanfa.text.printable import quoted, shown
+
+__all__ = [
+    "FALSE_WORDS",
+    "MISSING_SPELLINGS",
+    "NUMBER_MARKS",
+    "TRUE_WORDS",
+    "UNITS",
+    "Levels",
+    "NotNumbers",
+    "Numbers",
+    "Spellings",
+    "Time",
+    "as_number",
+    "infinite_values",
+    "is_plain_number",
+    "is_text",
+    "label_of",
+    "levels_of",
+    "nearly_all",
+    "not_numbers",
+    "numbers_of",
+    "spellings_of",
+    "time_in",
+    "times_not_numbers",
+    "to_numbers",
+]
+
+_MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", ".", "-", "?"})
+# Among numbers it means nothing else; among words it may be a level, such as no schooling.
+NUMBER_MARKS = _MARKS | {"none"}
+"""what is missing among numbers, in lower case"""
+MISSING_SPELLINGS: tuple[str, ...] = tuple(
+    sorted({spelt for one in _MARKS for spelt in (one, one.upper(), one.capitalize())} | {"NaN"})
+)
+"""the missing marks as files spell them"""
+
+TRUE_WORDS = frozenset({"1", "1.0", "true", "t", "yes", "y"})
+"""what says that a row is selected, in lower case"""
+FALSE_WORDS = frozenset({"0", "0.0", "false", "f", "no", "n"})
+"""what says that it is not"""
+
+Time = Literal["dates", "times of day", "spans of time"]
+UNITS: dict[Time, str] = {"dates": "years", "times of day": "hours", "spans of time": "days"}
+"""numbers that can be made of each"""
+_TIMES: dict[str, Time] = {
+    "datetime64": "dates",
+    "datetime": "dates",
+    "date": "dates",
+    "period": "dates",
+    "time": "times of day",
+    "timedelta64": "spans of time",
+    "timedelta": "spans of time",
+}
+
+_NEARLY_ALL = 0.95
+# So few numbers among words may be levels that happen to be digits.
+_LEAST_NUMBERS = 10
+_SHOWN = 3
+_LONGEST = 30
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The distinct values of a column as text, and which row has which."""
+
+    codes: NDArray[np.intp]
+    """(n,) places in ``labels``; -1 where missing"""
+    labels: list[str]
+    """in order of first appearance"""
+
+    def counts(self) -> NDArray[np.intp]:
+        """How many rows have each level."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.labels))
+
+
+@dataclass(frozen=True)
+class NotNumbers:
+    """What in a column that is read as numbers is none."""
+
+    bad: dict[int, str]
+    """the first rows that hold something else, from 0, and what they hold"""
+    n_bad: int
+    n_given: int
+    """rows that are not missing"""
+
+
+@dataclass(frozen=True)
+class Numbers(NotNumbers):
+    """A column read as numbers, and what in it is none."""
+
+    found: Floats
+    """(n,) NaN where missing or not a number"""
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """The levels of a column read as numbers; the last entry of each is for what is missing."""
+
+    value: Floats
+    """(L + 1,) NaN where missing or not a number"""
+    missing: Mask
+    """(L + 1,) which are marks of a missing number"""
+    bad: Mask
+    """(L + 1,) which are something else"""
+    truths: bool
+    """whether they are true and false, which are 1 and 0"""
+
+
+def is_plain_number(series: pd.Series[Any]) -> bool:
+    """Whether a column's type already is a number or a truth."""
+    types = pd.api.types
+    return bool(types.is_numeric_dtype(series) or types.is_bool_dtype(series)) and not bool(
+        types.is_complex_dtype(series) or isinstance(series.dtype, pd.CategoricalDtype)
+    )
+
+
+def is_text(series: pd.Series[Any]) -> bool:
+    """Whether a column's type says that it is text, or all of its objects are."""
+    return bool(pd.api.types.infer_dtype(series, skipna=True) == "string")
+
+
+def as_number(text: str) -> float | None:
+    """Return the number that a text spells, or None."""
+    try:
+        # Python takes 1_000 for a number, and no spreadsheet does.
+        return None if "_" in text else float(text.replace("\N{MINUS SIGN}", "-"))
+    except ValueError:
+        return None
+
+
+def label_of(value: Any) -> str:
+    """Spell a value as a level: 2.0 as 2, and runs of white space as one blank."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return " ".join(str(value).split())
+
+
+def levels_of(series: pd.Series[Any]) -> Levels:
+    """Find the distinct values of a column.
+
+    Parameters
+    ----------
+    series : Series
+        Of any type whose values can be told apart.
+
+    Returns
+    -------
+    Levels
+        Missing marks are missing, and values that differ in white space only are the same.
+
+    Raises
+    ------
+    TypeError
+        Where the values are lists or the like.
+    """
+    codes, uniques = pd.factorize(series)
+    places: dict[str, int] = {}
+    # The last place is for -1, what pandas takes for missing.
+    new = np.full(len(uniques) + 1, -1, dtype=np.intp)
+    for place, value in enumerate(uniques):
+        label = label_of(value)
+        if label.lower() not in _MARKS:
+            new[place] = places.setdefault(label, len(places))
+    return Levels(new[codes], list(places))
+
+
+def numbers_of(series: pd.Series[Any]) -> Numbers:
+    """Read a column as numbers: text that spells them, and true and false as 1 and 0.
+
+    Parameters
+    ----------
+    series : Series
+
+    Returns
+    -------
+    Numbers
+    """
+    if is_plain_number(series):
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        given = int(np.count_nonzero(~np.isnan(values)))
+        return Numbers(bad={}, n_bad=0, n_given=given, found=values)
+    levels = levels_of(series)
+    spelt = spellings_of(levels.labels)
+    bad = spelt.bad[levels.codes]
+    return Numbers(
+        found=spelt.value[levels.codes],
+        bad=_first(bad, levels),
+        n_bad=int(np.count_nonzero(bad)),
+        n_given=int(np.count_nonzero(~spelt.missing[levels.codes])),
+    )
+
+
+def spellings_of(labels: Sequence[str], *, truths: bool = True) -> Spellings:
+    """Read levels as numbers.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        All levels of a column: true and false are numbers only where there are no others.
+    truths : bool
+        Whether they may be numbers; not where these are levels of some rows only.
+
+    Returns
+    -------
+    Spellings
+    """
+    words = [label.lower() for label in labels]
+    missing = np.array([word in NUMBER_MARKS for word in words] + [True])
+    truths = truths and {*words} - NUMBER_MARKS <= {"true", "false"}
+    if truths:
+        spelt: list[float | None] = [float(word == "true") for word in words]
+    else:
+        spelt = [as_number(label) for label in labels]
+    value = np.array([np.nan if one is None else one for one in spelt] + [np.nan])
+    value[missing] = np.nan
+    bad = np.array([one is None for one in spelt] + [False]) & ~missing
+    return Spellings(value, missing, bad, truths)
+
+
+def nearly_all(good: int, given: int) -> bool:
+    """Whether so many of a column's values are numbers that the others must be slips."""
+    return good >= _NEARLY_ALL * given and good >= _LEAST_NUMBERS
+
+
+def _first(bad: Mask, levels: Levels) -> dict[int, str]:
+    rows = np.flatnonzero(bad)[:_SHOWN]
+    return {int(row): levels.labels[levels.codes[row]] for row in rows}
+
+
+def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floats:
+    """Return a column as float64, or refuse what is no number in it.
+
+    Parameters
+    ----------
+    series : Series
+    name : str
+        For the message.
+    asked : bool
+        Whether a number is what it has to be; otherwise the message offers ``--categorical``.
+
+    Returns
+    -------
+    (n,) ndarray
+        NaN where missing.
+    """
+    time = time_in(series)
+    if time is not None:
+        raise InputError(times_not_numbers(name, time))
+    try:
+        numbers = numbers_of(series)
+    except TypeError as error:
+        raise InputError(
+            f"column {quoted(name)} holds lists or other objects, not numbers"
+        ) from error
+    if numbers.n_bad:
+        raise InputError(not_numbers(numbers, name, asked=asked))
+    return numbers.found
+
+
+def times_not_numbers(name: str, time: Time) -> str:
+    """Say that a column that has to be numbers holds dates or the like."""
+    return (
+        f"column {quoted(name)} holds {time}, not numbers; make numbers of them first, such as "
+        f"{UNITS[time]}"
+    )
+
+
+def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
+    """Say what in a column is not a number, in which rows, and what to do."""
+    where = ", ".join(f"row {row + 1} {_short(text)}" for row, text in numbers.bad.items())
+    more = ", …" if numbers.n_bad > len(numbers.bad) else ""
+    verb, it = ("is not a number", "it") if numbers.n_bad == 1 else ("are not numbers", "them")
+    way_out = (
+        f"correct {it} or mark {it} missing"
+        if asked
+        else f"correct {it}, mark {it} missing, or pass --categorical {shown(shlex.quote(name))}"
+    )
+    if any(shape_of(text) is not None for text in numbers.bad.values()):
+        way_out += (
+            " (write numbers with a decimal point, and without marks between thousands or per "
+            "cent signs)"
+        )
+    return (
+        f"column {quoted(name)}: {numbers.n_bad} of {numbers.n_given} values {verb}: {where}{more} "
+        f"(rows of the data, the first is 1); {way_out}"
+    )
+
+
+def _short(text: str) -> str:
+    return quoted(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+
+
+def time_in(series: pd.Series[Any]) -> Time | None:
+    """Say whether a column holds dates, times of day or spans of time; None for anything else."""
+    return _TIMES.get(pd.api.types.infer_dtype(series, skipna=True))
+
+
+def infinite_values(name: str) -> str:
+    """Say what to do about a column with infinite values."""
+    return (
+        f"column {quoted(name)} holds infinite values; correct them, mark them missing, or leave "
+        "the column out with --exclude"
+    )

@@ -1,0 +1,1 @@
+"""Rows in the partitions of a Dask collection."""

@@ -1,0 +1,303 @@
+"""Rows in the partitions of a Dask collection, on whatever cluster is active.
+
+A pass is one task for each partition, which Dask runs on the worker that holds the partition, or
+that reads it: what is not persisted is read anew in every pass, only the columns that the pass
+needs, so that the data may be far larger than the workers' memory. What a task returns is small,
+and is taken in the order of the partitions, so that no digit depends on which worker was first, on
+how many there are, or on one that died and was replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from heckmanfa.data.columns.features import refuse_same_labels, tell_names
+from heckmanfa.data.dask.dask_worker import Pass, failure, heckmanfa_pass
+from heckmanfa.data.row_parts import Home, Reading, Task
+from heckmanfa.data.row_sources import is_dask
+from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
+
+__all__ = ["DaskHome", "home_of", "one_column_chunk"]
+
+# Results are fetched by so many, since every fetch asks the scheduler once.
+_FETCHED_AT_ONCE = 64
+
+
+def home_of(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> DaskHome:
+    """Return the home of a Dask DataFrame or Array of features and what goes with it.
+
+    Parameters
+    ----------
+    X : Dask DataFrame, or Dask Array of shape (n, K)
+    y, selected, sample_weight, groups : Dask Series or Array, or None
+        With the partitions (or chunks) of X; a Series may go with an Array.
+
+    Returns
+    -------
+    DaskHome
+    """
+    given: dict[str, Any] = {"X": _features(X)}
+    if y is None:
+        raise InputError("y is None: pass the outcome as a Dask Series or Array, NaN where missing")
+    others = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
+    for role, values in others.items():
+        if values is not None:
+            given[role] = _fitting(_vector(values, role), role, given["X"])
+    return DaskHome(given)
+
+
+class DaskHome(Home):
+    """The partitions of a Dask collection."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self._given = given
+        X = given["X"]
+        self._labels = None if _is_array(X) else list(X.columns)
+        self.n_features = int(X.shape[1]) if self._labels is None else len(self._labels)
+        # As in memory, columns are known by position where their labels are not text.
+        self.names = None
+        if self._labels is not None:
+            self.names, self.labels_given = tell_names(self._labels)
+        self.has_selected = "selected" in given
+        self.has_weight = "sample_weight" in given
+        self.has_groups = "groups" in given
+        self._n_parts = _n_parts(X)
+        self._partitions: dict[tuple[int, ...], tuple[tuple[str, ...], list[Any]]] = {}
+
+    @property
+    def described(self) -> str:
+        """The rows and where they are in a few words."""
+        return f"rows of {self._n_parts} Dask partitions"
+
+    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
+        """Yield ``task(part, chunks)`` for every partition, in their order."""
+        from dask import delayed
+
+        roles, partitions = self._delayed(reading.columns)
+        work = Pass(task, roles, reading.block_rows, self._n_parts)
+        # One copy travels to each worker, where an argument of every task would travel with each.
+        shared = delayed(work, traverse=False)
+        run = delayed(heckmanfa_pass, pure=False)
+        name = f"{heckmanfa_pass.__name__}-{uuid4().hex}"
+        parts = [part for part in range(self._n_parts) if reading.head(part) != 0]
+        jobs = [
+            run(shared, part, reading.head(part), *partitions[part], dask_key_name=(name, part))
+            for part in parts
+        ]
+        client = _active_client()
+        if client is None:
+            return _computed_here(jobs, self._n_parts)
+        return _computed_on(client, jobs, parts, self._n_parts)
+
+    def _delayed(self, columns: tuple[int, ...]) -> tuple[tuple[str, ...], list[Any]]:
+        """The roles, and for every partition what it has of them, with some columns of X."""
+        if columns not in self._partitions:
+            self._partitions[columns] = self._cut(columns)
+        return self._partitions[columns]
+
+    def _cut(self, columns: tuple[int, ...]) -> tuple[tuple[str, ...], list[Any]]:
+        given = self._given | {"X": self._projected(columns)}
+        framed = [role for role, values in given.items() if not _is_array(values)]
+        arrays = [role for role, values in given.items() if _is_array(values)]
+        pieces: list[list[Any]] = [[()] * self._n_parts]
+        if framed:
+            pieces = [_packed([given[role] for role in framed])]
+        if arrays:
+            pieces += _blocks([given[role] for role in arrays])
+        if any(len(one) != self._n_parts for one in pieces):
+            raise InputError(
+                f"Dask makes other partitions of X than the {self._n_parts} that it says: call "
+                ".persist() on the collections before the fit"
+            )
+        return (*framed, *arrays), list(zip(*pieces, strict=True))
+
+    def _projected(self, columns: tuple[int, ...]) -> Any:
+        X = self._given["X"]
+        if columns == tuple(range(self.n_features)):
+            return X
+        if self._labels is None:
+            return one_column_chunk(X[:, list(columns)])
+        return X[[self._labels[one] for one in columns]]
+
+
+# Taking collections in. ---------------------------------------------------------------------------
+
+
+def _is_array(values: Any) -> bool:
+    import dask.array as da
+
+    return isinstance(values, da.Array)
+
+
+def _n_parts(values: Any) -> int:
+    return int(values.numblocks[0] if _is_array(values) else values.npartitions)
+
+
+def _features(X: Any) -> Any:
+    from dask.utils import is_dataframe_like
+
+    if _is_array(X):
+        if X.ndim != 2:
+            raise InputError(f"X must have two dimensions; this Dask Array has {X.ndim}")
+        return one_column_chunk(X)
+    if not is_dataframe_like(X):
+        raise InputTypeError(
+            f"X must be a Dask DataFrame or a Dask Array; got a Dask {type(X).__name__}"
+        )
+    refuse_same_labels(X.columns)
+    return X
+
+
+def one_column_chunk(X: Any) -> Any:
+    """Return a two-dimensional Dask Array whose chunks have all columns."""
+    if np.isnan(X.shape[1]):
+        raise InputError(
+            "it is not known how many columns X has: call X.compute_chunk_sizes() first"
+        )
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _vector(values: Any, role: str) -> Any:
+    """One column of a Dask collection, whatever shape it came in."""
+    from dask.utils import is_dataframe_like, is_series_like
+
+    if not is_dask(values):
+        raise InputTypeError(
+            f"X is a Dask collection, but {role} is a {type(values).__name__}: pass {role} as a "
+            "Dask Series or Array with the partitions of X (dask.array.from_array(..., "
+            "chunks=X.chunks[0]) makes one)"
+        )
+    if _is_array(values):
+        if values.ndim == 2 and values.shape[1] == 1:
+            return values[:, 0]
+        if values.ndim != 1:
+            raise InputError(f"{role} must have one dimension; this Dask Array has {values.ndim}")
+        return values
+    if is_dataframe_like(values) and len(values.columns) == 1:
+        return values[values.columns[0]]
+    if not is_series_like(values):
+        raise InputTypeError(
+            f"{role} must be a Dask Series or a one-dimensional Dask Array; got a Dask "
+            f"{type(values).__name__}"
+        )
+    return values
+
+
+def _fitting(values: Any, role: str, X: Any) -> Any:
+    """The values in the partitions of X."""
+    if _is_array(values) and _is_array(X):
+        mine, theirs = values.chunks[0], X.chunks[0]
+        if not np.isnan([*mine, *theirs]).any():
+            if sum(mine) != sum(theirs):
+                raise InputError(
+                    f"X and {role} have inconsistent numbers of samples: X has {sum(theirs)} "
+                    f"rows, {role} {sum(mine)}"
+                )
+            return values if mine == theirs else values.rechunk((theirs,))
+    if _n_parts(values) != _n_parts(X):
+        raise InputError(
+            f"X has {_n_parts(X)} partitions, and {role} {_n_parts(values)}: make both from one "
+            "collection, or repartition them alike"
+        )
+    return values
+
+
+def _packed(frames: Sequence[Any]) -> list[Any]:
+    """Several frames and series, one tuple a partition: what they share is read once."""
+    import dask.dataframe as dd
+    import pandas as pd
+
+    together = dd.map_partitions(
+        _together,
+        *frames,
+        align_dataframes=False,
+        enforce_metadata=False,
+        meta=pd.Series([], dtype=object),
+    )
+    # Only columns that are used are read, and all that happens to a partition is one task.
+    optimized = together.optimize()
+    if optimized.npartitions != together.npartitions:
+        # Dask joins partitions of files where few columns are read of many; then two passes with
+        # different columns would have different partitions.
+        optimized = together.simplify()
+    return list(optimized.to_delayed(optimize_graph=False))
+
+
+def _together(features: Any, *columns: Any) -> tuple[Any, ...]:
+    # A column that is a view would keep the whole partition that it was read from in memory.
+    return (features, *(one.copy() for one in columns))
+
+
+def _blocks(arrays: Sequence[Any]) -> list[list[Any]]:
+    """The chunks of several arrays, for each array a list; what they share is computed once."""
+    import dask
+
+    return [
+        list(one.to_delayed(optimize_graph=False).reshape(-1)) for one in dask.optimize(*arrays)
+    ]
+
+
+# Running. -----------------------------------------------------------------------------------------
+
+
+def _active_client() -> Any:
+    """The client of a cluster that Dask would use now, or None."""
+    import dask
+
+    try:
+        from distributed import Client, default_client
+    except ImportError:
+        return None
+    chosen = dask.config.get("scheduler", None)
+    if isinstance(chosen, Client):
+        return chosen
+    if chosen not in (None, "distributed", "dask.distributed"):
+        return None
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _computed_here(jobs: list[Any], n_parts: int) -> Iterator[Any]:
+    """Results of Dask's scheduler for one machine."""
+    import dask
+
+    try:
+        results = dask.compute(*jobs)
+    except HeckmanfaError:
+        raise
+    except Exception as error:
+        raise failure(error, None, n_parts) from error
+    yield from results
+
+
+def _computed_on(client: Any, jobs: list[Any], parts: list[int], n_parts: int) -> Iterator[Any]:
+    """Results of a cluster, in order; nothing stays there, and nothing runs on after an error."""
+    futures = client.compute(jobs)
+    try:
+        for start in range(0, len(futures), _FETCHED_AT_ONCE):
+            span = slice(start, start + _FETCHED_AT_ONCE)
+            try:
+                results = client.gather(futures[span])
+            except HeckmanfaError:
+                raise
+            except Exception as error:
+                failed = [one.status == "error" for one in futures]
+                part = parts[failed.index(True)] if any(failed) else None
+                raise failure(error, part, n_parts) from error
+            yield from results
+    finally:
+        outstanding = [one for one in futures if one.status == "pending"]
+        if outstanding:
+            # A client that lost its cluster cannot cancel, and need not.
+            with suppress(Exception):
+                client.cancel(outstanding)
+        # An error that is kept keeps this frame, too, and the cluster would keep the results.
+        for one in futures:
+            one.release()

@@ -1,0 +1,218 @@
+"""What a worker of Dask does with one partition in one pass, and how it fails."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heckmanfa.data.columns.features import FeatureTable, floats, numbers
+from heckmanfa.data.row_parts import Chunk, Task
+from heckmanfa.data.rows import Columns, Matrix, Source, one_blas_thread
+from heckmanfa.errors import ClusterError, HeckmanfaError, InputError
+
+__all__ = ["Pass", "failure", "heckmanfa_pass"]
+
+# glibc's names for two of its settings, what they are unless set, and what a pass sets.
+_TRIM, _MAP = -1, -3
+_USUAL, _KEPT, _LARGEST_MAPPED = 2**17, 2**28, 2**25
+
+
+def heckmanfa_pass(work: Pass, part: int, head: int | None, packed: Any, *blocks: Any) -> Any:
+    """Work on one partition; Dask's dashboard shows the name."""
+    return work(part, head, packed, blocks)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a pass does with each partition."""
+
+    task: Task
+    roles: tuple[str, ...]
+    """of what is in a partition"""
+    block_rows: int
+    n_parts: int
+
+    def __call__(
+        self, part: int, head: int | None, packed: tuple[Any, ...], blocks: tuple[Any, ...]
+    ) -> Any:
+        """Run the task on a partition; ``packed`` are its frames, ``blocks`` its arrays."""
+        given = dict(zip(self.roles, (*packed, *blocks), strict=True))
+        try:
+            with _at_work:
+                return self.task(part, self._chunks(part, head, given))
+        except HeckmanfaError:
+            raise
+        except Exception as error:
+            # A cause does not travel from a worker, so that the words have to.
+            raise failure(error, part, self.n_parts) from error
+
+    def _chunks(self, part: int, head: int | None, given: dict[str, Any]) -> Iterator[Chunk]:
+        n = len(given["X"])
+        for role, values in given.items():
+            if len(values) != n:
+                raise InputError(
+                    f"partition {part} of {self.n_parts} has {n} rows of X, but {len(values)} of "
+                    f"{role}: make both from one collection, or repartition them alike"
+                )
+        if head is not None and head < n:
+            n = head
+            given = {role: _head(values, n) for role, values in given.items()}
+        if n == 0:
+            return
+        columns = given["X"].shape[1]
+        source = _source(given["X"])
+        outcome = _numbers(given["y"], "y").astype(np.float64, copy=False)
+        selected = _numbers(given["selected"], "selected") if "selected" in given else None
+        weight = None
+        if "sample_weight" in given:
+            weight = _numbers(given["sample_weight"], "sample_weight").astype(np.float64)
+        group = _groups(given["groups"]) if "groups" in given else None
+        for start in range(0, n, self.block_rows):
+            span = slice(start, min(start + self.block_rows, n))
+            yield Chunk(
+                source.take(span.start, span.stop, range(columns)),
+                outcome[span],
+                None if selected is None else selected[span],
+                None if weight is None else weight[span],
+                None if group is None else group[span],
+                start,
+            )
+
+
+# What a partition holds. --------------------------------------------------------------------------
+
+
+def _head(values: Any, n: int) -> Any:
+    return values[:n] if isinstance(values, np.ndarray) else values.iloc[:n]
+
+
+def _source(features: Any) -> Source:
+    """The features of a partition, column by column the way that the in-memory fit takes them."""
+    if isinstance(features, pd.DataFrame) and (features.dtypes == np.float64).all():
+        # The usual case, which every pass meets in every partition.
+        values = features.to_numpy()
+        return Columns(dict(enumerate(values.T)), values.shape)
+    frame = nw.from_native(features, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        shape = frame.shape
+        return FeatureTable(tuple(frame.columns), shape, frame).source(range(shape[1]))
+    array = np.asarray(features)
+    if array.ndim != 2:
+        raise InputError(f"a chunk of X is a {type(features).__name__}, and not a NumPy matrix")
+    if array.dtype.kind not in "biuf":
+        array = floats(array.reshape(-1), "X").reshape(array.shape)
+    return Matrix(array)
+
+
+def _numbers(values: Any, what: str) -> NDArray[Any]:
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    array = numbers(series, what) if isinstance(series, nw.Series) else np.asarray(values)
+    return array if array.dtype.kind in "biuf" else floats(array, what)
+
+
+def _groups(values: Any) -> NDArray[Any]:
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        return np.asarray(values)
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return numbers(series, "groups")
+    array = np.asarray(series.to_numpy())
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
+    if missing.any():
+        # A missing text is NaN, NA or None; only one of them can be told from text by all.
+        array = array.astype(object)
+        array[missing] = None
+    return array
+
+
+class _AtWork:
+    """Settings of the worker's process while any of its threads is at work.
+
+    Linear algebra runs on one thread. Only the last thread to end may lift that limit: otherwise
+    the digits of the others would depend on when.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limit = ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit.enter_context(one_blas_thread())
+                self._limit.enter_context(_freed_memory_kept())
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.close()
+
+
+_at_work = _AtWork()
+
+
+@contextmanager
+def _freed_memory_kept() -> Iterator[None]:
+    """Let glibc keep the memory of freed block temporaries, where Dask forbids it.
+
+    Dask starts workers with a setting that hands freed memory back at once, which is right for
+    partitions. For the temporaries of a block it doubles the time: they are mapped and zeroed anew.
+    """
+    given = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
+    library = ctypes.CDLL(None) if given.isdigit() and os.name == "posix" else None
+    if library is None or not hasattr(library, "mallopt"):
+        yield
+        return
+    mapped = os.environ.get("MALLOC_MMAP_THRESHOLD_", "")
+    library.mallopt(_TRIM, _KEPT)
+    library.mallopt(_MAP, _LARGEST_MAPPED)
+    try:
+        yield
+    finally:
+        library.mallopt(_TRIM, int(given))
+        library.mallopt(_MAP, int(mapped) if mapped.isdigit() else _USUAL)
+
+
+def failure(error: Exception, part: int | None, n_parts: int) -> ClusterError:
+    """Say which partition failed, why, and what to do."""
+    which = f"a partition of {n_parts}" if part is None else f"partition {part} of {n_parts}"
+    kind = type(error).__name__
+    smaller = (
+        "repartition X and the others into smaller partitions, or give the workers more memory"
+    )
+    if kind == "KilledWorker":
+        # Dask blames all that waited on a worker that died, so that it may be a neighbour.
+        return ClusterError(
+            f"every worker died that was given {which}, most likely because this one or another "
+            f"beside it takes more memory than a worker has: {smaller}; the workers' logs say more"
+        )
+    if isinstance(error, MemoryError):
+        return ClusterError(f"{which} does not fit into a worker's memory: {smaller}")
+    if isinstance(error, CancelledError) or kind == "CommClosedError":
+        return ClusterError(
+            f"the cluster dropped the work on {which} ({error}): see that the scheduler runs and "
+            "that no persisted partition was lost, and fit again"
+        )
+    if isinstance(error, OSError):
+        return ClusterError(
+            f"{which} could not be read ({kind}: {error}): see that its file is where the Dask "
+            "collection expects it on every worker, and make the collection again"
+        )
+    return ClusterError(
+        f"{which} failed with {kind}: {error}. Where functions of your own make the collection, "
+        "compute that partition alone to see where."
+    )

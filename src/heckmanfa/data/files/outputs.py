@@ -1,0 +1,333 @@
+"""Files and folders that are written whole or not at all.
+
+What is written goes into a part beside its place, and is moved there at the end. Parts are made in
+private folders (`private_folders`), since others may be allowed to write to the folder too.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from heckmanfa.data.files.clashes import PathLike, Reads, refuse_clashes, refuse_standard_output
+from heckmanfa.data.files.private_folders import remove_leftovers, room_for
+from heckmanfa.errors import InputError
+from heckmanfa.text.printable import shown
+
+__all__ = ["Place", "check_place", "make_folder", "new_folder", "outputs", "replacing"]
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+# Why a file cannot be given a second name: the file system has no hard links.
+_NO_LINKS = frozenset(
+    getattr(errno, name)
+    for name in ("EPERM", "EACCES", "ENOSYS", "EOPNOTSUPP", "ENOTSUP", "EMLINK", "EINVAL")
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file to be, and the part that is written meanwhile."""
+
+    target: Path
+    """as the user named it"""
+    part: Path
+    """where to write: in a private folder beside the file, by the same name"""
+    made: os.stat_result
+    """of the part, as it was made"""
+
+    @contextmanager
+    def writing(self) -> Iterator[Path]:
+        """Write the part; what the system refuses meanwhile is said of this file and no other."""
+        try:
+            yield self.part
+        except OSError as error:
+            raise _unwritable(self.target, error) from error
+
+
+_written: dict[Path, Place] = {}
+"""by their parts, what this process is writing"""
+
+
+@contextmanager
+def outputs(
+    writes: Mapping[str, PathLike | None],
+    reads: Mapping[str, Reads] | None = None,
+    *,
+    force: bool,
+) -> Iterator[dict[str, Place]]:
+    """Write all files of a call, or none of them.
+
+    What cannot be written is said at once: clashes of paths, files that are there already, places
+    that are not ordinary files. At the end all files are moved into place together; where
+    anything goes wrong, none is.
+
+    Parameters
+    ----------
+    writes : mapping
+        Of the option to the file that it names, or None.
+    reads : mapping, optional
+        Of the option to the file, folder or pattern that the call reads.
+    force : bool
+        Whether files that are there already may be replaced.
+
+    Yields
+    ------
+    dict of str to Place
+        By option, of those that name a file.
+    """
+    given = {option: Path(path) for option, path in writes.items() if path is not None}
+    refuse_clashes(reads or {}, given)
+    for path in given.values():
+        check_place(path, force)
+    with ExitStack() as parts:
+        places = {option: parts.enter_context(_part_of(path)) for option, path in given.items()}
+        yield places
+        for place in places.values():
+            check_place(place.target, force)
+        with ExitStack() as undo:
+            for place in places.values():
+                _move(place, force)
+                if not force:
+                    undo.callback(_take_back, place)
+            undo.pop_all()
+
+
+@contextmanager
+def replacing(path: PathLike, force: bool) -> Iterator[Path]:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        What is to be written. Only ordinary files are ever replaced; of a link, what it leads to.
+    force : bool
+        Whether a file that is there already may be replaced.
+
+    Yields
+    ------
+    Path
+        Where to write: beside ``path``, with the same ending. It is moved into place at the end,
+        and removed where anything goes wrong.
+    """
+    part = Path(path)
+    if part in _written:
+        # It is written whole already by whoever named it.
+        with _written[part].writing():
+            yield part
+        return
+    with outputs({"path": path}, force=force) as places, places["path"].writing() as part:
+        yield part
+
+
+@contextmanager
+def new_folder(path: PathLike) -> Iterator[Path]:
+    """Make a folder of files whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        What is to be made. A folder that is there already is never replaced: nobody knows what
+        else is in it.
+
+    Yields
+    ------
+    Path
+        Where to write: a folder beside ``path``. It is moved into place at the end, and removed
+        where anything goes wrong.
+    """
+    refuse_standard_output(path)
+    target = Path(path)
+    _refuse_folder(target)
+    _refuse_no_parent(target, target)
+    with _room(target, target) as room:
+        part = room / target.name
+        try:
+            part.mkdir()
+            place = Place(target, part, part.lstat())
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        with place.writing():
+            yield part
+            _refuse_another(place)
+            _refuse_folder(target)
+            part.rename(target)
+
+
+def make_folder(path: PathLike) -> Path:
+    """Make a folder, and those that it is in, where it is not there yet."""
+    refuse_standard_output(path)
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise InputError(f"{shown(folder)} is not a folder; name a folder to write to") from error
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    return folder
+
+
+def check_place(path: PathLike, force: bool) -> None:
+    """Refuse to write where there is no folder, no ordinary file, or a file that is to stay.
+
+    Parameters
+    ----------
+    path : str or path
+        A link stands for what it leads to.
+    force : bool
+    """
+    target = Path(path)
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        _refuse_no_parent(target, _real(target))
+        return
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InputError(f"{shown(target)} is a link that leads to itself") from error
+        raise _unwritable(target, error) from error
+    if not stat.S_ISREG(found.st_mode):
+        kind = next((name for test, name in _KINDS if test(found.st_mode)), "no ordinary file")
+        leads = f"leads to {shown(_real(target))}, which is" if target.is_symlink() else "is"
+        raise InputError(f"{shown(target)} {leads} {kind}; name a file to write")
+    if not force:
+        raise InputError(_exists(target))
+
+
+def _exists(target: Path) -> str:
+    return f"{shown(target)} exists; pass force=True to replace it"
+
+
+def _refuse_no_parent(target: Path, real: Path) -> None:
+    if not real.parent.is_dir():
+        raise InputError(
+            f"{shown(target)} cannot be written: there is no folder {shown(real.parent)}"
+        )
+
+
+def _refuse_folder(target: Path) -> None:
+    if os.path.lexists(target):
+        raise InputError(f"{shown(target)} exists; name a new folder, or remove that one first")
+
+
+def _unwritable(target: Path, error: OSError) -> InputError:
+    said = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return InputError(f"{shown(target)} cannot be written: {said}")
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+@contextmanager
+def _room(target: Path, real: Path) -> Iterator[Path]:
+    """Make a private folder beside what is written, and remove it at the end."""
+    remove_leftovers(real.parent)
+    with ExitStack() as stack:
+        try:
+            room = stack.enter_context(room_for(real))
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        yield room
+
+
+@contextmanager
+def _part_of(target: Path) -> Iterator[Place]:
+    """Make the part of a file, and remove it at the end where it was not moved away."""
+    # A link stays one; what it points to is replaced.
+    real = _real(target)
+    with _room(target, real) as room:
+        part = room / real.name
+        try:
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        try:
+            place = Place(target, part, os.fstat(handle))
+        finally:
+            os.close(handle)
+        _written[part] = place
+        try:
+            yield place
+        finally:
+            del _written[part]
+
+
+def _refuse_another(place: Place) -> None:
+    """Refuse to move anything but the part that was made: somebody put a link in its place, say."""
+    try:
+        found = place.part.lstat()
+        # A link can have the number of a file that was removed just before.
+        same_kind = stat.S_IFMT(found.st_mode) == stat.S_IFMT(place.made.st_mode)
+        if same_kind and os.path.samestat(place.made, found):
+            return
+    except FileNotFoundError:
+        pass
+    raise InputError(
+        f"{shown(place.target)} is not written: another program moved or replaced what was being "
+        f"written beside it; see who else may write to {shown(_real(place.target).parent)}"
+    )
+
+
+def _move(place: Place, force: bool) -> None:
+    real = _real(place.target)
+    with place.writing() as part:
+        _refuse_another(place)
+        if force:
+            _take_mode(real, part)
+        elif _linked(place.target, part, real):
+            return
+        else:
+            # There is a moment in between, but no better way on such a file system.
+            check_place(place.target, force)
+        part.replace(real)
+
+
+def _linked(target: Path, part: Path, real: Path) -> bool:
+    """Put a part into place unless there is a file by now; False where that cannot be done."""
+    try:
+        os.link(part, real)
+    except FileExistsError as error:
+        raise InputError(_exists(target)) from error
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            return False
+        raise
+    part.unlink()
+    return True
+
+
+def _take_back(place: Place) -> None:
+    """Remove a new file again, since another of the same call could not be written."""
+    real = _real(place.target)
+    with suppress(OSError):
+        if os.path.samestat(place.made, real.lstat()):
+            real.unlink()
+
+
+def _take_mode(real: Path, part: Path) -> None:
+    """Give a part the permissions of the file that it replaces, but no privilege.
+
+    The setuid, setgid and sticky bits are dropped. Where the file is another's, it becomes ours,
+    and what its owner allowed to others may take permissions away but add none.
+    """
+    try:
+        old = real.stat()
+    except FileNotFoundError:
+        return
+    new = part.stat()
+    mode = old.st_mode & 0o777
+    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+        mode &= new.st_mode
+    part.chmod(mode)

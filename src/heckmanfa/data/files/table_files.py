@@ -1,0 +1,101 @@
+"""Files that are there, and tables that are written; `reading` reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from heckmanfa.data.columns.features import nearest_file
+from heckmanfa.data.files.clashes import refuse_standard_output
+from heckmanfa.errors import InputError, MissingExtraError
+from heckmanfa.text.printable import shown
+
+__all__ = [
+    "check_ending",
+    "ending_of",
+    "existing",
+    "sha256_of",
+    "words_of",
+    "write_table",
+]
+
+_PIECE = 2**20
+_NO_FILES: tuple[tuple[Callable[[Path], bool], str], ...] = (
+    (Path.is_fifo, "pipe"),
+    (Path.is_socket, "socket"),
+    (Path.is_char_device, "device"),
+    (Path.is_block_device, "device"),
+)
+
+
+def existing(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that is there, or say what is there instead."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{shown(path)} is a folder; name a file in it")
+    if path.is_file():
+        return path
+    # Whoever reads from what is no file may wait for ever, or read without end.
+    for is_one, what in _NO_FILES:
+        if is_one(path):
+            raise InputError(f"{shown(path)} is a {what}, not a file; name a file")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no file {shown(path)}: there is no folder {shown(path.parent)}")
+    names = [one.name for one in path.parent.iterdir() if one.is_file()]
+    raise InputError(f"there is no file {shown(path)}{nearest_file(path.name, names)}")
+
+
+def ending_of(path: Path) -> str:
+    """Return how a file's name ends, in lower case; of a compressed one also what comes before."""
+    endings = [one.lower() for one in path.suffixes]
+    return "".join(endings[-2:] if endings[-1:] == [".gz"] else endings[-1:])
+
+
+def words_of(error: Exception) -> str:
+    """Return the first sentence of what an error says."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    lines = said.strip().splitlines()
+    return lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__
+
+
+def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a table without its row labels.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    path : str or path
+        Ends in ``.csv`` or ``.parquet``.
+    """
+    check_ending(path)
+    path = Path(path)
+    if ending_of(path) == ".csv":
+        frame.to_csv(path, index=False)
+        return
+    try:
+        frame.to_parquet(path, index=False)
+    except ImportError as error:
+        raise MissingExtraError(
+            ".parquet files need pyarrow, which is not installed: pip install 'heckmanfa[parquet]'"
+        ) from error
+
+
+def check_ending(path: str | os.PathLike[str]) -> None:
+    """Refuse to write a table in a format that `write_table` does not have."""
+    refuse_standard_output(path)
+    if ending_of(Path(path)) not in (".csv", ".parquet"):
+        raise InputError(f"{shown(path)} must end in .csv or .parquet to be written")
+
+
+def sha256_of(*paths: str | os.PathLike[str]) -> str:
+    """Return the sha256 of files, one after the other, in hexadecimal, read a piece at a time."""
+    total = hashlib.sha256()
+    for path in paths:
+        with existing(path).open("rb") as file:
+            while piece := file.read(_PIECE):
+                total.update(piece)
+    return total.hexdigest()

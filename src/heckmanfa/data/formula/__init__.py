@@ -1,0 +1,1 @@
+"""Two formulas to columns, and again for prediction; which formulas of a file are safe."""

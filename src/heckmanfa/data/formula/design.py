@@ -1,0 +1,401 @@
+"""Two formulas to the arrays of the model, and again for prediction (through formulaic)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from formulaic import Formula, ModelSpec, SimpleFormula
+from formulaic.parser.types import Factor
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.formula.dialects import refuse_other_languages
+from heckmanfa.data.formula.expressions import refuse_powers, right_side
+from heckmanfa.data.formula.frames import is_numeric, to_pandas
+from heckmanfa.data.formula.matrix import (
+    check_kinds,
+    check_variables,
+    complete_rows,
+    matrix_of,
+    one_column,
+    plain_words,
+    refuse_infinity,
+    refuse_many_levels,
+    refuse_other_rows,
+    truth_of,
+    variables_of,
+)
+from heckmanfa.data.row_checks import is_known_only, known_only_for_selected
+from heckmanfa.data.rows import Mask
+from heckmanfa.errors import (
+    FormulaError,
+    InputError,
+    MissingFeaturesWarning,
+    MissingValueError,
+    TextNumbersWarning,
+    UnknownFeatureError,
+    warn,
+)
+from heckmanfa.text.printable import quoted
+
+__all__ = ["Equation", "FormulaDesign", "is_numeric", "to_pandas"]
+
+
+@dataclass(frozen=True)
+class Equation:
+    """The right side of a formula and what it has learned, in plain types that can be saved."""
+
+    text: str
+    transforms: dict[str, Any]
+    """what stateful terms (a centre, a spline) have learned"""
+    encodings: dict[str, tuple[str, list[Any] | None]]
+    """kind of each factor, and its categories where it has any"""
+    numeric: list[str]
+    """the variables that held numbers"""
+
+    @classmethod
+    def of(cls, text: str, spec: ModelSpec, frame: pd.DataFrame) -> Equation:
+        """Take what a formula has learned out of formulaic's own objects."""
+        return cls(
+            text=text,
+            numeric=[one for one in variables_of(spec.formula, frame) if is_numeric(frame[one])],
+            transforms=_plain(spec.transform_state),
+            encodings={
+                expression: (
+                    kind.value,
+                    _plain(state["categories"]) if "categories" in state else None,
+                )
+                for expression, (kind, state) in spec.encoder_state.items()
+            },
+        )
+
+    def spec(self) -> ModelSpec:
+        """Return the formula with what it has learned."""
+        return ModelSpec(
+            formula=Formula(self.text),
+            transform_state=copy.deepcopy(self.transforms),
+            encoder_state={
+                expression: (
+                    Factor.Kind(kind),
+                    {} if categories is None else {"categories": list(categories)},
+                )
+                for expression, (kind, categories) in self.encodings.items()
+            },
+        )
+
+
+@dataclass(frozen=True)
+class FormulaDesign:
+    """What two formulas make of a frame, and how to do the same to another frame."""
+
+    prediction: Equation
+    selection: Equation
+    texts: tuple[str, str]
+    """the two formulas as they were given"""
+    selection_columns: list[str]
+    prediction_columns: list[str]
+    prediction_terms: dict[str, list[str]]
+    """columns of each term of the prediction formula"""
+    selection_terms: dict[str, list[str]]
+    n_rows: int
+    """rows of the frame"""
+    n_left_out: int
+    """rows without a regressor that they need"""
+    features: pd.DataFrame | None = None
+    """union of both equations' columns over the rows kept, without intercepts"""
+    outcome: Floats | None = None
+    selected: Mask | None = None
+    kept: Mask | None = None
+    """(n_rows,)"""
+
+    @classmethod
+    def build(cls, prediction: str, selection: str, data: Any) -> FormulaDesign:
+        """Evaluate both formulas on a frame.
+
+        Parameters
+        ----------
+        prediction, selection : str
+            The selection formula's left side is optional.
+        data : data frame
+
+        Returns
+        -------
+        FormulaDesign
+        """
+        frame = to_pandas(data)
+        for text in (prediction, selection):
+            refuse_other_languages(text, [str(one) for one in frame.columns])
+        left, right, right_text = _parse(prediction, "prediction")
+        who, drivers, drivers_text = _parse(selection, "selection")
+        if left is None:
+            raise FormulaError(
+                f"the prediction formula {quoted(prediction)} has no left side: write 'outcome ~ "
+                "...'"
+            )
+        for part in (left, right, who, drivers):
+            check_variables(part, frame)
+        outcome = one_column(left, frame, "prediction")
+        chosen = ~np.isnan(outcome) if who is None else truth_of(who, frame)
+        _refuse_known_only(drivers, frame, chosen)
+        complete = complete_rows(drivers, frame)
+        complete_prediction = complete_rows(right, frame)
+        kept = complete & (complete_prediction | ~chosen)
+        if not kept.any():
+            raise InputError(
+                f"no row is left: every one of the {len(frame)} rows misses a regressor"
+                + _emptiest(frame, [*variables_of(drivers, frame), *variables_of(right, frame)])
+            )
+        refuse_many_levels(drivers, frame[kept], "selection")
+        refuse_many_levels(right, frame[kept & complete_prediction], "prediction")
+        # A stateful term (a centre, a spline) learns from the rows that have its variables.
+        z = matrix_of(drivers, frame[kept], "selection")
+        selection_spec = z.attrs.pop("spec")
+        learned = Equation.of(drivers_text, selection_spec, frame)
+        # What a term in both equations has learned, it learned in the selection equation.
+        known = replace(learned, text=right_text).spec()
+        x = matrix_of(known, frame[kept & complete_prediction], "prediction")
+        features = z.reindex(frame.index[kept])
+        for column in x.columns:
+            if column not in features.columns:
+                features[column] = x[column].reindex(frame.index[kept])
+        # Without a column there is no dtype to tell from, so it is named.
+        shortage = features.isna().to_numpy(dtype=bool)
+        needs = np.zeros(shortage.shape, dtype=bool)
+        needs[:, : z.shape[1]] = True
+        needs[chosen[kept]] = True
+        # Functions can turn complete variables into NaN (the logarithm of a negative number).
+        also: Mask = np.asarray((shortage & needs).any(axis=1))
+        if also.all():
+            raise InputError("no row is left: the formulas give NaN in every row")
+        gaps = np.flatnonzero((shortage & needs).any(axis=0))
+        _warn_of_nan([str(features.columns[int(place)]) for place in gaps], int(also.sum()))
+        rows = kept.copy()
+        rows[kept] = ~also
+        spec = x.attrs.pop("spec")
+        predictor = Equation.of(right_text, spec, frame)
+        _warn_of_text_numbers({**learned.encodings, **predictor.encodings}, frame)
+        return cls(
+            prediction=predictor,
+            selection=learned,
+            texts=(prediction, selection),
+            selection_columns=list(z.columns),
+            prediction_columns=list(x.columns),
+            prediction_terms=_columns_by_term(spec),
+            selection_terms=_columns_by_term(selection_spec),
+            n_rows=len(frame),
+            n_left_out=int(np.count_nonzero(~rows)),
+            features=features.loc[~also].reset_index(drop=True),
+            outcome=outcome[rows],
+            selected=None if who is None else chosen[rows],
+            kept=rows,
+        )
+
+    def variables(self, columns: Sequence[str]) -> list[str]:
+        """Return the names that the right sides use, in a table with some columns or without."""
+        table = pd.DataFrame(columns=list(columns))
+        formulas = (self.prediction.spec().formula, self.selection.spec().formula)
+        return sorted({name for one in formulas for name in variables_of(one, table)})
+
+    def without_data(self) -> FormulaDesign:
+        """Return what prediction needs, and no row of the data."""
+        return replace(self, features=None, outcome=None, selected=None, kept=None)
+
+    def rows_of(self, data: Any, values: Any, what: str) -> Any:
+        """Return the kept rows of a column of the frame, or of an array as long as it."""
+        if values is None:
+            return None
+        if isinstance(values, str):
+            frame = to_pandas(data)
+            if values not in frame.columns:
+                raise UnknownFeatureError(
+                    f"{what}: the data has no column "
+                    f"{quoted(values)}{nearest(values, frame.columns)}"
+                )
+            values = frame[values].to_numpy()
+        array = np.asarray(values)
+        if array.shape[:1] != (self.n_rows,):
+            raise InputError(f"{what} must have one entry for each of the {self.n_rows} rows")
+        return array[self.kept]
+
+    def who_is_selected(self, data: Any) -> Mask:
+        """Return what the left side of the selection formula says of each row of a frame."""
+        who, _, _ = _parse(self.texts[1], "selection")
+        if who is None:
+            raise FormulaError(
+                f"the selection formula {quoted(self.texts[1])} has no left side that says who is "
+                "selected"
+            )
+        frame = to_pandas(data)
+        check_variables(who, frame)
+        refuse_other_rows(who, frame, "selected")
+        return truth_of(who, frame)
+
+    def outcome_of(self, data: Any) -> Floats:
+        """Return what the left side of the prediction formula is in each row of a frame."""
+        left, _, _ = _parse(self.texts[0], "prediction")
+        assert left is not None
+        frame = to_pandas(data)
+        absent = [name for name in variables_of(left, frame) if name not in frame.columns]
+        if absent:
+            raise UnknownFeatureError(
+                f"the outcome of the model is {quoted(str(left))}, and these data have no column "
+                f"{quoted(absent[0])}{nearest(absent[0], [str(one) for one in frame.columns])}. "
+                "Pass y, or data with the outcome"
+            )
+        refuse_other_rows(left, frame, "y")
+        return one_column(left, frame, "prediction")
+
+    def transform(self, data: Any, *, prediction: bool, selection: bool) -> pd.DataFrame:
+        """Evaluate the fitted formulas on another frame.
+
+        Parameters
+        ----------
+        data : data frame
+        prediction, selection : bool
+            Which equation's columns are needed; others are NaN.
+
+        Returns
+        -------
+        DataFrame
+            The model's columns, one row for each row of ``data``, NaN where a variable is missing.
+        """
+        frame = to_pandas(data)
+        columns = list(dict.fromkeys([*self.selection_columns, *self.prediction_columns]))
+        result = pd.DataFrame(np.nan, index=frame.index, columns=columns, dtype=np.float64)
+        for equation, needed, learned in (
+            ("prediction", prediction, self.prediction),
+            ("selection", selection, self.selection),
+        ):
+            if needed:
+                spec = learned.spec()
+                check_variables(spec.formula, frame)
+                check_kinds(learned, frame)
+                rows = complete_rows(spec.formula, frame)
+                if rows.any():
+                    part = matrix_of(spec, frame[rows], equation)
+                    refuse_infinity(part)
+                    result.loc[rows, list(part.columns)] = part.to_numpy()
+        return result
+
+    def missing_variables(self, data: Any, *, prediction: bool, selection: bool) -> dict[str, int]:
+        """Count the rows of a frame that miss each variable of the formulas, where any do.
+
+        Parameters
+        ----------
+        data : data frame
+        prediction, selection : bool
+            Which formulas are needed.
+
+        Returns
+        -------
+        dict of str to int
+        """
+        frame = to_pandas(data)
+        needed = ((prediction, self.prediction), (selection, self.selection))
+        names = [
+            name for use, one in needed if use for name in variables_of(Formula(one.text), frame)
+        ]
+        counts = {name: int(frame[name].isna().sum()) for name in dict.fromkeys(names)}
+        return {name: count for name, count in counts.items() if count}
+
+
+def _columns_by_term(spec: ModelSpec) -> dict[str, list[str]]:
+    return {
+        str(term): [spec.column_names[place] for place in places]
+        for term, places in spec.term_indices.items()
+        if str(term) != "1"
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy scalars, tuples and keys into what any format can save."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
+    """Return the left side, the right side, and the right side's text."""
+    if not isinstance(text, str):
+        raise FormulaError(f"the {equation} formula must be text; got {type(text).__name__}")
+    try:
+        refuse_powers(text)
+        parsed = Formula(text)
+    except FormulaError:
+        raise
+    # formulaic's parser fails in many ways where brackets do not match.
+    except Exception as error:
+        raise FormulaError(
+            f"the {equation} formula {quoted(text)} cannot be read: {plain_words(error)}"
+        ) from error
+    left = getattr(parsed, "lhs", None)
+    right = getattr(parsed, "rhs", parsed)
+    if not all(isinstance(one, SimpleFormula) for one in (left, right) if one is not None):
+        raise FormulaError(
+            f"the {equation} formula {quoted(text)} has several parts, divided by | or ~: write "
+            "each equation as a formula of its own, the prediction equation first"
+        )
+    if not any(str(term) == "1" for term in right):
+        raise FormulaError(
+            f"the {equation} formula {quoted(text)} removes the intercept, which is always fitted: "
+            "leave out '- 1' or '0 +'"
+        )
+    if left is not None and len(list(left)) != 1:
+        raise FormulaError(f"the left side of {quoted(text)} must be one variable or expression")
+    # The text, not formulaic's form of it, which loses the quotes of names with spaces.
+    return left, right, right_side(text)
+
+
+def _emptiest(frame: pd.DataFrame, names: list[str]) -> str:
+    missing = frame[names].isna().sum().sort_values(ascending=False)
+    said = [f"{quoted(name)} ({count} missing)" for name, count in missing.items() if count][:3]
+    return ": " + ", ".join(said) if said else ""
+
+
+def _warn_of_nan(columns: Sequence[str], count: int) -> None:
+    if count:
+        listed = ", ".join(quoted(one) for one in columns[:5])
+        warn(
+            f"the formulas give NaN in {count} rows whose variables are there ({listed}), which "
+            "are left out of the fit",
+            MissingFeaturesWarning,
+        )
+
+
+def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> None:
+    for name, (_, categories) in encodings.items():
+        if categories and name in frame and not is_numeric(frame[name]):
+            numbers = pd.to_numeric(pd.Series(categories, dtype=object), errors="coerce")
+            if numbers.notna().all():
+                warn(
+                    f"column {quoted(name)} holds numbers as text, and becomes {len(categories)} "
+                    f"categories. Convert it with pandas.to_numeric, or write C({name}) if "
+                    "categories are meant.",
+                    TextNumbersWarning,
+                )
+
+
+def _refuse_known_only(drivers: Formula, frame: pd.DataFrame, chosen: Mask) -> None:
+    """Refuse variables that drive selection and are known only for the rows that are selected."""
+    names = variables_of(drivers, frame)
+    n_chosen = int(np.count_nonzero(chosen))
+    n_others = len(chosen) - n_chosen
+    gaps = [frame[name].isna().to_numpy() for name in names]
+    outside = np.array([np.count_nonzero(one & ~chosen) for one in gaps], dtype=np.int64)
+    inside = np.array([np.count_nonzero(one & chosen) for one in gaps], dtype=np.int64)
+    only = np.flatnonzero(is_known_only(outside, inside, n_others, n_chosen))
+    if len(only):
+        raise MissingValueError(
+            known_only_for_selected(
+                [names[one] for one in only], n_others, [int(inside[one]) for one in only]
+            )
+            + " Leave such variables out of the selection formula, and those that were made from "
+            "the outcome out of both."
+        )

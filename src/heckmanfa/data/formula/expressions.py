@@ -1,0 +1,150 @@
+"""What a factor of a formula names: Python, but for names in backticks and ``Q("...")``."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from formulaic.parser import DefaultFormulaParser
+from formulaic.parser.algos.tokenize import tokenize
+from formulaic.parser.types import ASTNode, Token
+
+from heckmanfa.errors import FormulaError
+from heckmanfa.text.printable import shown
+
+__all__ = ["called_in", "parse_factor", "refuse_powers", "right_side"]
+
+_MODULES = ("np", "contr")
+
+
+def parse_factor(expression: str) -> tuple[ast.expr, list[str]]:
+    """Parse a factor, and list the variables that it may name.
+
+    Parameters
+    ----------
+    expression : str
+        As in ``center(age)``, ``np.log(`hours worked`)`` or ``Q("hours worked")``.
+
+    Returns
+    -------
+    tree : ast.expr
+        With stand-ins for names in backticks.
+    names : list of str
+        In order, without functions that are called and the modules that they are called from.
+    """
+    tree, alias = _parsed(expression)
+    nodes = list(ast.walk(tree))
+    functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    functions |= {id(node.value) for node in nodes if _is_from_module(node)}  # type: ignore[attr-defined]
+    found = [node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions]
+    found += [
+        str(node.args[0].value)
+        for node in nodes
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Q"
+        if node.args and isinstance(node.args[0], ast.Constant)
+    ]
+    return tree, [alias.get(name, name).strip("`") for name in dict.fromkeys(found)]
+
+
+def called_in(expression: str) -> set[str]:
+    """Return the functions that a factor calls by a plain name, and the modules it calls from."""
+    try:
+        tree, _ = _parsed(expression)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    nodes = list(ast.walk(tree))
+    called = {node.func for node in nodes if isinstance(node, ast.Call)}
+    called |= {node.value for node in nodes if _is_from_module(node)}  # type: ignore[attr-defined]
+    return {node.id for node in called if isinstance(node, ast.Name)}
+
+
+def right_side(text: str) -> str:
+    """Return what is behind the ``~`` of a formula, or all of it where there is none."""
+    for token in tokenize(text):
+        if token.kind is Token.Kind.OPERATOR and "~" in token.token:
+            return text[(token.source_start or 0) :].split("~", 1)[1]
+    return text
+
+
+def refuse_powers(text: str) -> None:
+    """Refuse powers of a column that are none: ``I(x^2)`` and, outside of ``I()``, ``x^2``.
+
+    In Python, ``^`` is an exclusive or of bits. In the language of formulas, as in R, a power of
+    terms crosses them with one another, and a column crossed with itself is that column.
+    ``(a + b)^2`` is fine: a, b, and their interaction.
+
+    Parameters
+    ----------
+    text : str
+        A formula; one that cannot be parsed is left to who evaluates it.
+    """
+    try:
+        tokens = list(tokenize(text))
+        root = DefaultFormulaParser().get_ast(text, context={})
+    # formulaic's parser fails in many ways where brackets do not match.
+    except Exception:
+        return
+    for token in tokens:
+        if token.kind is Token.Kind.PYTHON:
+            _refuse_carets(token.token)
+    waiting: list[Any] = [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ASTNode):
+            parts = list(node.args)
+            waiting.extend(parts)
+            if node.operator.symbol in ("^", "**") and isinstance(parts[0], Token):
+                name = str(parts[0])
+                # I(x)^2 is meant for I(x**2); other calls are as they stand.
+                inner = re.fullmatch(r"I\(([\w.]+)\)", name)
+                call = parts[0].kind is Token.Kind.PYTHON
+                odd = re.search(r"[^\w.]", name) and not call
+                what = shown(inner.group(1) if inner else f"`{name}`" if odd else name)
+                raise FormulaError(
+                    f"in a formula, {what}{node.operator.symbol}{parts[1]} is {what} crossed with "
+                    f"itself, which is {what}; for its power, write I({what} ** {parts[1]})"
+                )
+
+
+def _refuse_carets(expression: str) -> None:
+    try:
+        tree, _ = _parsed(expression)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
+            if not (_is_number(node.left) or _is_number(node.right)):
+                continue
+            # The text, not the tree: in Python, ^ binds less than +, as no power does.
+            meant = re.sub(r"\s*\^\s*", " ** ", expression).strip()
+            raise FormulaError(
+                f"{shown(expression)}: in Python, ^ is not a power but an exclusive or of bits; "
+                f"write {shown(meant)}"
+            )
+
+
+def _parsed(expression: str) -> tuple[ast.expr, dict[str, str]]:
+    """Return the tree of a factor, and which names in backticks its stand-ins stand for."""
+    quoted = list(dict.fromkeys(re.findall("`[^`]*`", expression)))
+    alias = {f"quoted_{place}_": name for place, name in enumerate(quoted)}
+    text = expression
+    for stand_in, name in alias.items():
+        text = text.replace(name, stand_in)
+    return ast.parse(text.strip(), mode="eval").body, alias
+
+
+def _is_from_module(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in _MODULES
+    )
+
+
+def _is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return _is_number(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _is_number(node.left) or _is_number(node.right)
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)

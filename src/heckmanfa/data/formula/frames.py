@@ -1,0 +1,130 @@
+"""The data of formulas as a pandas frame whose columns are numbers, categories, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from heckmanfa.data.columns.column_numbers import as_table, is_wide
+from heckmanfa.data.columns.features import refuse_same_labels
+from heckmanfa.errors import InputError, TooFewRowsError
+from heckmanfa.text.printable import quoted
+
+__all__ = ["about_times", "is_numeric", "is_time", "refuse_nested", "to_pandas"]
+
+
+def to_pandas(data: Any) -> pd.DataFrame:
+    """Take in the data of formulas as a pandas frame.
+
+    Parameters
+    ----------
+    data : data frame
+        pandas, Polars or PyArrow.
+
+    Returns
+    -------
+    DataFrame
+        Text of every kind as objects, which formulaic takes for categories; decimals as floats.
+    """
+    if isinstance(data, pd.DataFrame):
+        refuse_same_labels(data.columns, "the data")
+    try:
+        frame = nw.from_native(as_table(data), pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            raise InputError("the data is a lazy frame; call .collect() or .compute() on it first")
+        if not isinstance(frame, nw.DataFrame):
+            raise InputError(
+                f"formulas need a data frame (pandas, Polars or PyArrow); got {type(data).__name__}"
+            )
+        # pandas has no integers of 128 bits.
+        wide = [name for name, dtype in frame.schema.items() if is_wide(dtype)]
+        if wide:
+            frame = frame.with_columns(nw.col(*wide).cast(nw.Float64))
+        pandas = frame.to_pandas().reset_index(drop=True)
+    except nw.exceptions.NarwhalsError as error:
+        raise InputError(str(error)) from error
+    if len(pandas) == 0:
+        raise TooFewRowsError("the data has 0 rows; there is nothing to fit or predict")
+    # Numbers that came as objects are numbers.
+    pandas = pandas.infer_objects()
+    plain = {
+        place: _plain(pandas.iloc[:, place])
+        for place, dtype in enumerate(pandas.dtypes)
+        if pd.api.types.is_object_dtype(dtype) or _is_text(dtype)
+    }
+    if not plain:
+        return pandas
+    columns = [plain.get(place, pandas.iloc[:, place]) for place in range(pandas.shape[1])]
+    made = pd.concat(columns, axis=1)
+    made.columns = pandas.columns
+    return made
+
+
+def is_numeric(column: pd.Series[Any]) -> bool:
+    """Whether a column holds numbers or booleans."""
+    return bool(pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
+
+
+def is_time(column: pd.Series[Any]) -> bool:
+    """Whether a column holds dates, times of day, spans of time or periods."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return False
+    if pd.api.types.is_object_dtype(dtype):
+        found = pd.api.types.infer_dtype(column, skipna=True)
+        return found in ("date", "datetime", "datetime64", "time", "timedelta", "period")
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        return bool(pa.types.is_temporal(dtype.pyarrow_dtype))
+    return dtype.kind in "mM" or isinstance(dtype, pd.DatetimeTZDtype | pd.PeriodDtype)
+
+
+def refuse_nested(column: pd.Series[Any]) -> None:
+    """Refuse a column of lists, structs or other objects, which are no categories."""
+    if not pd.api.types.is_object_dtype(column.dtype):
+        return
+    present = column.dropna()
+    for kind in dict.fromkeys(map(type, present)):
+        hashed: Any = kind.__hash__
+        if hashed is None or hashed is object.__hash__:
+            raise InputError(
+                f"column {quoted(column.name)} holds neither numbers nor text (found "
+                f"{kind.__name__}): make a column of each of its parts, or leave it out"
+            )
+
+
+def about_times(name: str) -> str:
+    """Say what to do about a column of dates or times."""
+    return (
+        f"column {quoted(name)} holds dates or times, which a formula cannot use as they are: make "
+        "it a number in a new column of the data before the fit, not in the formula, such as days "
+        "since its first, data['days'] = (t - t.min()).dt.days where t is the column, or text for "
+        "a few categories, such as t.dt.year.astype(str), and name the new column in the formula"
+    )
+
+
+def _is_text(dtype: Any) -> bool:
+    if isinstance(dtype, pd.StringDtype):
+        return True
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        kind = dtype.pyarrow_dtype
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return bool(
+            pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+        )
+    return False
+
+
+def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return text as objects with NaN where it is missing, and decimals as floats."""
+    if _is_text(column.dtype):
+        return column.astype(object).where(column.notna().to_numpy(), np.nan)
+    if pd.api.types.infer_dtype(column, skipna=True) == "decimal":
+        return column.astype(np.float64)
+    return column

@@ -1,0 +1,115 @@
+"""Whether the formulas of a saved model, with what they have learned, can be trusted to a file."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from formulaic import Formula
+from formulaic.parser.types import Factor
+
+from heckmanfa.data.formula.design import Equation, FormulaDesign
+from heckmanfa.data.formula.expressions import right_side
+from heckmanfa.data.formula.safety import Factors, check_formula
+from heckmanfa.errors import FormulaError
+from heckmanfa.text.printable import quoted
+
+__all__ = ["check_design"]
+
+# A spline has a few more knots than columns.
+_SPARE = 32
+_CATEGORY = str | int | float | np.number | np.bool_
+
+
+def check_design(design: FormulaDesign, names: list[str]) -> None:
+    """Refuse formulas that call what is not listed, or that ask for far more than the model has.
+
+    Parameters
+    ----------
+    design : FormulaDesign
+        Each attribute of the type that it should have, and otherwise of any content.
+    names : list of str
+        The columns of the model.
+    """
+    strange = {*design.selection_columns, *design.prediction_columns} - {*names}
+    if strange:
+        raise FormulaError(f"the formulas make {quoted(sorted(strange)[0])}, which is no feature")
+    for text, equation in zip(design.texts, (design.prediction, design.selection), strict=True):
+        check_formula(text, len(names))
+        if right_side(text) != equation.text or right_side(equation.text) != equation.text:
+            raise FormulaError(
+                f"the formula {quoted(equation.text)} is not the one that the model names"
+            )
+        _check_left(text[: len(text) - len(equation.text)].rstrip(" \n\r\t~"), len(names))
+        _check_equation(equation, len(names))
+
+
+def _check_left(text: str, n_columns: int) -> None:
+    """Refuse a left side of more than one column, of which a table could make any number."""
+    if not text.strip():
+        return
+    found = check_formula(text, n_columns)
+    wide = [one for one, kind in found.kinds.items() if kind != "column" or found.widths[one] > 1]
+    if wide:
+        raise FormulaError(f"the left side {quoted(wide[0])} is not one number a row")
+
+
+def _check_equation(equation: Equation, n_columns: int) -> None:
+    found = check_formula(equation.text, n_columns, equation.transforms)
+    try:
+        terms = list(Formula(equation.text))
+        kinds = {name: Factor.Kind(kind) for name, (kind, _) in equation.encodings.items()}
+    except Exception as error:
+        raise FormulaError(f"the formula {quoted(equation.text)} cannot be read") from error
+    if len(terms) > n_columns + _SPARE:
+        raise FormulaError(f"the formula has {len(terms):,} terms; the model, {n_columns:,}")
+    total = 0
+    for term in terms:
+        factors = [one for one in term.factors if one.eval_method.value != "literal"]
+        widths = [_width(one.expr, equation, kinds, found) for one in factors]
+        # A category has a column more where no other term holds its reference.
+        more = [kinds[one.expr] is Factor.Kind.CATEGORICAL for one in factors]
+        size, whole = math.prod(widths), math.prod(map(sum, zip(widths, more, strict=True)))
+        total += size
+        if size > n_columns + 1 or whole > 2 * n_columns + _SPARE:
+            raise FormulaError(f"the term {quoted(str(term))} asks for more columns than there are")
+    if total > 2 * n_columns + _SPARE:
+        raise FormulaError(f"the formula makes {total:,} columns; the model has {n_columns:,}")
+    if not _is_small(equation.transforms, 2 * n_columns + _SPARE):
+        raise FormulaError("what the formulas have learned is not what functions learn")
+
+
+def _width(
+    expression: str, equation: Equation, kinds: dict[str, Factor.Kind], found: Factors
+) -> int:
+    """Return how many columns a factor makes, about, or refuse what was never learned."""
+    if expression not in found.names or expression not in kinds:
+        raise FormulaError(f"the term {quoted(expression)} was not part of the fit")
+    width, categories = found.widths[expression], equation.encodings[expression][1]
+    if kinds[expression] is Factor.Kind.CATEGORICAL:
+        if not all(one is None or isinstance(one, _CATEGORY) for one in categories or ()):
+            raise FormulaError(f"the term {quoted(expression)} has categories that are no values")
+        if categories is None and width == 1:
+            raise FormulaError(f"the term {quoted(expression)} has no categories")
+        return max(width, len(categories or ()) - 1)
+    # What holds text would become as many columns as the data to predict for has categories.
+    text = found.names[expression] - {*equation.numeric}
+    if text:
+        raise FormulaError(f"{quoted(sorted(text)[0])} held no numbers in the fit")
+    return width
+
+
+def _is_small(value: Any, most: int, depth: int = 0) -> bool:
+    """Whether a state is plain numbers, in lists and tables that are no longer than a spline's."""
+    if isinstance(value, dict | list | tuple):
+        inner = value.values() if isinstance(value, dict) else value
+        # The outermost table has an entry for each call of a function.
+        return (
+            depth < 5
+            and len(value) <= most + (1000 if depth == 0 else 0)
+            and all(_is_small(one, most, depth + 1) for one in inner)
+        )
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biuf" and all(one <= most for one in value.shape)
+    return value is None or isinstance(value, int | float | np.number | np.bool_ | str)

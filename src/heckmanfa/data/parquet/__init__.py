@@ -1,0 +1,1 @@
+"""Rows in Parquet files, read again in every pass."""

@@ -1,0 +1,130 @@
+"""What the columns of Parquet files are, and their values as NumPy holds them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, Time, levels_of
+from heckmanfa.errors import InputError
+from heckmanfa.text.printable import quoted
+
+__all__ = [
+    "FLAGS",
+    "ColumnKind",
+    "flags_of",
+    "floats_of",
+    "groups_of",
+    "kind_of",
+    "numbers_of",
+    "same_kind",
+    "time_of",
+]
+
+FLAGS = "true and false, 0 and 1, or words such as yes and no"
+"""what says who is selected"""
+
+ColumnKind = Literal["number", "text", "date", "empty", "other"]
+
+
+def kind_of(stored: Any) -> ColumnKind:
+    """Say what a column of some Arrow type is.
+
+    Parameters
+    ----------
+    stored : pyarrow.DataType
+
+    Returns
+    -------
+    {"number", "text", "date", "empty", "other"}
+        Truths are numbers; dictionaries, which pandas calls categories, are text unless their
+        values are numbers or dates. "empty" is a column that holds nothing but nulls, and goes
+        with any other.
+    """
+    from pyarrow import types
+
+    if types.is_dictionary(stored):
+        inside = kind_of(stored.value_type)
+        return inside if inside in ("number", "date") else "text"
+    # Earlier versions of pyarrow know no views.
+    is_view = getattr(types, "is_string_view", types.is_string)
+    tests: dict[ColumnKind, tuple[Any, ...]] = {
+        "number": (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal),
+        "text": (types.is_string, types.is_large_string, is_view),
+        "date": (types.is_temporal,),
+        "empty": (types.is_null,),
+    }
+    for kind, ways in tests.items():
+        if any(way(stored) for way in ways):
+            return kind
+    return "other"
+
+
+def time_of(stored: Any) -> Time:
+    """Say what a column of an Arrow type that is temporal holds."""
+    from pyarrow import types
+
+    stored = stored.value_type if types.is_dictionary(stored) else stored
+    if types.is_duration(stored) or types.is_interval(stored):
+        return "spans of time"
+    return "times of day" if types.is_time(stored) else "dates"
+
+
+def same_kind(one: Any, other: Any) -> bool:
+    """Whether columns of two Arrow types can be read as one."""
+    mine, theirs = kind_of(one), kind_of(other)
+    return one == other or "empty" in (mine, theirs) or mine == theirs != "other"
+
+
+def numbers_of(array: Any) -> NDArray[Any]:
+    """Return a column of numbers, without a copy where it has no null; nulls are NaN."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    stored = array.type
+    if pa.types.is_null(stored):
+        return np.full(len(array), np.nan)
+    if not (pa.types.is_integer(stored) or pa.types.is_floating(stored)):
+        array = array.cast(pa.float64())
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def floats_of(array: Any) -> Floats:
+    """Return a column of numbers as float64, NaN where null."""
+    return np.asarray(numbers_of(array), dtype=np.float64)
+
+
+def flags_of(array: Any, name: str) -> Floats:
+    """Return who is selected as 1 and 0, from truths, numbers, or words such as yes and no.
+
+    NaN where nothing is said; a number that is neither stays what it is, and a word is refused.
+    """
+    if kind_of(array.type) != "text":
+        return floats_of(array)
+    found = levels_of(array.to_pandas())
+    words = [label.lower() for label in found.labels]
+    known = TRUE_WORDS | FALSE_WORDS
+    odd = next((one for one in found.labels if one.lower() not in known), None)
+    if odd is not None:
+        raise InputError(
+            f"selected names the column {quoted(name)}, which must hold {FLAGS}; it holds "
+            f"{quoted(odd)}"
+        )
+    value = np.array([1.0 if one in TRUE_WORDS else 0.0 for one in words] + [np.nan])
+    return value[found.codes]
+
+
+def groups_of(array: Any) -> NDArray[Any]:
+    """Return labels of any type that can be sorted; None (or NaN) where null."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if array.null_count and pa.types.is_integer(array.type):
+        # As floats, large labels would lose their last digits.
+        return np.array(array.to_pylist(), dtype=object)
+    return np.asarray(array.to_numpy(zero_copy_only=False))

@@ -1,0 +1,444 @@
+"""Parquet files on disk: found, checked against each other, and read a batch of rows at a time.
+
+What can go wrong with a file ends here as an error that names it: it is not there, it is damaged
+or cut off, it changed between two passes, or its columns are not those of the others.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.columns.features import nearest, nearest_file
+from heckmanfa.data.columns.headers import tidy_names
+from heckmanfa.data.files.table_files import existing
+from heckmanfa.data.parquet.parquet_columns import kind_of, same_kind
+from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
+from heckmanfa.text.printable import quoted, shown
+
+__all__ = [
+    "Batches",
+    "StoredFile",
+    "arrow",
+    "check_schemas",
+    "find_files",
+    "read_batches",
+    "scan_files",
+    "store_of",
+    "value_ranges",
+]
+
+PathLike = str | os.PathLike[str]
+
+_ENDINGS = (".parquet", ".parq", ".pq")
+# pandas keeps its row labels in columns of such names.
+_ROW_LABELS = "__index_level_"
+# A batch is large enough that decoding its columns outweighs starting to, and small beside memory.
+_BATCH_ROWS, _BATCH_BYTES = 2**15, 2**24
+# So many bytes of each column are read from disk at a time, fewer where columns are many.
+_BUFFER, _LEAST_BUFFER, _ALL_BUFFERS = 2**16, 2**14, 2**24
+# Footers of the files read last are kept: a file of many row groups is opened as often.
+_FOOTERS = 8
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file as it was when it was scanned."""
+
+    path: Path
+    size: int
+    changed: int
+    """when it was written, in nanoseconds"""
+    group_rows: tuple[int, ...]
+    """rows of each row group"""
+    stored_names: dict[str, str]
+    """what the file calls each column, by its tidy name"""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Which rows and columns of a row group to read, and in batches of how many rows."""
+
+    columns: tuple[str, ...]
+    """tidy names"""
+    levels: tuple[str, ...]
+    """those of them of which the distinct values are wanted, with a code a row"""
+    block_rows: int
+    """every batch but the last has a multiple of so many rows"""
+    head: int | None
+    """only so many of the first rows"""
+    threads: bool
+    """whether columns are decoded on several threads"""
+
+    def batch_rows(self) -> int:
+        """How many rows to decode at a time."""
+        fitting = min(_BATCH_BYTES // (8 * len(self.columns)), _BATCH_ROWS)
+        rows = max(fitting // self.block_rows, 1) * self.block_rows
+        return rows if self.head is None else min(rows, self.head)
+
+    def buffer(self) -> int:
+        """How many bytes of a column to read from disk at a time."""
+        return max(min(_BUFFER, _ALL_BUFFERS // len(self.columns)), _LEAST_BUFFER)
+
+
+def arrow() -> tuple[ModuleType, ModuleType]:
+    """Return pyarrow and its Parquet module, or say that they are not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError(
+            "Parquet needs PyArrow, which is not installed: pip install 'heckmanfa[parquet]'"
+        ) from error
+    return pa, pq
+
+
+def find_files(path: PathLike | Sequence[PathLike]) -> list[Path]:
+    """Return the files that a path, a folder, a pattern or several of these name.
+
+    Parameters
+    ----------
+    path : str, path, or sequence of these
+
+    Returns
+    -------
+    list of Path
+        Sorted, each once.
+    """
+    given = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not given:
+        raise InputError("no file is named: pass a path, a folder, a pattern, or several of these")
+    found: set[Path] = set()
+    for one in given:
+        found.update(_files_of(one))
+    return sorted(found)
+
+
+def _files_of(path: PathLike) -> list[Path]:
+    place = Path(path)
+    if place.is_dir():
+        return _files_in(place)
+    if place.exists():
+        return [existing(place)]
+    if glob.has_magic(str(place)):
+        # Unlike a path's own method, it leaves hidden files alone.
+        matched = [Path(one) for one in glob.glob(str(place), recursive=True)]  # noqa: PTH207
+        found = [file for one in matched for file in (_files_in(one) if one.is_dir() else [one])]
+        if not found:
+            raise InputError(
+                f"there is no file {shown(path)}, and no file matches this pattern; check the "
+                "folder and the name"
+            )
+        return found
+    if not place.parent.is_dir():
+        raise InputError(
+            f"there is no file {shown(path)}: there is no folder {shown(place.parent)}"
+        )
+    names = [one.name for one in place.parent.iterdir()]
+    raise InputError(f"there is no file {shown(path)}{nearest_file(place.name, names)}")
+
+
+def _files_in(folder: Path) -> list[Path]:
+    found = [
+        one
+        for one in folder.rglob("*")
+        if one.suffix.lower() in _ENDINGS
+        and one.is_file()
+        # Programs keep what is not data, or not yet, under such names.
+        and not any(part.startswith((".", "_")) for part in one.relative_to(folder).parts)
+    ]
+    if not found:
+        raise InputError(
+            f"the folder {shown(folder)} holds no file that ends in {' or '.join(_ENDINGS)}"
+        )
+    return found
+
+
+@contextmanager
+def _told(path: Path, *, scanned: bool) -> Iterator[None]:
+    """Turn whatever a reader says about a file into an error that says what to do."""
+    pa, _ = arrow()
+    try:
+        yield
+    except HeckmanfaError:
+        raise
+    except FileNotFoundError as error:
+        said = "is gone since the rows were scanned: put it back" if scanned else "is not there"
+        raise DataError(f"{shown(path)} {said}, or scan again without it") from error
+    except MemoryError as error:
+        if not isinstance(error, pa.ArrowException):
+            raise
+        raise DataError(
+            f"there is not enough memory to read a part of {shown(path)}: it is damaged, or holds "
+            "very "
+            "long texts"
+        ) from error
+    except OSError as error:
+        if error.strerror:
+            raise DataError(f"{shown(path)} cannot be read: {error.strerror}") from error
+        raise DataError(_damaged(path, error)) from error
+    # A damaged file can make a reader fail in any way.
+    except Exception as error:
+        raise DataError(_damaged(path, error)) from error
+
+
+def _damaged(path: Path, error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    said = lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__
+    return (
+        f"{shown(path)} cannot be read as Parquet: {said}; it is damaged, cut off, or something "
+        "else than "
+        "its name says. Write it again, or leave it out."
+    )
+
+
+def store_of(path: Path) -> tuple[StoredFile, Any]:
+    """Look at a file for the first time.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    stored : StoredFile
+    schema : pyarrow.Schema
+        Under tidy names, without the row labels of pandas.
+    """
+    pa, pq = arrow()
+    with _told(path, scanned=False):
+        before = path.stat()
+        if before.st_size == 0:
+            raise DataError(
+                f"{shown(path)} is empty (0 bytes), which no Parquet file is: it was cut off. "
+                "Write it "
+                "again, or leave it out."
+            )
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            footer, raw = file.metadata, file.schema_arrow
+        rows = tuple(footer.row_group(one).num_rows for one in range(footer.num_row_groups))
+    kept = [one for one in raw.names if not one.startswith(_ROW_LABELS)]
+    names = dict(zip(tidy_names(kept, path), kept, strict=True))
+    schema = pa.schema([raw.field(one).with_name(name) for name, one in names.items()])
+    return StoredFile(path, before.st_size, before.st_mtime_ns, rows, names), schema
+
+
+def scan_files(
+    path: PathLike | Sequence[PathLike], needed: Callable[[Any, Path], Sequence[str] | None]
+) -> tuple[list[StoredFile], Any]:
+    """Look at some files for the first time, and refuse those that are not alike.
+
+    Parameters
+    ----------
+    path : str, path, or sequence of these
+    needed : callable
+        Given the schema and the path of the first file, it returns the columns that matter; None
+        where all of them do.
+
+    Returns
+    -------
+    files : list of StoredFile
+    schema : pyarrow.Schema
+        Of the first file; the type of a column that is empty there is a later file's.
+    """
+    pa, _ = arrow()
+    paths = find_files(path)
+    stored, schema = store_of(paths[0])
+    files, opening = [stored], (paths[0], schema)
+    names = needed(schema, paths[0])
+    # Of each column, the file that says what it is.
+    telling = dict.fromkeys(schema.names, opening)
+    for place in paths[1:]:
+        stored, schema = store_of(place)
+        files.append(stored)
+        for name in dict.fromkeys([*telling, *schema.names]) if names is None else names:
+            first = telling.get(name, opening)
+            check_schemas(first, (place, schema), [name])
+            if _tells_more(schema.field(name).type, first[1].field(name).type):
+                telling[name] = (place, schema)
+    if not any(sum(file.group_rows) for file in files):
+        where = paths[0] if len(paths) == 1 else f"any of the {len(paths)} files"
+        raise InputError(f"there are no rows in {where}")
+    return files, pa.schema([one.field(name) for name, (_, one) in telling.items()])
+
+
+def _tells_more(stored: Any, known: Any) -> bool:
+    """Whether a column's type in another file says better what it is."""
+    from pyarrow import types
+
+    if kind_of(known) == "empty":
+        return kind_of(stored) != "empty"
+    # What is declared in some files only has no order in the others.
+    return types.is_dictionary(known) and not (
+        types.is_dictionary(stored) or kind_of(stored) == "empty"
+    )
+
+
+def check_schemas(first: tuple[Path, Any], other: tuple[Path, Any], names: Sequence[str]) -> None:
+    """Refuse a file whose columns are not those of the first.
+
+    Parameters
+    ----------
+    first, other : (Path, pyarrow.Schema)
+    names : sequence of str
+        The columns that matter.
+    """
+    for name in names:
+        for here, there in ((first, other), (other, first)):
+            if name not in here[1].names:
+                raise DataError(
+                    f"{shown(here[0])} has no column {quoted(name)}, which {shown(there[0])} has; "
+                    "the files must have "
+                    f"the same columns{nearest(name, here[1].names)}"
+                )
+        mine, theirs = first[1].field(name).type, other[1].field(name).type
+        if not same_kind(mine, theirs):
+            raise DataError(
+                f"column {quoted(name)} is {theirs} in {shown(other[0])}, but {mine} in "
+                f"{shown(first[0])}; write it "
+                "with one type"
+            )
+
+
+@lru_cache(maxsize=_FOOTERS)
+def _footer(path: Path, size: int, changed: int) -> Any:
+    """Parse the end of a file, which says where everything is; a changed file has another one."""
+    _, pq = arrow()
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        return file.metadata
+
+
+def value_ranges(
+    files: Sequence[StoredFile], names: Sequence[str]
+) -> dict[str, tuple[float, float, int]]:
+    """Return what footers say of numbers that hardly repeat: no row is read.
+
+    Parameters
+    ----------
+    files : sequence of StoredFile
+    names : sequence of str
+
+    Returns
+    -------
+    dict of str to (float, float, int)
+        The smallest and largest value, and how many rows are not null. Columns are left out whose
+        footers say nothing, and those with fewer whole numbers between the ends of a row group
+        than half of its rows.
+    """
+    found: dict[str, tuple[float, float, int]] = {}
+    open_ = list(names)
+    for stored in files:
+        if not open_:
+            break
+        with _told(stored.path, scanned=True):
+            footer = _footer(stored.path, stored.size, stored.changed)
+            places = {footer.schema.column(one).path: one for one in range(footer.num_columns)}
+            for group in range(footer.num_row_groups):
+                row_group = footer.row_group(group)
+                for name in list(open_):
+                    place = places.get(stored.stored_names[name])
+                    known = None if place is None else _range(row_group.column(place))
+                    if known is None:
+                        open_.remove(name)
+                        found.pop(name, None)
+                    elif known[2]:
+                        low, high, given = found.get(name, (np.inf, -np.inf, 0))
+                        found[name] = min(low, known[0]), max(high, known[1]), given + known[2]
+    return found
+
+
+def _range(column: Any) -> tuple[float, float, int] | None:
+    """Return the ends of a row group's column and its values, if it may tell rows apart."""
+    figures = column.statistics
+    if figures is None or not figures.has_null_count:
+        return None
+    given = column.num_values - figures.null_count
+    if given == 0:
+        return 0.0, 0.0, 0
+    if not figures.has_min_max or isinstance(figures.min, bool | str | bytes):
+        return None
+    try:
+        low, high = float(figures.min), float(figures.max)
+    except (TypeError, ValueError):
+        return None
+    return (low, high, given) if high - low + 1 >= given / 2 else None
+
+
+def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[Any]:
+    """Read a row group from its first row on, never much more of it than a batch at a time.
+
+    Parameters
+    ----------
+    stored : StoredFile
+    group : int
+    wanted : Batches
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        With the columns in the order asked for, under tidy names.
+    """
+    _, pq = arrow()
+    raw = [stored.stored_names[name] for name in wanted.columns]
+    left = stored.group_rows[group] if wanted.head is None else wanted.head
+    with _told(stored.path, scanned=True):
+        now = stored.path.stat()
+        if (now.st_size, now.st_mtime_ns) != (stored.size, stored.changed):
+            raise DataError(
+                f"{shown(stored.path)} changed since the rows were scanned; let it be written to "
+                "its end, and scan again"
+            )
+        # Memory mapped, a file that is cut off while it is read would end the process.
+        with pq.ParquetFile(
+            stored.path,
+            metadata=_footer(stored.path, stored.size, stored.changed),
+            read_dictionary=[stored.stored_names[name] for name in wanted.levels],
+            memory_map=False,
+            pre_buffer=False,
+            buffer_size=wanted.buffer(),
+        ) as file:
+            batches = file.iter_batches(
+                wanted.batch_rows(), row_groups=[group], columns=raw, use_threads=wanted.threads
+            )
+            for batch in whole_blocks(batches, wanted.block_rows):
+                # Text that is not UTF-8, say, would fail wherever somebody looks at it first.
+                batch.validate(full=True)
+                taken = batch.slice(0, left)
+                left -= taken.num_rows
+                yield taken.select(raw).rename_columns(list(wanted.columns))
+                if left <= 0:
+                    return
+    if left > 0:
+        raise DataError(
+            f"{shown(stored.path)} ends {left} rows before its own count of them: it is damaged. "
+            "Write it again, or leave it out."
+        )
+
+
+def whole_blocks(batches: Iterator[Any], block_rows: int) -> Iterator[Any]:
+    """Join batches so that each but the last has a multiple of ``block_rows`` rows.
+
+    Readers may cut a batch short; what they do must not move the boundaries of blocks.
+    """
+    pa, _ = arrow()
+    rest: list[Any] = []
+    for batch in batches:
+        rest.append(batch)
+        count = sum(one.num_rows for one in rest)
+        whole = count - count % block_rows
+        if whole == 0:
+            continue
+        together = batch if len(rest) == 1 else pa.concat_batches(rest)
+        yield together.slice(0, whole)
+        rest = [together.slice(whole)] if whole < count else []
+    if rest:
+        yield pa.concat_batches(rest)

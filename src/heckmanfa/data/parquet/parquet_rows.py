@@ -1,0 +1,388 @@
+"""Rows in Parquet files, of any number and size, that are read anew in every pass.
+
+A row group of a file is a part. Parts are read and worked on by as many threads as there are, each
+a batch at a time, so that memory does not grow with the data. `scan_parquet` reads footers, and
+texts where there are any; a fit reads the columns that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.parquet.parquet_columns import (
+    FLAGS,
+    flags_of,
+    floats_of,
+    groups_of,
+    kind_of,
+    numbers_of,
+)
+from heckmanfa.data.parquet.parquet_files import (
+    Batches,
+    PathLike,
+    StoredFile,
+    read_batches,
+    scan_files,
+)
+from heckmanfa.data.parquet.parquet_levels import learn_encoding
+from heckmanfa.data.row_parts import Chunk, Home, Reading, Task
+from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.threads import in_order, workers
+from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.text.printable import quoted, shown
+
+__all__ = ["ParquetRows", "scan_parquet"]
+
+# Fewer rows are done before threads have started.
+_ROWS_FOR_THREADS = 2**14
+
+
+class _Roles(NamedTuple):
+    """The columns that are no features."""
+
+    outcome: str
+    selected: str | None
+    weight: str | None
+    groups: str | None
+
+
+# What scan_parquet calls them.
+_PARAMETERS = ("outcome", "selected", "sample_weight", "groups")
+
+
+class _Part(NamedTuple):
+    """A row group that has rows."""
+
+    file: StoredFile
+    group: int
+    rows: int
+
+
+class ParquetRows(Home):
+    """Rows in Parquet files; `scan_parquet` makes them."""
+
+    names: tuple[str, ...]
+
+    def __init__(
+        self,
+        files: Sequence[StoredFile],
+        schema: Any,
+        roles: _Roles,
+        encoding: Encoding,
+        *,
+        drops_missing: bool,
+    ) -> None:
+        self.paths: tuple[Path, ...] = tuple(file.path for file in files)
+        """the files, in the order of their rows"""
+        self.schema = schema
+        """of the first file"""
+        self._roles = roles
+        self._encoding = encoding
+        # Whatever is not plainly a number is encoded as in memory.
+        self._coded = frozenset(
+            name
+            for name in encoding.sources
+            if name in encoding.levels or kind_of(schema.field(name).type) == "text"
+        )
+        self._parts = [
+            _Part(file, group, rows)
+            for file in files
+            for group, rows in enumerate(file.group_rows)
+            if rows
+        ]
+        self._feature_sources = [
+            name
+            for name in encoding.sources
+            for _ in (encoding.groups[name] if name in encoding.levels else [name])
+        ]
+        self.names = tuple(encoding.columns)
+        self.n_features = len(self.names)
+        self.n_rows = sum(part.rows for part in self._parts)
+        self.has_selected = roles.selected is not None
+        self.has_weight = roles.weight is not None
+        self.has_groups = roles.groups is not None
+        self.drops_missing = drops_missing
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How columns become features; None where all of them are numbers already."""
+        return self._encoding if self._coded or self._encoding.missing == "mean" else None
+
+    @property
+    def feature_groups(self) -> list[list[str]]:
+        """The dummies of each column that has several, which a search moves as one."""
+        return [dummies for dummies in self._encoding.groups.values() if len(dummies) > 1]
+
+    @property
+    def dummies(self) -> dict[str, list[str]]:
+        """The dummies of each column, for which its name stands."""
+        return self._encoding.groups
+
+    @property
+    def described(self) -> str:
+        """The rows and where they are in a few words."""
+        count = len(self.paths)
+        return f"rows of {count} Parquet files" if count != 1 else f"rows of {self.paths[0]}"
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        """Say what there is."""
+        return f"<{self.n_rows:,} {self.described}: {self.n_features} features>"
+
+    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
+        """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
+        parts = [one for one in range(len(self._parts)) if reading.head(one) != 0]
+        rows = sum(reading.head(one) or self._parts[one].rows for one in parts)
+        threads = workers() if rows >= _ROWS_FOR_THREADS else 1
+        # Where parts are too few to keep all threads busy, one decodes while another works.
+        ahead = threads > 1 and len(parts) < 2 * threads
+        stop = Event()
+
+        def work(part: int) -> Any:
+            try:
+                return task(part, self._chunks(part, reading, stop, ahead=ahead))
+            except BaseException:
+                stop.set()
+                raise
+
+        with one_blas_thread():
+            if threads == 1 or len(parts) == 1:
+                yield from map(work, parts)
+                return
+            results = in_order(work, parts)
+            try:
+                for result in results:  # noqa: UP028
+                    yield result
+            finally:
+                # After an error or an interruption nobody wants the other results.
+                stop.set()
+                results.close()
+
+    def _chunks(self, part: int, reading: Reading, stop: Event, *, ahead: bool) -> Iterator[Chunk]:
+        """Read a part block by block."""
+        sources = list(dict.fromkeys(self._feature_sources[one] for one in reading.columns))
+        others = [one for one in self._roles if one is not None]
+        wanted = Batches(
+            columns=tuple(dict.fromkeys([*sources, *others])),
+            levels=tuple(one for one in sources if one in self._coded),
+            block_rows=reading.block_rows,
+            head=reading.head(part),
+            threads=ahead,
+        )
+        start = 0
+        with ExitStack() as stack:
+            source = read_batches(self._parts[part].file, self._parts[part].group, wanted)
+            stack.callback(source.close)
+            batches: Iterator[Any] = source
+            if ahead:
+                batches = _ahead(source, stack.enter_context(ThreadPoolExecutor(1)))
+            for batch in batches:
+                for chunk in self._blocks(part, batch, sources, reading, start):
+                    if stop.is_set():
+                        return
+                    yield chunk
+                start += batch.num_rows
+
+    def _blocks(
+        self, part: int, batch: Any, sources: list[str], reading: Reading, start: int
+    ) -> Iterator[Chunk]:
+        columns = self._columns(part, batch, sources, start)
+        features = [columns[self.names[one]] for one in reading.columns]
+        roles = self._roles
+        outcome = floats_of(batch.column(roles.outcome))
+        selected = None
+        if roles.selected is not None:
+            selected = flags_of(batch.column(roles.selected), roles.selected)
+        weight = None if roles.weight is None else floats_of(batch.column(roles.weight))
+        group = None if roles.groups is None else groups_of(batch.column(roles.groups))
+        for low in range(0, batch.num_rows, reading.block_rows):
+            rows = slice(low, min(low + reading.block_rows, batch.num_rows))
+            block = np.empty((rows.stop - rows.start, len(features)), order="F")
+            for place, values in enumerate(features):
+                block[:, place] = values[rows]
+            yield Chunk(
+                block,
+                outcome[rows],
+                None if selected is None else selected[rows],
+                None if weight is None else weight[rows],
+                None if group is None else group[rows],
+                start + low,
+            )
+
+    def _columns(self, part: int, batch: Any, sources: list[str], start: int) -> dict[str, Floats]:
+        """Return the encoded columns of some sources."""
+        plain = [one for one in sources if one not in self._coded]
+        columns = {name: numbers_of(batch.column(name)) for name in plain}
+        if self._encoding.missing == "mean":
+            for name, values in columns.items():
+                columns[name] = np.where(np.isnan(values), self._encoding.means[name], values)
+        coded = [one for one in sources if one in self._coded]
+        if coded:
+            import pandas as pd
+
+            frame = pd.DataFrame(
+                {name: batch.column(name).to_pandas(date_as_object=False) for name in coded}
+            )
+            try:
+                encoded = replace(self._encoding, sources=tuple(coded)).transform(frame)
+            except InputError as error:
+                file, group, _ = self._parts[part]
+                raise InputError(
+                    f"{shown(file.path)}, from row {sum(file.group_rows[:group]) + start + 1} on: "
+                    f"{error}"
+                ) from error
+            columns |= {str(name): encoded[name].to_numpy() for name in encoded.columns}
+        return columns
+
+
+def _ahead(batches: Iterator[Any], pool: ThreadPoolExecutor) -> Iterator[Any]:
+    """Have the next batch decoded while one is worked on."""
+    upcoming = pool.submit(next, batches, None)
+    while True:
+        batch = upcoming.result()
+        if batch is None:
+            return
+        upcoming = pool.submit(next, batches, None)
+        yield batch
+
+
+def scan_parquet(
+    path: PathLike | Sequence[PathLike],
+    outcome: str,
+    features: Sequence[str] | None = None,
+    *,
+    selected: str | None = None,
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    missing: str = "error",
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    encoding: Encoding | None = None,
+) -> ParquetRows:
+    """Name the rows of Parquet files, which may be larger than memory, for a fit.
+
+    Parameters
+    ----------
+    path : str, path, or sequence of these
+        Files, folders (whose files are found at any depth) and patterns such as
+        ``"data/*.parquet"``. The files are read in sorted order, each once.
+    outcome : str
+        The column to predict; null or NaN where it was not observed.
+    features : sequence of str, optional
+        Columns of either equation; all but those with another role unless given. The file's
+        schema decides: numbers, truths and decimals are numbers; text and dictionaries become
+        dummies named ``column[level]`` for each level but the most frequent, also where they spell
+        numbers, which takes one pass over these columns. In a search, the dummies of a column are
+        one of the ``feature_groups`` unless the search's own name some of them, and wherever a
+        model names features, the name of the column stands for all of its dummies.
+    selected : str, optional
+        A column of truths, of 0 and 1, or of words such as yes and no that says who is selected;
+        unless given, those with an outcome are.
+    sample_weight, groups : str, optional
+        Columns of weights, and of clusters for ``cov_type="cluster"``.
+    missing : {"error", "drop"}
+        Whether rows that miss a feature are refused, or left out and counted; infinite values
+        are refused in either case.
+    categorical, numeric : sequence of str
+        Columns to take as categories, or as numbers, whatever their type.
+    encoding : Encoding, optional
+        How columns become features, where that was learned before.
+
+    Returns
+    -------
+    ParquetRows
+        To be passed to ``fit`` alone. ``names`` are the features, and ``encoding`` makes the
+        same features of other tables where some are not numbers.
+
+    Examples
+    --------
+    >>> from heckmanfa import Heckman, scan_parquet  # doctest: +SKIP
+    >>> rows = scan_parquet("wages/*.parquet", outcome="lwage")  # doctest: +SKIP
+    >>> Heckman(["educ", "exper"]).fit(rows)  # doctest: +SKIP
+    """
+    if missing not in ("error", "drop"):
+        raise InputError(f"missing must be 'error' or 'drop'; got {quoted(missing)}")
+    if isinstance(features, str):
+        raise InputError(f"features must be a list of columns: write [{quoted(features)}]")
+    if encoding is not None and (len(categorical) or len(numeric)):
+        raise InputError(
+            "an encoding says itself what is a category; leave categorical and numeric out"
+        )
+    roles = _Roles(outcome, selected, sample_weight, groups)
+    sources: list[str] = []
+
+    def needed(schema: Any, place: Path) -> list[str] | None:
+        sources.extend(_sources(schema, roles, features, encoding, place))
+        if features is None and encoding is None:
+            return None
+        return list(dict.fromkeys([*sources, *(one for one in roles if one is not None)]))
+
+    files, schema = scan_files(path, needed)
+    _check_roles(schema, roles)
+    if encoding is None:
+        encoding = learn_encoding(
+            files,
+            schema,
+            sources,
+            categorical=categorical,
+            numeric=numeric,
+            named=features is not None,
+        )
+    return ParquetRows(files, schema, roles, encoding, drops_missing=missing == "drop")
+
+
+def _sources(
+    schema: Any,
+    roles: _Roles,
+    features: Sequence[str] | None,
+    encoding: Encoding | None,
+    path: Path,
+) -> list[str]:
+    """Return the columns that features are made of; refuse those that are not there."""
+    taken = [one for one in roles if one is not None]
+    sources = list(encoding.sources if encoding is not None else features or [])
+    if encoding is None and features is None:
+        sources = [one for one in schema.names if one not in taken]
+    if features is not None and encoding is not None and {*features} != {*sources}:
+        raise InputError("an encoding says itself what the features are; leave features out")
+    for name in [*taken, *sources]:
+        if name not in schema.names:
+            hint = nearest(str(name), schema.names)
+            raise UnknownFeatureError(f"{shown(path)} has no column {quoted(name)}{hint}")
+    twice = sorted({one for one in sources if sources.count(one) > 1})
+    if twice:
+        raise InputError(f"the feature {quoted(twice[0])} is named twice")
+    if roles.outcome in sources:
+        raise InputError(f"{quoted(roles.outcome)} is the outcome, and cannot be a feature, too")
+    if not sources:
+        raise InputError(f"{shown(path)} has no column that could be a feature beside {taken}")
+    return sources
+
+
+def _check_roles(schema: Any, roles: _Roles) -> None:
+    for role, name in zip(_PARAMETERS, roles, strict=True):
+        if name is None:
+            continue
+        kind = kind_of(schema.field(name).type)
+        fits = kind != "other" if role == "groups" else kind in ("number", "empty")
+        fits = fits or (role == "selected" and kind == "text")
+        if not fits:
+            wanted = {"groups": "labels", "selected": FLAGS}.get(role, "numbers")
+            raise InputError(
+                f"{role} names the column {quoted(name)}, which must hold {wanted}; its type is "
+                f"{shown(schema.field(name).type)}"
+            )

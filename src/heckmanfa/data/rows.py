@@ -1,0 +1,388 @@
+"""Where the rows live: one interface that maps a block function over all rows, in order.
+
+Everything that reads data does it through `Rows.map`: a plain function gets one `Block` of rows
+that fits the processor's cache and returns something small; results come back in row order, so
+that sums do not depend on the number of threads. Other homes for rows (files, clusters, devices)
+implement the same interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # scikit-learn requires it
+
+from heckmanfa.data.arrays import Array, Floats, compress, is_tensor, namespace
+from heckmanfa.data.threads import in_order, workers
+from heckmanfa.errors import InputError
+
+__all__ = [
+    "ArrayRows",
+    "Block",
+    "Columns",
+    "Mapped",
+    "Matrix",
+    "Merge",
+    "Rows",
+    "Source",
+    "held",
+    "one_blas_thread",
+    "pick",
+    "rows_per_block",
+    "total",
+]
+
+Positions = Sequence[int]
+Groups = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Merge = Callable[[list[Any]], Any]
+
+# A block is large enough that threads seldom wait for the interpreter, and small enough that it
+# stays in the cache and weighs little beside the data; with few features, the vectors of a block
+# outweigh its features.
+_BLOCK_BYTES = 2**21
+_MIN_BLOCK, _MAX_BLOCK, _MAX_BLOCK_OF_FEW = 256, 8192, 4096
+_FEW_FEATURES = 16
+# A card's factorization of a million rows takes a tenth of the time of many small ones; Torch on a
+# processor shares the work inside a block among its threads.
+_CARD_BLOCK_BYTES, _TORCH_BLOCK_BYTES = 2**29, 2**24
+# Fewer rows are done before threads have started.
+_ROWS_FOR_THREADS = 2**14
+# A pilot sample is spread over at least this many places.
+_PILOT_BLOCKS = 4
+
+
+class Block(NamedTuple):
+    """Some consecutive rows, as float64: NumPy arrays, or tensors where the rows are tensors."""
+
+    features: Array
+    """(b, k), the columns that were asked for, in that order."""
+    outcome: Array
+    """(b,), NaN or anything where the row is not selected."""
+    selected: Array
+    """(b,)"""
+    weight: Array | None
+    """(b,), or None where every row counts once."""
+    group: Array | None
+    """(b,) cluster codes from 0, or None."""
+    place: tuple[int, int] = (0, 0)
+    """Part of the rows that the block is from, and its first row there: no two blocks share it."""
+
+    def only_selected(self) -> Block:
+        """Return the selected rows of this block."""
+        chosen = self.selected
+        if chosen.all():
+            return self
+        return self.keep(chosen)
+
+    def keep(self, chosen: Array) -> Block:
+        """Return the rows where ``chosen`` holds."""
+        return Block(
+            compress(chosen, self.features),
+            self.outcome[chosen],
+            self.selected[chosen],
+            None if self.weight is None else self.weight[chosen],
+            None if self.group is None else self.group[chosen],
+            self.place,
+        )
+
+
+class Mapped(Protocol):
+    """Anything that can run a block function over its rows."""
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        columns: Positions,
+        merge: Merge | None = None,
+    ) -> Iterator[Any]:
+        """Yield ``function(block, *args)`` for every block, in row order.
+
+        Where the rows are elsewhere, ``merge`` makes one result of the list of results of
+        consecutive blocks there, so that little has to travel.
+        """
+        ...
+
+
+class Rows(Mapped, Protocol):
+    """The rows of a fit, wherever they are."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a pass over the rows costs no more than arithmetic."""
+        ...
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        ...
+
+    def __len__(self) -> int:
+        """Return how many rows there are, those that take no part among them."""
+        ...
+
+    def pilot(self, n_rows: int) -> Rows:
+        """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
+        ...
+
+    def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> Rows:
+        """Return the rows where ``function(block, *args)`` is False."""
+        ...
+
+
+class Source(Protocol):
+    """Features that can hand out a run of rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def take(self, start: int, stop: int, columns: Positions) -> Array:
+        """Return rows ``start`` to ``stop`` of the named columns as float64."""
+        ...
+
+
+def pick(matrix: Array, columns: Positions) -> Array:
+    """Return some columns of a matrix, without a copy where they are all of them in order."""
+    if len(columns) == matrix.shape[1] and list(columns) == list(range(matrix.shape[1])):
+        return matrix
+    if isinstance(matrix, np.ndarray):
+        return matrix[:, np.asarray(columns, dtype=np.intp)]
+    return matrix[:, list(columns)]
+
+
+class Matrix:
+    """Features in one two-dimensional array; float64 rows are handed out without a copy.
+
+    Others become float64 a block at a time, so that no sum is taken in fewer digits.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    @property
+    def dtype(self) -> Any:
+        """The type of its numbers."""
+        return self._array.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._array.shape[0], self._array.shape[1]
+
+    def take(self, start: int, stop: int, columns: Positions) -> Array:
+        """Return rows ``start`` to ``stop`` of the named columns as float64."""
+        xp = namespace(self._array)
+        return xp.asarray(pick(self._array[start:stop], columns), dtype=xp.float64)
+
+
+class Columns:
+    """Features as one array a column, the way frames keep them; only used columns are read."""
+
+    def __init__(self, arrays: dict[int, NDArray[Any]], shape: tuple[int, int]) -> None:
+        self._arrays = arrays
+        self._shape = shape
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._shape
+
+    def take(self, start: int, stop: int, columns: Positions) -> Floats:
+        """Return rows ``start`` to ``stop`` of the named columns as float64."""
+        block = np.empty((stop - start, len(columns)), order="F")
+        for place, column in enumerate(columns):
+            block[:, place] = self._arrays[column][start:stop]
+        return block
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """Rows in memory."""
+
+    source: Source
+    outcome: Array
+    """(n,)"""
+    selected: Array
+    """(n,)"""
+    weight: Array | None = None
+    """(n,) or None"""
+    group: Array | None = None
+    """(n,) cluster codes or None"""
+    kept: Array | None = None
+    """(n,) False where a row takes no part, or None where all do"""
+    block_rows: int | None = None
+    """rows a block; a constant of the number of columns unless a test says otherwise"""
+    stride: int = 1
+    """only every stride-th block is read (the pilot sample)"""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a pass over the rows costs no more than arithmetic."""
+        return True
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.weight is not None
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        columns: Positions,
+        merge: Merge | None = None,
+    ) -> Iterator[Any]:
+        """Yield ``function(block, *args)`` for every block, in row order; nothing has to merge."""
+        columns = list(columns)
+
+        def task(span: tuple[int, int]) -> Any:
+            return function(self._block(*span, columns), *args)
+
+        if self.tensors:
+            # Torch has threads of its own, and a card its queue.
+            return map(task, self._spans())
+        return _ordered(task, self._spans())
+
+    def __len__(self) -> int:
+        """Return how many rows there are, those that take no part among them."""
+        return len(self.outcome)
+
+    @property
+    def tensors(self) -> bool:
+        """Whether the rows are tensors."""
+        return is_tensor(self.outcome)
+
+    @property
+    def precision(self) -> Any:
+        """The type in which tensors of features came, where it is a floating one; else None."""
+        kind = getattr(self.source, "dtype", None) if self.tensors else None
+        return kind if kind is not None and kind.is_floating_point else None
+
+    @property
+    def n_blocks(self) -> int:
+        """In how many blocks the rows are read."""
+        return len(self._spans())
+
+    def pilot(self, n_rows: int) -> ArrayRows:
+        """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
+        if len(self.outcome) < 2 * n_rows:
+            return self
+        size = min(self._rows_per_block(), n_rows // _PILOT_BLOCKS)
+        return replace(self, block_rows=size, stride=len(self.outcome) // n_rows)
+
+    def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> ArrayRows:
+        """Return the rows where ``function(block, *args)`` is False."""
+        xp = namespace(self.outcome)
+        everything = xp.ones_like(self.selected) if self.kept is None else self.kept
+        kept = xp.asarray(everything, copy=True)
+        drop = tuple(self.map(function, *args, columns=columns))
+        kept[everything] = ~xp.concat(drop)
+        return replace(self, kept=kept)
+
+    def _rows_per_block(self) -> int:
+        if self.block_rows is not None:
+            return self.block_rows
+        if self.tensors:
+            columns = self.source.shape[1] + 3
+            most = _CARD_BLOCK_BYTES if self.outcome.is_cuda else _TORCH_BLOCK_BYTES
+            return int(2 ** round(np.log2(max(most // (8 * columns), _MIN_BLOCK))))
+        return rows_per_block(self.source.shape[1])
+
+    def _spans(self) -> list[tuple[int, int]]:
+        size, n = self._rows_per_block(), len(self.outcome)
+        spans = [(start, min(start + size, n)) for start in range(0, n, size)]
+        return spans[:: self.stride]
+
+    def _block(self, start: int, stop: int, columns: Positions) -> Block:
+        span = slice(start, stop)
+        block = Block(
+            self.source.take(start, stop, columns),
+            self.outcome[span],
+            self.selected[span],
+            None if self.weight is None else self.weight[span],
+            None if self.group is None else self.group[span],
+            (0, start),
+        )
+        if self.kept is None or self.kept[span].all():
+            return block
+        return block.keep(self.kept[span])
+
+
+def rows_per_block(columns: int) -> int:
+    """How many rows a block has, which depends on nothing but the number of columns."""
+    most = _MAX_BLOCK_OF_FEW if columns < _FEW_FEATURES else _MAX_BLOCK
+    fitting = 2 ** round(np.log2(max(_BLOCK_BYTES // (8 * (columns + 3)), 1)))
+    return int(min(max(fitting, _MIN_BLOCK), most))
+
+
+def held(rows: Rows, what: str) -> ArrayRows:
+    """Return rows that are in memory, or refuse what cannot be done elsewhere."""
+    if isinstance(rows, ArrayRows):
+        return rows
+    raise InputError(
+        f"{what} needs the rows in memory, and these are not: fit a model to a sample that fits "
+        "into memory, and ask that one"
+    )
+
+
+def total(results: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Add up tuples of numbers and arrays, term by term, in the order given."""
+    sums: list[Any] | None = None
+    for result in results:
+        if sums is None:
+            sums = [np.array(term, dtype=np.float64) for term in result]
+        else:
+            for place, term in enumerate(result):
+                sums[place] += term
+    if sums is None:
+        raise ValueError("there is no block to add up")
+    return tuple(sums)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    _keep_freed_memory()
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Run linear algebra on one thread: matrices here are too small to share among several."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep the memory of freed block temporaries instead of handing it back.
+
+    Its thresholds for returning memory follow the largest array freed so far. Without a large one
+    every temporary of a block is mapped and zeroed by the kernel anew, which takes longer than
+    the arithmetic on it.
+    """
+    np.empty(2**24, dtype=np.uint8)
+
+
+def _ordered(
+    task: Callable[[tuple[int, int]], Any], spans: Sequence[tuple[int, int]]
+) -> Iterator[Any]:
+    """Run a task over spans on threads and yield the results in order.
+
+    The linear algebra inside a block runs on one thread: a block is too small to share, and its
+    bits must not depend on how many threads there are.
+    """
+    few = sum(stop - start for start, stop in spans) < _ROWS_FOR_THREADS
+    threads = 1 if few else min(workers(), len(spans) // 2)
+    with one_blas_thread():
+        if threads < 2:
+            yield from map(task, spans)
+        else:
+            yield from in_order(task, spans, ahead=4, threads=threads)

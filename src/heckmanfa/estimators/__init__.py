@@ -1,0 +1,1 @@
+"""The scikit-learn classes: constructors, fit, and the methods people call."""

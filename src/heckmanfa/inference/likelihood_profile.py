@@ -1,0 +1,397 @@
+"""The likelihood as a function of rho alone, all else at its best: what the data say about rho.
+
+For a given rho the log-likelihood is concave in (gamma, beta / sigma, 1 / sigma) (Olsen, 1982), so
+that its height there is well defined and every maximum of the joint likelihood is one of the
+profile. By the envelope theorem the slope of the profile is the derivative in rho of the joint
+likelihood, which comes with each height; between points the profile is the cubic in t = atanh rho
+that has the heights and slopes of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+from scipy.interpolate import CubicHermiteSpline
+from scipy.optimize import brentq
+from sklearn.utils.validation import check_is_fitted
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Rows, one_blas_thread
+from heckmanfa.errors import InputError
+from heckmanfa.inference.fit_rows import Again, read_again
+from heckmanfa.model.covariance import CovarianceKind, is_classical
+from heckmanfa.model.likelihood import ascent, climb_from, newton
+from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
+from heckmanfa.model.likelihood_terms import Problem, State, predicting_only
+from heckmanfa.model.two_step import TwoStep, fit_two_step
+from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.problems import MAXIMA, rho_text
+from heckmanfa.results.reference import check_level
+from heckmanfa.text.printable import quoted
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators.heckman import Heckman
+
+__all__ = ["RhoProfile", "profile_rho"]
+
+# A maximum near |rho| = 1 is inside; the points are closer to one another at both ends.
+_WIDEST = 0.998
+# Heights are then known to this many units of log-likelihood, or far better.
+_DECREMENT = 1e-8
+_ROOT = 1e-11
+_LEVELS = 0.95, 0.999
+_WIDEST_BESIDE = 1.0 - 1e-6
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RhoProfile(Report):
+    """The log-likelihood over rho; prints as text, shows as HTML in a notebook."""
+
+    rho: Floats
+    """(G,) ascending: those of the grid, the maxima, and some beside each of them"""
+    log_likelihood: Floats
+    """(G,) the highest with this rho; NaN where the iteration did not converge"""
+    slope: Floats
+    """(G,) its derivative in atanh rho"""
+    maxima: pd.DataFrame
+    """rho, log_likelihood and reported of each local maximum that was seen, highest first"""
+    rho_hat: float
+    """the maximum that `Heckman` with method "ml" reports; NaN where that does not converge"""
+    two_step: float
+    """the two-step estimate, which may lie outside (-1, 1)"""
+    no_interval: str = ""
+    """why a likelihood ratio says nothing here; empty where it does"""
+
+    @property
+    def height(self) -> float:
+        """The highest log-likelihood that was seen."""
+        return float(np.nanmax(self.log_likelihood))
+
+    def tidy(self) -> pd.DataFrame:
+        """Return one row for each rho that was looked at.
+
+        Returns
+        -------
+        DataFrame
+            Columns rho (ascending; the maxima are among them), log_likelihood, and deviance:
+            twice what is missing to the highest log-likelihood.
+        """
+        return pd.DataFrame(
+            {
+                "rho": self.rho,
+                "log_likelihood": self.log_likelihood,
+                "deviance": 2.0 * (self.height - self.log_likelihood),
+            }
+        )
+
+    def at(self, rho: ArrayLike) -> Floats:
+        """Return the log-likelihood at other values of rho, NaN outside those looked at."""
+        return np.asarray(self._curve()(np.arctanh(rho), extrapolate=False))
+
+    def regions(self, conf_level: float = 0.95) -> list[tuple[float, float]]:
+        """Return all values of rho that a likelihood-ratio test at this level does not reject.
+
+        Parameters
+        ----------
+        conf_level : float
+
+        Returns
+        -------
+        list of (float, float)
+            Ascending, more than one where the likelihood has several maxima of similar height.
+            An end is -1 or 1 where the data, or the grid, do not bound rho on that side. Empty
+            where a likelihood ratio says nothing (see ``no_interval``).
+        """
+        check_level(conf_level)
+        if self.no_interval:
+            return []
+        curve = self._curve()
+        level = self.height - 0.5 * float(stats.chi2.ppf(conf_level, 1))
+        first, last = curve.x[0], curve.x[-1]
+        crossings = np.unique(curve.solve(level, extrapolate=False))
+        ends = [first, *(one for one in crossings if first < one < last), last]
+        pieces: list[tuple[float, float]] = []
+        for low, high in pairwise(ends):
+            if not curve(0.5 * (low + high)) >= level:
+                continue
+            if pieces and pieces[-1][1] == low:
+                low = pieces.pop()[0]
+            pieces.append((low, high))
+        return [
+            (
+                -1.0 if low == first else float(np.tanh(low)),
+                1.0 if high == last else float(np.tanh(high)),
+            )
+            for low, high in pieces
+        ]
+
+    def interval(self, conf_level: float = 0.95) -> tuple[float, float]:
+        """Return the likelihood-ratio confidence interval of rho.
+
+        It goes from the least to the largest rho of `regions`, and spans their gaps; NaN where
+        there are none.
+        """
+        found = self.regions(conf_level)
+        return (found[0][0], found[-1][1]) if found else (float("nan"), float("nan"))
+
+    def plot(self, ax: Any = None, conf_level: float = 0.95) -> Any:
+        """Draw the profile on a new figure or on ``ax``; see `heckmanfa.plots.rho_profile`."""
+        from heckmanfa.plots._profile import draw_profile
+
+        return draw_profile(self, ax, conf_level)
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+        low, high = self.interval()
+        interval = "none" if self.no_interval else f"[{low:.4f}, {high:.4f}]"
+        facts = (
+            (
+                "rho, maximum likelihood",
+                "none" if np.isnan(self.rho_hat) else f"{self.rho_hat:.4f}",
+            ),
+            ("95% likelihood-ratio interval", interval),
+            ("rho, two-step", f"{self.two_step:.4f}"),
+        )
+        notes = [f"No interval is given: {self.no_interval}."] if self.no_interval else []
+        if len(self.regions()) > 1:
+            pieces = " and ".join(f"[{a:.4f}, {b:.4f}]" for a, b in self.regions())
+            notes.append(f"The interval spans a gap: what is not rejected is {pieces}.")
+        if not self.maxima["reported"].head(1).all():
+            notes.append("The maximum reported is not the highest; the interval is about that one.")
+        for end, rises in ((0, -1.0), (-1, 1.0)):
+            if rises * self.slope[end] > 0:
+                notes.append(f"It still rises towards |rho| = 1 at rho = {self.rho[end]:.4f}.")
+        return [
+            Section("The likelihood over rho", facts=facts),
+            Section(
+                "Its maxima", table=self.maxima if len(self.maxima) else None, notes=tuple(notes)
+            ),
+        ]
+
+    def findings(self) -> list[Finding]:
+        """Return what the diagnostics of the model should say of it."""
+        if len(self.maxima) < 2:
+            return []
+        listed = ", ".join(rho_text(one) for one in self.maxima["rho"])
+        lower = not self.maxima["reported"].head(1).all()
+        return [
+            Finding(
+                MAXIMA,
+                str(len(self.maxima)),
+                "problem" if lower else "caution",
+                f"They are at rho = {listed}, the highest first"
+                + (", which is not the one reported" if lower else "")
+                + ". A start at one of them fits it. One near |rho| = 1 is often a sign of "
+                "misspecification.",
+            )
+        ]
+
+    def _curve(self) -> CubicHermiteSpline:
+        known = np.isfinite(self.log_likelihood)
+        return CubicHermiteSpline(
+            np.arctanh(self.rho[known]), self.log_likelihood[known], self.slope[known]
+        )
+
+
+def profile_rho(
+    model: Heckman,
+    X: Any,
+    y: Any = None,
+    *,
+    grid: int | ArrayLike = 41,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> RhoProfile:
+    """Maximise the likelihood of a fitted model's features for each of many values of rho.
+
+    Parameters
+    ----------
+    model : Heckman
+        Fitted by either method; a search is taken at the features that it chose.
+    X, y, selected, sample_weight
+        As they were passed to `Heckman.fit`; others are refused. For a model from formulas, X is
+        the data frame, and y is left out.
+    grid : int or array_like
+        How many values of rho between -0.998 and 0.998, or which ones inside (-1, 1).
+
+    Returns
+    -------
+    RhoProfile
+        With `tidy`, `interval`, ``maxima`` and `plot`. A maximum between two points of the grid
+        is seen where the slopes at these say so.
+    """
+    check_is_fitted(model)
+    targets = np.arctanh(_read_grid(grid))
+    again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)
+    with one_blas_thread():
+        climb = _Climb.build(model, again)
+        points = climb.along(targets)
+        peaks = climb.peaks(points)
+        beside = [point for peak in peaks for point in climb.beside(peak)]
+    order = sorted({one.t: one for one in [*points, *beside, *peaks]}.values(), key=_place)
+    maxima = pd.DataFrame(
+        [(np.tanh(one.t), one.height, one is climb.top) for one in peaks],
+        columns=["rho", "log_likelihood", "reported"],
+    ).sort_values("log_likelihood", ascending=False, ignore_index=True)
+    return RhoProfile(
+        rho=np.tanh([one.t for one in order]),
+        log_likelihood=np.array([one.height for one in order]),
+        slope=np.array([one.slope for one in order]),
+        maxima=maxima,
+        rho_hat=float("nan") if climb.top is None else float(np.tanh(climb.top.t)),
+        two_step=float(climb.start.solution.rho),
+        no_interval=_no_interval(model, again),
+    )
+
+
+def _read_grid(grid: int | ArrayLike) -> Floats:
+    if isinstance(grid, Integral):
+        if grid < 2:
+            raise InputError(f"grid needs at least 2 values of rho; got {grid}")
+        return np.asarray(_WIDEST * np.sin(np.linspace(-0.5 * np.pi, 0.5 * np.pi, int(grid))))
+    values = np.unique(np.asarray(grid, dtype=np.float64))
+    if len(values) < 2 or not np.all(np.abs(values) < 1.0):
+        raise InputError("grid must hold at least 2 different values of rho inside (-1, 1)")
+    return values
+
+
+def _no_interval(model: Heckman, again: Again) -> str:
+    if model._rho_is_conditioned:
+        return "rho was conditioned on by rho_range"
+    if model.weight_kind == "sampling" and again.sample.rows.weighted:
+        return "with sampling weights the sum of log densities is no log-likelihood"
+    if not is_classical(model.cov_type):
+        return f"cov_type={quoted(model.cov_type)} doubts the law that a likelihood ratio relies on"
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """The highest point of the likelihood with some rho."""
+
+    t: float
+    """atanh rho"""
+    height: float
+    slope: float
+    """derivative of the height in t"""
+    state: State
+
+
+def _moved(state: State, t: float) -> Floats:
+    """Where the best estimates with another rho are, to first order."""
+    away, free = t - state.theta[-1], len(state.theta) - 1
+    slope = -np.linalg.solve(state.hessian[:free, :free], state.hessian[:free, free])
+    step = away * slope
+    # log sigma moves by at most one, so that the likelihood there is a number.
+    step /= max(1.0, abs(float(step[-1])))
+    return np.append(state.theta[:free] + step, t)
+
+
+def _place(point: _Point) -> float:
+    return point.t
+
+
+@dataclass(frozen=True, eq=False)
+class _Climb:
+    """The likelihood of one model, climbed with rho held and with all free."""
+
+    rows: Rows
+    columns: list[int]
+    problem: Problem
+    start: TwoStep
+    starts: ProfileStarts
+    offset: float
+    """from the likelihood of the scaled outcome to that of the outcome"""
+    top: _Point | None
+    """the maximum that maximum likelihood reports"""
+
+    @classmethod
+    def build(cls, model: Heckman, again: Again) -> _Climb:
+        """Climb from the two-step estimates or the model's start, as maximum likelihood does."""
+        rows, moments, probit = again.selection.rows, again.moments, again.selection.probit
+        features = [int(one) for one in np.flatnonzero(model.support_)]
+        start = fit_two_step(moments, probit, features, CovarianceKind("classical", False), rows)
+        problem = Problem.build(moments, probit, start.features)
+        columns = [*probit.features, *predicting_only(probit, start.features)]
+        starts = ProfileStarts.build(moments, probit, start.features, problem)
+        state, _, converged = climb_from(
+            rows,
+            columns,
+            problem,
+            starting_point(problem, probit, start),
+            starts,
+            read_start(model.start, model.method),
+        )
+        offset = -moments.n_selected * float(np.log(problem.scale))
+        top = None
+        if converged:
+            best = float((state.theta + ascent(state, len(state.theta)))[-1])
+            top = _Point(best, state.log_likelihood + offset, 0.0, state)
+        return cls(rows, columns, problem, start, starts, offset, top)
+
+    def held(self, t: float, near: State | None) -> _Point:
+        """Climb with rho held, from the estimates at a rho nearby."""
+        starts = [self.starts.at(t)]
+        free = len(starts[0]) - 1
+        if near is not None:
+            starts.insert(0, _moved(near, t))
+        for theta in starts:
+            state, _, converged = newton(
+                self.rows, self.columns, self.problem, theta, free=free, tolerance=_DECREMENT
+            )
+            if converged:
+                break
+        else:
+            return _Point(t, float("nan"), float("nan"), state)
+        # The last step is not taken; this is what it would add.
+        step = ascent(state, free)
+        gain = 0.5 * float(step @ state.gradient)
+        slope = float(state.gradient[-1] + state.hessian[-1] @ step)
+        return _Point(t, state.log_likelihood + gain + self.offset, slope, state)
+
+    def along(self, targets: Floats) -> list[_Point]:
+        """Climb at ascending values of atanh rho, each from the one before, outwards."""
+        first = 0.0 if self.top is None else self.top.t
+        middle = int(np.searchsorted(targets, first))
+        points: list[_Point] = []
+        for side in (targets[middle:], targets[:middle][::-1]):
+            near = None if self.top is None else self.top.state
+            for t in side:
+                points.append(self.held(float(t), near))
+                near = points[-1].state if np.isfinite(points[-1].height) else None
+        return sorted(points, key=_place)
+
+    def peaks(self, points: list[_Point]) -> list[_Point]:
+        """Find the maxima between points: where the slope turns from up to down."""
+        found = [] if self.top is None else [self.top]
+        known = [one for one in points if np.isfinite(one.slope)]
+        for left, right in pairwise(known):
+            holds_top = self.top is not None and left.t <= self.top.t <= right.t
+            if left.slope > 0 > right.slope and not holds_top:
+                near = max(left, right, key=lambda one: one.height).state
+                t = brentq(self._slope, left.t, right.t, args=(near,), xtol=_ROOT)
+                found.append(self.held(float(t), near))
+        return found
+
+    def _slope(self, t: float, near: State) -> float:
+        return self.held(float(t), near).slope
+
+    def beside(self, peak: _Point) -> list[_Point]:
+        """Look where the ends of intervals are to be expected."""
+        information = -peak.state.hessian
+        free = len(information) - 1
+        inner, cross = information[:free, :free], information[:free, free]
+        curvature = float(information[free, free] - cross @ np.linalg.solve(inner, cross))
+        if not curvature > 0:
+            return []
+        away = np.sqrt(stats.chi2.ppf(_LEVELS, 1) / curvature)
+        places = np.concatenate([peak.t - away, peak.t + away])
+        # Where the likelihood is flat, some would be where rho is 1 to the last digit.
+        return [self.held(float(t), peak.state) for t in places if abs(np.tanh(t)) < _WIDEST_BESIDE]

@@ -1,0 +1,1 @@
+"""The mathematics: functions over blocks of rows and small matrices."""

@@ -1,0 +1,150 @@
+"""The middle of sandwich covariances: sums of squared scores over rows or clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Array, Floats, add_at, host, namespace, zeros
+from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.errors import InputError
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators.base import FittedSelectionModel
+
+__all__ = [
+    "BY_CLASSICAL",
+    "CovarianceKind",
+    "check_clusters",
+    "count_clusters",
+    "errors_differ",
+    "is_classical",
+    "score_squares",
+]
+
+BY_CLASSICAL = " by classical standard errors"
+"""said of classical tests where the model has other standard errors"""
+
+
+def is_classical(cov_type: str | None) -> bool:
+    """Whether a parameter asks for the method's own covariance, by its name or by None."""
+    return cov_type is None or cov_type == "classical"
+
+
+def errors_differ(model: FittedSelectionModel) -> bool:
+    """Whether a fitted model has other standard errors than those of compressed data."""
+    return not is_classical(model.cov_type) or model.weight_kind == "sampling"
+
+
+@dataclass(frozen=True)
+class CovarianceKind:
+    """Which covariance was asked for, and what the weights mean."""
+
+    cov_type: str
+    """'classical', 'robust' or 'cluster'"""
+    sampling: bool
+    """whether weights are sampling weights (else they count rows)"""
+    n_groups: int = 0
+    """group codes go from 0 to one less than this"""
+
+
+def score_squares(
+    rows: Rows,
+    kind: CovarianceKind,
+    scores: Callable[..., Array],
+    *args: Any,
+    columns: Positions,
+    size: int,
+) -> Floats:
+    """Sum of outer products of scores, with the usual small-sample factor.
+
+    Parameters
+    ----------
+    rows : Rows
+    kind : CovarianceKind
+        'robust' sums over rows, times n / (n - 1); 'cluster' over the clusters' total scores,
+        times G / (G - 1).
+    scores : callable
+        ``scores(block, *args)`` gives the (b, d) scores of a block, before weights.
+    columns : sequence of int
+        The columns that ``scores`` reads.
+    size : int
+        d.
+
+    Returns
+    -------
+    (d, d) ndarray
+    """
+    if kind.cov_type == "cluster":
+        sums, seen = np.zeros((kind.n_groups, size)), np.zeros(kind.n_groups, dtype=bool)
+        parts = rows.map(_group_scores, scores, args, columns=columns, merge=_merge_groups)
+        for codes, part in parts:
+            sums[codes] += part
+            seen[codes] = True
+        # Groups whose rows take no part (a half of the rows, rows left out) are no clusters here.
+        n_clusters = check_clusters(int(np.count_nonzero(seen)))
+        return np.asarray(sums.T @ sums) * (n_clusters / (n_clusters - 1))
+    n, middle = total(
+        rows.map(_row_squares, scores, args, kind.sampling, columns=columns, merge=total)
+    )
+    return np.asarray(middle * (n / (n - 1.0)))
+
+
+def check_clusters(n: int) -> int:
+    """Refuse a single cluster, which says nothing about how clusters differ."""
+    if n < 2:
+        raise InputError(f"cov_type='cluster' needs at least two groups; groups has {n}")
+    return n
+
+
+def count_clusters(rows: Rows) -> int:
+    """Count the groups that have a row."""
+    parts = rows.map(_codes, columns=(), merge=_merge_codes)
+    return len(np.unique(np.concatenate(list(parts))))
+
+
+def _codes(block: Block) -> Any:
+    return np.unique(host(block.group))
+
+
+def _merge_codes(parts: list[Any]) -> Any:
+    return np.unique(np.concatenate(parts))
+
+
+def _row_squares(
+    block: Block, scores: Callable[..., Array], args: tuple[Any, ...], sampling: bool
+) -> tuple[float, Floats]:
+    each = scores(block, *args)
+    if block.weight is None:
+        return float(len(each)), host(each.T @ each)
+    weight = block.weight if sampling else block.weight**0.5
+    each = each * weight[:, None]
+    return float(len(each) if sampling else block.weight.sum()), host(each.T @ each)
+
+
+def _group_scores(
+    block: Block, scores: Callable[..., Array], args: tuple[Any, ...]
+) -> tuple[Any, Floats]:
+    each = scores(block, *args)
+    if block.weight is not None:
+        each = each * block.weight[:, None]
+    assert block.group is not None
+    codes, sums = _by_group(block.group, each)
+    return host(codes), host(sums)
+
+
+def _by_group(groups: Array, each: Array) -> tuple[Array, Array]:
+    """Add up what belongs to the same group."""
+    xp = namespace(each)
+    codes, inverse = xp.unique_inverse(groups)
+    sums = zeros(each, codes.shape[0], each.shape[1])
+    add_at(sums, inverse, each)
+    return codes, sums
+
+
+def _merge_groups(parts: list[tuple[Any, Floats]]) -> tuple[Any, Floats]:
+    codes, sums = zip(*parts, strict=True)
+    return _by_group(np.concatenate(codes), np.concatenate(sums))

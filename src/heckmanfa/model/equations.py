@@ -1,0 +1,278 @@
+"""The way from rows to a fitted selection equation and compressed data, drops included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.errors import (
+    CollinearError,
+    ConvergenceWarning,
+    DroppedFeaturesWarning,
+    InputError,
+    SeparationError,
+    TooFewRowsError,
+    warn,
+)
+from heckmanfa.model.leakage import refuse_leakage
+from heckmanfa.model.linalg import dependencies, describe_dependencies
+from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
+from heckmanfa.model.separation import Separation, decided, find_separation
+from heckmanfa.text.printable import quoted
+
+__all__ = [
+    "Selection",
+    "check_prediction",
+    "count_rows",
+    "fit_selection",
+    "gather",
+    "say_dropped",
+]
+
+
+# Longer lists of columns that separate are cut to a few names.
+_SHOWN, _FEW = 8, 3
+# A usual minimum, of rows of the rarer kind.
+_ROWS_A_FEATURE = 10
+
+
+@dataclass
+class Selection:
+    """A fitted selection equation and what was left out on the way to it."""
+
+    rows: Rows
+    probit: Probit
+    dropped: list[int] = field(default_factory=list)
+    """positions in X of columns left out"""
+    separating: list[int] = field(default_factory=list)
+    """those of them that decided rows: they take no part in either equation"""
+    n_decided: int = 0
+    """rows left out because their selection was certain"""
+
+    def row_counts(self) -> dict[str, int]:
+        """Count rows by what became of them, where any were left out here."""
+        if not self.n_decided:
+            return {"left_out_separation": 0}
+        n, n_selected = count_rows(self.rows)
+        return {
+            "selected": n_selected,
+            "unselected": n - n_selected,
+            "left_out_separation": self.n_decided,
+        }
+
+
+def fit_selection(
+    rows: Rows,
+    features: Positions,
+    labels: Sequence[str],
+    *,
+    on_collinear: str = "error",
+    on_separation: str = "error",
+) -> Selection:
+    """Fit the probit, refusing or dropping collinear and separating columns.
+
+    Parameters
+    ----------
+    rows : Rows
+    features : sequence of int
+        Columns of the selection equation.
+    labels : sequence of str
+        A name for every column of X.
+    on_collinear, on_separation : {"error", "drop"}
+
+    Returns
+    -------
+    Selection
+    """
+    if len(features) == 0:
+        raise InputError(
+            "selection_features is empty: with no feature that drives selection, the inverse "
+            "Mills ratio is constant. Name at least one."
+        )
+    features = list(features)
+    dropped: list[int] = []
+    separating: list[int] = []
+    n_decided = 0
+    suspects: set[int] = set()
+    while True:
+        # Columns that decided rows go last, so that they are the ones found to be collinear.
+        order = sorted(features, key=lambda one: one in suspects)
+        try:
+            coordinates = selection_coordinates(rows, order, [labels[one] for one in order])
+        except CollinearError as error:
+            if on_collinear != "drop" and not suspects:
+                raise
+            away = [order[place] for place in error.columns]
+            say_dropped(away, labels, str(error).split(". Leave")[0])
+            dropped += away
+            separating += [one for one in away if one in suspects]
+            features = [one for one in features if one not in away]
+            if not features:
+                raise TooFewRowsError(
+                    "no selection feature is left after dropping the constant, collinear or "
+                    "separating ones"
+                ) from error
+            continue
+        if order != features:
+            suspects = set()
+            continue
+        probit = fit_probit(rows, features, coordinates)
+        found = None if probit.certified else find_separation(rows, features, coordinates)
+        if found is None:
+            break
+        if on_separation != "drop" or found.complete:
+            _refuse_too_many(rows, len(found.columns), len(features))
+            raise SeparationError(_separation_text(found, features, labels, *count_rows(rows)))
+        n_decided += found.n_decided
+        support = [features[place] for place in found.columns]
+        warn(
+            f"{found.n_decided} rows were left out: their selection is decided by "
+            + _listed(support, labels),
+            DroppedFeaturesWarning,
+        )
+        rows = rows.without(
+            decided, coordinates.mean, coordinates.scale, found.direction, columns=features
+        )
+        suspects = set(support)
+    if not probit.converged:
+        warn(
+            f"the probit did not converge in {probit.n_iterations} passes; do not trust its "
+            "estimates. Rescale or leave out extreme features.",
+            ConvergenceWarning,
+        )
+    return Selection(rows, probit, dropped, separating, n_decided)
+
+
+def _refuse_too_many(rows: Rows, n_separating: int, n_features: int) -> None:
+    """Where columns separate because they are so many, say that instead of blaming some of them.
+
+    As many columns as there are rows of the rarer kind, or half as many as there are rows at all
+    (Cover, 1965), can be expected to separate whatever they hold. One or two columns that do so
+    by themselves are to blame, and are named instead.
+    """
+    n, n_selected = count_rows(rows)
+    fewest, k = min(n_selected, n - n_selected), n_features + 1
+    usual = max(fewest // _ROWS_A_FEATURE, 1)
+    if n_separating <= 2 or (k < fewest and n > 2 * k):
+        return
+    raise TooFewRowsError(
+        f"{n_features} selection features are more than these rows can carry: {n_selected:,} are "
+        f"selected and {n - n_selected:,} are not, and so many columns separate so few rows "
+        "whatever they hold. Leave features out of the selection equation (ten rows of the rarer "
+        f"kind a feature are a usual minimum, which would be {usual} here), or "
+        "collect more rows."
+    )
+
+
+def gather(
+    selection: Selection, prediction: Positions, labels: Sequence[str], n_selected: int
+) -> Moments:
+    """Compress the selected rows of every column that either equation still uses.
+
+    Parameters
+    ----------
+    selection : Selection
+    prediction : sequence of int
+        Columns that may predict.
+    labels : sequence of str
+        A name for every column of X.
+    n_selected : int
+        How many rows are selected.
+
+    Returns
+    -------
+    Moments
+        Of features none of which is the outcome itself: such are refused.
+    """
+    columns = sorted({*selection.probit.features, *prediction})
+    moments = gather_moments(selection.rows, columns, len(labels), selection.probit)
+    refuse_leakage(moments, labels, n_selected)
+    return moments
+
+
+def count_rows(rows: Rows) -> tuple[int, int]:
+    """Count the rows, and the selected ones."""
+    n, n_selected = total(rows.map(_block_counts, columns=[], merge=total))
+    return int(n), int(n_selected)
+
+
+def _block_counts(block: Block) -> tuple[int, int]:
+    return len(block.selected), int(block.selected.sum())
+
+
+def check_prediction(
+    moments: Moments, features: Positions, labels: Sequence[str], on_collinear: str
+) -> tuple[list[int], list[int]]:
+    """Refuse or drop prediction features that are constant or collinear among selected rows.
+
+    Returns
+    -------
+    kept, dropped : list of int
+        Positions in X.
+    """
+    r = moments.subset(features, imr=False, outcome=False)
+    found = dependencies(r)
+    if found:
+        words = describe_dependencies(found, ["constant", *(labels[one] for one in features)])
+        text = "the prediction features are collinear among the selected rows: " + "; ".join(words)
+        away = [features[item.column - 1] for item in found]
+        if on_collinear != "drop":
+            raise CollinearError(
+                text + ". Leave these columns out of prediction_features, or pass "
+                "on_collinear='drop'.",
+                [item.column - 1 for item in found],
+            )
+        say_dropped(away, labels, text)
+        return [one for one in features if one not in away], away
+    return list(features), []
+
+
+def say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:
+    """Warn that columns were left out, by name, and why."""
+    warn(f"left out {_listed(away, labels)}: {why}", DroppedFeaturesWarning)
+
+
+def _listed(columns: Sequence[int], labels: Sequence[Any]) -> str:
+    return ", ".join(quoted(labels[column]) for column in columns)
+
+
+def _separation_text(
+    found: Separation, features: Positions, labels: Sequence[str], n: int, n_selected: int
+) -> str:
+    n_found = len(found.columns)
+    names = _listed([features[place] for place in found.columns[:_SHOWN]], labels)
+    if n_found > _SHOWN:
+        few = _listed([features[place] for place in found.columns[:_FEW]], labels)
+        names = f"{few} and {n_found - _FEW} more"
+    verb = "separates" if n_found == 1 else "together separate"
+    # Of these, none can be left out: a column that is the selection itself would stand alone.
+    if n_found > _FEW and _ROWS_A_FEATURE * len(features) > min(n_selected, n - n_selected):
+        how = "completely" if found.complete else f"in {found.n_decided:,} rows"
+        return (
+            f"{names} together separate selected from unselected rows {how}, and none of them "
+            f"alone, so that the probit has no finite maximum. {len(features)} features are many "
+            f"for {n:,} rows, of which {n_selected:,} are selected. Leave features out of the "
+            "selection equation, or collect more rows."
+        )
+    if found.complete:
+        return (
+            f"{names} {verb} selected from unselected rows completely, so the probit has no "
+            "finite maximum. Check for a column that is another form of the selection or of the "
+            "outcome itself, and leave it out."
+        )
+    return (
+        f"{names} {verb} selected from unselected rows: {found.n_decided} rows are decided "
+        "with certainty, and the probit has no finite maximum. Leave the column out, merge its "
+        "rare level with another, or pass on_separation='drop' to leave out the column and the "
+        "rows that it decides."
+    )
+
+
+def weighted_count(value: float) -> int | float:
+    """Return a sum of weights as an int where it is one."""
+    return round(value) if np.isclose(value, round(value), rtol=0, atol=1e-9) else value

@@ -1,0 +1,165 @@
+"""Leakage: features that the outcome can be computed from exactly, seen in the compressed data.
+
+Such a feature was made from the outcome, or is known only with it. A model that predicts with it
+has no error, and says nothing about rows whose outcome is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.errors import LeakageError, LeakageWarning, warn
+from heckmanfa.model.linalg import column_norms, dependencies, solve_upper, subset_factor
+from heckmanfa.model.moments import Moments
+from heckmanfa.text.printable import quoted
+
+__all__ = ["find_leakage", "refuse_leakage", "refuse_partial_copies"]
+
+# A residual below this share of the outcome's sum of squares is none.
+_EXACT = 1e-20
+# Above this one, no rounding can be to blame.
+_NEARLY = 1e-8
+# What rounding of large means leaves of an exact copy, in units of the last place.
+_ROUNDING = 8.0
+_SHOWN = 8
+# So few rows are reproduced by nearly any feature.
+_FEWEST = 3
+
+
+def find_leakage(moments: Moments, n_rows: int) -> tuple[list[int], list[int]]:
+    """Find features that the outcome of the selected rows is an exact linear function of.
+
+    Parameters
+    ----------
+    moments : Moments
+    n_rows : int
+        How many selected rows there are; few rows are reproduced by any features.
+
+    Returns
+    -------
+    copies : list of int
+        Positions in X of features each of which gives the outcome alone.
+    together : list of int
+        Positions of features that give it together, where none does alone.
+    """
+    k = len(moments.columns)
+    outcome = moments.factor[1:, -1]
+    total = float(outcome @ outcome)
+    # What the constant and all features leave of the outcome (where features are collinear, less
+    # than that): for data without leakage nothing more is to be done.
+    if float(np.sum(moments.factor[k + 1 :, -1] ** 2)) > _NEARLY * total:
+        return [], []
+    constant = set(moments.constant_columns())
+    places = [place for place, one in enumerate(moments.columns) if one not in constant]
+    raw = column_norms(moments.factor[:, 1:])
+    features = moments.factor[1:, 1:][:, places]
+    slopes = (features.T @ outcome) / np.sum(features**2, axis=0)
+    residual = np.sum((outcome[:, None] - features * slopes) ** 2, axis=0)
+    exact = residual <= np.array(
+        [
+            _limit(total, raw[-1] + abs(slope) * raw[place])
+            for place, slope in zip(places, slopes, strict=True)
+        ]
+    )
+    if n_rows > _FEWEST and exact.any():
+        return [moments.columns[places[one]] for one in np.flatnonzero(exact)], []
+    return [], _together(moments, places, raw, n_rows)
+
+
+def _limit(total: float, size: float) -> float:
+    """Return the squares that an exact copy may leave, where columns of this size are rounded."""
+    return max(_EXACT * total, (_ROUNDING * float(np.finfo(float).eps) * size) ** 2)
+
+
+def _together(moments: Moments, places: list[int], raw: Floats, n_rows: int) -> list[int]:
+    """Return the positions of features whose combination is the outcome."""
+    centred = moments.factor[1:, 1:]
+    within = subset_factor(centred, places)
+    dependent = {item.column for item in dependencies(within)}
+    kept = [place for at, place in enumerate(places) if at not in dependent]
+    if not kept or n_rows <= len(kept) + 2:
+        return []
+    r = subset_factor(centred, [*kept, centred.shape[1] - 1])
+    weights = solve_upper(r[:-1, :-1], r[:-1, -1])
+    length = float(np.linalg.norm(r[:, -1]))
+    rounded = raw[-1] + float(np.abs(weights) @ raw[kept])
+    if r[-1, -1] ** 2 > _limit(length**2, rounded):
+        return []
+    sizes = np.abs(weights) * column_norms(r[:, :-1])
+    return [moments.columns[kept[one]] for one in np.flatnonzero(sizes > 1e-7 * length)]
+
+
+def refuse_leakage(
+    moments: Moments, labels: Sequence[str], n_rows: int, *, missing: bool = True
+) -> None:
+    """Refuse a feature that the outcome is an exact linear function of, by name.
+
+    Several features that give it together are only warned of: data simulated without an error are
+    like that, too, and no one column is to blame.
+
+    Parameters
+    ----------
+    moments : Moments
+    labels : sequence of str
+        A name for every column of X.
+    n_rows : int
+        How many selected rows there are.
+    missing : bool
+        Whether some outcomes are missing; where none is, there is a warning only.
+    """
+    copies, together = find_leakage(moments, n_rows)
+    if not copies and not together:
+        return
+    where = f"in all {n_rows} rows that have an outcome"
+    text = _words([quoted(labels[one]) for one in copies or together], where, bool(copies))
+    if missing and copies:
+        raise LeakageError(text)
+    warn(text, LeakageWarning)
+
+
+def refuse_partial_copies(columns: Iterable[tuple[str, Floats, Floats]]) -> None:
+    """Refuse columns with gaps that are copies of the outcome in the rows where both are known.
+
+    Parameters
+    ----------
+    columns : iterable of (str, (m,) ndarray, (m,) ndarray)
+        The name of each, its values and the outcomes in those rows.
+    """
+    for name, values, outcome in columns:
+        if len(values) > _FEWEST and _is_copy(values, outcome):
+            where = f"in the {len(values)} rows that have both"
+            raise LeakageError(_words([quoted(name)], where, copies=True))
+
+
+def _is_copy(values: Floats, outcome: Floats) -> bool:
+    """Whether an outcome is an exact linear function of a column that is not constant."""
+    if not (np.isfinite(values).all() and np.isfinite(outcome).all()):
+        return False
+    x, y = values - values.mean(), outcome - outcome.mean()
+    total, length = float(y @ y), float(x @ x)
+    if total == 0 or length == 0:
+        return False
+    slope = float(x @ y) / length
+    size = float(np.linalg.norm(outcome)) + abs(slope) * float(np.linalg.norm(values))
+    return float(np.sum((y - slope * x) ** 2)) <= _limit(total, size)
+
+
+def _words(names: list[str], where: str, copies: bool) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    listed = ", ".join(names[:_SHOWN]) + more
+    if not copies:
+        return (
+            f"the outcome is an exact linear combination of {listed} {where}: there is no error to "
+            "estimate. Unless the data were made without one, these columns were made from the "
+            "outcome, or are known only with it: leave such columns out of both equations."
+        )
+    verb, it = ("is", "It was") if len(names) == 1 else ("are", "They were")
+    each = "an exact copy" if len(names) == 1 else "exact copies"
+    return (
+        f"{listed} {verb} {each} of the outcome {where}, up to a constant and a factor: there is "
+        f"no error to estimate, and nothing to predict. {it} made from the outcome, or known only "
+        "with it. Leave such columns out of both equations."
+    )

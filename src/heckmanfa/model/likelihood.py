@@ -1,0 +1,319 @@
+"""Full-information maximum likelihood of the selection model.
+
+Safeguarded Newton's method from the two-step estimates, or from where the caller says, on the
+likelihood of `likelihood_terms`, and a cheap look for a second maximum near |rho| = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg as sla
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Positions, Rows
+from heckmanfa.errors import InputError
+from heckmanfa.model.covariance import CovarianceKind, score_squares
+from heckmanfa.model.likelihood_starts import ProfileStarts, Start, inner_parameters, starting_point
+from heckmanfa.model.likelihood_terms import (
+    Problem,
+    State,
+    evaluate,
+    index_range,
+    predicting_only,
+    row_scores,
+)
+from heckmanfa.model.linalg import symmetric
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.probit import Probit
+from heckmanfa.model.two_step import TwoStep
+
+__all__ = ["MaximumLikelihood", "ascent", "climb_from", "fit_likelihood", "newton"]
+
+_MAX_ITERATIONS = 100
+# As in the probit: an error of 1e-8 at most in the covariance, and far less in the estimates.
+_DECREMENT_PER_ROW = 1e-16
+# Where, how closely and on how many rows the likelihood is profiled to see whether it rises again
+# towards |rho| = 1.
+_PROFILE_ATANH = (1.5, 3.0)
+_PROFILE_DECREMENT = 0.5
+_PROFILE_RISE = 0.1
+_PROFILE_ITERATIONS = 15
+_PROFILE_ROWS = 2**11
+_LARGEST_ATANH = 12.0
+# How near to |rho| = 1 a climb may start, and how closely all else is settled there.
+_START_ATANH = 6.0
+_HELD_DECREMENT = 1e-4
+# Two climbs that end this far apart in atanh rho have found two maxima.
+_APART = 0.01
+
+
+@dataclass(frozen=True)
+class MaximumLikelihood:
+    """Maximum-likelihood estimates for one assignment S of J features and p selection features."""
+
+    features: tuple[int, ...]
+    coef: Floats
+    """(1 + J,) prediction equation, intercept first"""
+    selection_coef: Floats
+    """(1 + p,)"""
+    log_sigma: float
+    atanh_rho: float
+    covariance: Floats
+    """(1 + J + 1 + p + 2,) squared: prediction, selection, log sigma, atanh rho"""
+    log_likelihood: float
+    n_iterations: int
+    converged: bool
+    information_is_positive: bool
+    """whether the observed information is positive definite at the estimates"""
+    index_range: tuple[float, float]
+    """of z'gamma among the selected rows"""
+    second_maximum: tuple[float, float] | None
+    """log-likelihood and rho of another maximum that was found, if any: a higher one; with a
+    start that was given, also the one that the two-step estimates lead to"""
+
+    @property
+    def params(self) -> Floats:
+        """All parameters in the input's scale, in the order of the covariance."""
+        ends = [self.log_sigma, self.atanh_rho]
+        return np.concatenate([self.coef, self.selection_coef, ends])
+
+    @property
+    def rho(self) -> float:
+        """Correlation of the errors."""
+        return float(np.tanh(self.atanh_rho))
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the outcome's error."""
+        return float(np.exp(self.log_sigma))
+
+    def reported_covariance(self) -> Floats:
+        """Covariance of prediction, selection, rho sigma, rho and sigma, by the delta method."""
+        d = len(self.covariance)
+        slope = 1.0 - self.rho**2
+        jacobian = np.zeros((d + 1, d))
+        jacobian[: d - 2, : d - 2] = np.eye(d - 2)
+        jacobian[d - 2, -2:] = self.rho * self.sigma, self.sigma * slope
+        jacobian[d - 1, -1] = slope
+        jacobian[d, -2] = self.sigma
+        return np.asarray(jacobian @ self.covariance @ jacobian.T)
+
+
+def fit_likelihood(
+    moments: Moments,
+    probit: Probit,
+    two_step: TwoStep,
+    kind: CovarianceKind,
+    rows: Rows,
+    start: Start = None,
+) -> MaximumLikelihood:
+    """Maximise the joint likelihood of selection and outcome.
+
+    Parameters
+    ----------
+    moments : Moments
+    probit : Probit
+    two_step : TwoStep
+        Names the prediction features and gives the usual starting values.
+    kind : CovarianceKind
+        'classical' is the inverse observed information.
+    rows : Rows
+        Read once an iteration.
+    start : float or ndarray, optional
+        A rho or a parameter vector to start from instead.
+
+    Returns
+    -------
+    MaximumLikelihood
+    """
+    features, m = two_step.features, moments.n_selected
+    columns = [*probit.features, *predicting_only(probit, features)]
+    problem = Problem.build(moments, probit, features)
+    usual = starting_point(problem, probit, two_step)
+    starts = ProfileStarts.build(moments, probit, features, problem)
+    state, passes, converged = climb_from(rows, columns, problem, usual, starts, start)
+    others = _higher_maxima(rows, columns, problem, state, starts)
+    if start is not None:
+        other, _, reached = newton(rows, columns, problem, usual)
+        if reached and abs(other.theta[-1] - state.theta[-1]) > _APART:
+            others.append(other)
+    second = max(others, key=lambda one: one.log_likelihood, default=None)
+    best = state.theta
+    inverse, positive = _inverse_information(state)
+    if converged and positive:
+        best = best + inverse @ state.gradient
+    back = _back(problem)
+    if kind.cov_type == "classical":
+        middle = inverse
+    else:
+        squares = score_squares(
+            rows, kind, row_scores, problem, best, columns=columns, size=len(best)
+        )
+        middle = inverse @ squares @ inverse
+    p, _ = problem.sizes
+    outer = back @ best
+    outer[0] += problem.centre
+    j = len(features) + 1
+    offset = m * float(np.log(problem.scale))
+    return MaximumLikelihood(
+        features=features,
+        coef=outer[:j],
+        selection_coef=outer[j : j + p],
+        log_sigma=float(best[-2] + np.log(problem.scale)),
+        atanh_rho=float(best[-1]),
+        covariance=symmetric(back @ middle @ back.T),
+        log_likelihood=float(state.log_likelihood) - offset,
+        n_iterations=passes,
+        converged=converged,
+        information_is_positive=positive,
+        index_range=index_range(rows, columns, problem, best),
+        second_maximum=None
+        if second is None
+        else (float(second.log_likelihood) - offset, float(np.tanh(second.theta[-1]))),
+    )
+
+
+def climb_from(
+    rows: Rows,
+    columns: Positions,
+    problem: Problem,
+    usual: Floats,
+    starts: ProfileStarts,
+    start: Start,
+) -> tuple[State, int, bool]:
+    """Climb to the maximum that a start leads to; from ``usual`` where none is given."""
+    if start is None:
+        return newton(rows, columns, problem, usual)
+    if not isinstance(start, float):
+        theta = inner_parameters(problem, start)
+        if not np.isfinite(evaluate(rows, columns, problem, theta).log_likelihood):
+            raise InputError(
+                "the likelihood at start is zero or not a number: these are parameters of other "
+                "data, or in other units. Start from a rho, or from params_ of a fit to such data."
+            )
+        return newton(rows, columns, problem, theta)
+    # All else is first brought to its best for that rho, so that the climb begins on the profile
+    # and not in whichever valley the other starting values are in.
+    target = float(np.clip(np.arctanh(start), -_START_ATANH, _START_ATANH))
+    theta = starts.at(target)
+    held, before, _ = newton(
+        rows, columns, problem, theta, free=len(theta) - 1, tolerance=_HELD_DECREMENT
+    )
+    state, passes, converged = newton(rows, columns, problem, held.theta)
+    return state, before + passes, converged
+
+
+def _back(problem: Problem) -> Floats:
+    """Matrix from inner (gamma, beta, s, t) to outer (beta, gamma, s, t), before the shifts."""
+    p, j = problem.sizes
+    matrix = np.zeros((p + j + 2, p + j + 2))
+    matrix[:j, p : p + j] = problem.prediction_back * problem.scale
+    matrix[j : j + p, :p] = problem.selection_back
+    matrix[-2, -2] = matrix[-1, -1] = 1.0
+    return matrix
+
+
+def _inverse_information(state: State) -> tuple[Floats, bool]:
+    """Inverse of minus the Hessian, and whether that is positive definite."""
+    try:
+        half = sla.cho_factor(-state.hessian)
+        return np.asarray(sla.cho_solve(half, np.eye(len(state.theta)))), True
+    except (np.linalg.LinAlgError, ValueError):
+        return np.full_like(state.hessian, np.nan), False
+
+
+def ascent(state: State, free: int) -> Floats:
+    """Newton step over the first ``free`` parameters, made an ascent direction where H is not."""
+    information = -state.hessian[:free, :free]
+    gradient = state.gradient[:free]
+    try:
+        step = sla.cho_solve(sla.cho_factor(information), gradient)
+    except np.linalg.LinAlgError:
+        # With a unit diagonal, so that what counts as flat does not depend on units.
+        size = np.sqrt(np.abs(np.diag(information)))
+        unit = 1.0 / np.where(size > 0, size, 1.0)
+        values, vectors = np.linalg.eigh(information * unit * unit[:, None])
+        values = np.maximum(np.abs(values), 1e-6 * np.abs(values).max())
+        step = unit * (vectors @ ((vectors.T @ (unit * gradient)) / values))
+    step = np.append(step, np.zeros(len(state.theta) - free))
+    # log sigma and atanh rho move by at most one a step.
+    return np.asarray(step / max(1.0, float(np.abs(step[-2:]).max())))
+
+
+def newton(
+    rows: Rows,
+    columns: Positions,
+    problem: Problem,
+    theta: Floats,
+    *,
+    free: int | None = None,
+    tolerance: float | None = None,
+    max_iterations: int = _MAX_ITERATIONS,
+) -> tuple[State, int, bool]:
+    """Safeguarded Newton over the first ``free`` parameters (all, unless rho is held)."""
+    state = evaluate(rows, columns, problem, theta)
+    passes = 1
+    free = len(theta) if free is None else free
+    tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
+    while passes < max_iterations and abs(state.theta[-1]) < _LARGEST_ATANH:
+        step = ascent(state, free)
+        decrement = float(step @ state.gradient)
+        if not decrement > tolerance:
+            return state, passes, bool(np.isfinite(decrement))
+        slack = 1e-11 * (1.0 + abs(state.log_likelihood))
+        for _ in range(40):
+            trial = evaluate(rows, columns, problem, state.theta + step)
+            passes += 1
+            if trial.log_likelihood >= state.log_likelihood - slack:
+                break
+            step = 0.5 * step
+        else:
+            # Rounding in the sum is all that is left to climb.
+            return state, passes, decrement < 1e-10
+        state = trial
+    return state, passes, False
+
+
+def _higher_maxima(
+    rows: Rows,
+    columns: Positions,
+    problem: Problem,
+    found: State,
+    starts: ProfileStarts,
+) -> list[State]:
+    """Look for higher maxima towards rho = -1 and rho = 1.
+
+    The likelihood is profiled at a few fixed rho on each side, on a small sample where rows are
+    many. Only where it rises again away from the optimum is a full search started there.
+    """
+    pilot = rows.pilot(_PROFILE_ROWS)
+    here = evaluate(pilot, columns, problem, found.theta).log_likelihood
+    higher: list[State] = []
+    for side in (-1.0, 1.0):
+        previous = here
+        for target in (side * size for size in _PROFILE_ATANH):
+            if side * (target - found.theta[-1]) <= 0.25:
+                continue
+            free = len(found.theta) - 1
+            state, _, _ = newton(
+                pilot,
+                columns,
+                problem,
+                starts.at(target),
+                free=free,
+                tolerance=_PROFILE_DECREMENT,
+                max_iterations=_PROFILE_ITERATIONS,
+            )
+            # The last step, not taken, would gain half of its decrement.
+            height = state.log_likelihood + 0.5 * float(ascent(state, free) @ state.gradient)
+            if height > previous + _PROFILE_RISE:
+                risen, _, _ = newton(
+                    rows, columns, problem, state.theta, tolerance=1e-8, max_iterations=60
+                )
+                if risen.log_likelihood > found.log_likelihood + 1e-3:
+                    higher.append(risen)
+                break
+            previous = height
+    return higher

@@ -1,0 +1,157 @@
+"""Where maximum likelihood starts: the two-step estimates, a given rho, or given parameters.
+
+A parameter vector in the input's scale (``params_`` of a fitted model) holds the prediction
+coefficients, intercept first, the selection coefficients, intercept first, log sigma and atanh rho.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Positions
+from heckmanfa.errors import InputError
+from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.probit import Probit
+from heckmanfa.model.two_step import TwoStep
+
+__all__ = [
+    "ProfileStarts",
+    "Start",
+    "elsewhere",
+    "inner_parameters",
+    "read_start",
+    "starting_point",
+]
+
+_START_RHO = 0.95
+_LARGEST_RHO = 1.0 - 1e-9
+
+Start = float | Floats | None
+"""nothing, a rho, or a parameter vector"""
+
+
+def read_start(start: Any, method: str) -> Start:
+    """Take in the parameter ``start``: None, a rho in (-1, 1), or a parameter vector.
+
+    Parameters
+    ----------
+    start : None, float or array_like
+    method : str
+        Only "ml" starts anywhere.
+
+    Returns
+    -------
+    None, float or ndarray
+    """
+    if start is None:
+        return None
+    if method != "ml":
+        raise InputError(
+            "start is where maximum likelihood starts from: the two steps need none. Fit by "
+            "maximum likelihood (method 'ml'), or leave start out."
+        )
+    advice = "it must be a rho inside (-1, 1), or the params_ of a fitted model"
+    if isinstance(start, bool | np.bool_ | str):
+        raise InputError(f"start is {start!r}: {advice}")
+    if isinstance(start, Real):
+        rho = float(start)
+        if not abs(rho) < 1:
+            raise InputError(f"start is {rho:g}: {advice}")
+        return rho
+    try:
+        values = np.asarray(start, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"start does not hold numbers: {advice}") from error
+    if values.ndim != 1 or not np.all(np.isfinite(values)):
+        what = "missing or infinite values" if values.ndim == 1 else f"{values.ndim} dimensions"
+        raise InputError(f"start has {what}: {advice}")
+    return values
+
+
+def elsewhere(start: Start) -> float | None:
+    """Return the start for other rows or other features, which have parameters of their own."""
+    if start is None or isinstance(start, float):
+        return start
+    return float(np.clip(np.tanh(start[-1]), -_LARGEST_RHO, _LARGEST_RHO))
+
+
+def starting_point(problem: Problem, probit: Probit, start: TwoStep) -> Floats:
+    """Two-step values in inner coordinates; a rho-hat outside (-1, 1) starts just inside."""
+    beta = start.coef[:-1].copy()
+    beta[0] -= problem.centre
+    inner_beta = solve_upper(problem.prediction_back, beta) / problem.scale
+    rho = float(np.clip(start.solution.rho, -_START_RHO, _START_RHO))
+    sigma = float(start.solution.sigma) / problem.scale
+    return np.concatenate([probit.inner_coef, inner_beta, [np.log(sigma), np.arctanh(rho)]])
+
+
+def inner_parameters(problem: Problem, params: Floats) -> Floats:
+    """Turn a parameter vector in the input's scale into theta, refusing one of another model."""
+    p, j = problem.sizes
+    if len(params) != p + j + 2:
+        raise InputError(
+            f"start has {len(params)} entries, but this model has {p + j + 2} parameters: "
+            f"{j} of the prediction equation and {p} of the selection equation (each intercept "
+            "first), log sigma and atanh rho, as in params_. Start from a rho instead."
+        )
+    beta = params[:j].copy()
+    beta[0] -= problem.centre
+    return np.concatenate(
+        [
+            solve_upper(problem.selection_back, params[j : j + p]),
+            solve_upper(problem.prediction_back, beta) / problem.scale,
+            [params[-2] - np.log(problem.scale), params[-1]],
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class ProfileStarts:
+    """Where to start for a given rho: least squares less rho sigma times that of lambda.
+
+    E[y | x, s = 1] = x'beta + rho sigma lambda, so that beta(rho) is a difference of two
+    regressions on the features, and the residual variance s^2 of the first is
+    sigma^2 (1 - rho^2 (mean of delta - residual variance of lambda)).
+    """
+
+    gamma: Floats
+    least_squares: Floats
+    """(1 + j,) of y, in the coordinates of beta"""
+    of_lambda: Floats
+    """(1 + j,) likewise of lambda"""
+    variance: float
+    """of the residuals of y"""
+    shrinkage: float
+    """mean of delta less the variance of the residuals of lambda"""
+
+    @classmethod
+    def build(
+        cls, moments: Moments, probit: Probit, features: Positions, problem: Problem
+    ) -> ProfileStarts:
+        """Take both regressions from the compressed data."""
+        r = moments.subset(features)
+        design, m = r[:-2, :-2], moments.n_selected
+        solved = solve_upper(design, r[:-2, -2:])
+        solved[0, 1] -= problem.centre
+        inner = solve_upper(problem.prediction_back, solved)
+        return cls(
+            gamma=probit.inner_coef,
+            least_squares=inner[:, 1] / problem.scale,
+            of_lambda=inner[:, 0],
+            variance=float(np.sum(r[-2:, -1] ** 2)) / m / problem.scale**2,
+            shrinkage=moments.mean_delta - float(r[-2, -2] ** 2) / m,
+        )
+
+    def at(self, atanh_rho: float) -> Floats:
+        """Return theta for a value of atanh rho."""
+        rho = np.tanh(atanh_rho)
+        sigma = np.sqrt(self.variance / max(1.0 - rho**2 * self.shrinkage, 0.05))
+        beta = self.least_squares - rho * sigma * self.of_lambda
+        return np.concatenate([self.gamma, beta, [np.log(sigma), atanh_rho]])

@@ -1,0 +1,294 @@
+"""The joint likelihood of selection and outcome: its coordinates, value and derivatives.
+
+With u = z'gamma, e = (y - x'beta) / sigma and a = (u + rho e) / sqrt(1 - rho^2), a selected row
+contributes log Phi(a) - e^2/2 - log sigma - log(2 pi)/2 and an unselected one log Phi(-u). In
+s = log sigma and t = atanh rho, a = u cosh t + e sinh t, and every derivative is short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heckmanfa.data.arrays import (
+    Array,
+    Floats,
+    empty,
+    highest,
+    host,
+    like,
+    lowest,
+    namespace,
+    zeros,
+)
+from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.model.coordinates import Coordinates, Design
+from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.normal import log_cdf_and_mills, mills
+from heckmanfa.model.probit import Probit
+
+__all__ = ["Problem", "State", "evaluate", "index_range", "predicting_only", "row_scores"]
+
+_HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The model in coordinates: gamma and beta are both written on one design of all features.
+
+    The columns of a block are those of the selection equation, then those that only predict.
+    """
+
+    union: Coordinates
+    """of all k columns; its first p are the probit's"""
+    n_selection: int
+    """1 + p"""
+    prediction: Floats
+    """(1 + k, 1 + j) from beta to coefficients on the design"""
+    prediction_back: Floats
+    """(1 + j, 1 + j) from beta to coefficients of [1, X_S]"""
+    selection_back: Floats
+    """(1 + p, 1 + p) likewise for gamma"""
+    prediction_gram: Floats
+    """(1 + j, 1 + j) average of x x' over the selected rows"""
+    centre: float
+    scale: float
+    """of the outcome among the selected rows"""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of coefficients in gamma and in beta."""
+        return self.n_selection, self.prediction.shape[1]
+
+    @classmethod
+    def build(cls, moments: Moments, probit: Probit, features: Positions) -> Problem:
+        """Set up the coordinates of both equations."""
+        alone = predicting_only(probit, features)
+        outcome, root_m = moments.factor[:, -1], moments.factor[0, 0]
+        extra = moments.factor[:, moments.places(alone)]
+        union = probit.coordinates.extended(
+            extra[0] / root_m, np.asarray(np.linalg.norm(extra[1:], axis=0) / root_m)
+        )
+        root = moments.subset(features, imr=False, outcome=False)
+        back = Coordinates.from_factor(root).back()
+        order = [*probit.features, *alone]
+        chosen = np.zeros((len(order) + 1, len(features) + 1))
+        chosen[0, 0] = 1.0
+        for place, one in enumerate(features, start=1):
+            chosen[order.index(one) + 1, place] = 1.0
+        half = root @ back
+        return cls(
+            union=union,
+            n_selection=len(probit.features) + 1,
+            prediction=solve_upper(union.back(), chosen @ back),
+            prediction_back=back,
+            selection_back=probit.coordinates.back(),
+            prediction_gram=half.T @ half / moments.n_selected,
+            centre=float(outcome[0] / root_m),
+            scale=float(np.linalg.norm(outcome[1:]) / root_m),
+        )
+
+
+def predicting_only(probit: Probit, features: Positions) -> list[int]:
+    """Positions of the features that predict and do not select."""
+    return [one for one in features if one not in probit.features]
+
+
+@dataclass(frozen=True)
+class State:
+    """The likelihood at some theta."""
+
+    theta: Floats
+    """gamma, beta (both inner coordinates), log sigma, atanh rho"""
+    log_likelihood: float
+    gradient: Floats
+    hessian: Floats
+    n: float
+
+
+def index_range(
+    rows: Rows, columns: Positions, problem: Problem, theta: Floats
+) -> tuple[float, float]:
+    """Range of z'gamma among the selected rows."""
+    return _widest(list(rows.map(_block_range, problem, theta, columns=columns, merge=_widest)))
+
+
+def evaluate(rows: Rows, columns: Positions, problem: Problem, theta: Floats) -> State:
+    """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scalars, others, other_gram, vectors, gram = total(
+            rows.map(_terms, problem, theta, columns=columns, merge=total)
+        )
+        value, n, m, d_s, d_t, d_ss, d_st, d_tt = scalars
+        p, j = problem.sizes
+        sigma, cosh, sinh = np.exp(theta[-2]), np.cosh(theta[-1]), np.sinh(theta[-1])
+        # gamma is written on the first columns of the design, beta on all of them.
+        to_beta = problem.prediction
+        in_gamma, in_beta = vectors[:p], to_beta.T @ vectors
+        gradient = np.concatenate([in_gamma[:, 0] - others, in_beta[:, 1], [d_s, d_t]])
+        # Every block is -delta times a product of z cosh and -x sinh / sigma, but for -x x'.
+        hessian = np.zeros((p + j + 2, p + j + 2))
+        hessian[:p, :p] = -(cosh**2) * gram[:p, :p] - other_gram
+        hessian[:p, p:-2] = cosh * sinh / sigma * gram[:p] @ to_beta
+        hessian[p:-2, p:-2] = (
+            -(sinh**2) * to_beta.T @ gram @ to_beta - m * problem.prediction_gram
+        ) / sigma**2
+        hessian[:p, -2:] = in_gamma[:, 2:4]
+        hessian[p:-2, -2:] = in_beta[:, 4:6]
+        hessian[-2:, -2:] = [[d_ss, d_st], [d_st, d_tt]]
+        lower = np.tril_indices(len(hessian), -1)
+        hessian[lower] = hessian.T[lower]
+        value = float(value) - (float(theta[-2]) + _HALF_LOG_2PI) * float(m)
+    if not (np.isfinite(value) and np.all(np.isfinite(hessian))):
+        value = -np.inf
+    return State(theta, value, gradient, hessian, float(n))
+
+
+# What runs on a block of rows. ---------------------------------------------------------------
+
+
+def _scales(theta: Floats) -> tuple[float, float, float]:
+    """sigma, cosh t and sinh t, as plain numbers that any array can be multiplied with."""
+    return float(np.exp(theta[-2])), float(np.cosh(theta[-1])), float(np.sinh(theta[-1]))
+
+
+def _widest(ranges: list[tuple[float, float]]) -> tuple[float, float]:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _block_range(block: Block, problem: Problem, theta: Floats) -> tuple[float, float]:
+    p = problem.n_selection
+    features = block.only_selected().features[:, : p - 1]
+    index = problem.union.design(features).times(theta[:p])
+    return lowest(index), highest(index)
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """Selected rows of a block at some theta, with the first derivatives of each row."""
+
+    design: Design
+    e: Array
+    a: Array
+    a_t: Array
+    """derivative of a in t"""
+    log_cdf: Array
+    ratio: Array
+    slope: Array
+    d_u: Array
+    d_e: Array
+
+
+def _selected(block: Block, problem: Problem, theta: Floats) -> _Selected:
+    p, j = problem.sizes
+    both = np.zeros((len(problem.prediction), 2))
+    both[:p, 0] = theta[:p]
+    both[:, 1] = problem.prediction @ theta[p : p + j]
+    design = problem.union.design(block.features)
+    u, mean = design.times(both).T
+    sigma, cosh, sinh = _scales(theta)
+    e = ((block.outcome - problem.centre) / problem.scale - mean) / sigma
+    a = cosh * u + sinh * e
+    log_cdf, ratio, slope = log_cdf_and_mills(a)
+    return _Selected(
+        design=design,
+        e=e,
+        a=a,
+        a_t=sinh * u + cosh * e,
+        log_cdf=log_cdf,
+        ratio=ratio,
+        slope=slope,
+        d_u=cosh * ratio,
+        d_e=sinh * ratio - e,
+    )
+
+
+def _terms(
+    block: Block, problem: Problem, theta: Floats
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Sums over a block that the log-likelihood and its derivatives are made of.
+
+    Returns
+    -------
+    scalars : (8,)
+        log Phi - e^2/2 summed, the numbers of rows and of selected rows, and derivatives in
+        (s, t): first s, t, then second ss, st, tt.
+    others, other_gram : (p,), (p, p)
+        Unselected rows: sums of lambda(-u) z and of delta(-u) z z'.
+    vectors : (1 + k, 6)
+        Selected rows: sums of the design times derivatives in u, x'beta, then us, ut, xs, xt.
+    gram : (1 + k, 1 + k)
+        Selected rows: sum of delta(a) times products of the design.
+    """
+    p = problem.n_selection
+    others = block.keep(~block.selected)
+    z = problem.union.design(others.features[:, : p - 1])
+    value, ratio, slope = log_cdf_and_mills(-z.times(theta[:p]))
+    n = float(len(value))
+    if others.weight is not None:
+        ratio, slope, value = (others.weight * part for part in (ratio, slope, value))
+        n = float(others.weight.sum())
+
+    chosen = block.only_selected()
+    rows = _selected(chosen, problem, theta)
+    sigma, cosh, sinh = _scales(theta)
+    e, d_e, bend = rows.e, rows.d_e, rows.slope * rows.a_t
+    # Second derivatives in (u, e, t), then by the chain rule in (u, x'beta, s, t).
+    d_ee = -(sinh**2) * rows.slope - 1.0
+    d_et = cosh * rows.ratio - sinh * bend
+    columns = empty(chosen.features, len(e), 6)
+    columns[:, 0] = rows.d_u
+    columns[:, 1] = -d_e / sigma
+    columns[:, 2] = (cosh * sinh) * (e * rows.slope)
+    columns[:, 3] = sinh * rows.ratio - cosh * bend
+    columns[:, 4] = (d_ee * e + d_e) / sigma
+    columns[:, 5] = -d_et / sigma
+    each = namespace(e).stack(
+        (
+            rows.log_cdf - 0.5 * e * e,
+            -e * d_e - 1.0,
+            rows.ratio * rows.a_t,
+            e * (e * d_ee + d_e),
+            -e * d_et,
+            rows.ratio * rows.a - bend * rows.a_t,
+        )
+    )
+    if chosen.weight is None:
+        m, summed, curvature = float(len(e)), host(each.sum(axis=1)), rows.slope
+    else:
+        m, summed = float(chosen.weight.sum()), host(each @ chosen.weight)
+        columns *= chosen.weight[:, None]
+        curvature = chosen.weight * rows.slope
+    scalars = np.array([float(value.sum()) + summed[0], n + m, m, *summed[1:]])
+    return (
+        scalars,
+        z.pull(ratio),
+        z.gram(slope),
+        rows.design.pull(columns),
+        rows.design.gram(curvature),
+    )
+
+
+def row_scores(block: Block, problem: Problem, theta: Floats) -> Array:
+    """(b, d) derivative of each row's log-likelihood, before weights."""
+    p, j = problem.sizes
+    scores = zeros(block.features, len(block.selected), p + j + 2)
+    others = block.keep(~block.selected)
+    z = problem.union.design(others.features[:, : p - 1])
+    scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
+    rows = _selected(block.only_selected(), problem, theta)
+    xp = namespace(rows.e)
+    ones = rows.design.scaled(xp.ones_like(rows.e))
+    in_beta = ones @ like(problem.prediction, ones)
+    scores[block.selected] = xp.concat(
+        (
+            ones[:, :p] * rows.d_u[:, None],
+            in_beta * (-rows.d_e / _scales(theta)[0])[:, None],
+            (-rows.e * rows.d_e - 1.0)[:, None],
+            (rows.ratio * rows.a_t)[:, None],
+        ),
+        axis=1,
+    )
+    return scores

@@ -1,0 +1,201 @@
+"""Heckman's two-step estimator with honest standard errors (Algorithm 1).
+
+The second step treats lambda-hat as data; its ordinary standard errors are wrong twice, since
+the errors are heteroskedastic by construction and lambda-hat is estimated. The covariance here
+is Heckman's (1979), in the form of Greene: with W = [1, X_S, lambda] and Z = [1, X_selection],
+
+    V = (W'W)^-1 [ sigma^2 W'W - beta_H^2 W'DW + beta_H^2 W'DZ V_gamma Z'DW ] (W'W)^-1,
+
+D = diag(delta),
+
+from the compressed data alone. Robust and cluster covariances come from stacking the probit's and
+the second step's estimating equations, which takes a pass over the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heckmanfa.data.arrays import Array, Floats, empty, like, signs, zeros
+from heckmanfa.data.rows import Block, Positions, Rows, pick, total
+from heckmanfa.errors import NotIdentifiedError
+from heckmanfa.model.covariance import CovarianceKind, score_squares
+from heckmanfa.model.linalg import DEPENDENT, residual_share, solve_upper, symmetric
+from heckmanfa.model.moments import Moments, Solutions
+from heckmanfa.model.normal import mills
+from heckmanfa.model.probit import Probit
+
+__all__ = ["TwoStep", "fit_two_step"]
+
+
+@dataclass(frozen=True)
+class TwoStep:
+    """Two-step estimates for one assignment S of J features."""
+
+    features: tuple[int, ...]
+    """positions in X of the J prediction features"""
+    solution: Solutions
+    coef: Floats
+    """(J + 2,) intercept, features, beta_H"""
+    covariance: Floats
+    """(J + 2 + 1 + p,) squared: intercept, features, beta_H, then the probit's coefficients"""
+
+
+def fit_two_step(
+    moments: Moments,
+    probit: Probit,
+    features: Positions,
+    kind: CovarianceKind,
+    rows: Rows,
+) -> TwoStep:
+    """Fit the prediction equation with lambda-hat, and the joint covariance of both equations.
+
+    Parameters
+    ----------
+    moments : Moments
+    probit : Probit
+    features : sequence of int
+        Positions in X of the prediction features; they must not be collinear.
+    kind : CovarianceKind
+    rows : Rows
+        Read only for a robust or cluster covariance.
+
+    Returns
+    -------
+    TwoStep
+    """
+    mask = np.zeros(moments.n_features, dtype=bool)
+    mask[list(features)] = True
+    features = tuple(int(one) for one in np.flatnonzero(mask))
+    root = moments.subset(features, outcome=False)
+    if residual_share(root)[-1] <= DEPENDENT:
+        raise NotIdentifiedError(
+            "the inverse Mills ratio is a linear combination of the prediction features among "
+            "the selected rows, so selection cannot be told from prediction. Leave a feature "
+            "that drives selection out of prediction_features."
+        )
+    solution = moments.solve(mask)
+    coef = np.array([solution.intercept, *solution.coef[list(features)], solution.imr_coef])
+    inverse_root = solve_upper(root, np.eye(len(root)))
+    if kind.cov_type == "classical":
+        covariance = _classical(moments, probit, features, solution, inverse_root)
+    else:
+        covariance = _stacked(moments, probit, features, coef, inverse_root, kind, rows)
+    return TwoStep(features, solution, coef, covariance)
+
+
+def _shift(
+    moments: Moments, probit: Probit, features: Positions, inverse_root: Floats
+) -> tuple[Floats, Floats]:
+    """sqrt(D) W (W'W)^-1/2 as a factor, and (W'W)^-1/2 W'DZ in the probit's coordinates.
+
+    Products of such factors keep the digits that W'DW and W'DZ lose where a feature is far from
+    zero or nearly collinear.
+    """
+    prediction = [0, *moments.places(features), len(moments.columns) + 1]
+    selection = [0, *moments.places(probit.features)]
+    half = moments.factor_delta[:, prediction] @ inverse_root
+    inner_z = moments.factor_delta[:, selection] @ probit.coordinates.back()
+    return half, half.T @ inner_z
+
+
+def _classical(
+    moments: Moments,
+    probit: Probit,
+    features: Positions,
+    solution: Solutions,
+    inverse_root: Floats,
+) -> Floats:
+    half, shift = _shift(moments, probit, features, inverse_root)
+    beta_h = float(solution.imr_coef)
+    inner = (
+        float(solution.sigma) ** 2 * np.eye(half.shape[1])
+        - beta_h**2 * half.T @ half
+        + beta_h**2 * shift @ probit.inner_covariance @ shift.T
+    )
+    prediction = inverse_root @ inner @ inverse_root.T
+    cross = beta_h * inverse_root @ shift @ probit.inner_covariance @ probit.coordinates.back().T
+    return symmetric(np.block([[prediction, cross], [cross.T, probit.covariance]]))
+
+
+def _stacked(
+    moments: Moments,
+    probit: Probit,
+    features: Positions,
+    coef: Floats,
+    inverse_root: Floats,
+    kind: CovarianceKind,
+    rows: Rows,
+) -> Floats:
+    """Sandwich of the stacked equations: probit scores, and W'(y - W beta) of selected rows."""
+    columns = list(moments.columns)
+    selection = [columns.index(one) for one in probit.features]
+    prediction = [columns.index(one) for one in features]
+    args = (probit, selection, prediction, coef, inverse_root)
+    p, j = len(selection) + 1, len(prediction) + 2
+    middle = score_squares(rows, kind, _stacked_scores, *args, columns=columns, size=p + j)
+    (residual_slope,) = total(rows.map(_residual_slope, *args, columns=columns, merge=total))
+    # Derivative of the second equations in gamma: beta_H W'DZ, and through lambda's own place in
+    # W, minus the sum of delta v z'.
+    slope = coef[-1] * _shift(moments, probit, features, inverse_root)[1]
+    slope -= np.outer(inverse_root[-1], residual_slope)
+    bread = np.zeros((j + p, p + j))
+    bread[j:, :p] = probit.coordinates.back() @ probit.inner_covariance
+    bread[:j, p:] = inverse_root
+    bread[:j, :p] = inverse_root @ slope @ probit.inner_covariance
+    return symmetric(bread @ middle @ bread.T)
+
+
+# What runs on a block of rows. ---------------------------------------------------------------
+
+
+def _second_step(
+    block: Block, index: Array, prediction: Positions, coef: Floats
+) -> tuple[Array, Array, Array]:
+    """W, the residuals and delta of a block's selected rows."""
+    ratio, slope = mills(index)
+    w = empty(block.features, len(ratio), len(coef))
+    w[:, 0] = 1.0
+    w[:, 1:-1] = pick(block.features, prediction)
+    w[:, -1] = ratio
+    return w, block.outcome - w @ like(coef, w), slope
+
+
+def _stacked_scores(
+    block: Block,
+    probit: Probit,
+    selection: Positions,
+    prediction: Positions,
+    coef: Floats,
+    inverse_root: Floats,
+) -> Array:
+    design = probit.coordinates.design(pick(block.features, selection))
+    index = design.times(probit.inner_coef)
+    sign = signs(block.selected, block.features)
+    p, chosen = len(selection) + 1, block.selected
+    scores = zeros(block.features, len(index), p + len(coef))
+    scores[:, :p] = design.scaled(sign * mills(sign * index)[0])
+    w, residual, _ = _second_step(block.only_selected(), index[chosen], prediction, coef)
+    scores[chosen, p:] = (w @ like(inverse_root, w)) * residual[:, None]
+    return scores
+
+
+def _residual_slope(
+    block: Block,
+    probit: Probit,
+    selection: Positions,
+    prediction: Positions,
+    coef: Floats,
+    inverse_root: Floats,
+) -> tuple[Floats]:
+    """Sum of delta v z' over the selected rows of a block, z in the probit's coordinates."""
+    block = block.only_selected()
+    design = probit.coordinates.design(pick(block.features, selection))
+    index = design.times(probit.inner_coef)
+    _, residual, slope = _second_step(block, index, prediction, coef)
+    product = slope * residual
+    if block.weight is not None:
+        product = product * block.weight
+    return (design.pull(product),)

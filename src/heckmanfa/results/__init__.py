@@ -1,0 +1,1 @@
+"""What a fitted model reports: estimates, tests, summary, diagnostics, caveats."""

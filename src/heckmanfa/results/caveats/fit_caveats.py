@@ -1,0 +1,366 @@
+"""The caveats of a fitted model, and of the answer that it gives to a question about a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heckmanfa.results.caveats.caveat import Caveat, Table
+from heckmanfa.results.caveats.search_caveats import of_search
+from heckmanfa.results.diagnostics import Diagnostics
+from heckmanfa.results.document import Finding
+from heckmanfa.results.exclusions import kept_out
+from heckmanfa.results.problems import (
+    MAXIMA,
+    clusters_note,
+    higher_maximum,
+    problems_of,
+    r2_of,
+    rho_text,
+)
+from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import count, number, plural, some
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators.base import FittedSelectionModel
+
+__all__ = ["as_findings", "of_fit", "of_table", "said"]
+
+_LARGE_SHARE = 0.05
+
+
+def of_fit(model: FittedSelectionModel, table: Table | None = None) -> list[Caveat]:
+    """Return the caveats that follow from a fitted model, the gravest first.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+    table : Table, optional
+        Where the model was fitted to a table, whose columns are then named.
+
+    Returns
+    -------
+    list of Caveat
+    """
+    found = [*of_search(model), *_of_columns(model)]
+    if model._probit is None:
+        return [
+            *_of_problems(model),
+            Caveat(
+                "all_observed",
+                "caution",
+                "No selection was corrected for, and rho is not identified.",
+                "That selection was corrected for: no outcome is missing in the fit, and this is "
+                "least squares.",
+            ),
+            *found,
+            *_of_reference(model),
+        ]
+    return [
+        *_of_problems(model),
+        *found,
+        *_of_exclusions(model, table),
+        *_of_errors(model),
+        *_of_reference(model),
+    ]
+
+
+def of_table(model: FittedSelectionModel, diagnostics: Diagnostics, table: Table) -> list[Caveat]:
+    """Return every caveat about the answer to a question, the gravest first.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+    diagnostics : Diagnostics
+        Those of the model for the rows of the table.
+    table : Table
+
+    Returns
+    -------
+    list of Caveat
+        Those of `of_fit`, of the diagnostics and of the table, and those of every such model.
+    """
+    causal = Caveat(
+        "not_causal",
+        "caution",
+        "A coefficient says what goes together, and not what causes what.",
+        "That changing a feature would change the outcome by its coefficient: it says what goes "
+        "together, and not what causes what.",
+    )
+    fit = of_fit(model, table)
+    if model._probit is None:
+        return [*fit, *_of_rows(diagnostics, table), causal]
+    normal = Caveat(
+        "normal_law",
+        "caution",
+        "The correction for selection rests on errors that are normal.",
+        "That the correction holds whatever the distribution of the errors: it rests on their "
+        "being normal.",
+    )
+    return [
+        *fit,
+        *_of_strength(diagnostics),
+        *_of_rho_test(model, diagnostics),
+        *_of_rows(diagnostics, table),
+        normal,
+        causal,
+    ]
+
+
+def said(model: FittedSelectionModel, *keys: str) -> list[str]:
+    """Return the sentences of those of some caveats that a fitted model has."""
+    return [one.sentence for one in of_fit(model) if one.key in keys]
+
+
+def as_findings(model: FittedSelectionModel) -> list[Finding]:
+    """Return the caveats about the search as lines of the diagnostics."""
+    has = {one.key: one for one in of_fit(model)}
+    return [
+        Finding(
+            name,
+            value,
+            "ok" if has[key].severity == "note" else has[key].severity,
+            has[key].sentence,
+        )
+        for key, name, value in (
+            ("window", "test of rho = 0", "none"),
+            ("search_ignored", "standard errors after the search", "features taken as known"),
+            ("honest_fit", "honest estimates", "coefficients, rho, sigma and their tests"),
+        )
+        if key in has
+    ]
+
+
+# The fit. ---------------------------------------------------------------------------------------
+
+
+def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
+    """Take in what `problems` finds wrong, with what may not be claimed because of it."""
+    keys = {
+        "convergence": "not_converged",
+        "standard errors": "errors_missing",
+        "R2 of the outcome": "leakage",
+        "rho": "rho_at_bounds",
+        MAXIMA: "second_maximum",
+        "clusters": "few_clusters",
+    }
+    claims = {
+        "convergence": "That these are the estimates: the iteration did not converge, and they are "
+        "where it stopped.",
+        "standard errors": "That anything is known of how precise the estimates are: the variance "
+        "of one is negative or not a number.",
+        "R2 of the outcome": f"That the features predict so well (R2 {r2_of(model):.6f}): one of "
+        "them is likely to be made from the outcome, or known only with it.",
+        "rho": f"That rho is a correlation: its estimate, {number(model.rho_)}, is outside "
+        "(-1, 1), so the model does not fit or the data hardly identify it."
+        if not abs(model.rho_) < 1
+        else f"That rho is estimated: {rho_text(model.rho_)} is as good as one, which is most "
+        "often a sign of a model that does not fit.",
+    }
+    if model.n_clusters_ is not None:
+        claims["clusters"] = (
+            "That standard errors and p-values are to be relied on: they rest on "
+            f"{plural(model.n_clusters_, 'cluster')}."
+        )
+    higher = higher_maximum(model.log_likelihood_, model._second_maximum)
+    if higher is not None:
+        claims[MAXIMA] = (
+            "That the likelihood is at its highest: there is a higher maximum, at rho = "
+            f"{rho_text(higher[1])}."
+        )
+    return [
+        Caveat(
+            keys[one.name],
+            "problem" if one.verdict == "problem" else "caution",
+            _as_note(one, model),
+            claims.get(one.name, ""),
+        )
+        for one in problems_of(model)
+    ]
+
+
+def _as_note(problem: Finding, model: FittedSelectionModel) -> str:
+    """Put a problem of the diagnostics among the notes, in whole sentences."""
+    if problem.name == "clusters" and model.n_clusters_ is not None:
+        return clusters_note(model.n_clusters_, n_parameters(model))
+    if problem.name == "standard errors":
+        return f"Not all standard errors can be given. {problem.words}"
+    if problem.name == "R2 of the outcome":
+        return f"The R2 of the outcome is {problem.value}. {problem.words}"
+    if problem.name == MAXIMA:
+        return f"The likelihood has two maxima ({problem.value}). {problem.words}"
+    if problem.name == "convergence":
+        return f"THE ITERATION DID NOT CONVERGE: {problem.value}. {problem.words}"
+    words = problem.words[0].lower() + problem.words[1:]
+    return f"rho is estimated at {problem.value}, {words}"
+
+
+def _of_columns(model: FittedSelectionModel) -> list[Caveat]:
+    if not model.dropped_features_:
+        return []
+    names = ", ".join(shown(name) for name in model.dropped_features_)
+    words = f"Columns left out as collinear, constant or separating: {names}."
+    return [Caveat("dropped_features", "caution", words)]
+
+
+def _of_exclusions(model: FittedSelectionModel, table: Table | None) -> list[Caveat]:
+    out = kept_out(model, None if table is None else table.groups)
+    if not out.features:
+        return [
+            Caveat(
+                "no_exclusion",
+                "problem",
+                "No feature is excluded from the prediction equation: only normality of the "
+                "errors identifies the model.",
+                "That the data alone tell selection from prediction: every feature of the "
+                "selection equation is in the prediction equation, too, and only the normality of "
+                "the errors identifies the model.",
+            )
+        ]
+    names = [str(one) for one in out.features]
+    sources = names if table is None else table.sources(out.features) or names
+    outcome = "the outcome" if table is None else shown(table.outcome)
+    several = len(sources) > 1
+    searched = " That they were not chosen to predict is no evidence of it."
+    return [
+        Caveat(
+            "kept_out",
+            "caution",
+            "Only in the selection equation (excluded from prediction): "
+            f"{', '.join(map(shown, names))}. {out.words()}",
+            f"That the exclusions are valid: the model assumes of {some(sources, 6)} that "
+            f"{'they have' if several else 'it has'} no effect of {'their' if several else 'its'} "
+            f"own on {outcome}, and no data can show that.{searched if model._is_search else ''}",
+        )
+    ]
+
+
+def _of_errors(model: FittedSelectionModel) -> list[Caveat]:
+    found = []
+    if model.method == "two-step":
+        found.append(
+            Caveat(
+                "two_step_errors",
+                "note",
+                "Standard errors account for the estimated inverse Mills ratio; the two-step rho "
+                "and sigma have none.",
+            )
+        )
+    elif not model._rho_is_conditioned:
+        found.append(
+            Caveat(
+                "rho_scale",
+                "note",
+                "The interval and test of rho are on the scale of atanh rho.",
+            )
+        )
+    return [*found, ADJUSTED_R2]
+
+
+def _of_reference(model: FittedSelectionModel) -> list[Caveat]:
+    notes = reference_of(model).notes(joint=True)
+    return [Caveat("reference_distribution", "note", one) for one in notes]
+
+
+ADJUSTED_R2 = Caveat(
+    "adjusted_r2",
+    "note",
+    "The degrees of freedom of adjusted R2 leave lambda out, as in the paper of Mai and Wu; those "
+    "of AIC and BIC count it.",
+)
+
+
+# The table. -------------------------------------------------------------------------------------
+
+
+def _of_strength(found: Diagnostics) -> list[Caveat]:
+    caveats = []
+    if found.weak_exclusions:
+        assert found.excluded_wald is not None
+        words = _strength(found.excluded_wald, found.n_excluded)
+        caveats.append(
+            Caveat(
+                "weak_exclusions",
+                "caution",
+                f"The exclusions are {words}",
+                f"That the exclusions identify the model well: they are {words}",
+            )
+        )
+    if found.n_excluded and found.imr_collinear:
+        words = (
+            "lambda is almost a linear function of the prediction features (VIF "
+            f"{number(found.imr_vif, 3)})."
+        )
+        caveats.append(
+            Caveat(
+                "lambda_collinear",
+                "caution",
+                words[0].upper() + words[1:],
+                f"That the coefficients are free of what lambda takes up: {words}",
+            )
+        )
+    return caveats
+
+
+def _strength(test: Wald, n_excluded: int) -> str:
+    """Say how strong exclusions are that are not strong."""
+    if test.note:
+        return f"not known to be strong: {test.note}."
+    size = f"chi2 {number(test.chi2, 3)} for {plural(n_excluded, 'coefficient')}"
+    if not test.p_value < LEVEL:
+        return (
+            f"not shown to drive selection ({size}, p = {number(test.p_value, 2)}): little "
+            "identifies the model."
+        )
+    return f"weak ({size}, where 10 for each would be strong)."
+
+
+def _of_rho_test(model: FittedSelectionModel, found: Diagnostics) -> list[Caveat]:
+    test = found.rho_lr or found.rho_wald
+    if test is None or not np.isfinite(test.p_value) or test.p_value < 0.05:
+        return []
+    words = (
+        f"rho = {number(model.rho_, 3)} does not differ from zero at 5% (p = "
+        f"{number(test.p_value, 2)}), which does not show that it is zero."
+    )
+    claim = f"That there is no selection on what was not observed: {words}"
+    return [Caveat("rho_not_found", "caution", words, claim)]
+
+
+def _of_rows(found: Diagnostics, table: Table) -> list[Caveat]:
+    caveats = []
+    lost, total = table.n_missing, table.n_rows
+    if lost > _LARGE_SHARE * total:
+        words = f"{count(lost)} of {count(total)} ({100 * lost / total:.0f}%) miss a feature."
+        caveats.append(
+            Caveat(
+                "rows_lost",
+                "caution",
+                f"Rows left out: {words}",
+                f"That the rows left out are like the others: {words}",
+            )
+        )
+    if table.filled:
+        words = "standard errors take the average as if it had been observed."
+        caveats.append(
+            Caveat(
+                "filled_in",
+                "caution",
+                f"Missing cells hold the average of their column, and {words}",
+                f"That cells which were missing hold what was filled in: {words}",
+            )
+        )
+    share = found.share_outside
+    if share is not None and share > _LARGE_SHARE:
+        words = f"{100 * share:.0f}% of the rows lie beyond what the selected rows cover."
+        caveats.append(
+            Caveat(
+                "extrapolated",
+                "caution",
+                words,
+                f"That predictions given selection hold for everyone: {words}",
+            )
+        )
+    return caveats

@@ -1,0 +1,402 @@
+"""What the data can and cannot tell about a fitted selection model, in numbers and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.model.linalg import column_norms
+from heckmanfa.model.normal import inverse_mills
+from heckmanfa.results.document import Finding, Report, in_html
+from heckmanfa.results.exclusions import selection_test
+from heckmanfa.results.problems import (
+    MAXIMA,
+    about_clusters,
+    about_convergence,
+    about_errors,
+    about_exclusions,
+    about_maxima,
+    about_r2,
+    about_rho,
+    about_rho_test,
+    has_ratio,
+    higher_maximum,
+    is_saturated,
+    lacks_errors,
+    r2_of,
+    rho_of_maximum,
+    rho_text,
+    stopped,
+    unconverged,
+)
+from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
+from heckmanfa.text.printable import printable, shown
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators.base import FittedSelectionModel
+
+__all__ = ["Diagnostics", "diagnose"]
+
+# Rules of thumb from the literature on weak instruments and collinearity.
+_WEAK_CHI2_PER_FEATURE = 10.0
+_HIGH_VIF = 10.0
+_HIGH_CONDITION = 30.0
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Diagnostics of a fitted model; prints in words."""
+
+    n_excluded: int
+    """features in the selection equation alone"""
+    excluded_features: tuple[Any, ...]
+    excluded_wald: Wald | None
+    """joint test of these in the selection equation"""
+    imr_r2: float
+    """R^2 of the probit's lambda on the prediction features among the selected rows"""
+    imr_vif: float
+    """1 / (1 - R^2)"""
+    condition_number: float
+    """of [1, X, lambda] with columns of unit length (Belsley)"""
+    rho: float
+    rho_outside: bool
+    """whether rho-hat is outside (-1, 1)"""
+    rho_wald: Wald | None
+    """test of rho = 0: of beta_H in two-step, of atanh rho in maximum likelihood"""
+    rho_lr: Wald | None
+    """likelihood-ratio test of rho = 0 (maximum likelihood with classical covariance), at the
+    higher of two maxima where there are two"""
+    imr_range: tuple[float, float]
+    """of lambda among the selected rows of the fit"""
+    index_range: tuple[float, float]
+    """of z'gamma among the selected rows of the fit"""
+    share_outside: float | None
+    """of the rows given that have an index, the share that lies outside that range"""
+    n_without_index: int = 0
+    """rows given that miss a selection feature"""
+    rho_conditioned: bool = False
+    """whether rho-hat was chosen to be in a window, so that it is not tested"""
+    findings: tuple[Finding, ...] = ()
+    """what other reports found"""
+    caveats: tuple[Finding, ...] = ()
+    """those of `heckmanfa.results.caveats` that bear on the estimates and tests"""
+    r2: float = float("nan")
+    """R^2 of the prediction equation among the selected rows, lambda included"""
+    saturated: bool = False
+    """whether there are as many prediction coefficients as selected rows"""
+    unconverged: tuple[str, ...] = ()
+    """what did not converge: "probit", "likelihood" """
+    errors_missing: bool = False
+    """whether the variance of an estimate is not known"""
+    log_likelihood: float | None = None
+    """at the maximum reported, and the rho there (maximum likelihood)"""
+    maximum_rho: float = float("nan")
+    second_maximum: tuple[float, float] | None = None
+    """log-likelihood and rho of another maximum, where one is known"""
+    n_clusters: int | None = None
+    """of a cluster covariance"""
+    n_parameters: int = 0
+    """that the covariance is of"""
+
+    @property
+    def weak_exclusions(self) -> bool:
+        """Whether the excluded features are not shown to drive selection, or weakly for them."""
+        test = self.excluded_wald
+        if test is None:
+            return False
+        strong = test.chi2 > _WEAK_CHI2_PER_FEATURE * self.n_excluded
+        return not (strong and test.p_value < LEVEL)
+
+    @property
+    def imr_collinear(self) -> bool:
+        """Whether lambda is almost a linear function of the prediction features."""
+        return not self.imr_vif < _HIGH_VIF
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each diagnostic: name, value, and a word where it is a caution."""
+        rows = [(name, value, flag) for name, value, flag, _ in self.lines()]
+        return pd.DataFrame(rows, columns=["diagnostic", "value", "verdict"])
+
+    def lines(self) -> Sequence[tuple[str, str, str, str]]:
+        """Name, value, verdict and a sentence for each diagnostic."""
+        condition = not self.condition_number < _HIGH_CONDITION
+        apart = (
+            "condition number",
+            f"{self.condition_number:.1f}",
+            "caution" if condition else "ok",
+            "Some columns are nearly collinear; standard errors will be large."
+            if condition
+            else "The columns of the prediction equation are well apart.",
+        )
+        wrong = [
+            about_convergence(self.unconverged),
+            about_errors(self.errors_missing),
+            about_r2(self.r2, saturated=self.saturated),
+        ]
+        lines: list[tuple[str, str, str, str]] = [one for one in wrong if one is not None]
+        if np.isnan(self.rho):
+            return [
+                ("selection", "none", "ok", "No outcome was missing: nothing to diagnose."),
+                *lines,
+                apart,
+                *self._cluster_lines(),
+            ]
+        names = ", ".join(shown(name) for name in self.excluded_features)
+        if self.n_excluded == 0:
+            lines.append(
+                (
+                    "excluded features",
+                    "none",
+                    "problem",
+                    "Only normality identifies the model; estimates are often unstable.",
+                )
+            )
+        elif self.excluded_wald is not None:
+            lines.append(
+                about_exclusions(
+                    names,
+                    self.n_excluded,
+                    self.excluded_wald,
+                    strong=not self.weak_exclusions,
+                    clustered=self.n_clusters is not None,
+                )
+            )
+        collinear = self.imr_collinear
+        lines.append(
+            (
+                "lambda on the features",
+                f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}",
+                "caution" if collinear else "ok",
+                "Lambda is almost a linear function of the prediction features."
+                if collinear
+                else "Lambda is not a linear function of the prediction features.",
+            )
+        )
+        lines.append(apart)
+        lines += self._rho_lines()
+        lines += self.caveats
+        low, high = self.imr_range
+        lines.append(
+            (
+                "range of lambda in the fit",
+                f"{low:.4g} to {high:.4g}",
+                "ok",
+                f"The selection index runs from {self.index_range[0]:.4g} to "
+                f"{self.index_range[1]:.4g}.",
+            )
+        )
+        if self.share_outside is not None:
+            far = not self.share_outside <= 0.05
+            lines.append(
+                (
+                    "rows outside that range",
+                    f"{100 * self.share_outside:.1f}%"
+                    + (
+                        f" ({self.n_without_index} rows miss a feature and are not counted)"
+                        if self.n_without_index
+                        else ""
+                    ),
+                    "caution" if far else "ok",
+                    "Predictions given selection extrapolate lambda there."
+                    if far
+                    else "Predictions given selection stay within what was seen.",
+                )
+            )
+        return [*lines, *self._cluster_lines(), *self.findings]
+
+    def _rho_lines(self) -> list[Finding]:
+        """Rho, the maxima of the likelihood, and the tests of rho = 0."""
+        lines = [about_rho(self.rho)]
+        maxima = about_maxima(
+            self.log_likelihood,
+            self.maximum_rho,
+            self.second_maximum,
+            ratio=self.rho_lr is not None,
+        )
+        # A profile of the likelihood that was asked for knows more of its maxima.
+        profiled = any(one.name == MAXIMA for one in self.findings)
+        if maxima is not None and not profiled:
+            lines.append(maxima)
+        doubtful = lines[0].verdict == "problem" or maxima is not None or profiled
+        for name, test in (
+            ("test of rho = 0", self.rho_wald),
+            ("LR test of rho = 0", self.rho_lr),
+        ):
+            if test is not None:
+                which = self._which_maximum(higher=test is self.rho_lr)
+                lines.append(about_rho_test(name, test, doubtful=doubtful, which=which))
+        return lines
+
+    def _cluster_lines(self) -> list[Finding]:
+        found = about_clusters(self.n_clusters, self.n_parameters)
+        return [] if found is None else [found]
+
+    def _which_maximum(self, *, higher: bool) -> str:
+        other = higher_maximum(self.log_likelihood, self.second_maximum)
+        if other is None:
+            return ""
+        which = ("higher", other[1]) if higher else ("lower", self.maximum_rho)
+        return f" This is about the {which[0]} maximum, rho {rho_text(which[1])}."
+
+    def __str__(self) -> str:
+        """Return the diagnostics in words."""
+        return printable(
+            "\n".join(
+                f"[{flag:>7}] {name}: {value}\n          {words}"
+                for name, value, flag, words in self.lines()
+            ),
+            None,
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th scope='row' style='text-align:left'>{in_html(name)}</th>"
+            f"<td>{in_html(value)}</td><td>{flag}</td><td>{in_html(words)}</td></tr>"
+            for name, value, flag, words in self.lines()
+        )
+        head = "".join(
+            f"<th scope='col'>{name}</th>" for name in ("diagnostic", "value", "verdict", "meaning")
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dictionary."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+def diagnose(
+    model: FittedSelectionModel,
+    index: Floats | None,
+    reports: Sequence[Report],
+    caveats: Sequence[Finding],
+) -> Diagnostics:
+    """Compute the diagnostics of a fitted model; see `Heckman.diagnostics`.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+    index : ndarray or None
+        Selection index of rows to predict for.
+    reports : sequence of Report
+        Whose findings are added.
+    caveats : sequence of Finding
+        Those of the fit, as lines.
+
+    Returns
+    -------
+    Diagnostics
+    """
+    features = [int(one) for one in np.flatnonzero(model.support_)]
+    nan = float("nan")
+    if model._probit is None:
+        r = model._moments.subset(features, imr=False, outcome=False)
+        return Diagnostics(
+            n_excluded=0,
+            excluded_features=(),
+            excluded_wald=None,
+            imr_r2=nan,
+            imr_vif=nan,
+            condition_number=_condition(r),
+            rho=nan,
+            rho_outside=False,
+            rho_wald=None,
+            rho_lr=None,
+            imr_range=(0.0, 0.0),
+            index_range=(np.inf, np.inf),
+            share_outside=None,
+            r2=r2_of(model),
+            saturated=is_saturated(model),
+            n_clusters=model.n_clusters_,
+            n_parameters=n_parameters(model),
+        )
+    excluded = [one for one in model._probit.features if not model.support_[one]]
+    r = model._moments.subset(features, outcome=False)
+    spread = float(np.sum(r[1:, -1] ** 2))
+    unexplained = float(r[-1, -1] ** 2) / spread if spread > 0 else 0.0
+    low, high = model._index_range
+    return Diagnostics(
+        n_excluded=len(excluded),
+        excluded_features=tuple(
+            name for name in model.selection_features_ if name not in model.prediction_features_
+        ),
+        excluded_wald=selection_test(model, excluded) if excluded else None,
+        imr_r2=1.0 - unexplained,
+        imr_vif=1.0 / unexplained if unexplained > 0 else float("inf"),
+        condition_number=_condition(r),
+        rho=model.rho_,
+        rho_outside=not abs(model.rho_) < 1,
+        rho_wald=None if model._rho_is_conditioned else _rho_wald(model),
+        rho_lr=_rho_lr(model, features),
+        imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
+        index_range=(low, high),
+        share_outside=None if index is None else _share_outside(index, low, high),
+        n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
+        rho_conditioned=model._rho_is_conditioned,
+        findings=tuple(line for one in reports for line in one.findings()),
+        caveats=tuple(caveats),
+        r2=r2_of(model),
+        saturated=is_saturated(model),
+        unconverged=unconverged(model),
+        errors_missing=lacks_errors(model),
+        log_likelihood=model.log_likelihood_,
+        maximum_rho=rho_of_maximum(model),
+        second_maximum=model._second_maximum,
+        n_clusters=model.n_clusters_,
+        n_parameters=n_parameters(model),
+    )
+
+
+def _share_outside(index: Floats, low: float, high: float) -> float:
+    # The rows at the ends of the range are inside, whatever the last digit of their index.
+    slack = 1e-9 * (high - low)
+    index = index[~np.isnan(index)]
+    if len(index) == 0:
+        return float("nan")
+    return float(np.mean((index < low - slack) | (index > high + slack)))
+
+
+def _condition(r: Floats) -> float:
+    scaled = r / column_norms(r)
+    values = np.linalg.svd(scaled, compute_uv=False)
+    return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
+
+
+def _rho_wald(model: FittedSelectionModel) -> Wald:
+    if model._atanh_rho is not None:
+        estimate, error = model._atanh_rho
+        variance = error**2
+    else:
+        # The variance as it is: a negative one tests nothing, and has no root.
+        place = model._terms.index(("errors", "imr"))
+        estimate, variance = model.imr_coef_, float(model._covariance[place, place])
+    return reference_of(model).wald([estimate], np.array([[variance]]), stopped(model))
+
+
+def _rho_lr(model: FittedSelectionModel, features: list[int]) -> Wald | None:
+    """Compare with the model of rho = 0, whose likelihood is the probit's times that of OLS.
+
+    The ratio is that of the highest likelihoods, wherever the estimates are.
+    """
+    if not has_ratio(model):
+        return None
+    assert model.log_likelihood_ is not None
+    assert model._probit is not None
+    why = stopped(model)
+    if why:
+        return Wald(float("nan"), 1, float("nan"), note=why)
+    apart = (
+        model._probit.log_likelihood + fit_least_squares(model._moments, features).log_likelihood
+    )
+    higher = higher_maximum(model.log_likelihood_, model._second_maximum)
+    top = model.log_likelihood_ if higher is None else higher[0]
+    statistic = max(2.0 * (top - apart), 0.0)
+    return Wald(statistic, 1, float(stats.chi2.sf(statistic, 1)))

@@ -1,0 +1,214 @@
+"""The story of a search: what was looked at, what came next, and how much it matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.errors import InputError
+from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.results import caveats
+from heckmanfa.results.document import Report, Section
+from heckmanfa.search.candidates import KEPT
+from heckmanfa.search.criteria import NEARLY
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators.search_base import SearchedHeckman
+
+__all__ = ["SearchReport", "compare", "report_search"]
+
+_RUNNER_UPS = 10
+_CRITERION_WORDS = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
+# The runner-ups are in the report itself.
+_NOTES = (
+    *("search", "search_ignored", "honest", "honest_target", "honest_failures"),
+    *("honest_and_all_rows", "window", "honest_window", "outside_window", "search_ended"),
+    *("trained_on_sample", "adjusted_r2"),
+)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SearchReport(Report):
+    """How prediction features were found; prints in words, shows as HTML in a notebook."""
+
+    criterion: str
+    rho_range: tuple[float, float] | None
+    n_assignments: int
+    """distinct assignments looked at"""
+    n_possible: int
+    """assignments that there are"""
+    n_in_range: int
+    """those of them with rho-hat in the window"""
+    share_in_range: float
+    optimal: bool | None
+    gap: float | None
+    tolerance: float
+    """how much worse in the criterion counts as nearly as good"""
+    n_near: int
+    """assignments nearly as good, the best among them"""
+    near_is_cut: bool
+    """whether there may be more of them than were kept"""
+    runner_ups: pd.DataFrame
+    """the best assignments in the window: features, n_features, rho, adjusted_r2, aic, bic"""
+    spread: pd.DataFrame
+    """rho, the coefficient of lambda and each feature's coefficient among those nearly as good:
+    share (of assignments that hold it), chosen, low, high; over those that hold the feature"""
+    notes: tuple[str, ...]
+
+    def _facts(self) -> list[tuple[str, str]]:
+        window = "none" if self.rho_range is None else "[{:g}, {:g}]".format(*self.rho_range)
+        facts = [
+            ("Criterion", _CRITERION_WORDS[self.criterion]),
+            ("Window of rho", window),
+            ("Assignments looked at", f"{self.n_assignments:,} of {self.n_possible:,}"),
+        ]
+        if self.rho_range is not None:
+            facts.append(
+                ("In the window", f"{self.n_in_range:,} ({100 * self.share_in_range:.2g}%)")
+            )
+        if self.optimal is not None:
+            proof = "yes" if self.optimal else f"no; one better by {self.gap:.3g} may exist"
+            facts.append(("Proven to be the best", proof))
+        more = " or more" if self.near_is_cut else ""
+        facts.append((f"Within {self.tolerance:g} of the best", f"{self.n_near:,}{more}"))
+        return facts
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+        return [
+            Section(facts=tuple(self._facts())),
+            Section("The best assignments", table=self.runner_ups),
+            Section(
+                f"Among the {self.n_near:,} within {self.tolerance:g}",
+                table=self.spread,
+                notes=self.notes,
+            ),
+        ]
+
+
+def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchReport:
+    """Tell the story of a fitted search; see `HeckmanFA.search_report`."""
+    search = model._search
+    assert search is not None
+    if tolerance is None:
+        tolerance = search.tolerance
+    if tolerance is None:
+        tolerance = NEARLY[search.goal.criterion]
+    if not isinstance(tolerance, Real) or not tolerance >= 0:
+        raise InputError(f"tolerance must be a number of at least 0; got {tolerance!r}")
+    if search.tolerance is not None and tolerance > search.tolerance:
+        raise InputError(
+            f"only assignments within {search.tolerance:g} of the best were looked for; fit with "
+            f"tolerance={tolerance:g} to see those within {tolerance:g}"
+        )
+    near = search.nearly_best(tolerance)
+    frame = search.to_frame(model._feature_labels())
+    spread = _spread(model, near)
+    return SearchReport(
+        criterion=search.goal.criterion,
+        rho_range=search.goal.rho_range,
+        n_assignments=search.n_assignments,
+        n_possible=model._n_possible,
+        n_in_range=search.n_in_range,
+        share_in_range=search.n_in_range / search.n_assignments,
+        optimal=search.optimal,
+        gap=search.gap,
+        tolerance=tolerance,
+        n_near=near,
+        near_is_cut=near == KEPT or bool(search.ended),
+        runner_ups=frame[search.in_range].head(_RUNNER_UPS).drop(columns="in_range"),
+        spread=spread,
+        notes=(
+            *caveats.said(model, *_NOTES),
+            *(["The figures here are two-step estimates."] if model.method == "ml" else []),
+        ),
+    )
+
+
+def _spread(model: SearchedHeckman, near: int) -> pd.DataFrame:
+    """How far rho and the coefficients vary among the assignments nearly as good."""
+    assert model._search is not None
+    masks = model._search.masks[:near]
+    solved = model._moments.solve(masks)
+    rows: list[dict[str, Any]] = []
+    for name, values in (("rho", solved.rho), ("imr", solved.imr_coef)):
+        rows.append(_range(name, 1.0, values[0], values))
+    for column in np.flatnonzero(masks.any(axis=0)):
+        held = masks[:, column]
+        values = solved.coef[:, column]
+        chosen = values[0] if held[0] else np.nan
+        rows.append(_range(model._names[column], held.mean(), chosen, values[held]))
+    return pd.DataFrame(rows)
+
+
+def _range(term: str, share: float, chosen: float, values: Any) -> dict[str, Any]:
+    return {
+        "term": term,
+        "share": float(share),
+        "chosen": float(chosen),
+        "low": float(np.min(values)),
+        "high": float(np.max(values)),
+    }
+
+
+def compare(model: SearchedHeckman) -> tuple[pd.DataFrame, list[str]]:
+    """Set the chosen model beside the all-features Heckman and naive least squares.
+
+    Returns
+    -------
+    DataFrame
+        Columns term, chosen, all_features, naive: coefficients of the fitted model, of the
+        two-step model of all features that may predict, and of least squares on the chosen
+        features without lambda.
+    list of str
+        What there is to say about it.
+    """
+    moments, names = model._moments, model._names
+    features = [int(one) for one in np.flatnonzero(model.support_)]
+    candidates = list(model._candidates)
+    whole = np.zeros(len(names), dtype=bool)
+    whole[candidates] = True
+    full = moments.solve(whole)
+    naive = fit_least_squares(moments, features)
+    terms = ["Intercept", *(names[one] for one in candidates)]
+    table = pd.DataFrame({"term": [*terms, "imr", "rho", "sigma", "adjusted_r2", "bic"]})
+    inside = {one: place for place, one in enumerate(features, start=1)}
+    left_out = float("nan")
+    table["chosen"] = [
+        model.intercept_,
+        *(model.coef_[one] if one in inside else left_out for one in candidates),
+        model.imr_coef_,
+        model.rho_,
+        model.sigma_,
+        model.adjusted_r2_,
+        model.bic_,
+    ]
+    table["all_features"] = [
+        float(full.intercept),
+        *full.coef[candidates],
+        float(full.imr_coef),
+        float(full.rho),
+        float(full.sigma),
+        float(full.adjusted_r2),
+        float(full.bic),
+    ]
+    table["naive"] = [
+        naive.coef[0],
+        *(naive.coef[inside[one]] if one in inside else left_out for one in candidates),
+        left_out,
+        left_out,
+        naive.sigma,
+        naive.adjusted_r2,
+        naive.bic,
+    ]
+    notes = []
+    if not full.feasible:
+        notes.append(
+            "The Heckman model of all features cannot be fitted: they are collinear among the "
+            "selected rows, or too many."
+        )
+    return table, notes

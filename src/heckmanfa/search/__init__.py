@@ -1,0 +1,21 @@
+"""Which assignment? Strategies that look at assignments and return a `Search`, best first."""
+
+from __future__ import annotations
+
+from heckmanfa.search.best_subset.branch_and_bound import best_subset
+from heckmanfa.search.candidates import Search
+from heckmanfa.search.choices import Choices, all_features
+from heckmanfa.search.criteria import Goal
+from heckmanfa.search.rank import correlations, rank
+from heckmanfa.search.sample import sample
+
+__all__ = [
+    "Choices",
+    "Goal",
+    "Search",
+    "all_features",
+    "best_subset",
+    "correlations",
+    "rank",
+    "sample",
+]

@@ -1,0 +1,98 @@
+"""The adaptive lasso: assignments along its path, the inverse Mills ratio partialled out.
+
+The features and the outcome of the selected rows are made orthogonal to the constant and to
+lambda; the lasso then weighs every feature by its least-squares coefficient. As its penalty grows,
+features leave one after another, and those that are gone are taken for excluded ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.linear_model import lars_path_gram
+
+from heckmanfa.errors import CollinearError, InputError
+from heckmanfa.model.linalg import dependencies, describe_dependencies, solve_upper, subset_factor
+from heckmanfa.model.moments import Moments
+from heckmanfa.search.candidates import Search, distinct, look
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.criteria import Goal
+from heckmanfa.text.printable import quoted
+
+__all__ = ["lasso"]
+
+_LENGTH = 1e6
+_LIGHTEST = 1e-6
+
+
+def lasso(
+    moments: Moments,
+    choices: Choices,
+    goal: Goal,
+    *,
+    names: Sequence[str],
+    power: float = 1.0,
+) -> Search:
+    """Look at the assignments on the path of the adaptive lasso.
+
+    Parameters
+    ----------
+    moments : Moments
+    choices : Choices
+        Units must be single columns; those that are always in are partialled out, too.
+    goal : Goal
+    names : sequence of str
+        A label for each column of X, for messages.
+    power : float
+        Of the least-squares coefficients in the weights.
+
+    Returns
+    -------
+    Search
+    """
+    if any(len(unit) > 1 for unit in choices.units):
+        unit = next(one for one in choices.units if len(one) > 1)
+        raise InputError(
+            "the lasso chooses single columns, and cannot hold a group of several together, such "
+            f"as that of {quoted(names[unit[0]])}: use another search, such as HeckmanBestSubset, "
+            "or name each of these columns in a group of its own in feature_groups"
+        )
+    columns = [unit[0] for unit in choices.units]
+    if not columns:
+        return look(moments, goal, choices.masks(np.zeros((1, 0), dtype=bool)), names=names)
+    k = len(moments.columns)
+    first = [0, k + 1, *moments.places(choices.always)]
+    r = subset_factor(moments.factor, [*first, *moments.places(columns), k + 2])
+    # Rows of the factor below those of the columns partialled out are what is left.
+    rest = r[len(first) :, len(first) :]
+    features, outcome = rest[:, :-1], rest[:, -1]
+    scale = np.linalg.norm(features, axis=0)
+    found = dependencies(r[:-1, :-1])
+    if found:
+        labels = ["constant", "inverse Mills ratio"]
+        labels += [names[one] for one in (*choices.always, *columns)]
+        raise CollinearError(
+            "the features are collinear among the selected rows: "
+            f"{'; '.join(describe_dependencies(found, labels))}. The adaptive lasso then has no "
+            "least-squares weights; leave some out with never=[...], or pass on_collinear='drop'",
+            [(*choices.always, *columns)[item.column - 2] for item in found],
+        )
+    # Without units: the path ends at a penalty of 1e-7 and takes shorter columns for collinear.
+    features = features / scale
+    outcome = outcome * (_LENGTH / (np.linalg.norm(outcome) or 1.0))
+    ordinary = np.abs(solve_upper(features[: len(columns)], outcome[: len(columns)]))
+    weight = (ordinary / (ordinary.max() or 1.0)) ** power
+    entering = weight > _LIGHTEST
+    weighted = (features * weight)[:, entering]
+    _, _, path = lars_path_gram(
+        weighted.T @ outcome,
+        weighted.T @ weighted,
+        n_samples=1,
+        method="lasso",
+    )
+    inside = np.zeros((path.shape[1], len(columns)), dtype=bool)
+    inside[:, entering] = path.T != 0.0
+    inside = distinct(inside)
+    inside = inside[choices.allowed(inside)]
+    return look(moments, goal, choices.masks(inside), names=names)

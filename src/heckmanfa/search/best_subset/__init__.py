@@ -1,0 +1,1 @@
+"""The best of all assignments, by branch and bound."""

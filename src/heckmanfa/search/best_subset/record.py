@@ -1,0 +1,191 @@
+"""What a search of the tree has found, and what is still good enough to look for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.model.moments import Moments
+from heckmanfa.search.best_subset.nodes import Models, Words
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.criteria import Goal
+
+__all__ = ["Ledger"]
+
+# A sample of the rho seen, for the message where none is in the window.
+_MOST_SEEN = 2**14
+# Share of the window's width within which its ends are not told apart while searching.
+_END = 1e-6
+
+
+class Ledger:
+    """Counts assignments, keeps the good ones, and says what is good enough."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        choices: Choices,
+        goal: Goal,
+        models: Models,
+        *,
+        tolerance: float,
+        keep: int,
+        start: float,
+    ) -> None:
+        self._models, self._choices, self._goal = models, choices, goal
+        self._tolerance, self._keep = tolerance, keep
+        self.best = start
+        """the least loss so far"""
+        self.n_assignments = self.n_in_range = 0
+        self._worst_kept = np.inf
+        self._kept: list[tuple[Floats, Words]] = []
+        self._n_kept = 0
+        self._seen: list[tuple[Floats, Words]] = []
+        self._stride = 1
+        self._set_window(moments)
+
+    def _set_window(self, moments: Moments) -> None:
+        """Turn the window of rho into one of beta_H on the scaled lambda, in units of sqrt SSE.
+
+        rho = h / sqrt(SSE / m + delta h^2), so that h = rho / sqrt(1 - delta rho^2) sqrt(SSE / m).
+        """
+        self._window: tuple[float, float] | None = None
+        self._rho_terms = moments.n_selected, moments.mean_delta
+        if self._goal.rho_range is None:
+            return
+        low, high = (
+            rho
+            / np.sqrt(1.0 - moments.mean_delta * rho**2)
+            * self._models.imr_norm
+            / np.sqrt(moments.n_selected)
+            for rho in self._goal.rho_range
+        )
+        self._window = float(low), float(high)
+
+    # What is good enough. -------------------------------------------------------------------------
+
+    @property
+    def threshold(self) -> float:
+        """Loss above which an assignment is of no interest, with room for rounding."""
+        within = self._goal.within(self.best, self._tolerance)
+        return min(within, self._worst_kept) + self._models.slack
+
+    def _inside(self, imr: Floats, sse: Floats, slack: float) -> Mask:
+        """Whether beta_H is in the window, the ends moved outward by a share of its width."""
+        assert self._window is not None
+        low, high = self._window
+        root = np.sqrt(sse)
+        room = slack * (high - low) * root
+        return np.asarray((imr >= low * root - room) & (imr <= high * root + room))
+
+    def least_sse(self, imr: Floats, sse: Floats, spread: Floats) -> Floats:
+        """Return the least SSE of a model in the window, below models with these SSE, beta_H, v.
+
+        At the nearest end h = a sqrt(x) of the window, x solves x = SSE + (a sqrt(x) - beta_H)^2
+        / v.
+        """
+        if self._window is None:
+            return sse
+        low, high = self._window
+        root = np.sqrt(sse)
+        above = imr > high * root
+        outside = above | (imr < low * root)
+        end = np.where(above, high, low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = end * imr / spread
+            constant = imr**2 / spread + sse
+            inner = slope**2 + (1.0 - end**2 / spread) * constant
+            least = (constant / (slope + np.sqrt(np.maximum(inner, 0.0)))) ** 2
+        least = np.where(outside & np.isfinite(least), least, sse)
+        return np.maximum(least, sse)
+
+    def record(
+        self,
+        loss: Floats,
+        sse: Floats,
+        imr: Floats,
+        words: Callable[[Any], Words],
+        feasible: Mask | None = None,
+    ) -> None:
+        """Take in assignments: count them, keep the good ones, and tighten the threshold.
+
+        ``words`` gives the bits of those asked for.
+        """
+        usable = np.isfinite(loss) if feasible is None else np.isfinite(loss) & feasible
+        self.n_assignments += int(np.count_nonzero(usable))
+        good = sure = np.flatnonzero(usable & (loss <= self.threshold))
+        if self._window is None:
+            self.n_in_range = self.n_assignments
+        else:
+            inside = usable & self._inside(imr, sse, 0.0)
+            self.n_in_range += int(np.count_nonzero(inside))
+            if not np.isfinite(self.best):
+                self._see(sse, imr, usable, words)
+            good = good[self._inside(imr[good], sse[good], _END)]
+            sure = good[self._inside(imr[good], sse[good], -_END)]
+        if len(good) == 0:
+            return
+        self._kept.append((loss[good], words(good)))
+        self._n_kept += len(good)
+        self.best = float(loss[sure].min(initial=self.best))
+        if self._n_kept > 2 * self._keep:
+            self._trim()
+
+    def _trim(self) -> None:
+        """Forget assignments that turned out not to be good enough."""
+        loss = np.concatenate([part for part, _ in self._kept])
+        words = np.concatenate([part for _, part in self._kept])
+        good = np.flatnonzero(loss <= self.threshold)
+        if len(good) > self._keep:
+            good = good[np.argsort(loss[good], kind="stable")]
+            cut = float(loss[good[self._keep - 1]])
+            # Those as good as the last one to be kept cannot be told apart yet.
+            good = good[loss[good] <= cut + self._models.slack][: 2 * self._keep]
+            self._worst_kept = min(self._worst_kept, cut)
+        self._kept, self._n_kept = [(loss[good], words[good])], len(good)
+
+    def _see(self, sse: Floats, imr: Floats, usable: Mask, words: Callable[[Any], Words]) -> None:
+        """Keep an even sample of the rho seen, their ends, and the nearest to the window."""
+        m, delta = self._rho_terms
+        slope = imr / self._models.imr_norm
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rho = slope / np.sqrt(sse / m + delta * slope**2)
+        rows = np.flatnonzero(usable)
+        rows = rows[self._to_keep(rho[rows], self._stride)]
+        self._seen.append((rho[rows], words(rows)))
+        if sum(len(part) for part, _ in self._seen) > 2 * _MOST_SEEN:
+            rho, bits = (np.concatenate(part) for part in zip(*self._seen, strict=True))
+            rows = self._to_keep(rho, 2)
+            self._seen = [(rho[rows], bits[rows])]
+            self._stride *= 2
+
+    def _to_keep(self, rho: Floats, stride: int) -> Any:
+        """Every stride-th place, those of the nearest to the window, and of the ends."""
+        nearest = np.argsort(self._goal.distance(rho), kind="stable")[:3]
+        ends = np.argsort(rho, kind="stable")[[0, -1] if len(rho) else []]
+        return np.unique(np.concatenate([np.arange(0, len(rho), stride), nearest, ends]))
+
+    # What was found. ------------------------------------------------------------------------------
+
+    def found(self) -> Mask:
+        """Masks over the columns of X of the assignments kept, (N, K)."""
+        if not self._kept:
+            return np.zeros((0, self._choices.n_features), dtype=bool)
+        self._trim()
+        return self._masks(self._kept[0][1])
+
+    def seen(self) -> tuple[Floats, Mask]:
+        """Return a sample of the rho seen, and their assignments."""
+        if not self._seen:
+            return np.zeros(0), np.zeros((0, self._choices.n_features), dtype=bool)
+        rho, words = (np.concatenate(part) for part in zip(*self._seen, strict=True))
+        return rho, self._masks(words)
+
+    def _masks(self, words: Words) -> Mask:
+        masks = np.zeros((len(words), self._choices.n_features), dtype=bool)
+        masks[:, self._models.columns] = self._models.masks(words)
+        return masks

@@ -1,0 +1,296 @@
+"""The tree of all assignments, cut where nothing good enough can be below.
+
+A node is a model V and the units of it that may still be dropped. Its children drop one of them;
+what comes before the dropped one in the node's order stays for good. So every assignment is one
+node, and a node's model holds every model below it: its SSE is the least that is possible there.
+If rho must be in a window, more can be said. With beta_H held at h, the SSE of V is
+SSE(V) + (h - beta_H)^2 / v, with v the diagonal entry of beta_H in the inverse Gram matrix; no
+model below V with this h fits better. So the SSE at the nearest h of the window is a bound, too.
+
+From the inverse Gram matrix of a node's columns, SSE, beta_H and v of all children follow at once.
+Nodes with equally many free units are worked on together as arrays. Where the columns are too
+collinear for the inverse, children are solved one by one from the triangular factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.model.moments import Moments
+from heckmanfa.search.best_subset.nodes import Models, Nodes, Words, without
+from heckmanfa.search.best_subset.record import Ledger
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.criteria import Goal
+
+__all__ = ["Tree"]
+
+_MOST_NODES_AT_ONCE = 8192
+_FEWEST_NODES_AT_ONCE = 64
+_BYTES_AT_ONCE = 2**23
+# Above this, nodes with few free units go first, which end soon.
+_WAITING_BYTES = 2**28
+
+
+class Tree:
+    """A search of the tree; `run` it, then read what is in its ledger."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        choices: Choices,
+        goal: Goal,
+        *,
+        tolerance: float,
+        keep: int,
+        max_nodes: int,
+        start: float,
+    ) -> None:
+        self._models = Models(moments, choices)
+        self.ledger = Ledger(
+            moments, choices, goal, self._models, tolerance=tolerance, keep=keep, start=start
+        )
+        self._goal, self._max_nodes = goal, max_nodes
+        self.n_nodes = 0
+        self.interrupted = self.complete = False
+        sizes = np.arange(self._models.k + 1)
+        self._penalty = goal.penalty(sizes)
+        self._penalty[(sizes < 1) | (sizes > choices.max_features)] = np.inf
+        # Least penalty of the sizes from s - r to s, at [s, r].
+        self._least = np.empty((len(sizes), len(sizes)))
+        for size in sizes:
+            row = np.minimum.accumulate(self._penalty[size::-1])
+            self._least[size] = np.append(row, np.full(len(sizes) - len(row), row[-1]))
+        self._waiting: dict[int, list[Nodes]] = {}
+        """nodes by how many units they have to decide"""
+        self._waiting_bytes = 0
+
+    def run(self, progress: Callable[[int, float, float], None] | None = None) -> None:
+        """Search until nothing is left, ``max_nodes`` is reached, or the user interrupts."""
+        self._plant()
+        batch: Nodes | None = None
+        undecided = 0
+        try:
+            while self._waiting and self.n_nodes < self._max_nodes:
+                undecided, batch = self._next()
+                if batch is None:
+                    continue
+                self.n_nodes += len(batch)
+                if undecided > self._models.n_singles:
+                    self._decide_group(batch, undecided)
+                else:
+                    self._expand(batch, undecided)
+                batch = None
+                if progress is not None:
+                    progress(self.n_nodes, self.ledger.best, self.bound)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            if batch is not None:
+                self._wait(undecided, batch)
+        self._drop_hopeless()
+        self.complete = not self._waiting
+
+    @property
+    def bound(self) -> float:
+        """No assignment that was not looked at has a smaller loss."""
+        waiting = [part.bound.min() for parts in self._waiting.values() for part in parts]
+        return float(min(waiting, default=np.inf))
+
+    def _loss(self, sse: Floats, penalty: Floats) -> Floats:
+        return np.asarray(self._goal.log_fit(sse) + penalty)
+
+    def _plant(self) -> None:
+        """Begin with the model of all columns."""
+        models = self._models
+        words = models.all_bits[None]
+        size = np.array([models.k])
+        inverse: Floats | None = None
+        coef: Floats | None = None
+        if models.inverse is not None:
+            c = slice(models.n_always, None)
+            inverse, coef = models.inverse[None, c, c].copy(), models.coef[None, c].copy()
+            sse, imr, feasible = np.array([models.sse]), coef[:, -1], None
+        else:
+            sse, imr, _, feasible = models.solve(words)
+        self.ledger.record(
+            self._loss(sse, self._penalty[size]), sse, imr, lambda rows: words[rows], feasible
+        )
+        first = models.k - models.n_singles
+        free = np.arange(first, models.k)[None]
+        bound = np.array([-np.inf])
+        root = Nodes(sse, size, bound, free, words, inverse, coef)
+        undecided = models.n_singles + len(models.groups)
+        if undecided:
+            self._wait(undecided, root)
+
+    def _wait(self, undecided: int, nodes: Nodes) -> None:
+        if len(nodes):
+            self._waiting.setdefault(undecided, []).append(nodes)
+            self._waiting_bytes += nodes.nbytes
+
+    def _next(self) -> tuple[int, Nodes | None]:
+        """Take the next nodes, as many as fit into the cache and the budget."""
+        undecided = (max if self._waiting_bytes < _WAITING_BYTES else min)(self._waiting)
+        parts = self._waiting[undecided]
+        fit = _BYTES_AT_ONCE // (parts[-1].nbytes // len(parts[-1]) + 1)
+        if self._models.inverse is None:
+            fit //= max(undecided, 1) * (self._models.k + 2)
+        room = min(max(fit, _FEWEST_NODES_AT_ONCE), _MOST_NODES_AT_ONCE)
+        room = min(room, self._max_nodes - self.n_nodes)
+        threshold = self.ledger.threshold
+        taken = []
+        while parts and room:
+            part = parts.pop()
+            self._waiting_bytes -= part.nbytes
+            if not (part.bound <= threshold).all():
+                part = part.pick(part.bound <= threshold)
+            if len(part) > room:
+                self._wait(undecided, part.pick(slice(room, None)))
+                part = part.pick(slice(room))
+            room -= len(part)
+            if len(part):
+                taken.append(part)
+        if not parts:
+            del self._waiting[undecided]
+        return undecided, Nodes.join(taken) if taken else None
+
+    def _drop_hopeless(self) -> None:
+        """Forget waiting nodes that a better assignment, found since, has ruled out."""
+        threshold = self.ledger.threshold
+        for undecided, parts in list(self._waiting.items()):
+            kept = [part.pick(part.bound <= threshold) for part in parts]
+            kept = [part for part in kept if len(part)]
+            if kept:
+                self._waiting[undecided] = kept
+            else:
+                del self._waiting[undecided]
+
+    def _children(self, nodes: Nodes, u: int) -> tuple[Floats, Floats, Floats, Mask | None]:
+        """SSE, beta_H and v after dropping each of the u free columns, (B, u)."""
+        if nodes.inverse is None or nodes.coef is None:
+            words = (nodes.words[:, None] & ~self._models.bits[nodes.free]).reshape(
+                -1, self._models.n_words
+            )
+            sse, imr, spread, feasible = self._models.solve(words)
+            shape = nodes.free.shape
+            sse = np.maximum(sse.reshape(shape), nodes.sse[:, None])
+            return sse, imr.reshape(shape), spread.reshape(shape), feasible.reshape(shape)
+        diagonal = np.diagonal(nodes.inverse, axis1=1, axis2=2)
+        own, cross = diagonal[:, :u], nodes.inverse[:, u, :u]
+        ratio = nodes.coef[:, :u] / own
+        sse = nodes.sse[:, None] + nodes.coef[:, :u] * ratio
+        imr = nodes.coef[:, u:] - cross * ratio
+        return sse, imr, diagonal[:, u:] - cross**2 / own, None
+
+    def _expand(self, nodes: Nodes, u: int) -> None:
+        """Look at every child of nodes with u free columns, and keep those worth a visit."""
+        bits, least = self._models.bits, self._least
+        sse, imr, spread, feasible = self._children(nodes, u)
+        loss = self._loss(sse, self._penalty[nodes.size - 1][:, None])
+
+        def child_words(flat: Any) -> Words:
+            return np.asarray(nodes.words[flat // u] & ~bits[nodes.free.ravel()[flat]])
+
+        self.ledger.record(
+            loss.ravel(),
+            sse.ravel(),
+            imr.ravel(),
+            child_words,
+            None if feasible is None else feasible.ravel(),
+        )
+        if u == 1:
+            return
+        # The costliest to drop comes first: its child has the most units left to drop, and the
+        # worst bound.
+        lowest = self.ledger.least_sse(imr, sse, spread)
+        order = np.argsort(-lowest, axis=1, kind="stable")
+        left = u - 1 - np.arange(u - 1)
+        bound = self._loss(
+            np.take_along_axis(lowest, order, axis=1)[:, :-1],
+            least[np.maximum(nodes.size - 2, 0)[:, None], left - 1],
+        )
+        alive = bound <= self.ledger.threshold
+        if nodes.inverse is not None:
+            self._last_pairs(nodes, order, sse, imr, alive[:, -1])
+            alive = alive[:, :-1]
+        for place in range(alive.shape[1]):
+            rows = np.flatnonzero(alive[:, place])
+            if len(rows):
+                own, rest = order[rows, place], order[rows, place + 1 :]
+                inverse, coef = without(nodes, rows, own, rest)
+                child = Nodes(
+                    sse=sse[rows, own],
+                    size=nodes.size[rows] - 1,
+                    bound=bound[rows, place],
+                    free=nodes.free[rows[:, None], rest],
+                    words=nodes.words[rows] & ~bits[nodes.free[rows, own]],
+                    inverse=inverse,
+                    coef=coef,
+                )
+                self._wait(u - 1 - place, child)
+
+    def _last_pairs(self, nodes: Nodes, order: Any, sse: Floats, imr: Floats, alive: Mask) -> None:
+        """Look at the one assignment below the last but one child, without a node for it."""
+        rows = np.flatnonzero(alive)
+        if len(rows) == 0 or nodes.inverse is None or nodes.coef is None:
+            return
+        first, second = order[rows, -2], order[rows, -1]
+        share = nodes.inverse[rows, first, second] / nodes.inverse[rows, first, first]
+        own = nodes.inverse[rows, second, second] - share * nodes.inverse[rows, first, second]
+        coef = nodes.coef[rows, second] - share * nodes.coef[rows, first]
+        cross = nodes.inverse[rows, -1, second] - share * nodes.inverse[rows, -1, first]
+        pair_sse = sse[rows, first] + coef**2 / own
+        pair_imr = imr[rows, first] - cross * coef / own
+
+        def pair_words(flat: Any) -> Words:
+            one, other = nodes.free[rows[flat], first[flat]], nodes.free[rows[flat], second[flat]]
+            gone = self._models.bits[one] | self._models.bits[other]
+            return np.asarray(nodes.words[rows[flat]] & ~gone)
+
+        loss = self._loss(pair_sse, self._penalty[nodes.size[rows] - 2])
+        self.ledger.record(loss, pair_sse, pair_imr, pair_words)
+
+    def _decide_group(self, nodes: Nodes, undecided: int) -> None:
+        """Keep or drop the next group of columns; groups are decided before single columns."""
+        models = self._models
+        place = len(models.groups) - (undecided - models.n_singles)
+        r = len(models.groups[place])
+        start = models.n_always + sum(len(group) for group in models.groups[:place])
+        gone = np.bitwise_or.reduce(models.bits[start : start + r], axis=0)
+        words = nodes.words & ~gone
+        droppable = models.k - start - r
+        size = nodes.size - r
+        kept_inverse = kept_coef = inverse = coef = None
+        if nodes.inverse is not None and nodes.coef is not None:
+            kept_inverse, kept_coef = nodes.inverse[:, r:, r:], nodes.coef[:, r:]
+            across = nodes.inverse[:, r:, :r]
+            share = np.swapaxes(
+                np.linalg.solve(nodes.inverse[:, :r, :r], np.swapaxes(across, 1, 2)), 1, 2
+            )
+            inverse = kept_inverse - share @ np.swapaxes(across, 1, 2)
+            coef = kept_coef - np.einsum("bij,bj->bi", share, nodes.coef[:, :r])
+            own = np.linalg.solve(nodes.inverse[:, :r, :r], nodes.coef[:, :r, None])[..., 0]
+            sse = nodes.sse + np.einsum("bi,bi->b", nodes.coef[:, :r], own)
+            imr, spread, feasible = coef[:, -1], inverse[:, -1, -1], None
+        else:
+            sse, imr, spread, feasible = models.solve(words)
+            sse = np.maximum(sse, nodes.sse)
+        loss = self._loss(sse, self._penalty[size])
+        self.ledger.record(loss, sse, imr, lambda rows: words[rows], feasible)
+        if droppable == 0:
+            return
+        least = self._least[np.maximum(size - 1, 0), droppable - 1]
+        bound = self._loss(self.ledger.least_sse(imr, sse, spread), least)
+        dropped = Nodes(sse, size, bound, nodes.free, words, inverse, coef)
+        kept_least = self._least[np.maximum(nodes.size - 1, 0), droppable - 1]
+        kept_bound = np.maximum(nodes.bound, self._loss(nodes.sse, kept_least))
+        kept = Nodes(
+            nodes.sse, nodes.size, kept_bound, nodes.free, nodes.words, kept_inverse, kept_coef
+        )
+        threshold = self.ledger.threshold
+        for child in (kept, dropped):
+            self._wait(undecided - 1, child.pick(child.bound <= threshold))

@@ -1,0 +1,242 @@
+"""What every strategy returns: the assignments that it looked at, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.errors import NoFeasibleAssignmentError
+from heckmanfa.model.moments import Moments, Solutions
+from heckmanfa.search.criteria import Goal
+from heckmanfa.text.printable import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A batch is solved to ten digits; closer calls than this are made by QR.
+_OPEN = 1e-8
+_MOST_REFINED = 1000
+
+__all__ = ["KEPT", "Search", "distinct", "look"]
+
+KEPT = 10_000
+"""The most assignments that are kept."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """The best N of the distinct assignments that a search looked at.
+
+    Those in the window of rho come first; among them, and among the others, the best first.
+    """
+
+    goal: Goal
+    packed: NDArray[np.uint8]
+    """(N, ceil(K / 8)) masks over the columns of X, eight to a byte"""
+    n_columns: int
+    """K"""
+    n_features: NDArray[np.int64]
+    """(N,)"""
+    rho: Floats
+    """(N,), NaN where an assignment cannot be solved; so are the criteria"""
+    adjusted_r2: Floats
+    aic: Floats
+    bic: Floats
+    in_range: Mask
+    """(N,)"""
+    n_assignments: int
+    """distinct assignments looked at"""
+    n_in_range: int
+    """those of them with rho-hat in the window"""
+    optimal: bool | None = None
+    """whether the first is proven to be the best of all assignments; None where that is not
+    claimed"""
+    gap: float | None = None
+    """by how much the criterion of another one could be better"""
+    tolerance: float | None = None
+    """every assignment this much worse than the best was looked for; None where only those drawn
+    or ranked were"""
+    n_nodes: int | None = None
+    """nodes of the search tree"""
+    ended: str = ""
+    """why the search ended early; empty where it did not"""
+    interrupted: bool = False
+    """whether that was Ctrl-C"""
+
+    @property
+    def masks(self) -> Mask:
+        """(N, K) masks over the columns of X."""
+        return np.unpackbits(self.packed, axis=1, count=self.n_columns).astype(bool)
+
+    @property
+    def values(self) -> Floats:
+        """The criterion, (N,)."""
+        return np.asarray(getattr(self, self.goal.criterion))
+
+    @property
+    def found(self) -> bool:
+        """Whether there is an assignment in the window."""
+        return bool(len(self.in_range)) and bool(self.in_range[0])
+
+    @property
+    def best(self) -> Mask:
+        """Mask of the chosen assignment, (K,)."""
+        return np.asarray(self.masks[0])
+
+    def nearly_best(self, tolerance: float) -> int:
+        """How many of the kept, in the window, are as good as the best within a tolerance."""
+        better = 1.0 if self.goal.criterion == "adjusted_r2" else -1.0
+        values = better * self.values[self.in_range]
+        return int(np.count_nonzero(values >= values[0] - tolerance))
+
+    def to_frame(self, names: Sequence[Any]) -> pd.DataFrame:
+        """Return a row for each assignment kept."""
+        import pandas as pd
+
+        masks = self.masks
+        return pd.DataFrame(
+            {
+                "features": [
+                    tuple(names[int(one)] for one in np.flatnonzero(mask)) for mask in masks
+                ],
+                "n_features": self.n_features,
+                "rho": self.rho,
+                "adjusted_r2": self.adjusted_r2,
+                "aic": self.aic,
+                "bic": self.bic,
+                "in_range": self.in_range,
+            }
+        )
+
+
+def distinct(masks: Mask) -> Mask:
+    """Drop repeated rows."""
+    packed = np.unique(np.packbits(masks, axis=1), axis=0)
+    return np.unpackbits(packed, axis=1, count=masks.shape[1]).astype(bool)
+
+
+def look(
+    moments: Moments,
+    goal: Goal,
+    masks: Mask,
+    *,
+    names: Sequence[str],
+    counts: tuple[int, int] | None = None,
+    **story: Any,
+) -> Search:
+    """Solve distinct assignments and sort them.
+
+    Parameters
+    ----------
+    moments : Moments
+    goal : Goal
+    masks : (B, K) ndarray of bool
+        Distinct.
+    names : sequence of str
+        A label for each column of X, for messages.
+    counts : (int, int), optional
+        How many assignments were looked at, and how many of them were in the window, where
+        ``masks`` are not all of them.
+    **story
+        Other fields of `Search`.
+
+    Returns
+    -------
+    Search
+        With an assignment in the window at its head; otherwise `NoFeasibleAssignmentError`.
+    """
+    solved = _refined(moments, goal, masks, moments.solve(masks))
+    order = goal.order(solved, masks)
+    inside = goal.in_range(solved.rho)
+    if counts is None:
+        counts = len(masks), int(np.count_nonzero(inside))
+    if not inside.any():
+        raise no_feasible(goal, counts[0], np.asarray(solved.rho), masks, names)
+    order = order[:KEPT]
+    return Search(
+        goal=goal,
+        packed=np.packbits(masks[order], axis=1),
+        n_columns=masks.shape[1],
+        n_features=np.asarray(solved.n_features)[order],
+        rho=solved.rho[order],
+        adjusted_r2=solved.adjusted_r2[order],
+        aic=solved.aic[order],
+        bic=solved.bic[order],
+        in_range=inside[order],
+        n_assignments=counts[0],
+        n_in_range=counts[1],
+        **story,
+    )
+
+
+def _refined(moments: Moments, goal: Goal, masks: Mask, solved: Solutions) -> Solutions:
+    """Solve by QR what a batch leaves open: the first places, and who is in the window."""
+    if not moments.gram_is_safe:
+        return solved
+    loss = goal.loss(solved.sse, solved.n_features)
+    inside = goal.in_range(solved.rho)
+    open_ = np.zeros(len(masks), dtype=bool)
+    if goal.rho_range is not None:
+        ends = np.array(goal.rho_range)
+        open_ = (np.abs(solved.rho[:, None] - ends) < _OPEN).any(axis=1)
+    if (inside | open_).any():
+        open_ |= inside & (loss <= loss[inside | open_].min() + _OPEN)
+    rows = np.flatnonzero(open_)[:_MOST_REFINED]
+    exact = moments.solve(masks[rows], exact=True)
+    parts = {}
+    for field in fields(solved):
+        parts[field.name] = np.array(getattr(solved, field.name))
+        parts[field.name][rows] = getattr(exact, field.name)
+    return Solutions(**parts)
+
+
+def no_feasible(
+    goal: Goal, n_looked: int, rho: Floats, masks: Mask, names: Sequence[str], extra: str = ""
+) -> NoFeasibleAssignmentError:
+    """Say that nothing was found, and what was seen instead.
+
+    Parameters
+    ----------
+    goal : Goal
+    n_looked : int
+        Assignments looked at.
+    rho : (B,) ndarray
+        Estimates seen, or an even sample of them with the nearest among them.
+    masks : (B, K) ndarray of bool
+        Their assignments.
+    names : sequence of str
+        A label for each column of X.
+    extra : str
+        What else to say.
+
+    Returns
+    -------
+    NoFeasibleAssignmentError
+    """
+    seen = np.isfinite(rho)
+    if goal.rho_range is None or not seen.any():
+        return NoFeasibleAssignmentError(
+            f"none of the {n_looked} assignments looked at can be solved: their features are "
+            "constant or collinear among the selected rows, or more than the rows can tell apart."
+            + extra
+        )
+    low, high = goal.rho_range
+    quantiles = np.quantile(rho[seen], [0.0, 0.25, 0.5, 0.75, 1.0])
+    away = goal.distance(rho)
+    nearest = np.argsort(away, kind="stable")[:3]
+    listed = "; ".join(
+        f"{rho[one]:.4g} with {', '.join(shown(names[int(k)]) for k in np.flatnonzero(masks[one]))}"
+        for one in nearest
+    )
+    return NoFeasibleAssignmentError(
+        f"none of the {n_looked} assignments looked at has rho in [{low:g}, {high:g}]. Their rho "
+        f"runs from {quantiles[0]:.4g} to {quantiles[4]:.4g}, with quartiles {quantiles[1]:.4g}, "
+        f"{quantiles[2]:.4g} and {quantiles[3]:.4g}; the nearest: {listed}. Widen rho_range or "
+        "leave it out." + extra
+    )

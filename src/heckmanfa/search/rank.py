@@ -1,0 +1,70 @@
+"""Heckman-FA* and Heckman-C: rank the features, and look at the first J for every J."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.model.linalg import subset_factor
+from heckmanfa.model.moments import Moments
+from heckmanfa.search.candidates import Search, look
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.criteria import Goal
+
+__all__ = ["correlations", "rank"]
+
+
+def rank(
+    moments: Moments, choices: Choices, goal: Goal, scores: Floats, *, names: Sequence[str]
+) -> Search:
+    """Look at the top J features by a score, for J from 1 to one less than all.
+
+    Parameters
+    ----------
+    moments : Moments
+    choices : Choices
+    goal : Goal
+    scores : (K,) ndarray
+        The larger the sooner; ties in column order. A unit of several columns has the score of
+        its first.
+    names : sequence of str
+        A label for each column of X, for messages.
+
+    Returns
+    -------
+    Search
+    """
+    n_units = len(choices.units)
+    order = np.argsort(-scores[[unit[0] for unit in choices.units]], kind="stable")
+    # All features at once leave nothing to identify the model but the normal law; one feature
+    # alone has to be looked at all the same.
+    longest = max(n_units - 1, min(n_units, 1))
+    inside = np.zeros((longest + 1, n_units), dtype=bool)
+    for length in range(1, longest + 1):
+        inside[length:, order[length - 1]] = True
+    inside = inside[choices.allowed(inside)]
+    return look(moments, goal, choices.masks(inside), names=names)
+
+
+def correlations(moments: Moments, choices: Choices) -> Floats:
+    """Strength of each feature's correlation with the outcome among the selected rows.
+
+    Parameters
+    ----------
+    moments : Moments
+    choices : Choices
+        The columns of a unit have their multiple correlation.
+
+    Returns
+    -------
+    (K,) ndarray
+        Zero for features that may not be chosen.
+    """
+    strength = np.zeros(moments.n_features)
+    for unit in choices.units:
+        r = subset_factor(moments.factor, [0, *moments.places(unit), len(moments.columns) + 2])
+        explained = float(np.sum(r[1:-1, -1] ** 2))
+        strength[list(unit)] = np.sqrt(explained / moments.total_squares)
+    return strength

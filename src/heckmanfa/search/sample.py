@@ -1,0 +1,92 @@
+"""Algorithm 3: draw assignments from the trained probabilities and keep the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.errors import InputError, NoFeasibleAssignmentError
+from heckmanfa.model.moments import Moments
+from heckmanfa.search.candidates import Search, distinct, look
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.criteria import Goal
+from heckmanfa.search.training.assignment_function import assign
+
+__all__ = ["sample"]
+
+_DRAWS_AT_ONCE = 4096
+
+
+def sample(
+    moments: Moments,
+    choices: Choices,
+    goal: Goal,
+    log_pi: Floats,
+    *,
+    names: Sequence[str],
+    n_draws: int = 1000,
+    noise: Floats | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Search:
+    """Look at assignments drawn with the trained probabilities, each distinct one once.
+
+    Parameters
+    ----------
+    moments : Moments
+    choices : Choices
+        A draw of more than ``max_features`` keeps those with the highest scores.
+    goal : Goal
+    log_pi : (2, K) ndarray
+        What `assignment.train` gave.
+    names : sequence of str
+        A label for each column of X, for messages.
+    n_draws : int
+        B.
+    noise : (B, 2, K) ndarray, optional
+        Gumbel noise, to replay a run; drawn unless given.
+    random_state : int or numpy.random.Generator, optional
+
+    Returns
+    -------
+    Search
+    """
+    first = [unit[0] for unit in choices.units]
+    unit_log_pi = log_pi[:, first]
+    generator = np.random.default_rng(random_state)
+    if noise is not None and (noise.ndim != 3 or noise.shape[1:] != log_pi.shape):
+        raise InputError(f"noise must have the shape (B, 2, {log_pi.shape[1]}); got {noise.shape}")
+    total = n_draws if noise is None else len(noise)
+    found = np.zeros((0, len(first)), dtype=bool)
+    for start in range(0, total, _DRAWS_AT_ONCE):
+        size = min(_DRAWS_AT_ONCE, total - start)
+        gumbel = (
+            generator.gumbel(size=(size, 2, len(first)))
+            if noise is None
+            else noise[start : start + size, :, first]
+        )
+        inside = _cut(choices, assign(unit_log_pi, gumbel), unit_log_pi + gumbel)
+        inside = inside[choices.allowed(inside)]
+        found = distinct(np.concatenate([found, inside]))
+    if len(found) == 0:
+        raise NoFeasibleAssignmentError(
+            f"each of the {total} draws is empty: the training left every feature a probability "
+            f"of at most {np.exp(unit_log_pi[1].max(initial=-np.inf)):.2g}. Use fewer epochs or a "
+            "smaller learning_rate."
+        )
+    return look(moments, goal, choices.masks(found), names=names)
+
+
+def _cut(choices: Choices, inside: Mask, scores: Floats) -> Mask:
+    """Keep the likeliest units of draws that hold more columns than they may."""
+    size = inside @ choices.sizes + len(choices.always)
+    for row in np.flatnonzero(size > choices.max_features):
+        lead = scores[row, 1] - scores[row, 0]
+        room = choices.max_features - len(choices.always)
+        for unit in np.argsort(-lead, kind="stable"):
+            if inside[row, unit]:
+                room -= choices.sizes[unit]
+                inside[row, unit] = room >= 0
+    return inside

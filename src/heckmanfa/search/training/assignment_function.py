@@ -1,0 +1,383 @@
+"""The assignment function and its training: Algorithm 2, and lines 4 to 10 of Algorithm 4.
+
+Each epoch draws an assignment by the Gumbel-Max trick (Eq. gumbelonehot), fits it from the
+moments, and steps against the gradient of the mean absolute error (Eq. lmaegrad), in which the
+draw is replaced by its relaxation (Eq. continuousapprox). The probit was fitted before; an epoch
+reads the selected rows once, for the signs of their residuals.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import logit
+
+from heckmanfa.data.arrays import (
+    Array,
+    Floats,
+    add_at,
+    expit,
+    host,
+    like,
+    namespace,
+    truths,
+    whole_numbers,
+    zeros,
+)
+from heckmanfa.data.rows import Mask, Rows, one_blas_thread
+from heckmanfa.errors import InputError, SearchWarning, warn
+from heckmanfa.model.moments import Moments
+from heckmanfa.search.choices import Choices, all_features
+from heckmanfa.search.training.loop import kept, repeated, sent_ahead
+from heckmanfa.search.training.loss import Gradient, psi_gradient
+from heckmanfa.search.training.training_rows import TrainingRows, gather_training_rows
+
+__all__ = ["Trained", "assign", "psi_gradient", "relaxation", "relaxation_slope", "train"]
+
+# pi stays this far from 0 and 1, where its logarithms end.
+_EDGE = 1e-12
+_LOWEST, _HIGHEST = float(np.log(_EDGE)), float(np.log1p(-_EDGE))
+# Beyond these a start gives nearly the same assignment at every draw.
+_NEAR_EDGE = 0.05
+_NOISE_AT_ONCE = 256
+_PROGRESS_EVERY = 50
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained assignment function over the K columns of X."""
+
+    log_pi: Floats
+    """(2, K): log of the probability of not assigning a feature, and of assigning it"""
+    n_epochs: int
+    """epochs that were run"""
+    n_unsolved: int
+    """epochs without a step, because the features drawn were collinear"""
+    mae: float
+    """mean absolute error of the last epoch's assignment"""
+    path: Floats
+    """(records, K) probabilities of assigning, every ``record_path`` epochs"""
+    path_epochs: Any
+    """(records,) number of epochs before each record"""
+    path_mae: Floats
+    """(records,) mean absolute error at each"""
+    interrupted: bool = False
+    """whether the user stopped the training"""
+    n_rows: int = 0
+    """selected rows that the epochs ran over"""
+    n_selected: int = 0
+    """selected rows that there are"""
+
+    @property
+    def inclusion_prob(self) -> Floats:
+        """Probability of assigning each feature, (K,)."""
+        return np.asarray(np.exp(self.log_pi[1]))
+
+
+# Eq. gumbelonehot, continuousapprox and tildezpartial. -------------------------------------------
+
+
+def assign(log_pi: Floats, gumbel: Floats) -> Mask:
+    """Draw assignments by the Gumbel-Max trick (Algorithm 2, Eq. gumbelonehot and psi).
+
+    Parameters
+    ----------
+    log_pi : (2, K) ndarray
+    gumbel : (..., 2, K) ndarray
+        Standard Gumbel noise.
+
+    Returns
+    -------
+    (..., K) ndarray of bool
+    """
+    scores = log_pi + gumbel
+    return np.asarray(scores[..., 1, :] > scores[..., 0, :])
+
+
+def relaxation(log_pi: Floats, gumbel: Floats, temperature: float = 1.0) -> Floats:
+    """Gumbel-Softmax sample, the smooth stand-in for the draw (Eq. continuousapprox).
+
+    Returns
+    -------
+    (..., 2, K) ndarray
+    """
+    scores = (log_pi + gumbel) / temperature
+    lead = scores[..., 1, :] - scores[..., 0, :]
+    return np.stack([expit(-lead), expit(lead)], axis=-2)
+
+
+def relaxation_slope(log_pi: Floats, gumbel: Floats, temperature: float = 1.0) -> Floats:
+    """Derivative of each entry of the relaxation by its own pi (Eq. tildezpartial).
+
+    Returns
+    -------
+    (..., 2, K) ndarray
+    """
+    z = relaxation(log_pi, gumbel, temperature)
+    product = z[..., :1, :] * z[..., 1:, :]
+    return np.asarray(product / (temperature * np.exp(log_pi)))
+
+
+# Training. ----------------------------------------------------------------------------------------
+
+
+def train(
+    moments: Moments,
+    rows: Rows,
+    *,
+    init_prob: float = 0.75,
+    epochs: int = 4000,
+    learning_rate: float = 0.1,
+    temperature: float = 1.0,
+    noise: Iterable[Floats] | None = None,
+    step_on: str = "log_pi",
+    standardize: bool | str = False,
+    choices: Choices | None = None,
+    record_path: int = 0,
+    train_rows: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> Trained:
+    """Train the assignment function by the straight-through Gumbel-Softmax estimator.
+
+    Parameters
+    ----------
+    moments : Moments
+        The compressed data; its probit says who is selected.
+    rows : Rows
+        The rows that were compressed.
+    init_prob : float
+        The probability c that every feature starts with.
+    epochs : int
+        T. With ``noise``, the most of it that is used.
+    learning_rate, temperature : float
+        Alpha and tau.
+    noise : iterable of (2, K) arrays, optional
+        Gumbel noise, one array an epoch, to replay a run; drawn unless given.
+    step_on : {"log_pi", "pi"}
+        Take gradient steps on log pi, or on pi as the paper prints it.
+    standardize : bool or "features"
+        Train as if features and outcome (or the features alone) were centred and scaled by the
+        selected rows; False trains in the coordinates that the moments and rows are in.
+    choices : Choices, optional
+        Which features may be assigned; every one that varies among the selected rows, unless
+        given.
+    record_path : int
+        Record the probabilities every so many epochs; 0 does not.
+    train_rows : int, optional
+        Run the epochs over a uniform sample of at most so many of the selected rows, drawn once
+        by ``random_state``. Unless given, over all of them that are in memory or on a card, and
+        over 200,000 where they are elsewhere.
+    random_state : int or numpy.random.Generator, optional
+    progress : callable, optional
+        Called every 50 epochs with the number done and the current mean absolute error.
+
+    Returns
+    -------
+    Trained
+        With ``.log_pi`` (2, K). Features that every assignment holds have probability 1, those
+        that none may hold 0.
+
+    Examples
+    --------
+    >>> from heckmanfa import assignment, compress
+    >>> from heckmanfa.datasets import make_selection
+    >>> data = make_selection(500, 4, 2, random_state=0)
+    >>> small = compress(data.X, data.y)
+    >>> assignment.train(small.moments, small.rows, epochs=100, random_state=0).log_pi.shape
+    (2, 4)
+    """
+    if not 0.0 < init_prob < 1.0:
+        raise InputError(f"init_prob must lie between 0 and 1; got {init_prob!r}")
+    if step_on not in ("log_pi", "pi"):
+        raise InputError(f"step_on must be 'log_pi' or 'pi'; got {step_on!r}")
+    if not temperature > 0.0 or not learning_rate > 0.0:
+        raise InputError("temperature and learning_rate must be positive")
+    if not _NEAR_EDGE <= init_prob <= 1.0 - _NEAR_EDGE:
+        warn(
+            f"init_prob is {init_prob:g}: almost every draw assigns the same features, so "
+            "the training hardly sees others. Use a value further from 0 and 1.",
+            SearchWarning,
+        )
+    if choices is None:
+        choices = all_features(moments).without_columns(moments.constant_columns())
+    if train_rows is not None and train_rows < 1:
+        raise InputError(f"train_rows must be at least 1; got {train_rows!r}")
+    generator = np.random.default_rng(random_state)
+    # From a copy, so that the noise is the same wherever the rows are.
+    seed = int(deepcopy(generator).integers(2**31))
+    source = _drawn(choices, generator) if noise is None else _given(choices, noise)
+    with one_blas_thread():
+        training = gather_training_rows(moments, rows, train_rows, seed)
+        run = _Training(moments, training, choices, standardize, record_path)
+        return run(
+            itertools.islice(source, epochs),
+            float(logit(init_prob)),
+            _Step(learning_rate, temperature, step_on == "log_pi"),
+            progress,
+        )
+
+
+def _drawn(choices: Choices, generator: np.random.Generator) -> Iterator[Floats]:
+    """By how much the Gumbel noise favours assigning each unit, (U,) an epoch."""
+    while True:
+        gumbel = generator.gumbel(size=(_NOISE_AT_ONCE, 2, len(choices.units)))
+        yield from gumbel[:, 1] - gumbel[:, 0]
+
+
+def _given(choices: Choices, noise: Iterable[Floats]) -> Iterator[Floats]:
+    """The same from noise over the columns of X; a unit takes that of its first column."""
+    first = [unit[0] for unit in choices.units]
+    for one in noise:
+        gumbel = np.asarray(one, dtype=np.float64)
+        if gumbel.shape != (2, choices.n_features):
+            raise InputError(
+                f"noise must yield arrays of shape (2, {choices.n_features}), one an epoch; got "
+                f"{gumbel.shape}"
+            )
+        yield (gumbel[1] - gumbel[0])[first]
+
+
+class _Training:
+    """Units, their places among the compressed columns, and the loop over epochs."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        rows: TrainingRows,
+        choices: Choices,
+        standardize: bool | str,
+        record_path: int,
+    ) -> None:
+        self._choices = choices
+        self._record_path = record_path
+        self._rows = rows
+        beside = rows.beside
+        self._gradient = Gradient(moments, rows, standardize)
+        self._unit_of = whole_numbers(
+            np.repeat(np.arange(len(choices.units)), choices.sizes), beside
+        )
+        flat = [one for unit in choices.units for one in unit]
+        places = np.array(moments.places(flat), dtype=np.intp) - 1
+        self._places = whole_numbers(places, beside)
+        inside = np.zeros(len(moments.columns), dtype=bool)
+        inside[np.array(moments.places(choices.always), dtype=np.intp) - 1] = True
+        self._always = truths(inside, beside)
+        self._single = len(flat) == len(choices.units)
+        self._plain = places.tolist() == list(range(len(moments.columns))) and self._single
+
+    def __call__(
+        self,
+        noise: Iterable[Floats],
+        start: float,
+        step: _Step,
+        progress: Callable[[int, float], None] | None,
+    ) -> Trained:
+        beside = self._rows.beside
+        log_in = np.full(len(self._choices.units), -np.log1p(np.exp(-start)))
+        state = (like(log_in, beside), like(np.nan, beside), like(0.0, beside))
+        path: list[Array] = []
+        path_epochs: list[int] = []
+        path_mae: list[Any] = []
+        epoch, interrupted = 0, False
+        advance = None
+        try:
+            for lead in sent_ahead(noise, beside):
+                if advance is None:
+                    advance = repeated(partial(self._epoch, step), state, lead)
+                state = advance(lead, state)
+                epoch += 1
+                if self._record_path and epoch % self._record_path == 0:
+                    path.append(kept(state[0]))
+                    path_epochs.append(epoch)
+                    path_mae.append(kept(state[1]))
+                if progress is not None and epoch % _PROGRESS_EVERY == 0:
+                    progress(epoch, float(state[1]))
+        except KeyboardInterrupt:
+            interrupted = True
+        probabilities = [np.exp(self._spread(host(one))[1]) for one in path]
+        return Trained(
+            log_pi=self._spread(host(state[0])),
+            n_epochs=epoch,
+            n_unsolved=int(state[2]),
+            mae=float(state[1]),
+            path=np.array(probabilities).reshape(len(path), self._choices.n_features),
+            path_epochs=np.array(path_epochs, dtype=np.intp),
+            path_mae=np.array([float(one) for one in path_mae]),
+            interrupted=interrupted,
+            n_rows=self._rows.n_rows,
+            n_selected=self._rows.n_selected,
+        )
+
+    def _epoch(self, step: _Step, lead: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Draw an assignment, and step against the gradient of its loss, if it can be solved."""
+        log_in, mae, n_unsolved = state
+        odds = lead + log_in - _log_rest(log_in)
+        found, gradient, solved = self._descend(odds > 0)
+        moved = step(log_in, odds, gradient)
+        where = namespace(log_in).where
+        return (
+            where(solved, moved, log_in),
+            where(solved, found, mae),
+            where(solved, n_unsolved, n_unsolved + 1.0),
+        )
+
+    def _descend(self, inside: Array) -> tuple[Any, Array, Any]:
+        """Mean absolute error of an assignment, its gradient by the units' psi, and if solved."""
+        if self._plain:
+            contrast, solved = self._gradient.contrast(inside)
+            return *self._gradient(contrast), solved
+        columns = namespace(inside).asarray(self._always, copy=True)
+        columns[self._places] = inside[self._unit_of]
+        contrast, solved = self._gradient.contrast(columns)
+        mae, gradient = self._gradient(contrast)
+        gradient = gradient[self._places]
+        if not self._single:
+            summed = zeros(gradient, len(inside))
+            add_at(summed, self._unit_of, gradient)
+            gradient = summed
+        return mae, gradient, solved
+
+    def _spread(self, log_in: Floats) -> Floats:
+        """Log probabilities over the columns of X, (2, K)."""
+        log_out = _log_rest(log_in)
+        log_pi = np.empty((2, self._choices.n_features))
+        log_pi[0], log_pi[1] = 0.0, -np.inf
+        for place, unit in enumerate(self._choices.units):
+            log_pi[:, list(unit)] = [[log_out[place]], [log_in[place]]]
+        log_pi[0, list(self._choices.always)] = -np.inf
+        log_pi[1, list(self._choices.always)] = 0.0
+        return log_pi
+
+
+@dataclass(frozen=True)
+class _Step:
+    """How far an epoch moves the log probabilities, with the draw's relaxation in its place."""
+
+    learning_rate: float
+    temperature: float
+    on_log: bool
+    """whether the step is on log pi, else on pi"""
+
+    def __call__(self, log_in: Array, odds: Array, gradient: Array) -> Array:
+        xp = namespace(log_in)
+        soft = expit(odds / self.temperature)
+        step = (self.learning_rate / self.temperature) * gradient * soft * (1.0 - soft)
+        if self.on_log:
+            moved = log_in - step
+        else:
+            pi = xp.exp(log_in)
+            moved = xp.log(xp.clip(pi - step / pi, min=_EDGE))
+        return xp.clip(moved, min=_LOWEST, max=_HIGHEST)
+
+
+def _log_rest(log_pi: Array) -> Array:
+    """Return log(1 - pi)."""
+    xp = namespace(log_pi)
+    return xp.log1p(-xp.exp(log_pi))

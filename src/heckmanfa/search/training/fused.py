@@ -1,0 +1,97 @@
+"""Signs of residuals and what they pull at each column, in one reading of the rows of a card.
+
+Two products, X c and X' sign(X c), read X twice; this kernel holds a few rows at a time, so that
+an epoch of training takes as long as the card's memory takes to be read once. Triton compiles it,
+and comes with Torch's builds for CUDA. Cards and shapes that it does not serve are served by the
+two products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from heckmanfa.data.arrays import Array
+from heckmanfa.errors import SearchWarning, warn
+
+__all__ = ["fused_pulls"]
+
+# A program holds so many numbers at a time, which its one warp has registers for; on an H200 this
+# and so many programs read the memory at its full speed, in either precision.
+_NUMBERS, _SIZES = 2048, (4, 8)
+_PROGRAMS_A_PROCESSOR = 32
+_WIDEST = 1024
+
+
+def fused_pulls(matrix: Array, weight: Array | None) -> _Fused | None:
+    """Return the kernel for some rows of a card, or None where it cannot serve them.
+
+    Parameters
+    ----------
+    matrix : (m, w) tensor
+    weight : (m,) tensor or None
+
+    Returns
+    -------
+    callable or None
+        ``(contrast, "mae")`` to the sum of absolute residuals and the (w,) pulls, in float64.
+    """
+    if matrix.shape[1] > _WIDEST or matrix.element_size() not in _SIZES or not matrix.shape[0]:
+        return None
+    try:
+        from heckmanfa.search.training.kernel import sums_of_rows
+    except ImportError:
+        return None
+    import torch
+
+    processors = torch.cuda.get_device_properties(matrix.device).multi_processor_count
+    fused = _Fused(sums_of_rows, matrix, weight, processors * _PROGRAMS_A_PROCESSOR)
+    try:
+        # Compiled here, where it may fail (no compiler, an old card), and not in the middle.
+        fused(matrix.new_zeros(matrix.shape[1]), "mae")
+        torch.cuda.synchronize(matrix.device)
+    except Exception as error:
+        if type(error).__name__ == "OutOfMemoryError":
+            raise
+        warn(
+            f"the kernel that reads rows once an epoch cannot be compiled here ({error}); training "
+            "reads them twice, which takes about twice the time",
+            SearchWarning,
+        )
+        return None
+    return fused
+
+
+@dataclass(frozen=True)
+class _Fused:
+    kernel: Any
+    matrix: Array
+    weight: Array | None
+    programs: int
+
+    def __call__(self, contrast: Array, loss: str) -> tuple[Array, Array]:
+        if loss != "mae":
+            raise ValueError("the kernel knows the absolute loss alone")
+        import torch
+
+        m, width = self.matrix.shape
+        padded = 1 << (width - 1).bit_length()
+        # One row of sums for each program, added up in order: no bit depends on which ends first.
+        sums = torch.empty(
+            (self.programs, padded + 1), dtype=torch.float64, device=self.matrix.device
+        )
+        self.kernel[(self.programs,)](
+            self.matrix,
+            contrast.to(self.matrix.dtype),
+            self.matrix if self.weight is None else self.weight,
+            sums,
+            m,
+            self.matrix.stride(0),
+            WIDTH=width,
+            PADDED=padded,
+            ROWS=max(_NUMBERS // padded, 1),
+            WEIGHTED=self.weight is not None,
+            num_warps=1,
+        )
+        added = sums.sum(dim=0)
+        return added[padded], added[:width]

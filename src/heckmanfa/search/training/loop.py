@@ -1,0 +1,108 @@
+"""A step repeated many times where its arrays are, without waiting for any of them.
+
+On a card, one step is recorded as a CUDA graph: each repetition is one command, and the card never
+waits for the interpreter, nor that for the card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Array, Floats, like
+
+__all__ = ["kept", "repeated", "sent_ahead"]
+
+State = tuple[Array, ...]
+Step = Callable[[Array, State], State]
+
+# So much of what steps are given is sent at a time.
+_AT_ONCE = 256
+# A graph is recorded after its kernels have been compiled and their memory been found.
+_WARM_UP = 3
+
+
+def sent_ahead(given: Iterable[Floats], beside: Array) -> Iterator[Array]:
+    """Yield arrays one by one where ``beside`` is, sent there many at a time."""
+    if isinstance(beside, np.ndarray):
+        yield from given
+        return
+    waiting: list[Floats] = []
+    for one in given:
+        waiting.append(one)
+        if len(waiting) == _AT_ONCE:
+            yield from _sent(np.stack(waiting), beside)
+            waiting = []
+    if waiting:
+        yield from _sent(np.stack(waiting), beside)
+
+
+def _sent(values: Floats, beside: Array) -> Array:
+    if not beside.is_cuda:
+        return like(values, beside)
+    import torch
+
+    # From pinned memory a copy is queued behind the steps; from other memory it would wait.
+    return torch.from_numpy(values).pin_memory().to(beside.device, non_blocking=True)
+
+
+def repeated(step: Step, state: State, given: Array) -> Callable[[Array, State], State]:
+    """Return a step that may be repeated at least cost.
+
+    Parameters
+    ----------
+    step : callable
+        ``step(given, state)`` returns the next state; it must not change what it is given, nor
+        look at any number.
+    state : tuple of arrays
+        As it is before the first step.
+    given : array
+        Like those that each step will be given.
+
+    Returns
+    -------
+    callable
+        As ``step``, to be called with the state that it returned last.
+    """
+    if isinstance(given, np.ndarray) or not given.is_cuda:
+        return step
+    try:
+        return _Recorded(step, state, given)
+    except RuntimeError as error:
+        if type(error).__name__ == "OutOfMemoryError":
+            raise
+        # Not all that a step may need can be recorded by every version; it can be queued.
+        return step
+
+
+class _Recorded:
+    """A step as a CUDA graph, whose state stays in one place."""
+
+    def __init__(self, step: Step, state: State, given: Array) -> None:
+        import torch
+
+        self._given = given.clone()
+        self._state = tuple(one.clone() for one in state)
+        with torch.cuda.device(given.device):
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(_WARM_UP):
+                    step(self._given, self._state)
+            torch.cuda.current_stream().wait_stream(side)
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
+                for old, new in zip(self._state, step(self._given, self._state), strict=True):
+                    old.copy_(new)
+
+    def __call__(self, given: Array, state: State) -> State:
+        self._given.copy_(given)
+        self._graph.replay()
+        return self._state
+
+
+def kept(value: Array) -> Any:
+    """Return a copy that later steps do not change."""
+    return value.copy() if isinstance(value, np.ndarray) else value.clone()

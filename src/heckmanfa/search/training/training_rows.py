@@ -1,0 +1,281 @@
+"""The rows that training reads: the selected ones, centred and scaled, where they are.
+
+Every epoch asks them one thing: the signs of the residuals of an assignment, and what these pull
+at each column. In memory and on a card that is asked of all selected rows. Rows that are
+elsewhere would be read once an epoch; there, a uniform sample of them, drawn in one pass, is held
+instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Array, Floats, empty, host, like, namespace, truths
+from heckmanfa.data.rows import ArrayRows, Block, Matrix, Positions, Rows, pick, total
+from heckmanfa.errors import InputError
+from heckmanfa.model.equations import count_rows
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.normal import inverse_mills
+from heckmanfa.model.probit import Probit
+
+__all__ = ["SAMPLE_ROWS", "TrainingRows", "gather_training_rows"]
+
+SAMPLE_ROWS = 200_000
+"""How many rows a training reads where these are not in memory, unless it is told."""
+
+# The selected rows are held with their lambda while they are smaller than this; otherwise lambda
+# is computed anew at every epoch.
+_HOLD_BYTES = 2**29
+# A sum of so many float32 terms keeps as many digits as training needs; sums of these are float64.
+_SUM_ROWS = 2**20
+# A card loads four numbers at a time where every row starts at a multiple of four.
+_ALIGNED = 4
+
+Pulls = Callable[[Array, str], tuple[Any, Array]]
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows of a training, ready to be asked."""
+
+    pulls: Pulls
+    """(contrast, loss) to sums over the rows; see `_pulls`"""
+    n: float
+    """sum of their weights"""
+    n_rows: int
+    n_selected: int
+    """how many selected rows there are; more than ``n_rows`` where these are a sample"""
+    beside: Array
+    """a number in float64 where the rows are, for others to be put beside"""
+
+
+def gather_training_rows(
+    moments: Moments, rows: Rows, train_rows: int | None, seed: int
+) -> TrainingRows:
+    """Gather the selected rows, or a sample of them, for a training.
+
+    Parameters
+    ----------
+    moments : Moments
+    rows : Rows
+        That were compressed.
+    train_rows : int or None
+        The most rows to train on; None is all that are in memory, and `SAMPLE_ROWS` of others.
+    seed : int
+        Of the sample, which depends on it and on the rows alone.
+
+    Returns
+    -------
+    TrainingRows
+    """
+    columns, norms = list(moments.columns), moments.scaled()[1]
+    probit = moments.probit
+    if probit is None:
+        raise InputError("no outcome is missing, so there is no assignment to train")
+    places = [columns.index(one) for one in probit.features]
+    scaling = (probit, places, moments.means, norms)
+    if train_rows is None and not rows.in_memory:
+        train_rows = SAMPLE_ROWS
+    # Without weights, the moments have counted already; where rows are elsewhere, that is a pass.
+    counted = rows.in_memory or rows.weighted
+    n_selected = count_rows(rows)[1] if counted else round(moments.n_selected)
+    if train_rows is not None and train_rows < n_selected:
+        return _held(*_drawn(rows, scaling, columns, train_rows, n_selected, seed), n_selected)
+    tensors = isinstance(rows, ArrayRows) and rows.tensors
+    size = 8 * n_selected * (len(columns) + 3)
+    if not tensors and rows.in_memory and size > _HOLD_BYTES:
+        return TrainingRows(
+            _Streamed(rows, scaling, columns),
+            moments.n_selected,
+            n_selected,
+            n_selected,
+            np.zeros(()),
+        )
+    blocks = rows.map(_scaled_rows, *scaling, columns=columns)
+    precision = rows.precision if isinstance(rows, ArrayRows) else None
+    return _held(*_joined(blocks, n_selected, precision), n_selected)
+
+
+def _joined(blocks: Iterator[Block], n_rows: int, precision: Any) -> tuple[Array, Array | None]:
+    """One matrix of the scaled rows of all blocks, in the rows' own precision, and weights."""
+    matrix: Array = None
+    weight: Array = None
+    start = 0
+    for block in blocks:
+        x = block.features
+        if matrix is None:
+            on_card = not isinstance(x, np.ndarray) and x.is_cuda
+            spare = -x.shape[1] % _ALIGNED if on_card else 0
+            like_this = x if precision is None else x.to(precision)
+            matrix = empty(like_this, n_rows, x.shape[1] + spare)[:, : x.shape[1]]
+            weight = None if block.weight is None else empty(like_this, n_rows)
+        stop = start + x.shape[0]
+        matrix[start:stop] = x
+        if weight is not None:
+            weight[start:stop] = block.weight
+        start = stop
+    return matrix, weight
+
+
+def _held(matrix: Array, weight: Array | None, n_selected: int) -> TrainingRows:
+    """Rows in one matrix."""
+    n_rows = matrix.shape[0]
+    n = float(n_rows if weight is None else host(weight).sum(dtype=np.float64))
+    if not isinstance(matrix, np.ndarray):
+        beside = namespace(matrix).zeros((), dtype=namespace(matrix).float64, device=matrix.device)
+        return TrainingRows(_on_device(matrix, weight), n, n_rows, n_selected, beside)
+    everyone = np.ones(n_rows, dtype=bool)
+    rows = ArrayRows(Matrix(matrix), matrix[:, -1], everyone, weight)
+    block = Block(matrix, matrix[:, -1], everyone, weight, None)
+    pulls: Pulls = _InOneBlock(block) if rows.n_blocks == 1 else _InBlocks(rows)
+    return TrainingRows(pulls, n, n_rows, n_selected, np.zeros(()))
+
+
+def _on_device(matrix: Array, weight: Array | None) -> Pulls:
+    """Where tensors are: by one kernel that reads them once, or else by two products."""
+    if matrix.is_cuda:
+        from heckmanfa.search.training.fused import fused_pulls
+
+        fused = fused_pulls(matrix, weight)
+        if fused is not None:
+            return fused
+    return _InTensors(matrix, weight)
+
+
+# What asks the rows. ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _InOneBlock:
+    block: Block
+
+    def __call__(self, contrast: Array, loss: str) -> tuple[Any, Array]:
+        return _pulls(self.block, contrast, loss)
+
+
+@dataclass(frozen=True)
+class _InBlocks:
+    rows: ArrayRows
+
+    def __call__(self, contrast: Array, loss: str) -> tuple[Any, Array]:
+        columns = range(self.rows.source.shape[1])
+        value, pulls = total(self.rows.map(_pulls, contrast, loss, columns=columns))
+        return float(value), pulls
+
+
+@dataclass(frozen=True)
+class _InTensors:
+    matrix: Array
+    weight: Array | None
+
+    def __call__(self, contrast: Array, loss: str) -> tuple[Any, Array]:
+        value, pulls = 0.0, 0.0
+        contrast = contrast.to(self.matrix.dtype)
+        for start in range(0, max(self.matrix.shape[0], 1), _SUM_ROWS):
+            span = slice(start, start + _SUM_ROWS)
+            weight = None if self.weight is None else self.weight[span]
+            x = self.matrix[span]
+            one, other = _pulls(Block(x, x[:, -1], None, weight, None), contrast, loss)
+            value, pulls = value + one.double(), pulls + other.double()
+        return value, pulls
+
+
+@dataclass(frozen=True)
+class _Streamed:
+    rows: Rows
+    scaling: tuple[Any, ...]
+    columns: Positions
+
+    def __call__(self, contrast: Array, loss: str) -> tuple[Any, Array]:
+        parts = self.rows.map(
+            _scaled_pulls, *self.scaling, contrast, loss, columns=self.columns, merge=total
+        )
+        value, pulls = total(parts)
+        return float(value), pulls
+
+
+def _drawn(
+    rows: Rows,
+    scaling: tuple[Any, ...],
+    columns: Positions,
+    n_rows: int,
+    n_selected: int,
+    seed: int,
+) -> tuple[Array, Array | None]:
+    """Draw that many of the selected rows without replacement, each as likely as any other.
+
+    Every row gets a random number from the seed and its place, and those with the smallest are
+    taken. Which numbers can be among these is known beforehand but for a chance of one in a
+    billion, so that little more than the sample travels.
+    """
+    share = (n_rows + 6.0 * np.sqrt(n_rows) + 20.0) / n_selected
+    parts = list(rows.map(_draw, share, seed, *scaling, columns=columns, merge=_merge_draws))
+    keys, matrix, weight = _merge_draws(parts)
+    if len(keys) > n_rows:
+        chosen = truths(keys <= np.partition(keys, n_rows - 1)[n_rows - 1], matrix)
+        matrix, weight = matrix[chosen], None if weight is None else weight[chosen]
+    return matrix, weight
+
+
+# What runs on a block of rows. ------------------------------------------------------------------
+
+
+def _draw(
+    block: Block, share: float, seed: int, *scaling: Any
+) -> tuple[Floats, Array, Array | None]:
+    block = block.only_selected()
+    keys = np.random.default_rng([seed, *block.place]).random(len(block.outcome))
+    chosen = keys < share
+    scaled = _scaled_rows(block.keep(truths(chosen, block.features)), *scaling)
+    return keys[chosen], scaled.features, scaled.weight
+
+
+def _merge_draws(parts: list[Any]) -> tuple[Floats, Array, Array | None]:
+    keys, matrices, weights = zip(*parts, strict=True)
+    xp = namespace(matrices[0])
+    weight = None if weights[0] is None else xp.concat(weights)
+    return np.concatenate(keys), xp.concat(matrices), weight
+
+
+def _scaled_rows(
+    block: Block, probit: Probit, places: Positions, means: Floats, norms: Floats
+) -> Block:
+    """Selected rows of [X, lambda, y, 1], centred and scaled as the moments' columns are."""
+    block = block.only_selected()
+    k = block.features.shape[1]
+    index = probit.coordinates.design(pick(block.features, places)).times(probit.inner_coef)
+    matrix = empty(block.features, len(index), k + 3)
+    matrix[:, :k] = block.features
+    matrix[:, k] = inverse_mills(index)
+    matrix[:, k + 1] = block.outcome
+    matrix[:, :-1] -= like(means, matrix)
+    matrix[:, :-1] /= like(norms, matrix)
+    matrix[:, k + 2] = 1.0
+    return block._replace(features=matrix)
+
+
+def _pulls(block: Block, contrast: Array, loss: str) -> tuple[Any, Array]:
+    """Sums over a block of scaled rows: loss, and its slope by the residual times the columns."""
+    matrix = block.features
+    residual = matrix @ contrast
+    pull = namespace(residual).sign(residual) if loss == "mae" else 2.0 * residual
+    if block.weight is not None:
+        pull *= block.weight
+    value = pull @ residual
+    return value if loss == "mae" else 0.5 * value, pull @ matrix
+
+
+def _scaled_pulls(
+    block: Block,
+    probit: Probit,
+    places: Positions,
+    means: Floats,
+    norms: Floats,
+    contrast: Floats,
+    loss: str,
+) -> tuple[Any, Array]:
+    return _pulls(_scaled_rows(block, probit, places, means, norms), contrast, loss)

@@ -1,0 +1,8 @@
+"""Files that people have: CSV, Excel, Stata, Feather, and what a person meant by them."""
+
+from __future__ import annotations
+
+from heckmanfa.data.files.table_files import write_table
+from heckmanfa.tables.reading import Table, open_table, read_table
+
+__all__ = ["Table", "open_table", "read_table", "write_table"]

@@ -1,0 +1,141 @@
+"""Excel files: which sheet is read, and its cells as a table."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.columns.headers import tidy_names
+from heckmanfa.data.columns.values import MISSING_SPELLINGS
+from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
+from heckmanfa.text.printable import quoted, shown
+
+__all__ = ["Sheet", "read_excel"]
+
+# Whatever is below so many empty rows is not looked for in sheets that are not read.
+_PEEK = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A sheet of a workbook."""
+
+    frame: pd.DataFrame
+    note: str | None
+    """which sheet was read, where nobody said and there are others"""
+    hint: str
+    """what to do where it is not the right one; empty where there is no other"""
+
+
+def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
+    """Read one sheet of an Excel file.
+
+    Parameters
+    ----------
+    path : Path
+    ending : {".xlsx", ".xls"}
+    sheet : str or None
+        Its name, or its number from 1; unless given, the first that is not empty.
+
+    Returns
+    -------
+    Sheet
+    """
+    engine: Literal["openpyxl", "xlrd"] = "openpyxl" if ending == ".xlsx" else "xlrd"
+    try:
+        with warnings.catch_warnings():
+            # openpyxl tells of decorations that it leaves out.
+            warnings.simplefilter("ignore", UserWarning)
+            with pd.ExcelFile(path, engine=engine) as book:
+                return _read(book, path, sheet)
+    except ImportError as error:
+        way_out = (
+            "pip install 'heckmanfa[excel]'"
+            if ending == ".xlsx"
+            else "save the sheet as .xlsx, or pip install xlrd"
+        )
+        raise MissingExtraError(
+            f"{ending} files need {engine}, which is not installed: {way_out}"
+        ) from error
+
+
+def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
+    names = _names(book)
+    if sheet is not None:
+        chosen = _chosen(names, sheet, path)
+        cells = _cells(book, chosen)
+        if cells.empty:
+            raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
+        return Sheet(_table(cells, path), None, "")
+    chosen = next((one for one in names if not _cells(book, one, _PEEK).empty), names[0])
+    cells = _cells(book, chosen)
+    if cells.empty:
+        raise InputError(f"{shown(path)} is empty: there is nothing in its first sheet")
+    later = names[names.index(chosen) + 1 :]
+    others = [one for one in later if not _cells(book, one, _PEEK).empty]
+    if not others:
+        return Sheet(_table(cells, path), None, "")
+    hint = (
+        f"; its sheet {quoted(chosen)} was read, and there {'is' if len(others) == 1 else 'are'} "
+        f"{_listed(others)} as well: pass --sheet {shlex.quote(others[0])}"
+    )
+    try:
+        frame = _table(cells, path)
+    except InputError as error:
+        raise InputError(f"{error}{hint}") from error
+    note = (
+        f"The sheet {quoted(chosen)} was read; {path.name} has {_listed(others)} as well (see "
+        "--sheet)."
+    )
+    return Sheet(frame, note, hint)
+
+
+def _names(book: Any) -> list[str]:
+    # A chart may have a sheet of its own, which has no cells.
+    sheets = getattr(book.book, "worksheets", None)
+    return list(book.sheet_names) if sheets is None else [str(one.title) for one in sheets]
+
+
+def _chosen(names: Sequence[str], sheet: str, path: Path) -> str:
+    if sheet in names:
+        return sheet
+    if sheet.isdecimal() and 1 <= int(sheet) <= len(names):
+        return names[int(sheet) - 1]
+    raise UnknownFeatureError(
+        f"--sheet: {shown(path)} has no sheet {quoted(sheet)}; it has {_listed(names)}"
+        f"{nearest(sheet, names)}"
+    )
+
+
+def _cells(book: Any, name: str, rows: int | None = None) -> pd.DataFrame:
+    cells: pd.DataFrame = pd.read_excel(
+        book,
+        sheet_name=name,
+        header=None,
+        dtype=object,
+        nrows=rows,
+        keep_default_na=False,
+        na_values=list(MISSING_SPELLINGS),
+    )
+    return cells.dropna(how="all").dropna(how="all", axis="columns")
+
+
+def _table(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
+    frame = cells.iloc[1:].reset_index(drop=True)
+    frame.columns = pd.Index(tidy_names(list(cells.iloc[0]), path))
+    return frame.infer_objects()
+
+
+def _listed(names: Sequence[str]) -> str:
+    some = [quoted(one) for one in names[:5]]
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    if more or len(some) == 1:
+        return ", ".join(some) + more
+    return f"{', '.join(some[:-1])} and {some[-1]}"

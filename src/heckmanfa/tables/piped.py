@@ -1,0 +1,94 @@
+"""Tables that come through a pipe: kept in a file while they are read, and removed afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+from heckmanfa.errors import DataError, InputError
+from heckmanfa.text.printable import called, shown
+
+__all__ = ["STDIN", "is_piped", "spooled"]
+
+STDIN = "-"
+"""what names standard input"""
+
+_PIECE = 2**20
+_INPUTS = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+# Formats that are read from their end, by how they begin.
+_NO_TEXT = {b"PAR1": "Parquet", b"PK\x03\x04": "Excel", b"ARROW1": "Arrow", b"<stata": "Stata"}
+
+
+def is_piped(path: str | os.PathLike[str]) -> bool:
+    """Whether a table comes through a pipe: standard input, or a pipe that has a name."""
+    return str(path) == STDIN or str(path) in _INPUTS or Path(path).is_fifo()
+
+
+@contextmanager
+def spooled(
+    path: str | os.PathLike[str], tell: Callable[[str], None] | None = None
+) -> Iterator[Path]:
+    """Keep what comes through a pipe in a file, a piece at a time.
+
+    Parameters
+    ----------
+    path : str or path
+        ``"-"``, or a pipe.
+    tell : callable, optional
+        Told that there may be something to wait for.
+
+    Yields
+    ------
+    Path
+        A file that is removed at the end. Errors name the pipe in its place.
+    """
+    standard = str(path) == STDIN or str(path) in _INPUTS
+    name = "standard input" if standard else f"the pipe {shown(path)}"
+    with ExitStack() as stack:
+        source: IO[bytes]
+        if standard:
+            source = _standard_input()
+        else:
+            if tell is not None:
+                tell(f"waiting for a table from {name}")
+            source = stack.enter_context(Path(path).open("rb"))
+        if tell is not None:
+            tell(f"reading {name}")
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="heckmanfa-")))
+            copy = folder / "table.csv"
+            with copy.open("wb") as file:
+                shutil.copyfileobj(source, file, _PIECE)
+        except OSError as error:
+            raise DataError(f"{name} cannot be read: {error.strerror or error}") from error
+        with copy.open("rb") as file:
+            head = file.read(8)
+        if not head:
+            raise InputError(f"{name} is empty")
+        for first, what in _NO_TEXT.items():
+            if head.startswith(first):
+                raise InputError(
+                    f"{name} holds a table in {what}, and only delimited text can come through a "
+                    "pipe; write it to a file, and name that"
+                )
+        if head.startswith(b"\x1f\x8b"):
+            copy = copy.rename(folder / "table.csv.gz")
+        with called(copy, name):
+            yield copy
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None or sys.stdin.closed:
+        raise InputError("standard input is closed; pipe a table into the command, or name a file")
+    if sys.stdin.isatty():
+        raise InputError(
+            "standard input is a terminal, and no table comes from there; pipe one into the "
+            "command (cat wages.csv | heckmanfa fit - ...), or name a file"
+        )
+    return sys.stdin.buffer

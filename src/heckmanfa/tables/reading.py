@@ -1,0 +1,298 @@
+"""Tables from files: what spreadsheets and statistics programs write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from heckmanfa.data.columns.headers import UNNAMED, check_wanted, tidy_names
+from heckmanfa.data.files.table_files import ending_of, existing, words_of
+from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
+from heckmanfa.tables.delimited import read_delimited
+from heckmanfa.tables.excel import read_excel
+from heckmanfa.tables.marks import Asked, Marked, apply, decide, look_at
+from heckmanfa.tables.piped import is_piped, spooled
+from heckmanfa.text.printable import quoted, shown
+
+__all__ = ["Table", "open_table", "read_table"]
+
+_TEXT = (".csv", ".tsv", ".txt")
+_EXCEL = (".xlsx", ".xls")
+_KNOWN = (
+    *_TEXT,
+    *(f"{one}.gz" for one in _TEXT),
+    ".parquet",
+    ".feather",
+    ".arrow",
+    ".dta",
+    *_EXCEL,
+)
+_MARKS = {".": "points", ",": "commas", "'": "apostrophes", " ": "blanks"}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table as a file has it, and what is known of how it was written."""
+
+    frame: pd.DataFrame
+    """distinct names, at least one row"""
+    untyped: bool = False
+    """whether the file has cells only, and no types that say which columns are text"""
+    decimal: str | None = None
+    """the decimal mark that its numbers were read with; None where no number has a mark"""
+    percent: tuple[str, ...] = ()
+    """columns in per cent, of which the sign was left out"""
+    doubts: dict[str, str] = field(default_factory=dict)
+    """columns of which nobody can say what they hold, and why"""
+    notes: tuple[str, ...] = ()
+    """sentences about what was read, where there was a choice"""
+    hint: str = ""
+    """what to do where it is the wrong table; empty where there is no other"""
+
+    def refuse_doubts(self, columns: Sequence[str]) -> None:
+        """Refuse columns of which nobody can say what they hold."""
+        for name in columns:
+            if name in self.doubts:
+                raise InputError(self.doubts[name])
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    sheet: str | None = None,
+) -> pd.DataFrame:
+    """Read a table, in a way that its name's ending tells.
+
+    Text files (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``) may be delimited by commas,
+    semicolons, tabs or bars, and be UTF-8 or of Windows. The others are ``.xlsx``, ``.xls``,
+    ``.parquet``, ``.feather``, ``.arrow`` and Stata's ``.dta``. ``"-"`` is delimited text from
+    standard input.
+
+    Parameters
+    ----------
+    path : str or path
+    columns : sequence of str, optional
+        Only these, in this order.
+    decimal : {None, ".", ","}
+        The decimal mark of text and Excel files; unless given, all values of the file together say
+        which it is.
+    thousands : {None, ",", ".", " ", "'", "none"}
+        The mark between thousands there; unless given, any but the decimal one.
+    sheet : str, optional
+        The sheet of an Excel file: its name, or its number from 1; unless given, the first that is
+        not empty.
+
+    Returns
+    -------
+    DataFrame
+        With distinct names and at least one row. In text and Excel files, the usual marks for
+        missing values are missing, columns without name or values are left out, and so are blank
+        rows (for text files, unless ``columns`` are given). A column whose numbers can be read in
+        two ways is refused.
+    """
+    table = open_table(path, columns, decimal=decimal, thousands=thousands, sheet=sheet)
+    table.refuse_doubts(list(table.frame.columns))
+    return table.frame
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    sheet: str | None = None,
+    like: Asked | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Table:
+    """Read a table with what is known of how it was written.
+
+    Parameters
+    ----------
+    path, columns, decimal, thousands, sheet
+        As in `read_table`.
+    like : Asked, optional
+        What holds for text and Excel files where neither ``decimal`` nor ``thousands`` is given.
+    tell : callable, optional
+        Told in a few words what is waited for.
+
+    Returns
+    -------
+    Table
+        Columns in doubt are there, as text or as one of the ways to read them.
+    """
+    asked = Asked(decimal, thousands)
+    if is_piped(path):
+        with spooled(path, tell) as copy:
+            return _open(copy, columns, asked, like, sheet)
+    return _open(existing(path), columns, asked, like, sheet)
+
+
+def _open(
+    path: Path,
+    columns: Sequence[str] | None,
+    asked: Asked,
+    like: Asked | None,
+    sheet: str | None,
+) -> Table:
+    ending = ending_of(path)
+    if ending not in _KNOWN:
+        said = (
+            f"the ending {quoted(ending)} of {shown(path)} is not known"
+            if ending
+            else f"{shown(path)} has no ending"
+        )
+        raise InputError(f"{said}; known are {', '.join(_KNOWN)}")
+    _check_options(path, ending, asked, sheet)
+    if like is not None and asked == Asked():
+        asked = like
+    if path.stat().st_size == 0:
+        raise InputError(f"{shown(path)} is empty")
+    try:
+        table = _read(path, ending, columns, asked, sheet)
+    except (HeckmanfaError, MemoryError):
+        raise
+    # A damaged file can make a reader fail in any way.
+    except Exception as error:
+        if isinstance(error, OSError) and error.strerror:
+            raise DataError(f"{shown(path)} cannot be read: {words_of(error)}") from error
+        raise DataError(
+            f"{shown(path)} cannot be read as {ending}: {words_of(error)}; it is damaged, cut "
+            "off, or "
+            "something else than its name says"
+        ) from error
+    if len(table.frame) == 0:
+        raise InputError(f"{shown(path)} has names of columns but no rows")
+    return table
+
+
+def _check_options(path: Path, ending: str, asked: Asked, sheet: str | None) -> None:
+    """Refuse options that say nothing of a file."""
+    if sheet is not None and ending not in _EXCEL:
+        raise InputError(f"--sheet is for Excel files, and {shown(path)} is not one")
+    if asked != Asked() and not ending.startswith((*_TEXT, *_EXCEL)):
+        raise InputError(
+            f"--decimal and --thousands are for text and Excel files; {shown(path)} stores "
+            "numbers as "
+            "numbers"
+        )
+
+
+def _read(
+    path: Path, ending: str, columns: Sequence[str] | None, asked: Asked, sheet: str | None
+) -> Table:
+    hint, notes = "", []
+    if ending.startswith(_TEXT):
+        marked = read_delimited(path, columns, asked)
+        if columns is None:
+            marked = marked._replace(frame=_without_blanks(marked.frame))
+    elif ending in _EXCEL:
+        found = read_excel(path, ending, sheet)
+        hint, notes = found.hint, [found.note] if found.note else []
+        texts = look_at(found.frame, asked)
+        marked = apply(found.frame, texts, decide(list(texts.values()), asked, None))
+    else:
+        frame = _read_stata(path) if ending == ".dta" else _read_arrow(path, ending, columns)
+        return Table(_of(frame, columns, path))
+    seen = marked.seen or asked.settled is not None
+    return Table(
+        _of(marked.frame, columns, path),
+        untyped=True,
+        decimal=marked.decided.decimal if seen else None,
+        percent=marked.percent,
+        doubts=marked.decided.doubts,
+        notes=(*notes, *_said(marked)),
+        hint=hint,
+    )
+
+
+def _of(frame: pd.DataFrame, columns: Sequence[str] | None, path: Path) -> pd.DataFrame:
+    if columns is None:
+        return frame
+    check_wanted(columns, list(frame.columns), path)
+    return frame[list(columns)]
+
+
+def _said(marked: Marked) -> list[str]:
+    """Say how numbers were read, where another reader would have read others."""
+    said = []
+    decimal = marked.decided.decimal
+    parts = [f"a {'comma' if decimal == ',' else 'point'} as the decimal mark"] if decimal else []
+    if marked.thousands:
+        parts.append(f"{' and '.join(_MARKS[one] for one in marked.thousands)} between thousands")
+    if decimal == "," or marked.thousands:
+        said.append(f"Numbers were read with {' and '.join(parts)} (see --decimal).")
+    for name in marked.percent:
+        said.append(f"{quoted(name)} is in per cent: 5% was read as 5.")
+    return said
+
+
+def _without_blanks(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out rows without any value, and columns without name and values."""
+    spare = [one for one in frame.columns if one.startswith(UNNAMED) and frame[one].isna().all()]
+    if spare:
+        frame = frame.drop(columns=spare)
+    blank = frame.iloc[:, 0].isna() if frame.shape[1] else pd.Series([], dtype=bool)
+    for name in frame.columns[1:]:
+        if not blank.any():
+            return frame
+        blank &= frame[name].isna()
+    return frame[~blank].reset_index(drop=True) if blank.any() else frame
+
+
+def _read_stata(path: Path) -> pd.DataFrame:
+    try:
+        frame = pd.read_stata(path)
+    except ValueError as error:
+        if "not unique" not in str(error):
+            raise
+        # Two values of a column have the same label, so that only the values tell them apart.
+        frame = pd.read_stata(path, convert_categoricals=False)
+    frame.columns = pd.Index(tidy_names(list(frame.columns), path))
+    return frame
+
+
+def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.DataFrame:
+    try:
+        import pyarrow as pa
+        from pyarrow import feather, ipc, parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{ending} files need pyarrow, which is not installed: pip install 'heckmanfa[parquet]'"
+        ) from error
+    table: Any
+    if ending == ".parquet":
+        file = parquet.ParquetFile(path)
+        raw = list(file.schema_arrow.names)
+        names = _arrow_names(raw, path)
+        if columns is not None:
+            check_wanted(columns, list(names.values()), path)
+            names = {one: name for one, name in names.items() if name in columns}
+        table = file.read(columns=list(names))
+    else:
+        try:
+            table = feather.read_table(path)
+        except pa.ArrowInvalid:
+            # Arrow has a format for files and one for streams.
+            with path.open("rb") as stream:
+                table = ipc.open_stream(stream).read_all()
+        names = _arrow_names(list(table.schema.names), path)
+        table = table.select(list(names))
+    # Text that is not UTF-8, say, would fail wherever somebody looks at it first.
+    table.validate(full=True)
+    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, date_as_object=False)
+    return frame.rename(columns=names)
+
+
+def _arrow_names(raw: list[str], path: Path) -> dict[str, str]:
+    # pandas keeps its row labels in columns of such names.
+    kept = [one for one in raw if not one.startswith("__index_level_")]
+    return dict(zip(kept, tidy_names(kept, path), strict=True))

@@ -1,0 +1,164 @@
+"""Parquet files as one table: what is known of it before a row is read, and all of it in memory."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from heckmanfa.data.parquet.parquet_columns import kind_of
+from heckmanfa.data.parquet.parquet_files import (
+    StoredFile,
+    arrow,
+    check_schemas,
+    find_files,
+    store_of,
+)
+from heckmanfa.errors import DataError, InputError
+from heckmanfa.tables.reading import read_table
+from heckmanfa.text.printable import shown
+
+__all__ = ["GIGABYTE", "StoredTable", "find_stored"]
+
+GIGABYTE = 1e9
+"""bytes of one"""
+
+_ENDINGS = (".parquet", ".parq", ".pq")
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """One table in one or more Parquet files."""
+
+    files: tuple[StoredFile, ...]
+    """in the order of their rows"""
+    schema: Any
+    """pyarrow.Schema under tidy names; of columns that are empty in the first files, a later one's
+    """
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns."""
+        return list(self.schema.names)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files."""
+        return [one.path for one in self.files]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return sum(sum(one.group_rows) for one in self.files)
+
+    @property
+    def described(self) -> str:
+        """The files in a few words."""
+        count = len(self.files)
+        return f"{count} Parquet file{'s' if count > 1 else ''}"
+
+    def size(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes some columns would need in memory."""
+        return 8 * self.n_rows * len(columns)
+
+    def load(self, columns: Sequence[str]) -> pd.DataFrame:
+        """Read some columns of all files into memory.
+
+        Parameters
+        ----------
+        columns : sequence of str
+
+        Returns
+        -------
+        DataFrame
+        """
+        if len(self.files) == 1 and self.paths[0].suffix.lower() == ".parquet":
+            return read_table(self.paths[0], columns)
+        pa, pq = arrow()
+        parts = []
+        for one in self.files:
+            raw = [one.stored_names[name] for name in columns]
+            try:
+                part = pq.ParquetFile(one.path).read(columns=raw).select(raw)
+                part.validate(full=True)
+            except (OSError, pa.ArrowException) as error:
+                raise DataError(
+                    f"{shown(one.path)} cannot be read as Parquet: "
+                    f"{str(error).strip().splitlines()[0]}; "
+                    "it is damaged or cut off. Write it again, or leave it out."
+                ) from error
+            parts.append(_decoded(part.rename_columns(list(columns)), self.schema))
+        whole = pa.concat_tables(parts, promote_options="permissive")
+        frame: pd.DataFrame = whole.to_pandas(ignore_metadata=True, date_as_object=False)
+        return frame
+
+
+def _decoded(table: Any, schema: Any) -> Any:
+    """Take declared levels for text where other files have text."""
+    from pyarrow import types
+
+    for place, field in enumerate(table.schema):
+        if types.is_dictionary(field.type) and not types.is_dictionary(
+            schema.field(field.name).type
+        ):
+            table = table.set_column(
+                place, field.name, table.column(place).cast(field.type.value_type)
+            )
+    return table
+
+
+def find_stored(data: str) -> StoredTable | None:
+    """Look at the Parquet files that a file's name, a folder or a pattern names.
+
+    Parameters
+    ----------
+    data : str
+
+    Returns
+    -------
+    StoredTable or None
+        None where it names one file of another format, or none that is there.
+    """
+    place = Path(data)
+    is_one = place.is_file() or not (place.is_dir() or glob.has_magic(data))
+    if is_one and (place.suffix.lower() not in _ENDINGS or not place.is_file()):
+        return None
+    paths = find_files(data)
+    for path in paths:
+        if path.suffix.lower() not in _ENDINGS:
+            raise InputError(
+                f"{shown(path)} is not a Parquet file: only such files can be read as one table; "
+                "name one "
+                f"file, or a pattern such as {path.parent / '*.parquet'}"
+            )
+    files: list[StoredFile] = []
+    schemas: list[Any] = []
+    for path in paths:
+        stored, schema = store_of(path)
+        names = list(dict.fromkeys([*(schemas[0] if schemas else schema).names, *schema.names]))
+        check_schemas((paths[0], schemas[0] if schemas else schema), (path, schema), names)
+        files.append(stored)
+        schemas.append(schema)
+    table = StoredTable(tuple(files), _common(schemas))
+    if table.n_rows == 0:
+        rest = "has" if len(paths) == 1 else f"and {len(paths) - 1} other files have"
+        raise InputError(f"{shown(paths[0])} {rest} names of columns but no rows")
+    return table
+
+
+def _common(schemas: Sequence[Any]) -> Any:
+    """Take each column's type from the first file that has any values of it."""
+    pa, _ = arrow()
+    from pyarrow import types
+
+    fields = []
+    for name in schemas[0].names:
+        found = [one.field(name) for one in schemas if kind_of(one.field(name).type) != "empty"]
+        # Levels that are declared in some files only are text as in the others.
+        plain = [one for one in found if not types.is_dictionary(one.type)]
+        fields.append((plain or found or [schemas[0].field(name)])[0])
+    return pa.schema(fields)

@@ -1,0 +1,261 @@
+"""A model file takes no more memory than a model of its features can need."""
+
+import io
+import json
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import Heckman, HeckmanFA
+from heckmanfa.analysis import load_model, save_model
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.datasets import make_selection
+from heckmanfa.errors import DataError
+
+pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+
+MEGABYTE = 2**20
+LARGE = 200
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    made = make_selection(300, 4, n_prediction=2, random_state=0)
+    frame = pd.DataFrame(made.X, columns=list("abcd"))
+    encoding, encoded = Encoding.learn(frame, list("abcd"))
+    path = tmp_path_factory.mktemp("model") / "m.skops"
+    save_model(path, Heckman(["a", "b"]).fit(encoded, made.y), encoding, {})
+    return path.read_bytes()
+
+
+@pytest.fixture
+def saved(original, tmp_path):
+    path = tmp_path / "m.skops"
+    path.write_bytes(original)
+    return path
+
+
+@pytest.fixture(scope="module")
+def zeros():
+    return bytes(LARGE * MEGABYTE)
+
+
+def refusal(path):
+    """What opening a file says, after it took no memory to speak of."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError) as caught:
+            load_model(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50 * MEGABYTE
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def an_array(members):
+    return next(name for name in members if name.endswith(".npy"))
+
+
+@pytest.mark.parametrize("place", ["array", "extra", "schema.json", "heckmanfa.json"])
+def test_a_small_file_that_inflates_to_a_large_one_is_refused(saved, place, zeros):
+    with zipfile.ZipFile(saved) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members[an_array(members) if place == "array" else place] = zeros
+    with zipfile.ZipFile(saved, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert saved.stat().st_size < MEGABYTE
+    said = refusal(saved)
+    assert "is larger than a model of its features can be" in said
+    assert f"would inflate to {LARGE * MEGABYTE:,} bytes" in said
+
+
+def test_members_that_are_large_together_are_refused(saved, rewritten):
+    rewritten(
+        saved,
+        members=lambda held: held.update({f"{k}.npy": bytes(2 * MEGABYTE) for k in range(60)}),
+    )
+    assert "it would inflate to 125" in refusal(saved)
+
+
+def test_many_members_are_refused(saved, rewritten):
+    rewritten(saved, members=lambda held: held.update({f"{k:0100}": b"" for k in range(8_000)}))
+    assert "its directory has" in refusal(saved)
+
+
+def test_a_directory_that_lies_about_sizes_is_refused(saved, rewritten):
+    """The directory says 100 bytes where a member inflates to megabytes."""
+
+    def grow(held):
+        held[an_array(held)] = bytes(4 * MEGABYTE)
+
+    rewritten(saved, members=grow)
+    data = bytearray(saved.read_bytes())
+    size = struct.pack("<I", 4 * MEGABYTE)
+    assert data.count(size) >= 2
+    saved.write_bytes(data.replace(size, struct.pack("<I", 100)))
+    assert "damaged" in refusal(saved)
+
+
+def npy(header, body=b""):
+    text = header.encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + body
+
+
+def pickled():
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([{}], dtype=object), allow_pickle=True)
+    return buffer.getvalue()
+
+
+def zipped():
+    buffer = io.BytesIO()
+    np.savez(buffer, a=np.zeros(3))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
+        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (99999, 99999, 99999), }", b"1234"),
+        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }", b"12345678"),
+        npy("{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,), }"),
+        npy("{'descr': '<U999999999', 'fortran_order': False, 'shape': (0,), }"),
+        npy("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }", b"12345678"),
+        npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", b"12345678"),
+        npy("{'descr': '|V8', 'fortran_order': False, 'shape': (1,), }", b"12345678"),
+        npy("{'descr': '<f8', 'fortran_order': False, 'shape': " + "(" * 90 + ")" * 90 + "}"),
+        npy("__import__('os')"),
+        pickled(),
+        zipped(),
+        b"",
+        b"\x93NUMPY\x03\x00",
+        bytes(100),
+    ],
+    ids=range(15),
+)
+def test_an_array_is_what_its_bytes_hold(saved, rewritten, content):
+    rewritten(saved, seal=True, members=lambda held: held.update({an_array(held): content}))
+    assert "damaged or was changed" in refusal(saved)
+
+
+def nested(depth):
+    return "[" * depth + "]" * depth
+
+
+@pytest.mark.parametrize("depth", [50, 5_000, 200_000])
+@pytest.mark.parametrize("place", ["schema", "value", "manifest"])
+def test_json_nested_without_end_is_refused(saved, rewritten, depth, place):
+    def schema(state):
+        state["content"]["model"]["content"]["content"]["intercept_"]["content"] = nested(depth)
+
+    if place == "value":
+        rewritten(saved, seal=True, schema=schema)
+    elif place == "schema":
+        inner = nested(depth).encode()
+        rewritten(saved, seal=True, members=lambda held: held.update({"schema.json": inner}))
+    else:
+        with zipfile.ZipFile(saved) as archive:
+            held = {name: archive.read(name) for name in archive.namelist()}
+        listed = json.loads(held["heckmanfa.json"])
+        listed["features"] = "NESTED"
+        held["heckmanfa.json"] = json.dumps(listed).replace('"NESTED"', nested(depth)).encode()
+        with zipfile.ZipFile(saved, "w") as archive:
+            for name, content in held.items():
+                archive.writestr(name, content)
+    said = refusal(saved)
+    assert "damaged" in said or "not a model file" in said
+
+
+def test_numbers_of_thousands_of_digits_are_refused(saved, rewritten):
+    def grow(state):
+        state["content"]["model"]["content"]["content"]["n_obs_"]["content"] = "9" * 100_000
+
+    rewritten(saved, seal=True, schema=grow)
+    assert "damaged" in refusal(saved)
+
+
+@pytest.mark.parametrize("count", [10**5, 10**9])
+def test_features_that_a_manifest_invents_give_no_room(saved, rewritten, count, zeros):
+    """Bounds follow what the file lists, and what it lists takes room in the file."""
+    if count == 10**5:
+        names = [f"f{k}" for k in range(count)]
+        rewritten(saved, manifest=lambda listed: listed.update(features=names))
+    else:
+        rewritten(saved, manifest=lambda listed: listed.update(features=count))
+    with zipfile.ZipFile(saved, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("1.npy", zeros)
+    refusal(saved)
+
+
+def test_what_searches_record_fits(tmp_path):
+    """Ten thousand candidates and every epoch of a training are within the bounds."""
+    made = make_selection(300, 12, random_state=1)
+    frame = pd.DataFrame(made.X, columns=[f"feature_{k}" for k in range(12)])
+    encoding, encoded = Encoding.learn(frame, list(frame))
+    model = HeckmanFA(epochs=300, record_path=1, n_draws=20_000, random_state=0)
+    model.fit(encoded, made.y)
+    save_model(tmp_path / "m.skops", model, encoding, {})
+    again = load_model(tmp_path / "m.skops").model
+    assert again._search.packed.shape == model._search.packed.shape
+    np.testing.assert_array_equal(again.path_["inclusion_prob"], model.path_["inclusion_prob"])
+    with zipfile.ZipFile(tmp_path / "m.skops") as archive:
+        assert max(one.file_size for one in archive.infolist()) < 4 * MEGABYTE
+
+
+@pytest.mark.parametrize("place", ["manifest", "schema"])
+def test_json_that_grows_in_memory_is_refused_before_it_is_read(saved, place):
+    with zipfile.ZipFile(saved) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    name = "heckmanfa.json" if place == "manifest" else "schema.json"
+    held[name] = held[name].rstrip()[:-1] + b', "about": [' + b"[]," * 2_000_000 + b"[]]}"
+    with zipfile.ZipFile(saved, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one, content in held.items():
+            archive.writestr(one, content)
+    assert "its description has" in refusal(saved)
+
+
+def test_a_manifest_says_what_manifests_say_and_no_more(saved, rewritten):
+    rewritten(saved, manifest=lambda listed: listed.update(more=1))
+    assert "its list has 'more'" in refusal(saved)
+
+
+def test_a_file_begins_with_its_archive(saved):
+    saved.write_bytes(b"#!/bin/sh\n" + saved.read_bytes())
+    assert "is not a model file" in refusal(saved)
+
+
+@pytest.mark.parametrize("twice", ["sources", "levels"])
+def test_an_encoding_names_nothing_twice(saved, rewritten, twice):
+    """Else a small file would make as many columns as sources times levels."""
+
+    def repeat(state):
+        encoding = state["content"]["encoding"]["content"]["content"]
+        name = encoding["sources"]["content"][-1]
+        if twice == "sources":
+            encoding["sources"]["content"] += [name] * 1_000
+        levels = encoding["levels"]
+        levels["content"]["d"] = {**encoding["sources"], "content": [name] * 1_000}
+        levels["key_types"]["content"].append(
+            {"__class__": "str", "__module__": "builtins", "__loader__": "TypeNode"}
+        )
+
+    rewritten(saved, seal=True, schema=repeat)
+    assert "names something twice" in refusal(saved)
+
+
+def test_a_model_that_cannot_give_its_table_is_refused(saved, rewritten):
+    def empty(state):
+        held = state["content"]["model"]["content"]["content"]
+        held["n_obs_"] = {**held["n_obs_"], "content": "null"}
+
+    rewritten(saved, seal=True, schema=empty)
+    assert "damaged or was changed" in refusal(saved)

@@ -1,0 +1,375 @@
+"""One table gives one model, whichever way it comes in: the file's schema decides what is text."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, scan_parquet
+from heckmanfa.analysis import Question, analyse
+from heckmanfa.cli import app
+from heckmanfa.errors import InputError, MissingValueError
+from heckmanfa.estimators.lasso import HeckmanLasso
+
+N = 1500
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Numbers, words, text that spells numbers, truths, integers, declared levels, and gaps."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=N)
+    age = rng.integers(20, 60, N)
+    union = rng.random(N) < 0.4
+    region = rng.choice(["north", "south", "west"], N, p=[0.3, 0.5, 0.2])
+    zip_ = rng.choice(["4012", "0815", "997", "1204"], N, p=[0.4, 0.3, 0.2, 0.1])
+    size = rng.choice(["small", "middle", "large"], N)
+    u, v = rng.normal(size=(2, N))
+    chosen = 0.5 * x - 0.02 * (age - 40) + 0.6 * (region == "north") + 0.5 * union + u > 0
+    wage = 1 + 0.8 * x + 0.9 * (zip_ == "0815") + 0.2 * (zip_ == "997") + 0.4 * (size == "large")
+    frame = pd.DataFrame(
+        {
+            "wage": np.where(chosen, wage + 0.5 * u + 0.5 * v, np.nan),
+            "x": x,
+            "age": age,
+            "union": union,
+            "region": pd.array(region, dtype="str"),
+            "zip": pd.array(zip_, dtype="str"),
+            "size": pd.Categorical(size, ["small", "middle", "large"]),
+        }
+    )
+    frame.loc[::50, "x"] = np.nan
+    frame.loc[7::90, "region"] = None
+    frame.loc[11::95, "zip"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def path(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("one") / "table.parquet"
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), path, row_group_size=400)
+    return path
+
+
+def fitted(path, table, way, **options):
+    """The model, how columns became features, and its groups."""
+    if way == "frame":
+        done = analyse(Question(data="table", outcome="wage", **options), frame=table)
+    elif way == "scan":
+        rows = scan_parquet(path, "wage", missing="drop", **options)
+        tolerance = {"on_collinear": "drop"}
+        return HeckmanBestSubset("bic", **tolerance).fit(rows), rows.encoding
+    else:
+        stream_above = 0.0 if way == "streamed" else 100.0
+        question = Question(str(path), outcome="wage", stream_above=stream_above, **options)
+        done = analyse(question)
+        assert done.streamed == (way == "streamed")
+    return done.model, done.encoding
+
+
+WAYS = ["loaded", "streamed", "scan", "frame"]
+
+
+@pytest.mark.parametrize("asked", [{}, {"numeric": ("zip",)}, {"categorical": ("union",)}])
+def test_one_table_gives_one_model_whichever_way_it_comes_in(path, table, asked):
+    found = {way: fitted(path, table, way, **asked) for way in WAYS}
+    model, encoding = found["loaded"]
+    assert encoding.levels["region"][0] == "south"
+    if not asked:
+        assert encoding.levels["zip"] == ("4012", "0815", "997", "1204")
+        assert encoding.levels["size"][0] in ("small", "middle", "large")
+        assert {"zip[0815]", "zip[997]", "zip[1204]"} <= {*model.prediction_features_}
+    for other, others in found.values():
+        assert others.columns == encoding.columns
+        assert others.references == encoding.references
+        assert others.groups == encoding.groups
+        assert other.prediction_features_ == model.prediction_features_
+        assert other.selection_features_ == model.selection_features_
+        mine, theirs = model.tidy(), other.tidy()
+        assert mine["term"].tolist() == theirs["term"].tolist()
+        off = (mine["estimate"] - theirs["estimate"]).abs() / mine["std_error"]
+        assert off.dropna().max() < 1e-8
+        np.testing.assert_allclose(mine["std_error"], theirs["std_error"], rtol=1e-6)
+
+
+def test_the_command_line_reads_a_text_column_as_the_schema_says(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = {}
+    for above in ("100", "0"):
+        done = CliRunner().invoke(
+            app,
+            [
+                "fit",
+                str(path),
+                "--outcome",
+                "wage",
+                "--stream-above",
+                above,
+                "--json",
+                f"{above}.j",
+            ],
+        )
+        assert done.exit_code == 0, done.output
+        said[above] = json.loads((tmp_path / f"{above}.j").read_text())
+    assert said["0"]["reference_levels"]["zip"] == "4012"
+    for what in ("reference_levels", "predict", "only_select", "columns_left_out"):
+        assert said["0"][what] == said["100"][what]
+
+
+@pytest.mark.parametrize("ending", ["feather", "dta", "csv"])
+def test_types_of_other_files_decide_as_well_and_csv_has_none(table, tmp_path, ending):
+    path = str(tmp_path / f"t.{ending}")
+    if ending == "dta":
+        table.fillna({"region": "", "zip": ""}).to_stata(path, write_index=False, version=118)
+    else:
+        getattr(table, f"to_{ending}")(path, **({"index": False} if ending == "csv" else {}))
+    encoding = analyse(Question(path, outcome="wage", search="none", exclude=("size",))).encoding
+    expected = {"region": "south"} | ({} if ending == "csv" else {"zip": "4012"})
+    assert encoding.references == expected
+
+
+def test_a_category_that_may_not_predict_is_no_group_of_the_search(table):
+    options = {"predict_with": ("x", "zip"), "search": "best-subset"}
+    done = analyse(Question("table", outcome="wage", **options), frame=table)
+    assert {*done.predicting} <= {"x", "zip"}
+    assert "region" in done.kept_out
+
+
+# Declared levels. ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory):
+    """Categories of text that spells numbers, of numbers, of truths and of dates; some missing."""
+    rng = np.random.default_rng(8)
+    n = 400
+    x = rng.normal(size=n)
+    size = rng.integers(1, 4, n)
+    frame = pd.DataFrame(
+        {
+            "wage": np.where(x + rng.normal(size=n) > 0, x + size + rng.normal(size=n), np.nan),
+            "x": x,
+            "code": pd.Categorical(np.array(["01", "02", "10"])[size - 1]),
+            "size": pd.Categorical(size, [3, 2, 1]),
+            "rate": pd.Categorical(size / 4, ordered=True),
+            "union": pd.Categorical(rng.random(n) < 0.5),
+            "gaps": pd.Categorical(np.where(np.arange(n) % 50, rng.integers(5, 9, n), None)),
+            "day": pd.Categorical(pd.to_datetime("2020-01-01") + pd.to_timedelta(size, unit="D")),
+        }
+    )
+    path = tmp_path_factory.mktemp("declared") / "declared.parquet"
+    frame.to_parquet(path, row_group_size=150)
+    return frame, path
+
+
+def test_declared_levels_are_dummies_where_they_are_text_and_numbers_otherwise(declared, tmp_path):
+    frame, path = declared
+    frame.to_feather(tmp_path / "t.feather")
+    common = {"outcome": "wage", "search": "none"}
+    given = {
+        "as it is": frame,
+        "read by pandas": pd.read_parquet(path),
+        "read as Arrow": pd.read_parquet(path, dtype_backend="pyarrow"),
+        "feather as Arrow": pd.read_feather(tmp_path / "t.feather", dtype_backend="pyarrow"),
+    }
+    found = {
+        name: analyse(Question("t", **common), frame=one).encoding for name, one in given.items()
+    }
+    found["loaded"] = analyse(Question(str(path), **common)).encoding
+    found["streamed"] = analyse(Question(str(path), stream_above=0.0, **common)).encoding
+    found["feather"] = analyse(Question(str(tmp_path / "t.feather"), **common)).encoding
+    features = ["x", "code", "size", "rate", "union", "gaps"]
+    found["scanned"] = scan_parquet(path, "wage", features).encoding
+    for name, encoding in found.items():
+        assert {*encoding.levels} == {"code"}, name
+        assert encoding.levels == found["loaded"].levels, name
+        assert encoding.sources == tuple(features), name
+        if name != "scanned":
+            assert "day" in encoding.left_out, name
+    # A model of one route takes the rows of every other.
+    numbers = [found["loaded"].transform(one) for one in given.values()]
+    for one in numbers[1:]:
+        pd.testing.assert_frame_equal(one, numbers[0])
+
+
+def test_whoever_declares_numbers_as_a_category_is_told_and_may_ask_for_dummies(declared):
+    frame, path = declared
+    frame = frame[["wage", "x", "size"]]
+    done = analyse(Question("t", outcome="wage", search="none"), frame=frame)
+    assert done.notes == (
+        "'size' is declared as a category, but its values are numbers: it was taken as a number, "
+        "as Parquet files store it; pass --categorical size for dummies.",
+    )
+    common = {"outcome": "wage", "search": "none", "categorical": ("size",)}
+    asked = analyse(Question("t", **common), frame=frame)
+    assert asked.notes == ()
+    stored = analyse(Question(str(path), exclude=("code", "rate", "union", "gaps"), **common))
+    assert asked.encoding.levels == stored.encoding.levels
+    assert {*asked.encoding.levels["size"]} == {"1", "2", "3"}
+
+
+# Groups. ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        HeckmanBestSubset(),
+        HeckmanFA("correlation"),
+        HeckmanFA("rank", epochs=20, rho_range=(-0.99, 0.99)),
+    ],
+)
+def test_dummies_of_a_column_move_as_one_in_every_search_of_scanned_rows(path, search):
+    rows = scan_parquet(path, "wage", missing="drop")
+    search.fit(rows)
+    groups = rows.encoding.groups.values()
+    for features in search.candidates_["features"]:
+        assert all({*group} <= {*features} or {*group}.isdisjoint(features) for group in groups)
+
+
+def test_what_the_user_says_of_single_dummies_wins(path):
+    rows = scan_parquet(path, "wage", missing="drop")
+    alone = [[name] for name in rows.encoding.groups["zip"]]
+    found = HeckmanBestSubset(feature_groups=[*alone, ["x", "age"]]).fit(rows)
+    sets = [{*one} for one in found.candidates_["features"]]
+    zips = {*rows.encoding.groups["zip"]}
+    assert any(one & zips and not zips <= one for one in sets)
+    assert all(("x" in one) == ("age" in one) for one in sets)
+    # Other columns of text still move as one.
+    regions = {*rows.encoding.groups["region"]}
+    assert all(regions <= one or not regions & one for one in sets)
+    apart = HeckmanBestSubset(never=["zip[1204]"], always=["zip[997]"], feature_groups=alone)
+    found = apart.fit(rows)
+    assert all(
+        "zip[997]" in one and "zip[1204]" not in one for one in found.candidates_["features"]
+    )
+
+
+@pytest.mark.parametrize("role", ["always", "never"])
+def test_some_dummies_of_a_column_are_not_forced_without_the_others(path, table, role):
+    rows = scan_parquet(path, "wage", missing="drop")
+    said = (
+        rf"{role} names 'zip\[997\]', but not 'zip\[0815\]', 'zip\[1204\]' of the same column.*all"
+    )
+    with pytest.raises(InputError, match=said):
+        HeckmanBestSubset(**{role: ["zip[997]"]}).fit(rows)
+    kept = table.dropna(subset=["x", "region", "zip"])
+    features = rows.encoding.transform(kept)
+    groups = list(rows.encoding.groups.values())
+    with pytest.raises(InputError, match="a group is in or out as a whole"):
+        HeckmanBestSubset(**{role: ["zip[997]"]}, feature_groups=groups).fit(features, kept["wage"])
+
+
+def test_the_name_of_a_text_column_stands_for_all_of_its_dummies(path):
+    rows = scan_parquet(path, "wage", missing="drop")
+    zips, regions = rows.encoding.groups["zip"], rows.encoding.groups["region"]
+    whole = HeckmanBestSubset(always=["zip"], never=["region"]).fit(rows)
+    listed = HeckmanBestSubset(always=zips, never=regions).fit(rows)
+    assert whole.prediction_features_ == listed.prediction_features_
+    assert {*zips} <= {*whole.prediction_features_}
+    assert {*regions}.isdisjoint(whole.prediction_features_)
+    named = Heckman(["x", "zip"], selection_features=["x", "age", "region", "zip"]).fit(rows)
+    assert named.prediction_features_ == ["x", *zips]
+    assert {*named.selection_features_} == {"x", "age", *regions, *zips}
+    with pytest.raises(InputError, match=r"always names 'region\[north\]' twice"):
+        HeckmanBestSubset(always=["region", "region[north]"]).fit(rows)
+
+
+# Infinite values. ---------------------------------------------------------------------------------
+
+
+def test_infinite_values_are_refused_and_not_counted_as_missing(table, tmp_path):
+    path = tmp_path / "infinite.parquet"
+    odd = table.assign(x=table["x"].where(table.index % 400 != 3, np.inf))
+    odd.to_parquet(path, row_group_size=400)
+    said = {}
+    common = {"outcome": "wage", "search": "none"}
+    ways = {
+        "loaded": (Question(str(path), **common), None),
+        "streamed": (Question(str(path), stream_above=0.0, **common), None),
+        "frame": (Question("t", **common), odd),
+    }
+    for way, (question, given) in ways.items():
+        with pytest.raises(MissingValueError) as refused:
+            analyse(question, frame=given)
+        said[way] = str(refused.value)
+    assert {*said.values()} == {
+        "column 'x' holds infinite values; correct them, mark them missing, or leave the column "
+        "out with --exclude"
+    }
+    features = ["x", "age", "union"]
+    # Rows that miss the feature are left out, and the four infinite ones are no such rows.
+    with pytest.raises(MissingValueError, match=r"'x' \(0 NaN, 4 inf\)"):
+        Heckman(["x", "age"]).fit(scan_parquet(path, "wage", features, missing="drop"))
+    some = odd.dropna(subset=features)
+    with pytest.raises(MissingValueError, match=r"'x' \(0 NaN, 4 inf\)"):
+        Heckman(["x", "age"]).fit(some[features], some["wage"])
+    # Where rows are left out by any feature, those of the prediction equation count, too.
+    unselected = odd["wage"].isna() & (odd["x"].abs() < 9)
+    odd["x"] = table["x"].where(~unselected | (unselected.cumsum() > 2), -np.inf)
+    odd.to_parquet(path, row_group_size=400)
+    model = Heckman(["x", "age"], selection_features=["age", "union"])
+    with pytest.raises(MissingValueError, match=r"'x' \(0 NaN, 2 inf\)"):
+        model.fit(scan_parquet(path, "wage", features, missing="drop"))
+
+
+def test_the_lasso_says_why_it_cannot_hold_dummies_together(path):
+    rows = scan_parquet(path, "wage", missing="drop")
+    with pytest.raises(InputError, match=r"the lasso chooses single columns.*feature_groups"):
+        HeckmanLasso().fit(rows)
+    alone = [[name] for group in rows.encoding.groups.values() for name in group]
+    HeckmanLasso(feature_groups=alone).fit(rows)
+
+
+# What scan_parquet is told. -----------------------------------------------------------------------
+
+
+def test_scan_parquet_takes_what_the_user_decides_of_a_column(path):
+    rows = scan_parquet(path, "wage", missing="drop", numeric=["zip"], categorical=["age"])
+    assert "zip" in rows.names
+    assert "age[22]" in rows.names
+    with pytest.raises(InputError, match="'zip' is in both categorical and numeric"):
+        scan_parquet(path, "wage", numeric=["zip"], categorical=["zip"])
+    with pytest.raises(InputError, match="numeric names 'zipp', which is not among the features"):
+        scan_parquet(path, "wage", numeric=["zipp"])
+    with pytest.raises(InputError, match=r"column 'region'.*are not numbers: row 1 '"):
+        scan_parquet(path, "wage", numeric=["region"])
+    with pytest.raises(InputError, match="leave categorical and numeric out"):
+        scan_parquet(path, "wage", numeric=["zip"], encoding=rows.encoding)
+
+
+def test_a_column_that_counts_the_rows_is_no_feature_unless_it_is_named(table, tmp_path):
+    path = tmp_path / "counted.parquet"
+    table.assign(nr=np.arange(N), person=np.random.default_rng(0).permutation(N) + 1).to_parquet(
+        path, row_group_size=400
+    )
+    for name in ("nr", "person"):
+        rest = [one for one in (*table.columns, "nr", "person") if one not in ("wage", name)]
+        assert scan_parquet(path, "wage", [name, "x"]).names == (name, "x")
+        assert scan_parquet(path, "wage", rest).n_features
+    with pytest.raises(InputError, match="column 'nr' counts the rows; name the features"):
+        scan_parquet(path, "wage")
+    left_out = analyse(Question(str(path), outcome="wage")).encoding.left_out
+    assert left_out == {"nr": "counts the rows", "person": "counts the rows"}
+    table.assign(person=np.random.default_rng(0).permutation(N) + 1).to_parquet(path)
+    with pytest.raises(InputError, match="column 'person' counts the rows"):
+        scan_parquet(path, "wage")
+
+
+def test_a_report_of_a_frame_says_that_there_is_no_file(table):
+    from heckmanfa.report.citation import citation_section
+
+    done = analyse(Question("table", outcome="wage", search="none"), frame=table)
+    assert "table: not a file that can be read again" in citation_section(done)
+
+
+def test_a_frame_needs_names_that_tell_its_columns_apart(table):
+    twice = table.set_axis(["wage", "x", "x", "union", "region", "zip", "size"], axis="columns")
+    with pytest.raises(InputError, match="several columns 'x'"):
+        analyse(Question("table", outcome="wage"), frame=twice)

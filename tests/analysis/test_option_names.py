@@ -1,0 +1,104 @@
+"""Messages on the command line name options, not parameters."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import heckmanfa
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso
+from heckmanfa.analysis.option_names import in_options
+
+# What the command line never runs: the rest of Python's interface.
+ELSEWHERE = {"plots", "paper", "datasets", "training", "inference"}
+RUN = {"honest.py", "uncertainty.py"}
+
+
+def parameters():
+    kinds = (Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso)
+    names = {name for kind in kinds for name in kind._get_param_names()}
+    return {name for name in names if "_" in name} | {"sample_weight"}
+
+
+def messages():
+    """Yield texts of the package with blanks in them that name a parameter."""
+    named = re.compile(rf"\b({'|'.join(sorted(parameters()))})\b")
+    root = Path(heckmanfa.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).parts
+        if (parts[0] in ELSEWHERE and parts[-1] not in RUN) or parts[0] == "options.py":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        documents = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }
+        attributes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in documents | attributes
+                and " " in node.value
+                and named.search(node.value)
+            ):
+                yield f"{'/'.join(parts)}:{node.lineno}", node.value
+
+
+def test_every_message_that_names_a_parameter_has_a_form_with_options():
+    found = dict(messages())
+    assert len(found) > 20
+    names = re.compile(rf"\b({'|'.join(sorted(parameters()))})\b")
+    left = {where: in_options(text) for where, text in found.items()}
+    assert {where: text for where, text in left.items() if names.search(text)} == {}
+
+
+def test_no_message_with_options_offers_a_function_or_an_argument_of_python():
+    texts = [
+        HERE.read_text(encoding="utf-8")
+        for folder in ("caveats", "report", "cli", "tabular")
+        for HERE in sorted((Path(heckmanfa.__file__).parent / folder).glob("*.py"))
+    ]
+    spoken = [
+        node.value
+        for text in texts
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+    ]
+    calls = re.compile(r"\b(?:bootstrap|what_if|search_report|margins|uncertainty_interval)\(\)")
+    assert len(spoken) > 200
+    assert [one for one in map(in_options, spoken) if calls.search(one)] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            "drives selection alone, named in never=[...], would",
+            "drives selection alone, named with --select-only, would",
+        ),
+        ("leave some out with never=[...]", "leave some out with --select-only"),
+        ("None asks to be let in. See what_if().", "None asks to be let in."),
+        ("in the equation; see what_if().", "in the equation."),
+        ("Use device='cpu', or", "Use --device cpu, or"),
+        ("use method='ml'.", "use --method ml."),
+        ("Widen rho_range or leave it out.", "Widen --rho-range or leave it out."),
+        ("need cov_type='robust' or 'cluster': x", "need --robust or --cluster: x"),
+        ("or pass on_separation='drop' to", "or pass --on-separation drop to"),
+        ('or pass on_separation="drop" to', "or pass --on-separation drop to"),
+        ("honest=True estimates", "--honest estimates"),
+        ("the method of the fit", "the method of the fit"),
+        # Names of columns stay, whatever they are called.
+        ("column 'rho_range' is; rho_range is", "column 'rho_range' is; --rho-range is"),
+        ("column \"it's method='ml'\" is", "column \"it's method='ml'\" is"),
+    ],
+)
+def test_parameters_become_options_and_quoted_names_stay(message, said):
+    assert in_options(message) == said
+    assert in_options(said) == said

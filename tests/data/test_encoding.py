@@ -1,0 +1,175 @@
+"""The same rows give the same numbers, and rows unlike those of the fit are refused with words."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import HeckmanBestSubset
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.errors import InputError, UnknownFeatureError
+
+FEATURES = ["id", "age", "region", "union", "spelt"]
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    n = 60
+    return pd.DataFrame(
+        {
+            "wage": rng.normal(size=n),
+            "id": np.arange(n),
+            "age": np.where(np.arange(n) % 10 == 0, np.nan, np.arange(n) % 7),
+            "region": (["west", "north", "west", "south", None, "west"] * n)[:n],
+            "union": np.arange(n) % 2 == 0,
+            "spelt": [f"{one:.3f}" for one in rng.normal(size=n)],
+        },
+        index=np.arange(n) + 100,
+    )
+
+
+@pytest.fixture
+def learned(frame):
+    return Encoding.learn(frame, FEATURES, untyped=True)
+
+
+def test_what_is_learned(frame, learned):
+    encoding, encoded = learned
+    assert encoding.sources == ("age", "region", "union", "spelt")
+    assert encoding.columns == ["age", "region[north]", "region[south]", "union", "spelt"]
+    assert list(encoded) == encoding.columns
+    assert set(encoded.dtypes) == {np.dtype("float64")}
+    assert encoding.groups == {"region": ["region[north]", "region[south]"]}
+    assert encoding.references == {"region": "west"}
+    assert encoding.left_out == {"id": "counts the rows"}
+    assert encoding.n_missing == {"age": 6, "region": 10}
+    missing = frame["region"].isna()
+    assert encoded.loc[missing, encoding.groups["region"]].isna().all(axis=None)
+    for level in ("north", "south"):
+        np.testing.assert_array_equal(
+            encoded.loc[~missing, f"region[{level}]"], (frame["region"] == level)[~missing]
+        )
+    np.testing.assert_array_equal(encoded["union"], frame["union"])
+    np.testing.assert_array_equal(encoded["spelt"], frame["spelt"].astype(float))
+
+
+def test_the_same_rows_come_out_the_same(frame, learned):
+    encoding, encoded = learned
+    pd.testing.assert_frame_equal(encoding.transform(frame), encoded)
+    some = frame[frame["region"] == "north"].drop(columns=["wage", "id"]).iloc[::-1]
+    pd.testing.assert_frame_equal(encoding.transform(some), encoded.loc[some.index])
+
+
+def test_rows_that_come_as_other_types(frame, learned):
+    encoding, encoded = learned
+    as_text = frame.astype(
+        {"age": object, "union": str, "region": "category", "spelt": "float64"}
+    ).assign(age=[f" {one:g}" for one in frame["age"]])
+    pd.testing.assert_frame_equal(encoding.transform(as_text), encoded)
+
+
+def test_whole_numbers_as_categories_do_not_depend_on_how_they_are_stored():
+    codes = pd.DataFrame({"code": [10, 2, 1, 2, 10, 10], "x": [0.5, 1, 2, 3, 4, 5]})
+    encoding, encoded = Encoding.learn(codes, ["code", "x"], categorical=["code"])
+    assert encoding.levels == {"code": ("10", "1", "2")}
+    for kind in ("float64", "Int64", "str", "category"):
+        pd.testing.assert_frame_equal(encoding.transform(codes.astype({"code": kind})), encoded)
+    some = pd.DataFrame({"code": [2.0, np.nan], "x": [1, 2]})
+    np.testing.assert_array_equal(
+        encoding.transform(some), [[0.0, 1.0, 1.0], [np.nan, np.nan, 2.0]]
+    )
+
+
+def test_the_reference_among_equals_is_the_first_in_order():
+    levels = ["b", "a", "b", "a", "c"] * 2
+    frame = pd.DataFrame({"g": levels, "h": pd.Categorical(levels, ["z", "c", "b", "a"])})
+    encoding, _ = Encoding.learn(frame, ["g", "h"])
+    assert encoding.levels == {"g": ("a", "b", "c"), "h": ("b", "c", "a")}
+
+
+def test_means_fill_what_is_missing(frame):
+    encoding, encoded = Encoding.learn(frame, FEATURES, missing="mean", untyped=True)
+    plain = Encoding.learn(frame, FEATURES, untyped=True)[1]
+    assert not encoded.isna().any(axis=None)
+    pd.testing.assert_frame_equal(encoded, plain.fillna(plain.mean()))
+    assert encoding.means["region[north]"] == (frame["region"].dropna() == "north").mean()
+    pd.testing.assert_frame_equal(encoding.transform(frame), encoded)
+    # Later rows get the means of the fit, not their own.
+    empty = frame.head(3).assign(age=np.nan, region=None, spelt="?")
+    found = encoding.transform(empty)
+    for name in ("age", "region[north]", "region[south]", "spelt"):
+        assert found[name].tolist() == [encoding.means[name]] * 3
+
+
+def test_columns_that_are_not_there(frame, learned):
+    encoding, _ = learned
+    with pytest.raises(UnknownFeatureError, match=r"the data has no columns 'age', 'union'$"):
+        encoding.transform(frame.drop(columns=["age", "union"]))
+    with pytest.raises(UnknownFeatureError, match=r"no column 'region'\. Did you mean 'regions'"):
+        encoding.transform(frame.rename(columns={"region": "regions"}))
+    with pytest.raises(UnknownFeatureError, match=r"no column 'agee'\. Did you mean 'age'"):
+        Encoding.learn(frame, ["agee"])
+    with pytest.raises(UnknownFeatureError, match="no column 'x'"):
+        Encoding.learn(frame, ["age"], categorical=["x"])
+
+
+def test_levels_never_seen(frame, learned):
+    encoding, _ = learned
+    rows = frame.assign(region=["west", "east", None, "east", "Up"] * 12)
+    with pytest.raises(InputError) as caught:
+        encoding.transform(rows)
+    assert str(caught.value) == (
+        "column 'region' holds levels that the model was not fitted with: 'east' (24 rows, the "
+        "first is row 2 of the data), 'Up' (12 rows, the first is row 5 of the data); known are "
+        "'west', 'north', 'south'"
+    )
+
+
+def test_text_where_the_fit_had_numbers(frame, learned):
+    encoding, _ = learned
+    rows = frame.astype({"age": object})
+    rows.loc[102, "age"] = "old"
+    with pytest.raises(
+        InputError, match=r"column 'age': 1 of 54 .*: row 3 'old' .*correct it or mark"
+    ):
+        encoding.transform(rows)
+
+
+def test_what_cannot_be_learned(frame):
+    with pytest.raises(InputError, match="no column is left to fit a model with: 'id' counts"):
+        Encoding.learn(frame, ["id"])
+    with pytest.raises(InputError, match="none was named"):
+        Encoding.learn(frame, [])
+    with pytest.raises(InputError, match="'age' is named twice"):
+        Encoding.learn(frame, ["age", "age"])
+    with pytest.raises(InputError, match="missing must be 'drop' or 'mean'; got 'median'"):
+        Encoding.learn(frame, ["age"], missing="median")
+    clash = frame.assign(**{"region[north]": frame["age"]})
+    with pytest.raises(InputError, match=r"two features would be called 'region\[north\]'"):
+        Encoding.learn(clash, ["region", "region[north]"])
+
+
+def test_the_story(frame, learned):
+    assert learned[0].explain() == [
+        "4 columns became 5 features: 3 numbers and 1 category.",
+        "The category 'region' became 2 dummies, compared with its most frequent level, 'west'.",
+        "Missing values were left missing: 'age' (6 rows), 'region' (10 rows).",
+        "Left out: 'id' counts the rows.",
+        "To use a column all the same, pass it to --numeric or --categorical.",
+    ]
+    filled = Encoding.learn(frame, ["age", "id"], numeric=["id"], missing="mean")[0]
+    assert filled.explain() == [
+        "2 columns became 2 features: 2 numbers.",
+        "Missing values were filled with the mean of the rows that have them (shares of the levels "
+        "for categories), which makes standard errors too small: 'age' (6 rows).",
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_a_search_holds_dummies_together(simulated):
+    frame = pd.DataFrame(simulated.X.copy(), columns=list("abcdef"))
+    frame["g"] = np.array(["u", "v", "w"])[np.arange(len(frame)) % 3]
+    encoding, encoded = Encoding.learn(frame, list(frame))
+    model = HeckmanBestSubset(feature_groups=encoding.groups).fit(encoded, simulated.y)
+    held = [one in model.prediction_features_ for one in encoding.groups["g"]]
+    assert len(set(held)) == 1

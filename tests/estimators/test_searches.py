@@ -1,0 +1,594 @@
+"""HeckmanFA and HeckmanBestSubset: a Heckman afterwards, with the story of the search."""
+
+import io
+import pickle
+import re
+import signal
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import rich.console
+import skops.io
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import check_estimator
+
+import heckmanfa
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
+from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.errors import (
+    AllObservedWarning,
+    CollinearError,
+    DroppedFeaturesWarning,
+    HeckmanfaWarning,
+    InputError,
+    NoExclusionWarning,
+    NoFeasibleAssignmentError,
+    NotIdentifiedError,
+    SearchWarning,
+    UnknownFeatureError,
+)
+from heckmanfa.model_selection import SelectionKFold, observed_r2
+
+# Some searches choose badly, and the model says so; that is not what these tests are about.
+pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.RhoOutsideWarning")
+
+NAMES = ["age", "educ", "exper", "kids", "income", "city"]
+SEARCHES = {
+    "sample": HeckmanFA(epochs=150, n_draws=200, random_state=0),
+    "rank": HeckmanFA("rank", epochs=150, random_state=0),
+    "correlation": HeckmanFA("correlation"),
+    "best subset": HeckmanBestSubset(),
+}
+
+
+@pytest.fixture(params=list(SEARCHES))
+def search(request):
+    return clone(SEARCHES[request.param])
+
+
+@pytest.fixture
+def frame(simulated):
+    return pd.DataFrame(simulated.X.copy(), columns=NAMES)
+
+
+@pytest.fixture(scope="module")
+def mroz():
+    data = load_mroz()
+    columns = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem"]
+    return data[columns], data["lwage"]
+
+
+# The scikit-learn contract. -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model", [HeckmanFA(epochs=20, n_draws=50, random_state=0), HeckmanBestSubset()]
+)
+def test_check_estimator_passes_with_no_expected_failure(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        results = check_estimator(model, on_fail=None, on_skip=None)
+    assert [one["check_name"] for one in results if one["status"] == "failed"] == []
+    assert not any(one["expected_to_fail"] for one in results)
+
+
+def test_each_is_a_heckman_of_the_features_it_chose(search, frame, simulated):
+    model = search.fit(frame, simulated.y)
+    plain = Heckman(model.prediction_features_).fit(frame, simulated.y)
+    assert isinstance(model, Heckman)
+    for name in ("coef_", "selection_coef_", "support_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(plain, name))
+    for name in ("rho_", "sigma_", "adjusted_r2_", "bic_", "n_obs_", "row_counts_"):
+        assert getattr(model, name) == getattr(plain, name)
+    pd.testing.assert_frame_equal(model.tidy(), plain.tidy())
+    pd.testing.assert_frame_equal(model.vcov(), plain.vcov())
+    for kind in ("marginal", "selected", "unselected"):
+        np.testing.assert_array_equal(model.predict(frame, kind), plain.predict(frame, kind))
+    lines = model.diagnostics().lines()
+    # But for the word that the features were found in these rows.
+    after = [one for one in lines if one[0] == "standard errors after the search"]
+    assert [one[2] for one in after] == ["caution"]
+    assert [one for one in lines if one not in after] == list(plain.diagnostics().lines())
+
+
+def test_maximum_likelihood_refits_what_was_chosen(frame, simulated):
+    by_steps = HeckmanBestSubset().fit(frame, simulated.y)
+    by_ml = HeckmanBestSubset(method="ml", cov_type="robust").fit(frame, simulated.y)
+    assert by_ml.prediction_features_ == by_steps.prediction_features_
+    plain = Heckman(by_ml.prediction_features_, method="ml", cov_type="robust")
+    np.testing.assert_array_equal(by_ml.coef_, plain.fit(frame, simulated.y).coef_)
+    assert by_ml.log_likelihood_ == plain.log_likelihood_
+    assert f"{by_ml.rho_:.5g}" in str(by_ml.summary()).split("Beside other models")[1]
+
+
+def test_frames_of_any_kind_give_the_same(search, frame, simulated):
+    expected = search.fit(frame, simulated.y)
+    other = clone(search).fit(pl.from_pandas(frame), simulated.y)
+    assert other.prediction_features_ == expected.prediction_features_
+    np.testing.assert_array_equal(other.coef_, expected.coef_)
+    by_position = clone(search).fit(simulated.X, simulated.y)
+    assert [NAMES[one] for one in by_position.prediction_features_] == expected.prediction_features_
+    assert by_position.candidates_["features"][0] == tuple(by_position.prediction_features_)
+
+
+def test_copies_keep_the_story(search, frame, simulated):
+    model = search.fit(frame, simulated.y)
+    data = skops.io.dumps(model)
+    unknown = skops.io.get_untrusted_types(data=data)
+    assert all(one.startswith("heckmanfa.") for one in unknown)
+    for again in (pickle.loads(pickle.dumps(model)), skops.io.loads(data, trusted=unknown)):
+        pd.testing.assert_frame_equal(again.candidates_, model.candidates_)
+        assert str(again.summary()) == str(model.summary())
+        assert str(again.search_report()) == str(model.search_report())
+        np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    assert not hasattr(clone(model), "coef_")
+    assert len(pickle.dumps(model)) < 20_000  # nothing as long as the data, which has 38,400 bytes
+
+
+def test_a_grid_search_over_a_search(simulated):
+    grid = GridSearchCV(
+        HeckmanBestSubset(),
+        {"criterion": ["bic", "aic"], "max_features": [2, 4]},
+        cv=SelectionKFold(3, shuffle=True, random_state=0),
+        scoring=observed_r2,
+    )
+    assert grid.fit(simulated.X, simulated.y).best_params_["max_features"] == 4
+
+
+def test_formulas_say_what_may_predict():
+    model = HeckmanBestSubset.from_formula(
+        "log(wage) ~ educ + exper + I(exper**2) + age + city",
+        "nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618 + city",
+        data=load_mroz(),
+        always=["educ"],
+    )
+    assert "educ" in model.prediction_features_
+    assert set(model.prediction_features_) <= {"educ", "exper", "I(exper ** 2)", "age", "city"}
+    assert len(model.predict(load_mroz())) == 753
+
+
+def test_the_public_names_are_there():
+    assert heckmanfa.assignment.train is not None
+    for name in ("HeckmanFA", "HeckmanBestSubset", "assignment"):
+        assert name in heckmanfa.__all__
+        assert name in dir(heckmanfa)
+
+
+# What may be chosen. ------------------------------------------------------------------------------
+
+
+def test_features_can_be_forced_in_and_out_by_name(search, frame, simulated):
+    search.set_params(always=["city"], never=["age"])
+    model = search.fit(frame, simulated.y)
+    assert "city" in model.prediction_features_
+    assert "age" not in model.prediction_features_
+    for features in model.candidates_["features"]:
+        assert "city" in features
+        assert "age" not in features
+    if hasattr(model, "inclusion_prob_") and search.extraction != "correlation":
+        assert model.inclusion_prob_[5] == 1.0
+        assert model.inclusion_prob_[0] == 0.0
+
+
+def test_no_more_features_than_asked_for(search, frame, simulated):
+    model = search.set_params(max_features=2).fit(frame, simulated.y)
+    assert model.candidates_["n_features"].max() <= 2
+
+
+@pytest.mark.parametrize("as_mapping", [False, True])
+def test_groups_move_as_one(search, frame, simulated, as_mapping):
+    groups = [["age", "income"], ["exper", "kids"]]
+    if as_mapping:
+        groups = {"one": groups[0], "two": groups[1]}
+    model = search.set_params(feature_groups=groups).fit(frame, simulated.y)
+    for features in model.candidates_["features"]:
+        assert ("age" in features) == ("income" in features)
+        assert ("exper" in features) == ("kids" in features)
+
+
+def test_a_group_loses_what_cannot_predict_and_keeps_the_rest(frame, simulated):
+    frame["never seen"] = np.where(simulated.selected, 0.0, 1.0)  # a level without an outcome
+    frame["twice"] = 2 * frame["exper"]
+    groups = [["exper", "never seen", "twice"]]
+    model = HeckmanBestSubset(selection_features=NAMES, feature_groups=groups)
+    with pytest.warns(DroppedFeaturesWarning, match="'never seen' is constant; 'twice' is a lin"):
+        model.fit(frame, simulated.y)
+    assert model.prediction_features_ == ["age", "exper", "kids"]
+    plain = HeckmanBestSubset(selection_features=NAMES, never=["never seen", "twice"])
+    assert model.bic_ == pytest.approx(plain.fit(frame, simulated.y).bic_)
+    with pytest.raises(CollinearError, match="'twice' is a linear function of 'exper'"):
+        HeckmanBestSubset(selection_features=NAMES, always=["exper", "twice"]).fit(
+            frame, simulated.y
+        )
+
+
+def test_columns_that_never_predict_nor_select_are_not_read(frame, simulated):
+    frame["empty"] = np.nan
+    model = HeckmanBestSubset(selection_features=NAMES, never=["empty"]).fit(frame, simulated.y)
+    assert len(model.predict(frame)) == 800
+
+
+def test_terms_of_a_formula_can_be_named_and_their_dummies_move_as_one():
+    data = load_mroz().assign(region=lambda d: np.array(list("abc"))[np.arange(len(d)) % 3])
+    formulas = (
+        "log(wage) ~ educ + exper + I(exper**2) + C(region)",
+        "nwifeinc + educ + exper + I(exper**2) + C(region) + kids5 + age",
+    )
+    dummies = {"C(region)[T.b]", "C(region)[T.c]"}
+    model = HeckmanBestSubset.from_formula(*formulas, data, always=["C(region)", "I(exper**2)"])
+    assert dummies | {"I(exper ** 2)"} <= set(model.prediction_features_)
+    free = HeckmanBestSubset.from_formula(*formulas, data, criterion="aic", tolerance=20.0)
+    assert {len(dummies & set(one)) for one in free.candidates_["features"]} == {0, 2}
+    without = HeckmanBestSubset.from_formula(*formulas, data, never=["C(region)"])
+    assert not dummies & set(without.prediction_features_)
+    groups = [["exper", "I(exper**2)"]]
+    grouped = HeckmanBestSubset.from_formula(*formulas, data, feature_groups=groups)
+    pair = {"exper", "I(exper ** 2)"}
+    assert {len(pair & set(one)) for one in grouped.candidates_["features"]} <= {0, 2}
+
+
+def test_prediction_features_are_the_candidates(search, frame, simulated):
+    model = search.set_params(prediction_features=["age", "educ", "exper"])
+    model.fit(frame, simulated.y)
+    assert set(model.prediction_features_) <= {"age", "educ", "exper"}
+    assert len(model.selection_features_) == 6
+
+
+def test_a_column_constant_among_the_selected_rows_is_not_chosen_and_not_fatal(frame, simulated):
+    frame.loc[simulated.selected, "age"] = 3.0
+    with pytest.warns(DroppedFeaturesWarning, match="'age' is constant: left out of the search"):
+        model = HeckmanBestSubset(selection_features=NAMES[1:]).fit(frame, simulated.y)
+    assert "age" not in model.prediction_features_
+    with pytest.raises(CollinearError, match=r"always cannot be held .* 'age' is constant"):
+        HeckmanBestSubset(selection_features=NAMES[1:], always=["age"]).fit(frame, simulated.y)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"always": ["ages"]}, UnknownFeatureError, r"always: X has no column 'ages'.*'age'"),
+        ({"never": ["agee"]}, UnknownFeatureError, r"never: X has no column 'agee'.*'age'"),
+        ({"always": ["age"], "never": ["age"]}, InputError, "'age' is in both always and never"),
+        ({"never": NAMES}, InputError, "no feature may predict"),
+        ({"always": "age"}, InputError, r"write \['age'\]"),
+        (
+            {"always": ["age", "city"], "max_features": 1},
+            InputError,
+            "max_features is 1, but always",
+        ),
+        ({"max_features": 0}, InputError, "max_features"),
+        (
+            {"feature_groups": [["age", "educ"], ["educ", "city"]]},
+            InputError,
+            "feature_groups names 'educ' in two groups",
+        ),
+        (
+            {"feature_groups": [["age", "eduk"]]},
+            UnknownFeatureError,
+            "feature_groups: X has no column",
+        ),
+        ({"feature_groups": "age"}, InputError, "feature_groups"),
+        ({"feature_groups": ["age", "educ"]}, InputError, "a list of lists .* got 'age' in place"),
+        ({"feature_groups": {"one": "age"}}, InputError, "a list of lists .* got 'age' in place"),
+        ({"prediction_features": []}, InputError, "prediction_features is empty"),
+        (
+            {"feature_groups": [["age", "educ"]], "always": ["age"]},
+            InputError,
+            "always names 'age', but not 'educ' of the same group",
+        ),
+        (
+            {"feature_groups": [["age", "educ"]], "never": ["educ"]},
+            InputError,
+            "never names 'educ', but not 'age' of the same group",
+        ),
+        (
+            {"prediction_features": ["age"], "always": ["educ"]},
+            InputError,
+            "always names 'educ', which may not predict",
+        ),
+        ({"rho_range": (0.5, 0.1)}, InputError, "low < high"),
+        ({"rho_range": (-1.2, 0.1)}, InputError, r"inside \(-1, 1\)"),
+        ({"rho_range": 0.1}, InputError, "rho_range"),
+        ({"criterion": "r2"}, InputError, "criterion"),
+    ],
+)
+@pytest.mark.parametrize("kind", [HeckmanFA, HeckmanBestSubset])
+def test_what_makes_no_sense_is_refused(kind, options, error, words, frame, simulated):
+    with pytest.raises(error, match=words):
+        kind(**options).fit(frame, simulated.y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"extraction": "best"},
+        {"init_prob": 1.0},
+        {"epochs": 0},
+        {"learning_rate": 0.0},
+        {"temperature": -1.0},
+        {"n_draws": 0},
+        {"standardize": "outcome"},
+        {"step_on": "tau"},
+    ],
+)
+def test_parameters_of_the_training_are_checked_by_name(options, frame, simulated):
+    with pytest.raises(InputError, match=next(iter(options))):
+        HeckmanFA(**options).fit(frame, simulated.y)
+
+
+# The story. ---------------------------------------------------------------------------------------
+
+
+def test_candidates_are_solved_and_sorted(search, frame, simulated):
+    model = search.fit(frame, simulated.y)
+    table = model.candidates_
+    columns = ["features", "n_features", "rho", "adjusted_r2", "aic", "bic", "in_range"]
+    assert table.columns.tolist() == columns
+    assert list(table["features"][0]) == model.prediction_features_
+    assert table["rho"][0] == pytest.approx(model.rho_, rel=1e-8)
+    assert table["features"].is_unique
+    assert model.n_assignments_ >= len(table)
+    values = table[model.criterion] * (1 if model.criterion == "adjusted_r2" else -1)
+    assert values.is_monotonic_decreasing
+    last = table.iloc[-1]
+    plain = Heckman(list(last["features"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        plain.fit(frame, simulated.y)
+    assert last["bic"] == pytest.approx(plain.bic_, rel=1e-8)
+    assert last["adjusted_r2"] == pytest.approx(plain.adjusted_r2_, rel=1e-8)
+
+
+def test_the_report_says_how_much_the_choice_matters(frame, simulated):
+    model = HeckmanBestSubset("adjusted_r2").fit(frame, simulated.y)
+    report = model.search_report()
+    assert report.tolerance == 0.001
+    near = [model.candidates_["adjusted_r2"] >= model.adjusted_r2_ - 0.001]
+    assert report.n_near == int(np.sum(near))
+    assert not report.near_is_cut
+    assert report.runner_ups["features"].tolist() == model.candidates_["features"].tolist()[:10]
+    # The spread is that of fits one by one.
+    fits = [
+        Heckman(list(one)).fit(frame, simulated.y)
+        for one in model.candidates_["features"][: report.n_near]
+        if len(one) < 6
+    ]
+    spread = report.spread.set_index("term")
+    if len(fits) == report.n_near:
+        assert spread.loc["rho", "low"] == pytest.approx(min(one.rho_ for one in fits))
+        assert spread.loc["rho", "high"] == pytest.approx(max(one.rho_ for one in fits))
+    for name in spread.index.difference(["rho", "imr"]):
+        place = NAMES.index(name)
+        values = [one.coef_[place] for one in fits if one.support_[place]]
+        assert spread.loc[name, "low"] <= min(values) + 1e-9
+        assert spread.loc[name, "high"] >= max(values) - 1e-9
+        assert spread.loc[name, "share"] <= 1
+    with pytest.raises(InputError, match=r"fit with tolerance=0\.01"):
+        model.search_report(tolerance=0.01)
+    for nonsense in (-1, "a"):
+        with pytest.raises(InputError, match="tolerance must be a number"):
+            model.search_report(tolerance=nonsense)
+    assert model.search_report(tolerance=0).n_near == 1
+    wider = HeckmanBestSubset("adjusted_r2", tolerance=0.5).fit(frame, simulated.y)
+    assert wider.search_report().tolerance == 0.5
+    assert wider.search_report().n_near > report.n_near
+    assert "Proven to be the best:      yes" in str(report)
+    assert "<table>" in report._repr_html_()
+    assert HeckmanBestSubset("bic").fit(frame, simulated.y).search_report().tolerance == 2.0
+
+
+def test_the_summary_sets_other_models_beside_and_says_what_standard_errors_ignore(mroz):
+    X, y = mroz
+    model = HeckmanBestSubset().fit(X, y)
+    summary = model.summary()
+    words = " ".join(str(summary).split())
+    assert "Beside other models" in words
+    assert "Standard errors, intervals and p-values ignore the search" in words
+    assert "the best by BIC of all 511 assignments, by proof" in words
+    table = summary.comparison.set_index("term")
+    with pytest.warns(NoExclusionWarning):
+        everything = Heckman().fit(X, y)
+    for place, name in enumerate(X):
+        assert table.loc[name, "all_features"] == pytest.approx(everything.coef_[place], rel=1e-6)
+    assert table.loc["rho", "all_features"] == pytest.approx(everything.rho_, rel=1e-6)
+    worked = y.notna()
+    design = np.column_stack([np.ones(worked.sum()), X.loc[worked, model.prediction_features_]])
+    naive = np.linalg.lstsq(design, y[worked], rcond=None)[0]
+    np.testing.assert_allclose(
+        table.loc[["Intercept", *model.prediction_features_], "naive"], naive, rtol=1e-8
+    )
+    left_out = [name for name in X if name not in model.prediction_features_]
+    assert table.loc[left_out, ["chosen", "naive"]].isna().all(axis=None)
+    assert "Beside other models" in summary._repr_html_()
+    assert "ignore the search" not in str(everything.summary())
+
+
+@pytest.mark.parametrize("method", ["two-step", "ml"])
+def test_after_a_window_nothing_tests_rho(method, mroz):
+    X, y = mroz
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        model = HeckmanBestSubset(rho_range=(-0.5, -0.05), method=method).fit(X, y)
+    assert model.candidates_["in_range"].all()
+    tidy = model.tidy().set_index("term")
+    about = tidy.loc[["imr", "rho"], ["statistic", "p_value", "ci_low", "ci_high"]]
+    assert about.isna().all(axis=None)
+    assert np.isfinite(tidy.loc["educ", "p_value"]).all()
+    found = model.diagnostics()
+    assert found.rho_wald is None
+    assert found.rho_lr is None
+    assert found.rho_conditioned
+    assert "it tests nothing" in str(found)
+    words = " ".join(str(model.summary()).split())
+    assert "only assignments whose two-step rho is in [-0.5, -0.05] were allowed" in words
+    assert "the best by BIC of all 511 assignments, among those with rho from " in words
+    assert "scale of atanh" not in words
+    assert "no test of rho = 0 is reported" in words
+    with pytest.raises(NotIdentifiedError, match="rho was conditioned on"):
+        model.wald_test("imr = 0")
+    assert model.wald_test("educ = 0").p_value < 1
+    free = HeckmanBestSubset(method=method).fit(X, y)
+    assert free.diagnostics().rho_wald is not None
+    assert "conditioned" not in str(free.summary())
+
+
+def test_maximum_likelihood_that_leaves_the_window_says_so():
+    data = make_selection(300, 5, 2, rho=0.5, random_state=11)
+    with pytest.warns(SearchWarning, match=r"puts rho at 0.2\d+, outside rho_range = \[0.3, 0.6\]"):
+        model = HeckmanBestSubset(rho_range=(0.3, 0.6), method="ml").fit(data.X, data.y)
+    assert "outside that window" in " ".join(str(model.summary()).split())
+    assert "The figures here are two-step estimates." in str(model.search_report())
+
+
+def test_a_refit_forgets_the_window(mroz):
+    X, y = mroz
+    model = HeckmanBestSubset(rho_range=(-0.5, -0.05)).fit(X, y)
+    model.set_params(rho_range=None).fit(X, y)
+    assert model.diagnostics().rho_wald is not None
+
+
+def test_no_assignment_in_the_window_is_an_error_that_says_what_was_seen(search, mroz):
+    X, y = mroz
+    search.set_params(rho_range=(0.97, 0.99))
+    with pytest.raises(NoFeasibleAssignmentError) as caught:
+        search.fit(X, y)
+    words = str(caught.value)
+    assert re.search(r"none of the \d+ assignments looked at has rho in \[0.97, 0.99\]", words)
+    assert "quartiles" in words
+    assert "the nearest: " in words
+    assert " with " in words
+    assert issubclass(NoFeasibleAssignmentError, ValueError)
+
+
+def test_choosing_every_selection_feature_warns(simulated):
+    with pytest.warns(NoExclusionWarning, match="every selection feature is among those chosen"):
+        HeckmanBestSubset(always=range(6)).fit(simulated.X, simulated.y)
+
+
+def test_without_a_missing_outcome_nothing_is_searched(search, frame, simulated):
+    with pytest.warns(AllObservedWarning):
+        model = search.set_params(never=["city"]).fit(frame, simulated.complete_y)
+    assert model.prediction_features_ == NAMES[:-1]
+    assert model.n_assignments_ == 0
+    assert "Nothing was searched" in str(model.summary())
+    with pytest.raises(NotIdentifiedError, match="nothing was searched"):
+        _ = model.candidates_
+    with pytest.raises(NotIdentifiedError, match="nothing was searched"):
+        model.search_report()
+    assert not hasattr(model, "candidates_")
+    assert not hasattr(model, "optimal_")
+    assert "Heckman" in model._repr_html_()
+    with pytest.warns(AllObservedWarning) as caught:
+        search.set_params(max_features=2).fit(frame, simulated.complete_y)
+    assert any("max_features = 2 is not used" in str(one.message) for one in caught)
+
+
+def test_separating_columns_take_no_part(simulated):
+    X = np.column_stack([simulated.X, np.where(simulated.selected, 0.0, 1.0)])
+    X[np.flatnonzero(~simulated.selected)[:50], 6] = 0.0
+    model = HeckmanBestSubset(on_separation="drop", feature_groups=[[0, 6]])
+    with pytest.warns(HeckmanfaWarning):
+        model.fit(X, simulated.y)
+    assert 6 not in model.prediction_features_
+
+
+# Reproducibility, progress, and Ctrl-C. -----------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_bits_on_one_and_two_workers(search, monkeypatch):
+    data = make_selection(40_000, 6, 3, random_state=0)
+    fits = []
+    for workers in ("1", "2"):
+        monkeypatch.setenv("HECKMANFA_NUM_THREADS", workers)
+        model = clone(search).fit(data.X, data.y)
+        story = model.candidates_[["rho", "bic", "adjusted_r2"]].to_numpy().tobytes()
+        fits.append((model.coef_.tobytes(), story, model.prediction_features_))
+    assert fits[0] == fits[1]
+
+
+def test_seeds_generators_and_random_states_are_taken(frame, simulated):
+    def fit(seed):
+        return HeckmanFA(epochs=30, random_state=seed).fit(frame, simulated.y).inclusion_prob_
+
+    np.testing.assert_array_equal(fit(3), fit(3))
+    np.testing.assert_array_equal(fit(3), fit(np.random.default_rng(3)))
+    np.testing.assert_array_equal(fit(np.random.RandomState(3)), fit(np.random.RandomState(3)))
+    assert np.any(fit(3) != fit(4))
+
+
+def test_the_path_of_the_training_is_kept_where_asked(frame, simulated):
+    model = HeckmanFA(epochs=100, record_path=25, random_state=0).fit(frame, simulated.y)
+    assert model.path_["epoch"].tolist() == [25, 50, 75, 100]
+    np.testing.assert_array_equal(model.path_["inclusion_prob"][-1], model.inclusion_prob_)
+    assert model.path_["mae"].shape == (4,)
+    assert HeckmanFA(epochs=10, random_state=0).fit(frame, simulated.y).path_ == {}
+
+
+def test_progress_is_shown_on_a_terminal_only(search, frame, simulated, monkeypatch, capsys):
+    search.set_params(verbose=1)
+    search.fit(frame, simulated.y)
+    assert capsys.readouterr().err == ""
+    screen = io.StringIO()
+    console = rich.console.Console(file=screen, force_terminal=True, width=120)
+    monkeypatch.setattr(rich.console, "Console", lambda **_: console)
+    search.fit(frame, simulated.y)
+    words = screen.getvalue()
+    if isinstance(search, HeckmanBestSubset):
+        assert "nodes" in words
+        assert re.search(r"best bic -?[\d.]+, bound -?[\d.]+", words)
+    elif search.extraction == "correlation":
+        assert words == ""
+    else:
+        assert "epochs" in words
+        assert re.search(r"mean absolute error [\d.]+", words)
+        assert "150 of 150" in words
+
+
+def test_ctrl_c_during_training_fits_what_was_reached(frame, simulated, monkeypatch):
+    from heckmanfa import assignment
+
+    original = assignment._drawn
+
+    def pressed(*arguments):
+        for epoch, noise in enumerate(original(*arguments)):
+            if epoch == 40:
+                signal.raise_signal(signal.SIGINT)
+            yield noise
+
+    monkeypatch.setattr(assignment, "_drawn", pressed)
+    with pytest.warns(SearchWarning, match="interrupted after 40 of 150 epochs"):
+        model = HeckmanFA(epochs=150, n_draws=100, random_state=0).fit(frame, simulated.y)
+    assert np.isfinite(model.rho_)
+    model.predict(frame)
+    assert "interrupted after 40 of 150 epochs" in " ".join(str(model.search_report()).split())
+
+
+def test_ctrl_c_during_a_proof_fits_the_best_so_far(frame, simulated, monkeypatch):
+    from heckmanfa.search.best_subset.tree import Tree
+
+    def pressed(self, nodes, undecided):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Tree, "_expand", pressed)
+    with pytest.warns(SearchWarning, match="was interrupted"):
+        model = HeckmanBestSubset().fit(frame, simulated.y)
+    assert not model.optimal_
+    assert model.gap_ > 0
+    assert "The search was interrupted." in " ".join(str(model.summary()).split())
+    assert "or more" in str(model.search_report())
+
+
+def test_a_budget_of_nodes_is_reported(simulated):
+    data = make_selection(300, 16, 8, sigma=4.0, correlation=0.8, random_state=5)
+    with pytest.warns(SearchWarning, match="stopped at max_nodes = 3 nodes"):
+        model = HeckmanBestSubset("adjusted_r2", max_nodes=3).fit(data.X, data.y)
+    assert not model.optimal_
+    assert 0 < model.gap_ < 1
+    words = " ".join(str(model.summary()).split())
+    assert f"one better by {model.gap_:.3g} may exist" in words
+    assert "no; one better by" in str(model.search_report())
+    assert "The search stopped at max_nodes = 3 nodes." in str(model.search_report())

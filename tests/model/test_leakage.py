@@ -1,0 +1,245 @@
+"""A feature that is the outcome itself is not fitted in silence, wherever the rows are."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import hypergeom
+
+from heckmanfa import (
+    Heckman,
+    HeckmanBestSubset,
+    HeckmanFA,
+    HeckmanLasso,
+    InverseProbabilityWeighted,
+    NaiveOLS,
+    RURegressor,
+    compress,
+    scan_parquet,
+)
+from heckmanfa.data.row_checks import is_known_only
+from heckmanfa.datasets import load_mroz
+from heckmanfa.errors import (
+    AllObservedWarning,
+    HeckmanfaError,
+    LeakageError,
+    LeakageWarning,
+    MissingValueError,
+)
+
+FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    mroz = load_mroz()
+    return mroz[FEATURES].astype(float), mroz["lwage"]
+
+
+def filled(values):
+    return values.fillna(values.mean())
+
+
+LEAKS = {
+    "the outcome": lambda y: y,
+    "an affine copy": lambda y: 1200.0 - 7.5 * y,
+    "with a large mean": lambda y: y + 1e6,
+    "tiny": lambda y: 1e-12 * y,
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize(
+    "model",
+    [
+        Heckman(),
+        Heckman(["educ"]),
+        Heckman(method="ml", cov_type="robust"),
+        HeckmanBestSubset(),
+        HeckmanFA(epochs=5),
+        HeckmanFA("correlation"),
+        HeckmanLasso(),
+        NaiveOLS(),
+        InverseProbabilityWeighted(),
+        InverseProbabilityWeighted(["educ"]),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_copy_of_the_outcome_is_refused_by_name(rows, model, leak):
+    X, y = rows
+    X = X.assign(pay=filled(LEAKS[leak](y)))
+    with pytest.raises(LeakageError, match="'pay' is an exact copy of the outcome in all 428 rows"):
+        model.fit(X, y)
+
+
+def test_several_copies_are_all_named(rows):
+    X, y = rows
+    X = X.assign(pay=filled(y), more=filled(-y), less=filled(y - 2.0))
+    with pytest.raises(LeakageError, match="'pay', 'more', 'less' are exact copies of the outcome"):
+        Heckman(None, FEATURES).fit(X, y)
+
+
+@pytest.mark.parametrize("collinear", [False, True])
+def test_features_that_are_the_outcome_together_are_warned_of_by_name(rows, collinear):
+    X, y = rows
+    part = y * 0.3 + 0.1 * X["age"] + np.sin(np.arange(len(y)))
+    X = X.assign(base=filled(part), bonus=filled(3.0 * (y - part)))
+    if collinear:
+        X = X.assign(twice=2.0 * X["educ"])
+    model = HeckmanBestSubset(selection_features=FEATURES)
+    names = "'base', 'bonus'"
+    with pytest.warns(LeakageWarning, match=f"exact linear combination of {names} in all 428 rows"):
+        model.fit(X, y)
+    lines = {line[0]: line for line in model.diagnostics().lines()}
+    assert lines["R2 of the outcome"][2] == "problem"
+
+
+def test_what_is_close_or_few_is_not_refused(rows):
+    X, y = rows
+    noise = np.random.default_rng(0).normal(size=len(y))
+    close = X.assign(pay=filled(y + 1e-9 * noise))
+    model = Heckman(["educ", "pay"]).fit(close, y)
+    assert model.diagnostics().r2 > 0.999
+    # As many coefficients as rows reproduce any outcome.
+    few = np.random.default_rng(1).normal(size=(12, 5))
+    outcome = np.where(np.arange(12) < 6, np.arange(12.0) ** 2, np.nan)
+    with pytest.raises(HeckmanfaError) as caught:
+        Heckman().fit(few, outcome)
+    assert not isinstance(caught.value, LeakageError)
+
+
+def test_weights_do_not_hide_a_copy(rows):
+    X, y = rows
+    weight = np.random.default_rng(0).integers(1, 5, len(y))
+    with pytest.raises(LeakageError, match="'pay'"):
+        Heckman().fit(X.assign(pay=filled(y)), y, sample_weight=weight)
+
+
+def test_selected_rows_decide_what_a_copy_is(rows):
+    X, y = rows
+    s = y.notna()
+    with pytest.raises(LeakageError, match="'pay'"):
+        Heckman().fit(X.assign(pay=filled(y)), y.fillna(0.0), selected=s)
+
+
+def test_a_copy_is_found_in_arrays_tensors_files_clusters_and_formulas(rows, tmp_path):
+    torch = pytest.importorskip("torch")
+    dd = pytest.importorskip("dask.dataframe")
+    X, y = rows
+    X = X.assign(pay=filled(y))
+    frame = X.assign(lwage=y)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=200)
+    parts = dd.from_pandas(frame, npartitions=3)
+    with pytest.raises(LeakageError, match="'x5' is an exact copy"):
+        Heckman().fit(X.to_numpy(), y.to_numpy())
+    with pytest.raises(LeakageError, match="'x5' is an exact copy"):
+        Heckman().fit(torch.tensor(X.to_numpy()), torch.tensor(y.to_numpy()))
+    with pytest.raises(LeakageError, match="'pay' is an exact copy"):
+        Heckman().fit(scan_parquet(tmp_path / "t.parquet", "lwage"))
+    with pytest.raises(LeakageError, match="'pay' is an exact copy"):
+        HeckmanBestSubset().fit(parts[list(X)], parts["lwage"])
+    with pytest.raises(LeakageError, match="'pay' is an exact copy"):
+        Heckman.from_formula("lwage ~ educ + pay", "age + educ", data=frame)
+    with pytest.raises(LeakageError, match="'pay' is an exact copy"):
+        compress(X, y)
+    with pytest.raises(LeakageError, match="'pay' is an exact copy"):
+        compress(X, y, standardize=True)
+    with pytest.raises(LeakageError, match="'pay' is an exact copy"):
+        RURegressor(epochs=1).fit(X, y)
+
+
+def test_where_nothing_is_missing_a_copy_is_warned_of(rows):
+    X, y = rows
+    s = y.notna()
+    X, y = X[s].assign(pay=y[s]), y[s]
+    for model in (NaiveOLS(), HeckmanBestSubset(), Heckman()):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        said = {one.category: str(one.message) for one in caught}
+        assert said.keys() <= {LeakageWarning, AllObservedWarning}
+        assert said[LeakageWarning].startswith("'pay' is an exact copy of the outcome")
+    lines = {line[0]: line for line in model.diagnostics().lines()}
+    assert lines["R2 of the outcome"][2] == "problem"
+    assert "made from the outcome" in " ".join(str(model.summary()).split())
+
+
+def test_a_column_missing_exactly_where_the_outcome_is_is_told_apart(rows, tmp_path):
+    """The advice to impute it would make a model of it that predicts perfectly."""
+    dd = pytest.importorskip("dask.dataframe")
+    torch = pytest.importorskip("torch")
+    X, y = rows
+    X = X.assign(pay=y * 2.0)
+    frame = X.assign(lwage=y)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=200)
+    parts = dd.from_pandas(frame, npartitions=3)
+    said = "is missing in exactly the 325 rows that are not selected. It looks like a copy"
+    tries = [
+        lambda: Heckman().fit(X, y),
+        lambda: Heckman(["educ"]).fit(X, y.fillna(0.0), selected=y.notna()),
+        lambda: HeckmanBestSubset().fit(scan_parquet(tmp_path / "t.parquet", "lwage")),
+        lambda: Heckman().fit(scan_parquet(tmp_path / "t.parquet", "lwage", missing="drop")),
+        lambda: Heckman().fit(parts[list(X)], parts["lwage"]),
+        lambda: compress(X, y),
+        lambda: InverseProbabilityWeighted().fit(X, y),
+        lambda: Heckman.from_formula("lwage ~ educ", "age + educ + pay", data=frame),
+    ]
+    for one in tries:
+        with pytest.raises(MissingValueError, match="'pay' " + said) as caught:
+            one()
+        assert "mpute" not in str(caught.value)
+    with pytest.raises(MissingValueError, match="'x5' " + said):
+        Heckman().fit(torch.tensor(X.to_numpy()), torch.tensor(y.to_numpy()))
+    # It can predict, being needed where it is known; then it is seen to be a copy.
+    with pytest.raises(LeakageError, match="'pay'"):
+        Heckman(["educ", "pay"], FEATURES).fit(X, y)
+
+
+def test_a_column_missing_in_all_unselected_rows_and_a_few_others_is_no_column_to_impute(
+    rows, tmp_path
+):
+    dd = pytest.importorskip("dask.dataframe")
+    X, y = rows
+    pay = y * 2.0
+    pay[y[y.notna()].index[[3, 50, 200]]] = np.nan
+    X = X.assign(pay=pay)
+    frame = X.assign(lwage=y)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=200)
+    parts = dd.from_pandas(frame, npartitions=3)
+    tries = [
+        lambda: Heckman().fit(X, y),
+        lambda: HeckmanBestSubset().fit(scan_parquet(tmp_path / "t.parquet", "lwage")),
+        lambda: Heckman().fit(scan_parquet(tmp_path / "t.parquet", "lwage", missing="drop")),
+        lambda: Heckman().fit(parts[list(X)], parts["lwage"]),
+        lambda: Heckman.from_formula("lwage ~ educ", "age + educ + pay", data=frame),
+    ]
+    said = r"'pay' is missing in all 325 rows that are not selected \(and in 3 that are\)"
+    for one in tries:
+        with pytest.raises(MissingValueError, match=said) as caught:
+            one()
+        assert "mpute" not in str(caught.value)
+
+
+def test_gaps_that_hit_the_few_unselected_rows_by_chance_are_only_gaps():
+    """The hypergeometric law says how often they would."""
+    for unselected, inside, n_selected in [(2, 30, 100), (1, 1, 50), (3, 40, 60), (4, 9, 300)]:
+        chance = hypergeom.pmf(unselected, unselected + n_selected, unselected + inside, unselected)
+        known = is_known_only(np.array([unselected]), np.array([inside]), unselected, n_selected)
+        assert known[0] == (chance < 1e-3)
+    none, all_ = np.array([0]), np.array([40])
+    assert not is_known_only(none, none, 0, 40).any()
+    assert not is_known_only(np.array([9]), all_, 9, 40).any(), "a column that is empty"
+    assert not is_known_only(np.array([8]), none, 9, 40).any()
+
+
+def test_a_column_with_other_gaps_is_refused_as_before(rows):
+    X, y = rows
+    gaps = X.copy()
+    gaps.loc[[0, 1, 752], "age"] = np.nan
+    with pytest.raises(MissingValueError, match=r"'age' \(3 NaN, 0 inf\).*Impute"):
+        Heckman().fit(gaps, y)
+    # As many as unselected rows, but others.
+    gaps = X.copy()
+    gaps.loc[:324, "age"] = np.nan
+    with pytest.raises(MissingValueError, match=r"'age' \(325 NaN, 0 inf\).*Impute"):
+        Heckman().fit(gaps, y)

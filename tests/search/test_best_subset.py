@@ -1,0 +1,274 @@
+"""The best of all assignments, against looking at every one of them with plain least squares."""
+
+import itertools
+import signal
+
+import numpy as np
+import pytest
+
+from heckmanfa import compress
+from heckmanfa.datasets import make_selection
+from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning
+from heckmanfa.model.normal import inverse_mills, mills_slope
+from heckmanfa.search import Goal, best_subset
+from heckmanfa.search.choices import Choices, all_features
+
+CRITERIA = ("adjusted_r2", "bic", "aic")
+
+
+def everything(data, gamma, choices):
+    """Every assignment allowed, each by least squares on the selected rows."""
+    X, y = data.X[data.selected], data.y[data.selected]
+    index = gamma[0] + X @ gamma[1:]
+    lam, delta = inverse_mills(index), mills_slope(index).mean()
+    m = len(y)
+    found = []
+    for inside in itertools.product([False, True], repeat=len(choices.units)):
+        columns = {
+            one for unit, use in zip(choices.units, inside, strict=True) if use for one in unit
+        }
+        columns = sorted(columns | {*choices.always})
+        if not 1 <= len(columns) <= choices.max_features or m <= len(columns) + 2:
+            continue
+        design = np.column_stack([np.ones(m), X[:, columns], lam])
+        scale = np.linalg.norm(design, axis=0)
+        beta, *_ = np.linalg.lstsq(design / scale, y, rcond=1e-15)
+        sse = np.sum((y - design / scale @ beta) ** 2)
+        imr = beta[-1] / scale[-1]
+        rho = imr / np.sqrt(sse / m + delta * imr**2)
+        j = len(columns)
+        total = np.sum((y - y.mean()) ** 2)
+        found.append(
+            {
+                "columns": tuple(columns),
+                "rho": rho,
+                "adjusted_r2": 1 - sse / total * (m - 1) / (m - j - 1),
+                "aic": m * np.log(sse / m) + 2 * (j + 2),
+                "bic": m * np.log(sse / m) + np.log(m) * (j + 2),
+            }
+        )
+    return found
+
+
+def worse(one, criterion):
+    return -one[criterion] if criterion == "adjusted_r2" else one[criterion]
+
+
+def problem(seed):
+    """A random problem: features, criterion, window, forced and grouped features."""
+    rng = np.random.default_rng(seed)
+    k = 1 + seed % 12
+    n = int(rng.integers(60, 300)) + 10 * k
+    data = make_selection(
+        n,
+        k,
+        int(rng.integers(0, k + 1)),
+        rho=rng.uniform(-0.8, 0.8),
+        correlation=rng.choice([0.0, 0.5, 0.9]),
+        strength=rng.uniform(0.3, 1.0),
+        random_state=rng,
+    )
+    if k > 2 and rng.random() < 0.3:  # nearly collinear columns, some of them very much so
+        close = 10.0 ** rng.uniform(-7, -1)
+        data.X[:, 1] = data.X[:, 0] + close * data.X[:, 1]
+    units = [[one] for one in range(k)]
+    always = ()
+    if k > 3 and rng.random() < 0.4:
+        units = [[0, k - 1], *([one] for one in range(1, k - 1))]
+        if k > 6:
+            units = [[0, k - 1], [2, 3, 4], [1], *([one] for one in range(5, k - 1))]
+    if k > 2 and rng.random() < 0.25:
+        always = tuple(units.pop(int(rng.integers(len(units)))))
+    if k > 3 and rng.random() < 0.2:
+        units.pop(int(rng.integers(len(units))))
+    columns = len(always) + sum(len(unit) for unit in units)
+    limit = columns if rng.random() < 0.8 else max(len(always), 1, columns // 2)
+    choices = Choices(k, always, tuple(sorted(tuple(unit) for unit in units)), limit)
+    window = None
+    if rng.random() < 0.5:
+        middle = rng.uniform(-0.5, 0.5)
+        window = (middle - rng.uniform(0.02, 0.3), middle + rng.uniform(0.02, 0.3))
+    return data, choices, CRITERIA[(seed // 12) % 3], window
+
+
+@pytest.mark.parametrize("part", range(9))
+def test_equals_brute_force_on_random_problems(part):
+    checked = infeasible = 0
+    for seed in range(part, 360, 9):
+        data, choices, criterion, window = problem(seed)
+        found = compress(data.X, data.y)
+        goal = Goal.of(found.moments, criterion, window)
+        brute = everything(data, found.probit.coef, choices)
+        low, high = (-np.inf, np.inf) if window is None else window
+        inside = [one for one in brute if low <= one["rho"] <= high]
+        names = [f"x{one}" for one in range(choices.n_features)]
+        if not inside:
+            infeasible += 1
+            with pytest.raises(NoFeasibleAssignmentError, match=f"none of the {len(brute)} "):
+                best_subset(found.moments, choices, goal, names=names)
+            continue
+        search = best_subset(found.moments, choices, goal, names=names)
+        best = min(worse(one, criterion) for one in inside)
+        expected = [one for one in inside if worse(one, criterion) < best + 1e-8]
+        expected = min(expected, key=lambda one: (len(one["columns"]), one["columns"]))
+        assert search.optimal, seed
+        assert tuple(np.flatnonzero(search.best)) == expected["columns"], seed
+        assert search.values[0] == pytest.approx(expected[criterion], rel=1e-7, abs=1e-9)
+        assert search.rho[0] == pytest.approx(expected["rho"], rel=1e-6, abs=1e-8)
+        # Every assignment nearly as good is there.
+        tolerance = {"adjusted_r2": 0.001, "bic": 2.0, "aic": 2.0}[criterion]
+        near = {one["columns"] for one in inside if worse(one, criterion) <= best + tolerance}
+        kept = {tuple(np.flatnonzero(mask)) for mask in search.masks[search.in_range]}
+        assert near <= kept, seed
+        checked += 1
+    assert checked >= 25
+    assert infeasible <= 15
+
+
+def search_of(moments, criterion="bic", window=None, choices=None, **options):
+    names = [f"x{one}" for one in range(moments.n_features)]
+    goal = Goal.of(moments, criterion, window)
+    return best_subset(moments, choices or all_features(moments), goal, names=names, **options)
+
+
+@pytest.fixture(scope="module")
+def moments():
+    data = make_selection(600, 14, 6, rho=0.4, correlation=0.6, random_state=5)
+    return compress(data.X, data.y).moments
+
+
+def test_the_answer_does_not_depend_on_how_many_nodes_are_worked_on_at_once(moments, monkeypatch):
+    expected = search_of(moments, "adjusted_r2", (0.1, 0.5))
+    monkeypatch.setattr("heckmanfa.search.best_subset.tree._MOST_NODES_AT_ONCE", 3)
+    monkeypatch.setattr("heckmanfa.search.best_subset.tree._FEWEST_NODES_AT_ONCE", 1)
+    monkeypatch.setattr("heckmanfa.search.best_subset.tree._WAITING_BYTES", 0)
+    again = search_of(moments, "adjusted_r2", (0.1, 0.5))
+    np.testing.assert_array_equal(again.packed, expected.packed)
+    np.testing.assert_array_equal(again.rho, expected.rho)
+
+
+def test_the_order_of_columns_changes_nothing_but_their_places():
+    data = make_selection(500, 9, 4, rho=0.3, correlation=0.5, random_state=8)
+    order = np.random.default_rng(0).permutation(9)
+    for criterion in CRITERIA:
+        one = search_of(compress(data.X, data.y).moments, criterion)
+        two = search_of(compress(data.X[:, order], data.y).moments, criterion)
+        assert one.values[0] == pytest.approx(two.values[0], rel=1e-10)
+        np.testing.assert_array_equal(one.best[order], two.best)
+
+
+def test_the_scale_of_columns_changes_nothing():
+    data = make_selection(500, 9, 4, rho=0.3, correlation=0.5, random_state=8)
+    scale = 10.0 ** np.arange(-4, 5)
+    one = search_of(compress(data.X, data.y).moments)
+    two = search_of(compress(data.X * scale + 3.0, 1e6 * data.y).moments)
+    np.testing.assert_array_equal(one.best, two.best)
+    np.testing.assert_allclose(one.rho, two.rho, rtol=1e-6)
+
+
+@pytest.mark.parametrize("window", [None, (0.1, 0.6)])
+def test_a_budget_of_nodes_ends_the_search_with_a_gap_that_holds(window):
+    data = make_selection(300, 16, 8, rho=0.4, sigma=4.0, correlation=0.8, random_state=5)
+    moments = compress(data.X, data.y).moments
+    complete = search_of(moments, "adjusted_r2", window)
+    assert complete.optimal
+    assert complete.gap == 0.0
+    gaps = []
+    assert complete.n_nodes > 40
+    for budget in (1, 3, 10, 30):
+        with pytest.warns(SearchWarning, match=f"stopped at max_nodes = {budget} nodes"):
+            part = search_of(moments, "adjusted_r2", window, max_nodes=budget)
+        assert part.n_nodes == budget
+        assert part.ended == f"The search stopped at max_nodes = {budget} nodes."
+        # What was found plus the gap is never less than what there is.
+        assert part.values[0] + part.gap >= complete.values[0] - 1e-12
+        assert part.optimal == (part.gap == 0.0)
+        gaps.append(part.gap)
+    assert gaps[0] > 0
+
+
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.LeakageWarning")
+def test_ties_go_to_fewer_features_and_then_to_column_order():
+    data = make_selection(400, 4, prediction_features=[1], random_state=2)
+    X = np.column_stack([data.X, data.X[:, 1]])
+    X[~data.selected, 4] += np.random.default_rng(0).normal(size=np.sum(~data.selected))
+    moments = compress(X, data.y).moments  # columns 1 and 4 are one where the outcome is seen
+    for criterion in CRITERIA:
+        found = search_of(moments, criterion, choices=Choices(5, (), ((1,), (4,)), 2))
+        assert np.flatnonzero(found.best).tolist() == [1]
+        assert [np.flatnonzero(mask).tolist() for mask in found.masks] == [[1], [4]]
+    # A perfect fit cannot be improved: the smaller one wins.
+    perfect = make_selection(400, 4, prediction_features=[1, 3], sigma=0.0, random_state=2)
+    for criterion in CRITERIA:
+        found = search_of(compress(perfect.X, perfect.y).moments, criterion)
+        assert np.flatnonzero(found.best).tolist() == [1, 3]
+
+
+# The smallest eigenvalue is rounding, whose sign depends on the machine: some of many seeds give
+# a small positive one anywhere.
+@pytest.mark.parametrize("seed", range(12))
+def test_assignments_that_cannot_be_solved_are_never_chosen(seed):
+    data = make_selection(400, 6, 3, random_state=seed)
+    X = data.X.copy()
+    X[data.selected, 5] = X[data.selected, 0] + X[data.selected, 1]
+    moments = compress(X, data.y).moments
+    for criterion in CRITERIA:
+        found = search_of(moments, criterion)
+        every = np.array(list(itertools.product([False, True], repeat=6)))[1:]
+        solved = moments.solve(every, exact=True)
+        assert not solved.feasible[every[:, [0, 1, 5]].all(axis=1)].any()
+        best = np.nanmax if criterion == "adjusted_r2" else np.nanmin
+        assert found.values[0] == pytest.approx(best(getattr(solved, criterion)), rel=1e-9)
+        assert moments.solve(found.best).feasible
+
+
+def test_more_features_than_rows_can_tell_apart():
+    data = make_selection(60, 26, 2, strength=0.2, random_state=3)
+    rows = np.concatenate([np.flatnonzero(data.selected)[:12], np.flatnonzero(~data.selected)])
+    moments = compress(
+        data.X[rows], data.y[rows], selection_features=[0, 1], prediction_features=range(12)
+    ).moments
+    found = search_of(moments, "adjusted_r2")
+    assert found.optimal
+    assert found.n_features[0] < 10
+
+
+def test_more_than_64_features():
+    data = make_selection(3000, 80, 6, rho=0.5, random_state=1)
+    choices = all_features(compress(data.X, data.y).moments)
+    found = search_of(compress(data.X, data.y).moments, choices=choices)
+    assert found.optimal
+    np.testing.assert_array_equal(found.best, data.support)
+
+
+def test_no_assignment_in_the_window_says_what_was_seen(moments):
+    with pytest.raises(NoFeasibleAssignmentError) as caught:
+        search_of(moments, "bic", (-0.99, -0.98))
+    words = str(caught.value)
+    assert "none of the 16383 assignments looked at has rho in [-0.99, -0.98]" in words
+    assert "quartiles" in words
+    assert "the nearest:" in words
+    assert words.count(" with x") == 3
+    # The extremes and the nearest are those of all assignments, the quartiles nearly.
+    every = np.array(list(itertools.product([False, True], repeat=14)))[1:]
+    rho = moments.solve(every).rho
+    away = np.maximum(-0.99 - rho, rho + 0.98)
+    assert f"the nearest: {rho[np.argmin(away)]:.4g} with" in words
+    assert f"runs from {rho.min():.4g} to {rho.max():.4g}" in words
+
+
+def test_ctrl_c_returns_the_best_so_far(moments):
+    calls = []
+
+    def press(nodes, best, bound):
+        calls.append((nodes, best, bound))
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.warns(SearchWarning, match="was interrupted"):
+        found = search_of(moments, "adjusted_r2", (0.1, 0.6), progress=press)
+    complete = search_of(moments, "adjusted_r2", (0.1, 0.6))
+    assert found.ended == "The search was interrupted."
+    assert found.values[0] <= complete.values[0] + 1e-12
+    assert found.values[0] + found.gap >= complete.values[0] - 1e-12
+    assert all(best <= bound + 1e-12 for _, best, bound in calls)

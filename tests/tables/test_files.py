@@ -1,0 +1,446 @@
+"""Tables come back the same from every format, and what cannot be read is named."""
+
+import gzip
+import hashlib
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from heckmanfa.data.files.outputs import replacing
+from heckmanfa.data.files.table_files import sha256_of
+from heckmanfa.errors import (
+    DataError,
+    HeckmanfaError,
+    InputError,
+    MissingExtraError,
+    UnknownFeatureError,
+)
+from heckmanfa.tables import read_table, write_table
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    wage = rng.normal(10, 3, 60)
+    wage[::4] = np.nan
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 60, 60),
+            "wage": wage,
+            "region": rng.choice(["north", "sør", "x, y"], 60),
+            "union": rng.random(60) < 0.5,
+        }
+    )
+
+
+def compared(found, expected):
+    pd.testing.assert_frame_equal(
+        found.astype({"region": object}),
+        expected.astype({"region": object}),
+        check_dtype=False,
+        rtol=1e-14,
+        atol=0,
+    )
+
+
+def refusal(path, kind=HeckmanfaError, **options):
+    with pytest.raises(kind) as caught:
+        read_table(path, **options)
+    said = str(caught.value)
+    assert "\n" not in said
+    return said.replace(f"{path.parent}/", "")
+
+
+def text(tmp_path, content, name="a.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# Formats. -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.CSV", "t.txt", "t.csv.gz"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimited_files_come_back(frame, tmp_path, name, delimiter):
+    frame.to_csv(tmp_path / name, index=False, sep=delimiter)
+    compared(read_table(tmp_path / name), frame)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "xlsx"])
+def test_other_files_come_back(frame, tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+    if ending == "xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        getattr(frame, f"to_{ending}")(path)
+    compared(read_table(path), frame)
+    compared(read_table(str(path), ["region", "age"]), frame[["region", "age"]])
+
+
+def test_stata_files_come_back(frame, tmp_path):
+    labelled = frame.assign(kind=pd.Categorical(frame["region"]))
+    labelled.to_stata(tmp_path / "t.dta", write_index=False, version=118)
+    found = read_table(tmp_path / "t.dta")
+    assert found["kind"].astype(str).tolist() == frame["region"].tolist()
+    compared(found.drop(columns="kind"), frame)
+
+
+@pytest.mark.parametrize("write", ["write_ipc", "write_ipc_stream"])
+def test_both_of_arrows_formats_come_back(frame, tmp_path, write):
+    getattr(pl.from_pandas(frame), write)(tmp_path / "t.arrow")
+    compared(read_table(tmp_path / "t.arrow"), frame)
+
+
+def test_row_labels_with_a_name_are_a_column_and_others_are_not(frame, tmp_path):
+    frame.set_index("region").to_parquet(tmp_path / "t.parquet")
+    compared(read_table(tmp_path / "t.parquet")[list(frame)], frame)
+    frame.iloc[::2].to_parquet(tmp_path / "u.parquet")
+    compared(read_table(tmp_path / "u.parquet"), frame.iloc[::2].reset_index(drop=True))
+
+
+def test_columns_come_in_the_order_asked_for(frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert list(read_table(tmp_path / "t.csv", ["wage", "age"])) == ["wage", "age"]
+
+
+def test_a_million_cells_of_one_column_have_one_type(tmp_path):
+    # pandas reads long files in pieces, each of which may find another type.
+    values = ["1"] * 600_000 + ["x"]
+    path = text(tmp_path, "a,b\n" + "".join(f"{one},2\n" for one in values))
+    assert set(map(type, read_table(path)["a"])) == {str}
+
+
+# How text is written. -----------------------------------------------------------------------------
+
+
+def test_decimal_commas_beside_semicolons(tmp_path):
+    found = read_table(text(tmp_path, "Lohn, netto;n;t\n1,5;3;a, b\n-0,25;4;1,x\n"))
+    assert found["Lohn, netto"].tolist() == [1.5, -0.25]
+    assert found["n"].tolist() == [3, 4]
+    assert found["t"].tolist() == ["a, b", "1,x"]
+    assert read_table(text(tmp_path, "a;b\n1.5;2\n"))["a"].tolist() == [1.5]
+
+
+def test_commas_between_tabs_may_be_thousands(tmp_path):
+    assert read_table(text(tmp_path, "a\tb\n1,5\t2\n"))["a"].tolist() == [1.5]
+    assert "'1,500', and nothing in the file" in refusal(text(tmp_path, "a\tb\n1,500\t2\n"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16"])
+def test_encodings(tmp_path, encoding):
+    found = read_table(text(tmp_path, "größe,ort\n1,Århus\n".encode(encoding)))
+    assert found.to_dict("list") == {"größe": [1], "ort": ["Århus"]}
+
+
+def test_a_byte_that_is_no_utf8_far_down(tmp_path):
+    body = b"a,b\n" + b"1,abcdefgh\n" * 50_000 + "2,é\n".encode("latin-1")
+    found = read_table(text(tmp_path, body))
+    assert len(found) == 50_001
+    assert found["b"].iloc[-1] == "é"
+
+
+def test_quotes_blanks_and_line_ends(tmp_path):
+    path = text(tmp_path, 'a, b ,"c\n d"\r\n1, 2,"x\ny, ""z"""\r\n\r\n3,4,w\r\n')
+    found = read_table(path)
+    assert list(found) == ["a", "b", "c d"]
+    assert found["a"].tolist() == [1, 3]
+    assert found["b"].tolist() == [2, 4]
+    assert found["c d"].tolist()[1] == "w"
+
+
+def test_missing_marks_leave_numbers_numbers(tmp_path):
+    marks = ["", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", ".", "-", "?", "#N/A"]
+    path = text(tmp_path, "a,b\n" + "".join(f"{one},1\n" for one in [*marks, "2.5"]))
+    found = read_table(path)["a"]
+    assert found.dtype == np.float64
+    assert found.isna().sum() == len(marks)
+    assert read_table(text(tmp_path, "a,b\nNone,1\nx,2\n"))["a"].tolist() == ["None", "x"]
+
+
+def test_what_spreadsheets_leave_behind(tmp_path):
+    # Blank rows and columns, a delimiter at each line's end, and a line for the spreadsheet.
+    for content in (
+        "a,b,,\n1,2,,\n,,,\n3,4,,\n,,,\n",
+        "a,b\n1,2,\n3,4,\n",
+        "sep=;\na;b\n1;2\n3;4\n",
+        "a,b\n1,2\n3,4",
+    ):
+        found = read_table(text(tmp_path, content))
+        assert found.to_numpy().tolist() == [[1, 2], [3, 4]], content
+        assert list(found) == ["a", "b"]
+    assert len(read_table(text(tmp_path, "a,b\n1,2\n,\n3,4\n"), ["b"])) == 3
+    assert list(read_table(text(tmp_path, ",b\n0,2\n1,4\n"))) == ["Unnamed: 0", "b"]
+
+
+def test_excel_leaves_blank_rows_and_columns_too(tmp_path):
+    cells = pd.DataFrame(
+        [
+            [None, None, None, None],
+            ["age\n(years)", None, "region", "paid"],
+            [30, None, "a", True],
+            [None, None, None, None],
+            ["NA", None, "b", False],
+        ]
+    )
+    cells.to_excel(tmp_path / "t.xlsx", index=False, header=False)
+    found = read_table(tmp_path / "t.xlsx")
+    assert list(found) == ["age (years)", "region", "paid"]
+    assert found["age (years)"].iloc[0] == 30
+    assert np.isnan(found["age (years)"].iloc[1])
+    assert found["age (years)"].dtype == np.float64
+    assert found["paid"].dtype == bool
+
+
+# Refusals. ----------------------------------------------------------------------------------------
+
+
+def test_no_such_file(tmp_path):
+    text(tmp_path, "a\n1\n", "wages.csv")
+    assert (
+        refusal(tmp_path / "wage.csv", InputError)
+        == "there is no file wage.csv. Did you mean 'wages.csv'?"
+    )
+    # A name that ends otherwise, or has little in common, is no suggestion.
+    text(tmp_path, "", "a.json")
+    text(tmp_path, "", "R.skops")
+    assert refusal(tmp_path / "mask.skops", InputError) == "there is no file mask.skops"
+    assert refusal(tmp_path / "idx.skops", InputError) == "there is no file idx.skops"
+    assert "there is no folder" in refusal(tmp_path / "b" / "wages.csv", InputError)
+    assert "is a folder; name a file in it" in refusal(tmp_path, InputError)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a", "a.gz", "a.tar.gz"])
+def test_unknown_endings(tmp_path, name):
+    said = refusal(text(tmp_path, "a\n1\n", name), InputError)
+    assert said.endswith(
+        "known are .csv, .tsv, .txt, .csv.gz, .tsv.gz, .txt.gz, .parquet, .feather, .arrow, .dta, "
+        ".xlsx, .xls"
+    )
+
+
+@pytest.mark.parametrize("ending", ["csv", "txt", "csv.gz", "parquet", "arrow", "dta", "xlsx"])
+def test_empty_files(tmp_path, ending):
+    name = f"a.{ending}"
+    assert refusal(text(tmp_path, "", name), InputError) == f"{name} is empty"
+
+
+def test_files_of_nothing(tmp_path):
+    assert refusal(text(tmp_path, "\n \n"), InputError) == "a.csv is empty"
+    assert refusal(text(tmp_path, "a,b\n"), InputError) == "a.csv has names of columns but no rows"
+    assert "no rows" in refusal(text(tmp_path, "a,b\n,\n"), InputError)
+    pd.DataFrame({"a": []}).to_parquet(tmp_path / "a.parquet")
+    assert "no rows" in refusal(tmp_path / "a.parquet", InputError)
+    pd.DataFrame().to_excel(tmp_path / "a.xlsx", index=False)
+    assert "nothing in its first sheet" in refusal(tmp_path / "a.xlsx", InputError)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "arrow", "dta", "xlsx", "csv.gz"])
+def test_damaged_files(frame, tmp_path, ending):
+    path = tmp_path / f"a.{ending}"
+    if ending == "arrow":
+        pl.from_pandas(frame).write_ipc_stream(path)
+    elif ending == "csv.gz":
+        path.write_bytes(gzip.compress(frame.to_csv(index=False).encode()))
+    elif ending == "dta":
+        frame.to_stata(path, write_index=False, version=118)
+    elif ending == "xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        getattr(frame, f"to_{ending}")(path)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], b"age,wage\n1,2\n"):
+        path.write_bytes(content)
+        said = refusal(path, DataError)
+        assert said.startswith(path.name)
+        assert "damaged" in said
+
+
+def test_text_that_is_none(frame, tmp_path):
+    frame.to_excel(tmp_path / "a.xlsx")
+    path = text(tmp_path, (tmp_path / "a.xlsx").read_bytes())
+    assert "a.csv is not a text file" in refusal(path, DataError)
+    assert "is not a text file" in refusal(text(tmp_path, b"a,b\n1,\0\n"), DataError)
+
+
+def test_cut_off_text(tmp_path):
+    said = refusal(text(tmp_path, "a,b,c\n1,2,3\n4,5"), DataError)
+    assert "seems to be cut off: its last line has 2 of 3 fields" in said
+    said = refusal(text(tmp_path, 'a,b\n1,"2\n3,4\n'), DataError)
+    assert "a quote is opened and never closed" in said
+
+
+def test_rows_that_do_not_fit_the_header(tmp_path):
+    said = refusal(text(tmp_path, "a,b\n1,2\n3,4,5\n"), DataError)
+    assert "line 3 has 3 fields where there are 2 columns" in said
+    said = refusal(text(tmp_path, "a,b\n1,2,3\n3,4,5\n"), InputError)
+    assert "the first line names 2 columns, and the rows have 3 fields" in said
+    said = refusal(text(tmp_path, "Wages of 2020\na,b\n1,2\n"), InputError)
+    assert "names 1 column, 'Wages of 2020', and the rows have 2 fields" in said
+
+
+def test_names_that_are_none(tmp_path):
+    said = refusal(text(tmp_path, "1,2.5,3,4\n1,2,3,4\n"), InputError)
+    assert said.startswith("a.csv has no row of names: its columns would be called '1', '2.5', '3'")
+    pd.DataFrame(np.eye(3)).to_excel(tmp_path / "a.xlsx", index=False)
+    assert "no row of names" in refusal(tmp_path / "a.xlsx", InputError)
+    pd.DataFrame([["Wages", None, None], ["a", "b", "c"], [1, 2, 3]]).to_excel(
+        tmp_path / "b.xlsx", index=False, header=False
+    )
+    assert "names 1 of 3 columns; remove titles" in refusal(tmp_path / "b.xlsx", InputError)
+
+
+def test_names_that_come_twice(tmp_path):
+    said = refusal(text(tmp_path, "a,b, a,b\n1,2,3,4\n"), InputError)
+    assert said == (
+        "a.csv: columns 1 and 3 are called 'a'; columns 2 and 4 are called 'b'; give each column "
+        "its own name"
+    )
+    pd.DataFrame([["a", "a"], [1, 2]]).to_excel(tmp_path / "a.xlsx", index=False, header=False)
+    assert "columns 1 and 2 are called 'a'" in refusal(tmp_path / "a.xlsx", InputError)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+def test_columns_that_are_not_there(frame, tmp_path, ending):
+    path = tmp_path / f"a.{ending}"
+    frame.to_excel(path, index=False) if ending == "xlsx" else write_table(frame, path)
+    said = refusal(path, UnknownFeatureError, columns=["age", "regio"])
+    assert said == f"{path.name} has no column 'regio'. Did you mean 'region'?"
+    said = refusal(path, UnknownFeatureError, columns=["q", "wage", "r"])
+    assert said == f"{path.name} has no columns 'q', 'r'"
+
+
+def test_one_column_hints_at_the_delimiter(tmp_path):
+    said = refusal(text(tmp_path, "age wage\n1 2\n"), columns=["age"])
+    assert "its only column is 'age wage': are columns separated by" in said
+
+
+@pytest.mark.parametrize(
+    ("ending", "module", "way_out"),
+    [
+        ("xlsx", "openpyxl", "pip install 'heckmanfa[excel]'"),
+        ("xls", "xlrd", "save the sheet as .xlsx, or pip install xlrd"),
+        ("parquet", "pyarrow", "pip install 'heckmanfa[parquet]'"),
+        ("feather", "pyarrow", "pip install 'heckmanfa[parquet]'"),
+    ],
+)
+def test_extras_that_are_not_installed(tmp_path, monkeypatch, ending, module, way_out):
+    path = text(tmp_path, "a", f"a.{ending}")
+    monkeypatch.setitem(sys.modules, module, None)
+    assert refusal(path, MissingExtraError) == (
+        f".{ending} files need {module}, which is not installed: {way_out}"
+    )
+
+
+# Writing. -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_tables_are_written_whole(frame, tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    with replacing(path, False) as part:
+        assert part.suffix == path.suffix
+        assert part.stat().st_dev == tmp_path.stat().st_dev
+        write_table(frame, part)
+        assert not path.exists()
+    compared(read_table(path), frame)
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_other_endings_are_not_written(frame, tmp_path):
+    with pytest.raises(InputError, match=r"must end in \.csv or \.parquet"):
+        write_table(frame, tmp_path / "a.xlsx")
+
+
+def test_an_exception_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "out.csv"
+
+    def interrupted(force):
+        with replacing(path, force) as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(False)
+    assert list(tmp_path.iterdir()) == []
+    path.write_text("before")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(True)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_replaced_only_by_force(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("before")
+    path.chmod(0o640)
+    with (
+        pytest.raises(InputError, match=r"out\.csv exists; pass force=True to replace it"),
+        replacing(path, False),
+    ):
+        raise AssertionError("nothing is to be written")
+    with replacing(path, True) as part:
+        part.write_text("after")
+    assert path.read_text() == "after"
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_that_appears_meanwhile_stays(tmp_path):
+    path = tmp_path / "out.csv"
+
+    def late():
+        with replacing(path, False) as part:
+            part.write_text("mine")
+            path.write_text("theirs")
+
+    with pytest.raises(InputError, match="exists"):
+        late()
+    assert path.read_text() == "theirs"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real.csv").write_text("before")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    with replacing(tmp_path / "link.csv", True) as part:
+        part.write_text("after")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text() == "after"
+
+
+def test_where_nothing_can_be_written(tmp_path):
+    with pytest.raises(InputError, match="is a folder"), replacing(tmp_path, True):
+        pass
+    with pytest.raises(InputError, match="no folder"), replacing(tmp_path / "b" / "a.csv", False):
+        pass
+    with (
+        pytest.raises(InputError, match=r"a\.csv cannot be written: No space left"),
+        replacing(tmp_path / "a.csv", False),
+    ):
+        raise OSError(28, "No space left on device")
+
+
+def test_the_digest_of_a_file(tmp_path):
+    content = b"x" * 3_000_000
+    (tmp_path / "a").write_bytes(content)
+    assert sha256_of(tmp_path / "a") == hashlib.sha256(content).hexdigest()
+    assert sha256_of(*[tmp_path / "a"] * 2) == hashlib.sha256(2 * content).hexdigest()
+    with pytest.raises(InputError, match="there is no file"):
+        sha256_of(tmp_path / "b")
+
+
+def test_a_column_whose_parts_differ_has_one_type(tmp_path):
+    # Longer than a part of pandas' parser: numbers first, text at the end.
+    rows = 300_000
+    path = tmp_path / "long.csv"
+    with path.open("w") as file:
+        file.write("code,x\n")
+        file.writelines(f"{one % 90 + 10},{one}.5\n" for one in range(rows))
+        file.writelines(f"AB,{one}.5\n" for one in range(5))
+    frame = read_table(path)
+    assert len(frame) == rows + 5
+    assert {type(one) for one in frame["code"].unique()} == {str}
+    assert frame["code"].nunique() == 91
