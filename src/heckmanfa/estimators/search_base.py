@@ -32,7 +32,7 @@ from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
 from heckmanfa.results import search_report
 from heckmanfa.search import Goal, Search
-from heckmanfa.search.choices import Choices, read_choices, settle
+from heckmanfa.search.choices import Choices, feasible_choices, read_choices
 from heckmanfa.search.criteria import CRITERIA, check_window
 
 if TYPE_CHECKING:
@@ -119,7 +119,9 @@ class SearchedHeckman(Heckman):
         table: FeatureTable,
     ) -> list[int]:
         """Search for the prediction features."""
-        choices = settle(self._read_choices(table), moments, selection.separating, self._names)
+        choices = feasible_choices(
+            self._read_choices(table), moments, selection.separating, self._names
+        )
         goal = Goal.of(moments, self.criterion, self.rho_range)
         if not choices.columns:
             raise NoFeasibleAssignmentError(

@@ -15,7 +15,7 @@ from heckmanfa.model.linalg import Dependency, dependencies, describe_dependenci
 from heckmanfa.model.moments import Moments
 from heckmanfa.text.printable import quoted
 
-__all__ = ["Choices", "all_features", "read_choices", "settle"]
+__all__ = ["Choices", "all_features", "feasible_choices", "read_choices"]
 
 _SHOWN = 5
 _GROUP = "group; a group is in or out as a whole"
@@ -212,7 +212,7 @@ def _groups(table: FeatureTable, feature_groups: Any) -> list[list[int]]:
     return [resolve(table, group, "feature_groups") for group in feature_groups]
 
 
-def settle(
+def feasible_choices(
     choices: Choices, moments: Moments, separating: Positions, names: Sequence[str]
 ) -> Choices:
     """Leave out what cannot predict, with a warning that names it.
@@ -241,9 +241,9 @@ def settle(
             "prediction features",
             DroppedFeaturesWarning,
         )
-    settled = choices.without_columns(away)
-    _refuse_large_groups(settled, names)
-    return settled
+    feasible = choices.without_columns(away)
+    _refuse_large_groups(feasible, names)
+    return feasible
 
 
 def _refuse_large_groups(choices: Choices, names: Sequence[str]) -> None:
