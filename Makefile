@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Twice quiet hides warnings and progress, and leaves errors.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench study fuzz docs clean
+.PHONY: demo test check house bench study fuzz docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.stamp-package
@@ -21,6 +21,10 @@ check: $(VENV)/.stamp-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict src
+
+# Which part of the package may import which: the contracts of [tool.importlinter] in pyproject.toml.
+house: $(VENV)/.stamp-check
+	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks.run
@@ -37,7 +41,7 @@ study: $(VENV)/.stamp-test
 fuzz: $(VENV)/.stamp-test
 	$(BIN)/python -m fuzz
 
-# The variable silences the theme's notice about its own future, which is no fault of a page.
+# The variable hides the theme's notice about its own future.
 docs: $(VENV)/.stamp-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -54,7 +58,7 @@ $(VENV)/.stamp-package: pyproject.toml $(VENV)/.stamp-venv
 	$(PIP_INSTALL) --editable '.[plots]'
 	@touch $@
 
-# .stamp-test, .stamp-docs and .stamp-bench, each from the requirements of that name.
+# .stamp-test, .stamp-check, .stamp-docs and .stamp-bench, each from the requirements of that name.
 $(VENV)/.stamp-%: requirements/%.txt $(VENV)/.stamp-package
 	$(PIP_INSTALL) --requirement $<
 	@touch $@
