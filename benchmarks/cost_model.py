@@ -64,7 +64,7 @@ def measure() -> dict[str, Any]:
     """Constants of this machine, on one thread."""
     from heckmanfa import compress
     from heckmanfa.data.row_counts import _CensusTask
-    from heckmanfa.data.row_parts import Chunk
+    from heckmanfa.data.row_sources import Chunk
     from heckmanfa.datasets import make_selection
     from heckmanfa.model.moments import _moment_terms
     from heckmanfa.model.probit import _probit_terms
@@ -107,7 +107,7 @@ def measure() -> dict[str, Any]:
 def decode(path: str) -> float:
     """Seconds in which all rows of a file become blocks, with which nothing is done."""
     from heckmanfa import scan_parquet
-    from heckmanfa.data.row_parts import Reading
+    from heckmanfa.data.row_sources import Reading
     from heckmanfa.data.rows import rows_per_block
 
     rows = scan_parquet(path, "y")

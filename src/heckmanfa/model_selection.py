@@ -28,7 +28,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNCHANGED, MetadataRequest
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from heckmanfa.data.row_sources import in_memory, is_dask
+from heckmanfa.data.arrays import compute_dask, is_dask
 from heckmanfa.data.sample import flags, group_codes, read_outcome
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import InputError, InputTypeError
@@ -270,7 +270,7 @@ class SelectionKFold(BaseCrossValidator):
                 "SelectionKFold needs y, NaN where an outcome is missing, or selected=..., to tell "
                 "the rows that are selected from the others"
             )
-        y, groups, selected = (on_host(one) for one in in_memory(y, groups, selected))
+        y, groups, selected = (on_host(one) for one in compute_dask(y, groups, selected))
         if y is None:
             outcome = np.zeros(len(selected) if X is None else _num_samples(X))
         else:

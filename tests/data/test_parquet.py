@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from datetime import time
 from decimal import Decimal
 
@@ -23,7 +24,7 @@ from heckmanfa import (
 )
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.parquet.parquet_files import whole_blocks
-from heckmanfa.data.row_parts import Home
+from heckmanfa.data.row_sources import RowSource
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     DataError,
@@ -252,7 +253,7 @@ def test_only_the_columns_of_the_fit_are_read(files, monkeypatch):
     assert {name for names in read for name in names} == {"x0", "x4", "y"}
 
 
-class _Counting(Home):
+class _Counting(RowSource):
     """Rows that note what is asked of them."""
 
     def __init__(self, rows):
@@ -284,7 +285,7 @@ def test_heads_of_parts_cost_only_themselves(tmp_path, frame):
         seen.append(part)
         return starts
 
-    reading = home.readings[0]._replace(heads={1: 5_000})
+    reading = replace(home.readings[0], heads={1: 5_000})
     assert list(home.rows.run(note, reading)) == [[(0, 4_096), (4_096, 904)]]
     assert seen == [1]
 

@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from heckmanfa.data.arrays import Floats
+from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.row_checks import check_frequencies
-from heckmanfa.data.row_sources import is_dask
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import n_fractions, read_outcome, read_weights
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError

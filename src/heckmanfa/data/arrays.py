@@ -22,12 +22,16 @@ __all__ = [
     "Floats",
     "add_at",
     "as_floats",
+    "booleans",
     "compress",
+    "compute_dask",
     "empty",
     "erfcx",
     "expit",
     "highest",
     "host",
+    "integers",
+    "is_dask",
     "is_tensor",
     "like",
     "log_ndtr",
@@ -40,8 +44,6 @@ __all__ = [
     "solve_assigned",
     "solve_assigned_by_factor",
     "triangular",
-    "truths",
-    "whole_numbers",
     "zeros",
 ]
 
@@ -61,6 +63,25 @@ def namespace(array: Array) -> Any:
 def is_tensor(value: Any) -> bool:
     """Whether a value is a tensor of Torch, without importing it."""
     return bool(array_api_compat.is_torch_array(value))
+
+
+def is_dask(value: Any) -> bool:
+    """Whether a value is a Dask collection, without importing Dask."""
+    return type(value).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
+def compute_dask(*values: Any) -> list[Any]:
+    """Return Dask collections as NumPy arrays, computed together; other values unchanged."""
+    lazy = [is_dask(value) for value in values]
+    if not any(lazy):
+        return list(values)
+    import dask
+
+    computed = dask.compute(*values, traverse=False)
+    return [
+        np.asarray(value) if was_lazy else value
+        for value, was_lazy in zip(computed, lazy, strict=True)
+    ]
 
 
 def host(array: Array) -> NDArray[Any]:
@@ -96,14 +117,14 @@ def zeros(array: Array, *shape: int) -> Array:
     return np.zeros(shape) if isinstance(array, np.ndarray) else array.new_zeros(shape)
 
 
-def truths(values: ArrayLike, array: Array) -> Array:
+def booleans(values: ArrayLike, array: Array) -> Array:
     """Put a few truths where an array is."""
     if isinstance(array, np.ndarray):
         return np.asarray(values, dtype=bool)
     return namespace(array).asarray(np.array(values, dtype=bool), device=array.device)
 
 
-def whole_numbers(values: ArrayLike, array: Array) -> Array:
+def integers(values: ArrayLike, array: Array) -> Array:
     """Put a few whole numbers, such as places, where an array is."""
     if isinstance(array, np.ndarray):
         return np.asarray(values, dtype=np.intp)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.row_checks import is_known_only
-from heckmanfa.data.row_parts import Chunk, Home, PartRows, Reading, Rules
+from heckmanfa.data.row_parts import PartRows, Rules
+from heckmanfa.data.row_sources import Chunk, Reading, RowSource
 from heckmanfa.data.rows import Mask, rows_per_block
 from heckmanfa.errors import InputError
 
@@ -183,12 +184,12 @@ def _nameless(group: NDArray[Any]) -> Mask:
     return np.array([one is None or one != one for one in group], dtype=bool)
 
 
-def count_parts(home: Home, columns: Sequence[int], everywhere: Sequence[bool]) -> Census:
+def count_parts(home: RowSource, columns: Sequence[int], everywhere: Sequence[bool]) -> Census:
     """Count the rows of all parts by what becomes of them, and what is wrong with any.
 
     Parameters
     ----------
-    home : Home
+    home : RowSource
     columns : sequence of int
         The features of either equation.
     everywhere : sequence of bool
@@ -210,13 +211,13 @@ def count_parts(home: Home, columns: Sequence[int], everywhere: Sequence[bool]) 
 
 
 def rows_in_parts(
-    home: Home, columns: Sequence[int], census: Census, *, sampling: bool
+    home: RowSource, columns: Sequence[int], census: Census, *, sampling: bool
 ) -> PartRows:
     """Return the rows of a fit, of which a census found nothing to refuse.
 
     Parameters
     ----------
-    home : Home
+    home : RowSource
     columns : sequence of int
         As for the census.
     census : Census

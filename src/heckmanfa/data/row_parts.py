@@ -1,14 +1,11 @@
-"""Rows that are not in memory: they stay in parts, and every pass reads the parts anew.
+"""Rows in parts that stay where they are; every pass reads them again.
 
-A `Home` knows where the parts are (row groups of files, partitions of a cluster) and runs a task
-on each. What the rows mean (who is selected, who is left out and why) is decided here, in one
-way for all homes: by one pass that counts, the census, and by rules that every later pass applies
-to each block it reads. Only small results leave a part.
+One counting pass decides who is selected, and who is left out and why. Later passes apply the
+same rules to each block that they read.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -17,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.row_sources import Chunk, Reading, RowSource
 from heckmanfa.data.rows import (
     ArrayRows,
     Block,
@@ -29,9 +27,8 @@ from heckmanfa.data.rows import (
     pick,
     rows_per_block,
 )
-from heckmanfa.errors import InputError
 
-__all__ = ["Chunk", "Home", "PartRows", "Reading", "Rules", "Task", "refuse_rows"]
+__all__ = ["PartRows", "Rules"]
 
 # Results are merged by so many, so that few are held at a time.
 _MERGE_AT_ONCE = 16
@@ -41,104 +38,6 @@ _PILOT_PARTS = 8
 # rows than a start needs.
 _FETCHED_SHARE, _FETCHED_NUMBERS = 16, 2**21
 _LEAST_FETCHED, _FETCHED_A_COLUMN = 2**13, 16
-
-
-class Chunk(NamedTuple):
-    """A few thousand rows as they are stored; None where there is no such column."""
-
-    features: Floats
-    """(b, k), the columns that were asked for, NaN where missing"""
-    outcome: Floats
-    """(b,), NaN where missing"""
-    selected: NDArray[Any] | None
-    """(b,) truths or numbers, as they are stored"""
-    weight: Floats | None
-    """(b,), NaN where missing"""
-    group: NDArray[Any] | None
-    """(b,) of any type that can be sorted; None or NaN where missing"""
-    start: int
-    """its first row's number in the part"""
-
-
-class Reading(NamedTuple):
-    """What a task wants of a home: columns, and how much of each part."""
-
-    columns: tuple[int, ...]
-    """positions of the features to read"""
-    block_rows: int
-    """rows a chunk; the last one of a part may have fewer"""
-    heads: dict[int, int] | None = None
-    """the parts to read and how many of the first rows of each; None reads all of all"""
-
-    def head(self, part: int) -> int | None:
-        """How many rows of a part to read: None for all, 0 for none."""
-        return None if self.heads is None else self.heads.get(part, 0)
-
-
-Task = Callable[[int, Iterable[Chunk]], Any]
-
-
-def refuse_rows(X: Any, instead: str | None = None) -> None:
-    """Refuse rows that are not in memory where a method needs them there.
-
-    Parameters
-    ----------
-    X : Any
-        What was passed; whatever is in memory passes.
-    instead : str, optional
-        A call that does the same without loading the rows.
-    """
-    if not isinstance(X, Home):
-        return
-    if instead is not None:
-        raise InputError(
-            f"these are {X.described}, which are not in memory: heckmanfa.{instead} writes the "
-            "predictions to a file"
-        )
-    raise InputError(
-        f"these are {X.described}, which are not in memory, as this method needs them: read as "
-        "many rows as fit, for example by pandas.read_parquet (text columns through "
-        "rows.encoding.transform), and pass their features"
-    )
-
-
-class Home(ABC):
-    """Where parts of rows are, and how a task is run on each of them."""
-
-    names: tuple[str, ...] | None
-    """of the features; None where they are known by position"""
-    labels_given: tuple[Any, ...] | None = None
-    """what a frame calls its columns where that is not text"""
-    n_features: int
-    has_selected: bool
-    """whether a column says who is selected; else those with an outcome are"""
-    has_weight: bool
-    has_groups: bool
-    drops_missing: bool = False
-    """whether rows that miss a feature are left out; else they are refused"""
-
-    @property
-    def feature_groups(self) -> list[list[str]]:
-        """Features that a search moves as one unless it is told otherwise."""
-        return []
-
-    @property
-    def dummies(self) -> dict[str, list[str]]:
-        """The features of each column that became one or several others."""
-        return {}
-
-    @property
-    @abstractmethod
-    def described(self) -> str:
-        """The rows and where they are in a few words: "rows of 12 Parquet files"."""
-
-    @abstractmethod
-    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
-        """Yield ``task(part, chunks)`` for every part, in the order of the parts.
-
-        A task can be pickled, and what it returns is small. A part that is not to be read
-        (``reading.head(part) == 0``) gives nothing.
-        """
 
 
 @dataclass(frozen=True)
@@ -186,7 +85,7 @@ class _Drop(NamedTuple):
 
     def apply(self, block: Block, columns: Positions) -> Block:
         features = pick(block.features, [columns.index(one) for one in self.columns])
-        return block.keep(~self.function(block._replace(features=features), *self.args))
+        return block.keep(~self.function(replace(block, features=features), *self.args))
 
 
 @dataclass(frozen=True)
@@ -211,7 +110,7 @@ class _BlockTask:
                 block = self.rules.block(part, chunk, self.read)
                 for drop in self.drops:
                     block = drop.apply(block, self.read)
-                block = block._replace(features=pick(block.features, places))
+                block = replace(block, features=pick(block.features, places))
                 results.append(self.function(block, *self.args))
                 if self.merge is not None and len(results) == _MERGE_AT_ONCE:
                     results = [self.merge(results)]
@@ -224,7 +123,7 @@ class _BlockTask:
 class PartRows:
     """The rows of a fit, in parts elsewhere."""
 
-    home: Home
+    home: RowSource
     rules: Rules
     lengths: tuple[int, ...]
     """rows of each part"""
@@ -312,14 +211,14 @@ def _as_is(block: Block) -> Block:
 
 
 def _joined(blocks: list[Block]) -> Block:
-    features, outcome, selected, weight, group, places = zip(*blocks, strict=True)
+    first = blocks[0]
     return Block(
-        np.concatenate(features),
-        np.concatenate(outcome),
-        np.concatenate(selected),
-        None if weight[0] is None else np.concatenate(weight),
-        None if group[0] is None else np.concatenate(group),
-        places[0],
+        np.concatenate([block.features for block in blocks]),
+        np.concatenate([block.outcome for block in blocks]),
+        np.concatenate([block.selected for block in blocks]),
+        None if first.weight is None else np.concatenate([block.weight for block in blocks]),
+        None if first.group is None else np.concatenate([block.group for block in blocks]),
+        first.place,
     )
 
 

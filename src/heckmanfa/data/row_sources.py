@@ -1,58 +1,119 @@
-"""Which home rows have that are not in memory, found by what the user passes as X."""
+"""Row sources: where rows are that do not fit into memory, and how a pass reads them.
+
+A `RowSource` knows where its parts are (row groups of files, partitions of a cluster) and runs a
+task on each. Only small results leave a part.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
-from heckmanfa.data.row_parts import Home
+from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 
-__all__ = ["find_home", "in_memory", "is_dask"]
+__all__ = ["Chunk", "Reading", "RowSource", "Task", "refuse_rows"]
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask, without importing it."""
-    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """A few thousand rows as they are stored; None where there is no such column."""
+
+    features: Floats
+    """(b, k), the columns that were asked for, NaN where missing"""
+    outcome: Floats
+    """(b,), NaN where missing"""
+    selected: NDArray[Any] | None
+    """(b,) truths or numbers, as they are stored"""
+    weight: Floats | None
+    """(b,), NaN where missing"""
+    group: NDArray[Any] | None
+    """(b,) of any type that can be sorted; None or NaN where missing"""
+    start: int
+    """its first row's number in the part"""
 
 
-def in_memory(*values: Any) -> list[Any]:
-    """Return Dask collections as NumPy arrays, computed together, and anything else as it is."""
-    lazy = [is_dask(one) for one in values]
-    if not any(lazy):
-        return list(values)
-    import dask
+@dataclass(frozen=True)
+class Reading:
+    """What a task wants of a home: columns, and how much of each part."""
 
-    return [
-        np.asarray(one) if was else one
-        for one, was in zip(dask.compute(*values, traverse=False), lazy, strict=True)
-    ]
+    columns: tuple[int, ...]
+    """positions of the features to read"""
+    block_rows: int
+    """rows a chunk; the last one of a part may have fewer"""
+    heads: dict[int, int] | None = None
+    """the parts to read and how many of the first rows of each; None reads all of all"""
+
+    def head(self, part: int) -> int | None:
+        """How many rows of a part to read: None for all, 0 for none."""
+        return None if self.heads is None else self.heads.get(part, 0)
 
 
-def find_home(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Home | None:
-    """Return where rows are that are not in memory, or None where they are.
+Task = Callable[[int, Iterable[Chunk]], Any]
+
+
+def refuse_rows(X: Any, instead: str | None = None) -> None:
+    """Refuse rows that are not in memory where a method needs them there.
 
     Parameters
     ----------
-    X, y, selected, sample_weight, groups
-        As they are passed to a fit.
-
-    Returns
-    -------
-    Home or None
+    X : Any
+        What was passed; whatever is in memory passes.
+    instead : str, optional
+        A call that does the same without loading the rows.
     """
-    if isinstance(X, Home):
-        given = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
-        extra = [name for name, value in given.items() if value is not None]
-        if extra:
-            raise InputError(
-                f"these rows say themselves what {extra[0]} is: call fit(rows) alone, and name "
-                "the columns where the rows are made"
-            )
-        return X
-    if is_dask(X):
-        from heckmanfa.data.dask.dask_rows import home_of
+    if not isinstance(X, RowSource):
+        return
+    if instead is not None:
+        raise InputError(
+            f"these are {X.described}, which are not in memory: heckmanfa.{instead} writes the "
+            "predictions to a file"
+        )
+    raise InputError(
+        f"these are {X.described}, which are not in memory, as this method needs them: read as "
+        "many rows as fit, for example by pandas.read_parquet (text columns through "
+        "rows.encoding.transform), and pass their features"
+    )
 
-        return home_of(X, y, selected, sample_weight, groups)
-    return None
+
+class RowSource(ABC):
+    """Where parts of rows are, and how a task is run on each of them."""
+
+    names: tuple[str, ...] | None
+    """of the features; None where they are known by position"""
+    labels_given: tuple[Any, ...] | None = None
+    """what a frame calls its columns where that is not text"""
+    n_features: int
+    has_selected: bool
+    """whether a column says who is selected; else those with an outcome are"""
+    has_weight: bool
+    has_groups: bool
+    drops_missing: bool = False
+    """whether rows that miss a feature are left out; else they are refused"""
+
+    @property
+    def feature_groups(self) -> list[list[str]]:
+        """Features that a search moves as one unless it is told otherwise."""
+        return []
+
+    @property
+    def dummies(self) -> dict[str, list[str]]:
+        """The features of each column that became one or several others."""
+        return {}
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """The rows and where they are in a few words: "rows of 12 Parquet files"."""
+
+    @abstractmethod
+    def run(self, task: Task, reading: Reading) -> Iterator[Any]:
+        """Yield ``task(part, chunks)`` for every part, in the order of the parts.
+
+        A task can be pickled, and what it returns is small. A part that is not to be read
+        (``reading.head(part) == 0``) gives nothing.
+        """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,8 @@ _ROWS_FOR_THREADS = 2**14
 _PILOT_BLOCKS = 4
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Block:
     """Some consecutive rows, as float64: NumPy arrays, or tensors where the rows are tensors."""
 
     features: Array

@@ -16,14 +16,15 @@ from sklearn.utils._param_validation import InvalidParameterError
 from heckmanfa.data.arrays import (
     Array,
     Floats,
+    booleans,
     highest,
     host,
+    integers,
+    is_dask,
     is_tensor,
     like,
     lowest,
     namespace,
-    truths,
-    whole_numbers,
 )
 from heckmanfa.data.columns.column_numbers import (
     as_table,
@@ -35,6 +36,7 @@ from heckmanfa.data.columns.column_numbers import (
 )
 from heckmanfa.data.columns.feature_tables import read_features
 from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.dask.dask_rows import dask_source
 from heckmanfa.data.row_checks import (
     Outcomes,
     bad_weights,
@@ -46,8 +48,7 @@ from heckmanfa.data.row_checks import (
     refuse_not_finite,
 )
 from heckmanfa.data.row_counts import Census, count_parts, rows_in_parts
-from heckmanfa.data.row_parts import Home
-from heckmanfa.data.row_sources import is_dask
+from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows, held
 from heckmanfa.data.tensors import column_beside, on_host
 from heckmanfa.errors import (
@@ -61,6 +62,7 @@ from heckmanfa.text.printable import quoted
 __all__ = [
     "Sample",
     "check_parameters",
+    "find_row_source",
     "flags",
     "group_codes",
     "n_fractions",
@@ -96,6 +98,34 @@ def check_parameters(estimator: BaseEstimator) -> None:
         raise InputError(str(error)) from error
 
 
+def find_row_source(
+    X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any
+) -> RowSource | None:
+    """Return where rows are that are not in memory, or None where they are.
+
+    Parameters
+    ----------
+    X, y, selected, sample_weight, groups
+        As they are passed to a fit.
+
+    Returns
+    -------
+    RowSource or None
+    """
+    if isinstance(X, RowSource):
+        given = {"y": y, "selected": selected, "sample_weight": sample_weight, "groups": groups}
+        extra = [name for name, value in given.items() if value is not None]
+        if extra:
+            raise InputError(
+                f"these rows say themselves what {extra[0]} is: call fit(rows) alone, and name "
+                "the columns where the rows are made"
+            )
+        return X
+    if is_dask(X):
+        return dask_source(X, y, selected, sample_weight, groups)
+    return None
+
+
 def read_outcome(y: Any, n_rows: int) -> Floats:
     """Take in an outcome as float64, missing values as NaN."""
     if y is None:
@@ -103,7 +133,7 @@ def read_outcome(y: Any, n_rows: int) -> Floats:
             "This estimator requires y to be passed, but the target y is None: pass the outcome, "
             "NaN where it is missing"
         )
-    if is_dask(y) or isinstance(y, Home):
+    if is_dask(y) or isinstance(y, RowSource):
         kind = f"Dask {type(y).__name__}" if is_dask(y) else type(y).__name__
         raise InputTypeError(
             f"X is in memory, but y is a {kind}: pass both in memory, or both as Dask collections"
@@ -151,7 +181,7 @@ def read_sample(
     -------
     Sample
     """
-    if isinstance(table.native, Home):
+    if isinstance(table.native, RowSource):
         # It says itself what y and the others are.
         return _sample_in_parts(table, sampling, selection, prediction)
     n = table.shape[0]
@@ -161,7 +191,7 @@ def read_sample(
     observed = ~namespace(outcome).isnan(outcome)
     chosen = observed
     if selected is not None:
-        chosen = truths(flags(on_host(selected), n), outcome)
+        chosen = booleans(flags(on_host(selected), n), outcome)
     counts = {
         "total": n,
         "left_out_outcome_missing": int((chosen & ~observed).sum()),
@@ -185,7 +215,7 @@ def read_sample(
     codes, n_groups = None, 0
     if groups is not None:
         codes, n_groups = group_codes(on_host(groups), host(kept))
-        codes = whole_numbers(codes, outcome)
+        codes = integers(codes, outcome)
     columns = sorted({*selection, *prediction})
     rows = ArrayRows(
         source=table.source(columns),

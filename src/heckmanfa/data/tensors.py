@@ -23,9 +23,9 @@ __all__ = [
     "NamedTensor",
     "check_tensor",
     "column_beside",
+    "explain_out_of_memory",
     "find_device",
     "on_host",
-    "telling_of_full_cards",
     "to_device",
 ]
 
@@ -96,7 +96,7 @@ def to_device(frame: Any, device: str = "cuda", dtype: str = "float64") -> Named
             f"to_device takes a data frame (pandas, Polars or PyArrow); got a "
             f"{type(frame).__name__}"
         )
-    with telling_of_full_cards():
+    with explain_out_of_memory():
         values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=place)
         for column, name in enumerate(table.columns):
             # A copy, since a frame's memory may be read-only.
@@ -164,7 +164,7 @@ def on_host(values: Any, names: Sequence[str] | None = None) -> Any:
 
 
 @contextmanager
-def telling_of_full_cards() -> Iterator[None]:
+def explain_out_of_memory() -> Iterator[None]:
     """Say what to do where a card's memory is full."""
     try:
         yield

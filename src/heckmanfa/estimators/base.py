@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Array, Floats, host, like, namespace
+from heckmanfa.data.arrays import Array, Floats, host, is_dask, like, namespace
 from heckmanfa.data.columns.features import FeatureTable, linear, same
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import Gaps, check_missing, find_gaps, refuse_gaps
-from heckmanfa.data.row_parts import refuse_rows
-from heckmanfa.data.row_sources import is_dask
+from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_features
-from heckmanfa.data.tensors import on_host, telling_of_full_cards
+from heckmanfa.data.tensors import explain_out_of_memory, on_host
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.estimators.remembered import column_or_values, weights_of
 from heckmanfa.estimators.scoring import ScoredRegressor, sum_log_likelihood
@@ -210,7 +209,7 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
 
             return predict_lazily(self, X, kind, return_interval, conf_level, missing)
         with_imr = kind != "marginal" and self._probit is not None
-        with telling_of_full_cards():
+        with explain_out_of_memory():
             refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
             table = self._read(X, prediction=True, selection=with_imr, missing=missing)
             values = self._mean(table)

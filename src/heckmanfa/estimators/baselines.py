@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Array, Floats
+from heckmanfa.data.arrays import Array, Floats, is_dask
 from heckmanfa.data.columns.features import (
     FeatureTable,
     linear,
@@ -24,10 +24,15 @@ from heckmanfa.data.columns.features import (
     resolve,
 )
 from heckmanfa.data.missing_features import Gaps, check_missing, find_gaps, refuse_gaps
-from heckmanfa.data.row_parts import refuse_rows
-from heckmanfa.data.row_sources import find_home, is_dask
+from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Block, Mapped, Merge, Positions, Rows, one_blas_thread, pick
-from heckmanfa.data.sample import Sample, check_parameters, read_features, read_sample
+from heckmanfa.data.sample import (
+    Sample,
+    check_parameters,
+    find_row_source,
+    read_features,
+    read_sample,
+)
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.refitting import whole_fit
@@ -63,7 +68,7 @@ class ObservedRegressor(ScoredRegressor):
     ) -> tuple[FeatureTable, Sample, list[int], list[int]]:
         """Check parameters, take in the data, and set what it says about features and rows."""
         check_parameters(self)
-        home = find_home(X, y, selected, sample_weight, None)
+        home = find_row_source(X, y, selected, sample_weight, None)
         table = read_features(self, X if home is None else home, reset=True)
         selection = resolve(table, selection_features, "selection_features")
         prediction = resolve(table, self.prediction_features, "prediction_features")
@@ -394,12 +399,12 @@ def _weigh(
     args: tuple[Any, ...],
 ) -> Any:
     probit, clip, places, width = weighting
-    inverse = _inverse_probabilities(block._replace(features=pick(block.features, places)), probit)
+    inverse = _inverse_probabilities(replace(block, features=pick(block.features, places)), probit)
     weight = np.minimum(inverse, clip)
     if block.weight is not None:
         weight = weight * block.weight
     features = pick(block.features, list(range(width)))
-    return function(block._replace(features=features, weight=weight), *args)
+    return function(replace(block, features=features, weight=weight), *args)
 
 
 def _count_weights(block: Block, probit: Probit, clip: float) -> tuple[int, float]:

@@ -12,11 +12,16 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import FeatureTable, names_or_positions, resolve
-from heckmanfa.data.row_parts import Home
-from heckmanfa.data.row_sources import find_home
+from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Positions, one_blas_thread
-from heckmanfa.data.sample import Sample, check_parameters, read_features, read_sample
-from heckmanfa.data.tensors import telling_of_full_cards
+from heckmanfa.data.sample import (
+    Sample,
+    check_parameters,
+    find_row_source,
+    read_features,
+    read_sample,
+)
+from heckmanfa.data.tensors import explain_out_of_memory
 from heckmanfa.errors import (
     AllObservedWarning,
     ConvergenceWarning,
@@ -200,13 +205,13 @@ class Heckman(RefereedModel):
         self
         """
         given = selected is not None
-        home = find_home(X, y, selected, sample_weight, groups)
+        home = find_row_source(X, y, selected, sample_weight, groups)
         if home is not None:
             given = home.has_selected
             X, y, selected = home, None, None
             sample_weight, groups = home.has_weight or None, home.has_groups or None
         self._check_parameters(sample_weight, groups)
-        with whole_fit(self), one_blas_thread(), telling_of_full_cards():
+        with whole_fit(self), one_blas_thread(), explain_out_of_memory():
             self._selected_given = given
             return self._fit(X, y, selected, sample_weight, groups)
 
@@ -410,7 +415,7 @@ class Heckman(RefereedModel):
         self.support_[list(features)] = True
         self.prediction_features_ = names_or_positions(table.names, features)
         home = table.native
-        self._together = home.feature_groups if isinstance(home, Home) else []
+        self._together = home.feature_groups if isinstance(home, RowSource) else []
 
     def _set_coefficients(self, prediction: Floats, selection: Floats | None) -> None:
         """Spread both equations' coefficients (intercept first) over the columns of X."""

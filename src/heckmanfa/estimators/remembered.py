@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.formula.design import to_pandas
-from heckmanfa.data.row_sources import is_dask
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted
 

@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Floats, host
+from heckmanfa.data.arrays import Floats, compute_dask, host, is_dask
 from heckmanfa.data.row_checks import infinite_outcome
-from heckmanfa.data.row_parts import refuse_rows
-from heckmanfa.data.row_sources import in_memory, is_dask
+from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
 from heckmanfa.data.tensors import on_host
@@ -131,7 +130,7 @@ def scored_rows(
     sample_weight = model._weights_to_score(X, sample_weight)
     y = model._outcome_to_score(X, y)
     predicted = model._predict_selected(X)
-    predicted, y, sample_weight, selected = in_memory(predicted, y, sample_weight, selected)
+    predicted, y, sample_weight, selected = compute_dask(predicted, y, sample_weight, selected)
     predicted = host(predicted)
     n = len(predicted)
     outcome, chosen = _outcomes(y, selected, n)
@@ -178,7 +177,7 @@ def sum_log_likelihood(
     sample_weight = model._weights_to_score(X, sample_weight)
     y = model._outcome_to_score(X, y)
     equations = _both_equations(model, X)
-    equations, y, selected, sample_weight = in_memory(equations, y, selected, sample_weight)
+    equations, y, selected, sample_weight = compute_dask(equations, y, selected, sample_weight)
     index, mean = equations.T
     n = len(index)
     outcome, chosen = _outcomes(y, selected, n)

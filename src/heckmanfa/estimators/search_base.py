@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.columns.features import FeatureTable, names_or_positions
 from heckmanfa.data.random_state import generator
-from heckmanfa.data.row_parts import Home
+from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Positions, held
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import (
@@ -221,7 +221,9 @@ class SearchedHeckman(Heckman):
             always=self.always,
             never=self.never,
             feature_groups=self.feature_groups,
-            default_groups=table.native.feature_groups if isinstance(table.native, Home) else (),
+            default_groups=table.native.feature_groups
+            if isinstance(table.native, RowSource)
+            else (),
             max_features=self.max_features,
         )
 

@@ -16,7 +16,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import as_table, entries
 from heckmanfa.data.columns.features import names_or_positions, nearest
 from heckmanfa.data.random_state import generator
-from heckmanfa.data.row_parts import Home
+from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
 from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError, UnknownFeatureError
@@ -322,7 +322,7 @@ def _weighing(model: Heckman, rows: ArrayRows, kept: NDArray[np.bool_], *, group
 
 def _units(model: Heckman, X: Any, unit: Any) -> tuple[Any, Any, str]:
     """Return X without a column that only says the groups, the groups, and words for them."""
-    if unit is None and not isinstance(X, Home):
+    if unit is None and not isinstance(X, RowSource):
         unit = groups_of(model, X, None, "unit")
     if unit is None or (isinstance(unit, str) and unit == "row"):
         return X, None, "rows"

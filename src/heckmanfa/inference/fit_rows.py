@@ -10,9 +10,8 @@ import numpy as np
 
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.row_sources import find_home
 from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.data.sample import Sample, read_features
+from heckmanfa.data.sample import Sample, find_row_source, read_features
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError
 from heckmanfa.estimators.remembered import groups_of, weights_of
@@ -90,7 +89,7 @@ def read_again(
             X, y, selected = design.features, design.outcome, design.selected
         # What is asked after a fit is worked out by NumPy.
         X, y, selected = on_host(X), on_host(y), on_host(selected)
-        home = find_home(X, y, selected, sample_weight, groups)
+        home = find_row_source(X, y, selected, sample_weight, groups)
         if home is None or not home.has_weight:
             sample_weight = weights_of(model, X, sample_weight, other_rows=False)
         if clusters and (home is None or not home.has_groups):

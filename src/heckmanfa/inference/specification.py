@@ -441,4 +441,4 @@ def _with_more(
     fitted = (block.features - centre) @ slopes
     more = [ratio * t, ratio * t**2, fitted**2, fitted**3]
     features = np.column_stack([block.features, *more])
-    return function(block._replace(features=pick(features, wanted)), *args)
+    return function(replace(block, features=pick(features, wanted)), *args)

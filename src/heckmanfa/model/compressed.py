@@ -10,9 +10,8 @@ from sklearn.base import BaseEstimator
 
 from heckmanfa.data.arrays import Array, Floats, host, like, namespace
 from heckmanfa.data.columns.features import resolve
-from heckmanfa.data.row_sources import find_home
 from heckmanfa.data.rows import ArrayRows, Block, Positions, Rows, Source, held, total
-from heckmanfa.data.sample import read_features, read_sample
+from heckmanfa.data.sample import find_row_source, read_features, read_sample
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.model.equations import fit_selection, gather
 from heckmanfa.model.moments import Moments
@@ -90,7 +89,7 @@ def compress(
     """
     if standardize not in (True, False, "features"):
         raise InputError(f"standardize must be True, False or 'features'; got {standardize!r}")
-    home = find_home(X, y, selected, sample_weight, None)
+    home = find_row_source(X, y, selected, sample_weight, None)
     table = read_features(BaseEstimator(), X if home is None else home, reset=True)
     selection = resolve(table, selection_features, "selection_features")
     prediction = resolve(table, prediction_features, "prediction_features")

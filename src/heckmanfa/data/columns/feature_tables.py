@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from heckmanfa.data.arrays import is_tensor
+from heckmanfa.data.arrays import is_dask, is_tensor
 from heckmanfa.data.columns.column_numbers import as_table, floats, missing_in, plain_array
 from heckmanfa.data.columns.features import (
     FeatureTable,
@@ -22,8 +22,7 @@ from heckmanfa.data.columns.features import (
     refuse_same_labels,
     tell_names,
 )
-from heckmanfa.data.row_parts import Home
-from heckmanfa.data.row_sources import is_dask
+from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.tensors import NamedTensor, check_tensor
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.text.printable import quoted
@@ -57,7 +56,7 @@ def read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTa
 
 
 def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
-    if isinstance(X, Home):
+    if isinstance(X, RowSource):
         names, others = X.names, X.labels_given
         _compare_names(estimator, names or others or range(X.n_features), reset=reset)
         return FeatureTable(names, (-1, X.n_features), X, others, X.dummies)

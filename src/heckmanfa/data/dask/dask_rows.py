@@ -16,19 +16,19 @@ from uuid import uuid4
 
 import numpy as np
 
+from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.features import refuse_same_labels, tell_names
 from heckmanfa.data.dask.dask_worker import Pass, failure, heckmanfa_pass
-from heckmanfa.data.row_parts import Home, Reading, Task
-from heckmanfa.data.row_sources import is_dask
+from heckmanfa.data.row_sources import Reading, RowSource, Task
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 
-__all__ = ["DaskHome", "home_of", "one_column_chunk"]
+__all__ = ["DaskSource", "dask_source", "one_column_chunk"]
 
 # Results are fetched by so many, since every fetch asks the scheduler once.
 _FETCHED_AT_ONCE = 64
 
 
-def home_of(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> DaskHome:
+def dask_source(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> DaskSource:
     """Return the home of a Dask DataFrame or Array of features and what goes with it.
 
     Parameters
@@ -39,7 +39,7 @@ def home_of(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> D
 
     Returns
     -------
-    DaskHome
+    DaskSource
     """
     given: dict[str, Any] = {"X": _features(X)}
     if y is None:
@@ -48,10 +48,10 @@ def home_of(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> D
     for role, values in others.items():
         if values is not None:
             given[role] = _fitting(_vector(values, role), role, given["X"])
-    return DaskHome(given)
+    return DaskSource(given)
 
 
-class DaskHome(Home):
+class DaskSource(RowSource):
     """The partitions of a Dask collection."""
 
     def __init__(self, given: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ from heckmanfa.data.parquet.parquet_files import (
     scan_files,
 )
 from heckmanfa.data.parquet.parquet_levels import learn_encoding
-from heckmanfa.data.row_parts import Chunk, Home, Reading, Task
+from heckmanfa.data.row_sources import Chunk, Reading, RowSource, Task
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.threads import in_order, workers
 from heckmanfa.errors import InputError, UnknownFeatureError
@@ -69,7 +69,7 @@ class _Part(NamedTuple):
     rows: int
 
 
-class ParquetRows(Home):
+class ParquetRows(RowSource):
     """Rows in Parquet files; `scan_parquet` makes them."""
 
     names: tuple[str, ...]

@@ -22,12 +22,12 @@ from heckmanfa.data.arrays import (
     Array,
     Floats,
     add_at,
+    booleans,
     expit,
     host,
+    integers,
     like,
     namespace,
-    truths,
-    whole_numbers,
     zeros,
 )
 from heckmanfa.data.rows import Mask, Rows, one_blas_thread
@@ -260,15 +260,13 @@ class _Training:
         self._rows = rows
         beside = rows.beside
         self._gradient = Gradient(moments, rows, standardize)
-        self._unit_of = whole_numbers(
-            np.repeat(np.arange(len(choices.units)), choices.sizes), beside
-        )
+        self._unit_of = integers(np.repeat(np.arange(len(choices.units)), choices.sizes), beside)
         flat = [one for unit in choices.units for one in unit]
         places = np.array(moments.places(flat), dtype=np.intp) - 1
-        self._places = whole_numbers(places, beside)
+        self._places = integers(places, beside)
         inside = np.zeros(len(moments.columns), dtype=bool)
         inside[np.array(moments.places(choices.always), dtype=np.intp) - 1] = True
-        self._always = truths(inside, beside)
+        self._always = booleans(inside, beside)
         self._single = len(flat) == len(choices.units)
         self._plain = places.tolist() == list(range(len(moments.columns))) and self._single
 

@@ -9,12 +9,12 @@ import numpy as np
 from heckmanfa.data.arrays import (
     Array,
     Floats,
+    booleans,
     host,
     like,
     namespace,
     solve_assigned,
     solve_assigned_by_factor,
-    truths,
 )
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import InputError
@@ -105,7 +105,7 @@ def psi_gradient(
     chosen = [int(one) for one in np.flatnonzero(assignment)]
     inside = np.zeros(len(moments.columns), dtype=bool)
     inside[np.array(moments.places(chosen), dtype=np.intp) - 1] = True
-    contrast, solved = gradient.contrast(truths(inside, training.beside))
+    contrast, solved = gradient.contrast(booleans(inside, training.beside))
     if not solved:
         raise InputError("the assignment's features are collinear among the selected rows")
     spread = np.zeros(moments.n_features)

@@ -9,12 +9,12 @@ instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats, empty, host, like, namespace, truths
+from heckmanfa.data.arrays import Array, Floats, booleans, empty, host, like, namespace
 from heckmanfa.data.rows import ArrayRows, Block, Matrix, Positions, Rows, pick, total
 from heckmanfa.errors import InputError
 from heckmanfa.model.equations import count_rows
@@ -216,7 +216,7 @@ def _drawn(
     parts = list(rows.map(_draw, share, seed, *scaling, columns=columns, merge=_merge_draws))
     keys, matrix, weight = _merge_draws(parts)
     if len(keys) > n_rows:
-        chosen = truths(keys <= np.partition(keys, n_rows - 1)[n_rows - 1], matrix)
+        chosen = booleans(keys <= np.partition(keys, n_rows - 1)[n_rows - 1], matrix)
         matrix, weight = matrix[chosen], None if weight is None else weight[chosen]
     return matrix, weight
 
@@ -230,7 +230,7 @@ def _draw(
     block = block.only_selected()
     keys = np.random.default_rng([seed, *block.place]).random(len(block.outcome))
     chosen = keys < share
-    scaled = _scaled_rows(block.keep(truths(chosen, block.features)), *scaling)
+    scaled = _scaled_rows(block.keep(booleans(chosen, block.features)), *scaling)
     return keys[chosen], scaled.features, scaled.weight
 
 
@@ -255,7 +255,7 @@ def _scaled_rows(
     matrix[:, :-1] -= like(means, matrix)
     matrix[:, :-1] /= like(norms, matrix)
     matrix[:, k + 2] = 1.0
-    return block._replace(features=matrix)
+    return replace(block, features=matrix)
 
 
 def _pulls(block: Block, contrast: Array, loss: str) -> tuple[Any, Array]:
