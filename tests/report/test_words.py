@@ -12,7 +12,6 @@ import pytest
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.report import answer, render
 from heckmanfa.report.answer import not_to_claim
-from heckmanfa.report.beside import compare_models
 from heckmanfa.report.request_words import asked, rows_by_fate
 from heckmanfa.text.wording import count, listed, number, p_value, plural, some
 
@@ -204,7 +203,9 @@ def test_trouble_comes_first(ask):
     outside = replace(found, rho=1.2, rho_outside=True, share_outside=0.4, imr_vif=50.0)
     model = copy.deepcopy(analysis.model)
     model.rho_, model.converged_, model._second_maximum = 1.2, False, (-1.0, 0.87)
-    said = not_to_claim(replace(analysis, model=model), outside)
+    broken = replace(analysis, model=model)
+    vars(broken)["diagnostics"] = outside
+    said = not_to_claim(broken)
     assert said[0].startswith("That these are the estimates: the iteration did not converge")
     assert said[1].startswith("That rho is a correlation: its estimate, 1.200, is outside (-1, 1)")
     assert "at rho = 0.870" in said[2]
@@ -215,7 +216,7 @@ def test_trouble_comes_first(ask):
 
 def test_comparison_is_that_of_the_summary(ask):
     analysis = ask()
-    table = compare_models(analysis).table
+    table = analysis.coefficients
     beside, _ = analysis.model._comparison()
     beside = beside.set_index("term")
     ours = table.set_index("term")
@@ -226,13 +227,13 @@ def test_comparison_is_that_of_the_summary(ask):
 
 def test_comparison_without_a_search(ask):
     analysis = ask(select_only=SELECT_ONLY, **SPECIFIED)
-    found = compare_models(analysis)
+    found = analysis.comparison
     assert found.n_all == 12
     assert found.is_solved
-    assert set(found.table[found.table["kind"] == "left out"]["term"]).isdisjoint(SELECT_ONLY)
-    whole = compare_models(ask(search="none"))
-    assert whole.is_whole
-    assert whole.table["all_features"].isna().all()
+    assert set(found.terms[found.terms["kind"] == "left out"]["term"]).isdisjoint(SELECT_ONLY)
+    whole = ask(search="none")
+    assert whole.comparison.is_whole
+    assert whole.coefficients["all_features"].isna().all()
 
 
 @pytest.mark.parametrize(

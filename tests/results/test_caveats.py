@@ -133,12 +133,12 @@ QUESTIONS = {
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_console_json_and_report_carry_the_same_caveats_and_diagnostics(name, table, capsys):
     analysis = analyse(Question(str(table), "lwage", **QUESTIONS[name]))
-    lines = analysis.diagnostics().lines()
+    lines = analysis.diagnostics.lines()
     assert "rows outside that range" in [line[0] for line in lines]
     found = json.loads(json.dumps(as_json(analysis)))
     assert [one["diagnostic"] for one in found["diagnostics"]] == [line[0] for line in lines]
     assert [one["verdict"] for one in found["diagnostics"]] == [line[2] for line in lines]
-    caveats = analysis.caveats()
+    caveats = analysis.caveats
     assert len({one.key for one in caveats}) == len(caveats)
     assert [one["key"] for one in found["caveats"]] == [one.key for one in caveats]
     assert found["not_to_be_claimed"] == [one.claim for one in caveats if one.claim]

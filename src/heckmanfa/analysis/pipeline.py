@@ -8,7 +8,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -22,9 +23,15 @@ from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
 from heckmanfa.results.caveats import Caveat, Table, of_table
 from heckmanfa.results.diagnostics import Diagnostics
-from heckmanfa.results.exclusions import kept_out
+from heckmanfa.results.exclusions import KeptOut, kept_out
+from heckmanfa.results.side_by_side import SideBySide, side_by_side
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
+
+if TYPE_CHECKING:
+    from heckmanfa.inference.uncertainty import UncertaintyInterval
+    from heckmanfa.inference.what_if import WhatIf
+    from heckmanfa.results.coefficients import Summary
 
 __all__ = ["SEARCHES", "Analysis", "Prepared", "Question", "analyse", "load", "prepare"]
 
@@ -46,6 +53,73 @@ class Analysis(Prepared):
     warnings: tuple[str, ...]
     """what the fit warned of, in the words of the command line"""
 
+    @cached_property
+    def uncertainty(self) -> UncertaintyInterval | None:
+        """Where each coefficient lies for rho in a range; None without a selection equation."""
+        return self.model.uncertainty_interval() if self.is_corrected else None
+
+    @cached_property
+    def what_if(self) -> WhatIf | None:
+        """What other exclusions would have given; None without a selection equation."""
+        return self.model.what_if() if self.is_corrected else None
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Diagnostics of the model, for the rows of the fit if these are in memory."""
+        X = None if self.loaded is None else self.loaded.X
+        known = [report for report in (self.uncertainty, self.what_if) if report is not None]
+        return self.model.diagnostics(X, include=known)
+
+    @cached_property
+    def exclusions(self) -> KeptOut:
+        """Encoded columns kept out of the prediction equation, and which drive selection."""
+        return kept_out(self.model, self._groups)
+
+    @cached_property
+    def estimates(self) -> pd.DataFrame:
+        """Estimates of the model, as `Heckman.tidy` returns them."""
+        return self.model.tidy()
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Summary of the model."""
+        return self.model.summary()
+
+    @cached_property
+    def comparison(self) -> SideBySide:
+        """The model beside least squares and the all-features model."""
+        groups = self.encoding.groups
+        never = {
+            column for name in self.question.select_only for column in groups.get(name, [name])
+        }
+        return side_by_side(self.model, never)
+
+    @cached_property
+    def coefficients(self) -> pd.DataFrame:
+        """That comparison with standard errors; see `SideBySide.with_errors`."""
+        return self.comparison.with_errors(self.estimates)
+
+    @cached_property
+    def caveats(self) -> list[Caveat]:
+        """What a reader of the answer has to know, the gravest first."""
+        table = Table(
+            outcome=shown(self.question.outcome),
+            n_rows=self.row_counts["total"],
+            n_missing=self.row_counts.get("left_out_regressor_missing", 0),
+            filled=self.question.missing == "mean",
+            sources=lambda names: [name for name in self._sources(names) if name in self.kept_out],
+            exclusions=self.exclusions,
+        )
+        return [
+            replace(caveat, sentence=in_options(caveat.sentence), claim=in_options(caveat.claim))
+            for caveat in of_table(self.model, self.diagnostics, table)
+        ]
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether the model has a selection equation: some outcome was missing in the fit."""
+        return self.model.row_counts_["unselected"] > 0
+
     @property
     def predicting(self) -> list[str]:
         """Columns of the table that predict."""
@@ -61,7 +135,7 @@ class Analysis(Prepared):
     @property
     def driving_selection(self) -> list[str]:
         """Those kept out that drive selection, by the rule of `heckmanfa.results.exclusions`."""
-        driving = self._sources(list(kept_out(self.model, self._groups).driving))
+        driving = self._sources(self.exclusions.driving)
         return [name for name in self.kept_out if name in driving]
 
     @property
@@ -73,7 +147,7 @@ class Analysis(Prepared):
     @property
     def not_tested(self) -> list[str]:
         """Those kept out of which it could not be tested whether they drive selection."""
-        unknown = self._sources(list(kept_out(self.model, self._groups).not_tested))
+        unknown = self._sources(self.exclusions.not_tested)
         driving = self.driving_selection
         return [name for name in self.kept_out if name in unknown and name not in driving]
 
@@ -107,42 +181,12 @@ class Analysis(Prepared):
         """Say in sentences what became of the columns."""
         return self.encoding.explain(self.left_out)
 
-    def caveats(self, diagnostics: Diagnostics | None = None) -> list[Caveat]:
-        """Return what a reader of the answer has to know, the gravest first.
-
-        Parameters
-        ----------
-        diagnostics : Diagnostics, optional
-            Those of the model for the rows of the fit; computed unless given.
-
-        Returns
-        -------
-        list of Caveat
-        """
-        found = self.diagnostics() if diagnostics is None else diagnostics
-        table = Table(
-            outcome=shown(self.question.outcome),
-            n_rows=self.row_counts["total"],
-            n_missing=self.row_counts.get("left_out_regressor_missing", 0),
-            filled=self.question.missing == "mean",
-            sources=lambda names: [one for one in self._sources(names) if one in self.kept_out],
-            groups=self._groups,
-        )
-        return [
-            replace(one, sentence=in_options(one.sentence), claim=in_options(one.claim))
-            for one in of_table(self.model, found, table)
-        ]
-
     @property
     def _groups(self) -> list[list[str]]:
         """Columns of X that are tested together: the dummies of a column, those in the model."""
         known = {str(one) for one in self.model.selection_features_}
         groups = ([one for one in group if one in known] for group in self.encoding.groups.values())
         return [group for group in groups if len(group) > 1]
-
-    def diagnostics(self) -> Diagnostics:
-        """Return those of the model, for the rows of the fit where they are in memory."""
-        return self.model.diagnostics(None if self.loaded is None else self.loaded.X)
 
     def _sources(self, columns: Sequence[Any]) -> list[str]:
         of = {dummy: name for name, dummies in self.encoding.groups.items() for dummy in dummies}

@@ -215,8 +215,7 @@ def show(analysis: Analysis, console: Console) -> None:
     for sentence in (*about, *analysis.notes, *analysis.explain()):
         console.print(f"  {sentence}", markup=False)
     console.print()
-    diagnostics = analysis.diagnostics()
-    first, second, not_claimed = answer(analysis, diagnostics)
+    first, second, not_claimed = answer(analysis)
     for label, columns in (
         ("Predict", analysis.predicting),
         ("Drive selection", analysis.driving_selection),
@@ -233,7 +232,7 @@ def show(analysis: Analysis, console: Console) -> None:
         console.print(Padding(Text(f"- {claim}"), (0, 0, 0, 2), expand=False))
     console.print()
     _show_coefficients(analysis, console)
-    for one in analysis.caveats(diagnostics):
+    for one in analysis.caveats:
         if not one.claim:
             note = Padding(Text(f"- {one.sentence}"), (0, 0, 0, 2), expand=False)
             console.print(note, style="dim")
@@ -241,7 +240,7 @@ def show(analysis: Analysis, console: Console) -> None:
         name = likelihood_name(analysis.model)
         console.print(f"  {name}: {analysis.model.log_likelihood_:.4f}", style="dim")
     console.print()
-    for name, value, verdict, words in diagnostics.lines():
+    for name, value, verdict, words in analysis.diagnostics.lines():
         flag = Text.assemble((f"{verdict:>7}", _VERDICTS[verdict]), "  ")
         console.print(flag + Text(f"{name}: {value}"))
         console.print(Padding(Text(in_options(words)), (0, 0, 0, 9), expand=False), style="dim")
@@ -268,11 +267,7 @@ def _weights_and_errors(analysis: Analysis) -> list[str]:
 
 def _show_coefficients(analysis: Analysis, console: Console) -> None:
     from heckmanfa.cli.console import Column, print_table
-    from heckmanfa.model.least_squares import fit_least_squares
 
-    model = analysis.model
-    features = [int(one) for one in model.support_.nonzero()[0]]
-    naive = [float(one) for one in fit_least_squares(model._moments, features).coef]
     columns = [
         Column("term", is_name=True),
         Column("estimate"),
@@ -281,15 +276,15 @@ def _show_coefficients(analysis: Analysis, console: Console) -> None:
         Column("95% interval", spare=1),
         Column("least squares", spare=2),
     ]
-    tidy = model.tidy()
     rows: list[list[str]] = []
     styles: list[str] = []
-    for row in tidy[tidy["equation"] == "prediction"].to_dict("records"):
-        rows.append([*_cells(row), number(naive[len(rows)])])
-        styles.append("")
-    for row in tidy[tidy["equation"] == "errors"].to_dict("records"):
-        rows.append([*_cells(row), ""])
-        styles.append("dim")
+    for row in analysis.coefficients.to_dict("records"):
+        if row["kind"] == "prediction":
+            rows.append([*_cells(row), number(row["least_squares"])])
+            styles.append("")
+        elif row["kind"] == "errors":
+            rows.append([*_cells(row), ""])
+            styles.append("dim")
     title = "Prediction equation, beside least squares on the observed rows"
     print_table(console, title, columns, rows, styles)
 
@@ -315,8 +310,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     from heckmanfa.results.reference import reference_of
 
     model = analysis.model
-    diagnostics = analysis.diagnostics()
-    first, second, not_claimed = answer(analysis, diagnostics)
+    first, second, not_claimed = answer(analysis)
     found = {
         "heckmanfa": __version__,
         "question": dataclasses.asdict(analysis.question),
@@ -334,8 +328,8 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "not_tested": analysis.not_tested,
         "answer": [first, second],
         "not_to_be_claimed": not_claimed,
-        "caveats": [dataclasses.asdict(one) for one in analysis.caveats(diagnostics)],
-        "estimates": model.tidy().to_dict("records"),
+        "caveats": [dataclasses.asdict(one) for one in analysis.caveats],
+        "estimates": analysis.estimates.to_dict("records"),
         "rho": model.rho_,
         "sigma": model.sigma_,
         "adjusted_r2": model.adjusted_r2_,
@@ -362,7 +356,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         else dict(zip(("log_likelihood", "rho"), model._second_maximum, strict=True)),
         "diagnostics": [
             {"diagnostic": name, "value": value, "verdict": verdict, "meaning": in_options(words)}
-            for name, value, verdict, words in diagnostics.lines()
+            for name, value, verdict, words in analysis.diagnostics.lines()
         ],
         "warnings": list(analysis.warnings),
     }

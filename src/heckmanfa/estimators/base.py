@@ -483,11 +483,11 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
             index = host(self._index(table))
         reports = read_reports(include)
         given = {type(one) for one in reports}
-        reports = [one for one in self._own_reports() if type(one) not in given] + reports
+        reports = [*self._own_reports(given), *reports]
         return diagnose(self, index, reports, caveats.as_findings(self))
 
-    def _own_reports(self) -> list[Report]:
-        """Reports that need no rows, for the diagnostics."""
+    def _own_reports(self, given: set[type[Report]]) -> list[Report]:
+        """Reports that need no rows, for the diagnostics; not of the kinds that are given."""
         return []
 
     def __sklearn_is_fitted__(self) -> bool:

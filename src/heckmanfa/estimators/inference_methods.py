@@ -29,10 +29,18 @@ class RefereedModel(FormulaModel):
     and clusters that came as arrays have to be passed again: a method that needs them says so.
     """
 
-    def _own_reports(self) -> list[Report]:
+    def _own_reports(self, given: set[type[Report]]) -> list[Report]:
+        from heckmanfa.inference.uncertainty import UncertaintyInterval
+        from heckmanfa.inference.what_if import WhatIf
+
         if self._probit is None:
             return []
-        return [self.uncertainty_interval(), self.what_if()]
+        found: list[Report] = []
+        if UncertaintyInterval not in given:
+            found.append(self.uncertainty_interval())
+        if WhatIf not in given:
+            found.append(self.what_if())
+        return found
 
     def bootstrap(
         self,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heckmanfa.report.beside import compare_models
 from heckmanfa.results.caveats import found_by
 from heckmanfa.results.reference import reference_of
 from heckmanfa.text.printable import shown
@@ -14,21 +13,16 @@ from heckmanfa.text.wording import number, plural, some
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
-    from heckmanfa.results.diagnostics import Diagnostics
 
 __all__ = ["answer", "not_to_claim"]
 
 
-def answer(
-    analysis: Analysis, diagnostics: Diagnostics | None = None
-) -> tuple[str, str, list[str]]:
+def answer(analysis: Analysis) -> tuple[str, str, list[str]]:
     """Say what was found, in plain text.
 
     Parameters
     ----------
     analysis : Analysis
-    diagnostics : Diagnostics, optional
-        Those of the model for the rows of the fit; computed unless given.
 
     Returns
     -------
@@ -39,7 +33,7 @@ def answer(
     caveats : list of str
         What may not be claimed, each a sentence that begins with "That".
     """
-    return _which(analysis), _how_much(analysis), not_to_claim(analysis, diagnostics)
+    return _which(analysis), _how_much(analysis), not_to_claim(analysis)
 
 
 def _which(analysis: Analysis) -> str:
@@ -106,7 +100,7 @@ def _partly_tested(analysis: Analysis) -> str:
 
 def _how_much(analysis: Analysis) -> str:
     model = analysis.model
-    table = compare_models(analysis).table
+    table = analysis.coefficients
     rows = table[(table["kind"] == "prediction") & (table["term"] != "Intercept")]
     if rows.empty:
         return "There is no coefficient to speak of."
@@ -147,18 +141,16 @@ def _step(analysis: Analysis, term: str) -> str:
     return f"one unit more of {shown(term)}"
 
 
-def not_to_claim(analysis: Analysis, diagnostics: Diagnostics | None = None) -> list[str]:
+def not_to_claim(analysis: Analysis) -> list[str]:
     """Say what the estimates do not show, the gravest first.
 
     Parameters
     ----------
     analysis : Analysis
-    diagnostics : Diagnostics, optional
-        Those of the model for the rows of the fit; computed unless given.
 
     Returns
     -------
     list of str
         Sentences that begin with "That".
     """
-    return [one.claim for one in analysis.caveats(diagnostics) if one.claim]
+    return [caveat.claim for caveat in analysis.caveats if caveat.claim]

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 from heckmanfa.analysis.option_names import in_options
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.answer import answer
-from heckmanfa.report.beside import Comparison, compare_models
 from heckmanfa.report.html import Column, definitions, escape, items, paragraph, prose, table
 from heckmanfa.report.request_words import asked, rows_by_fate
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.reference import reference_of
+from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import count, number, p_value
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
     from heckmanfa.report.picture import Picture
-    from heckmanfa.results.diagnostics import Diagnostics
 
 __all__ = [
     "answer_section",
@@ -108,28 +107,27 @@ def row_section(analysis: Analysis) -> str:
     return "".join(parts)
 
 
-def answer_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
+def answer_section(analysis: Analysis) -> str:
     """Give the answer, and what it does not say."""
-    which, how_much, caveats = answer(analysis, diagnostics)
+    which, how_much, caveats = answer(analysis)
     return (
         f'<div class="answer">{paragraph(which)}{paragraph(how_much)}</div>'
         f"<h3>What may not be claimed</h3>{items(caveats, lead=True)}"
     )
 
 
-def coefficient_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
+def coefficient_section(analysis: Analysis) -> str:
     """Set the prediction equation beside those of other models, with the notes of its caveats."""
-    notes = [one.sentence for one in analysis.caveats(diagnostics) if not one.claim]
-    found = compare_models(analysis)
+    notes = [caveat.sentence for caveat in analysis.caveats if not caveat.claim]
     others = [("least_squares", "Least squares")]
-    if not found.is_whole and analysis.model._probit is not None:
+    if analysis.is_corrected and not analysis.comparison.is_whole:
         others.append(("all_features", "All features"))
     columns = [Column("Term", False)]
     columns += [Column(title, group="This model") for title in _titles(analysis)]
     columns += [Column(title, group="Beside it") for _, title in others]
     rows: list[Sequence[str] | str] = []
     part = ""
-    for row in found.table.to_dict("records"):
+    for row in analysis.coefficients.to_dict("records"):
         if row["kind"] != part:
             part = str(row["kind"])
             rows.append(_part_title(analysis, part))
@@ -146,7 +144,7 @@ def coefficient_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
     return (
         paragraph(text)
         + table("coefficients-table", f"Coefficients for {outcome}", columns, rows)
-        + items([*_coefficient_notes(analysis, found), *notes], "note")
+        + items([*_coefficient_notes(analysis), *notes], "note")
     )
 
 
@@ -170,8 +168,8 @@ def _cell(key: str, value: float) -> str:
     return number(value)
 
 
-def _coefficient_notes(analysis: Analysis, found: Comparison) -> list[str]:
-    model = analysis.model
+def _coefficient_notes(analysis: Analysis) -> list[str]:
+    model, found = analysis.model, analysis.comparison
     notes = [
         "Least squares: the same features on the selected rows, with no correction for selection."
     ]
@@ -182,11 +180,8 @@ def _coefficient_notes(analysis: Analysis, found: Comparison) -> list[str]:
             f"All features: the two-step Heckman model in which each of the {found.n_all} columns "
             "that may predict does."
         )
-    elif model._probit is not None:
-        notes.append(
-            "The Heckman model of all features cannot be fitted: they are collinear among the "
-            "selected rows, or too many."
-        )
+    elif analysis.is_corrected:
+        notes.append(CANNOT_SOLVE)
     if model.log_likelihood_ is not None:
         notes.append(f"{likelihood_name(model)}: {model.log_likelihood_:.4f}.")
     if model._probit is None:
@@ -203,7 +198,7 @@ def selection_section(analysis: Analysis) -> str:
     model = analysis.model
     if model._probit is None:
         return paragraph("No outcome is missing in the fit: there is no selection equation.")
-    tidy = model.tidy()
+    tidy = analysis.estimates
     rows = [
         [str(row["term"]), *(_cell(key, float(row[key])) for key, _ in _ESTIMATES)]
         for row in tidy[tidy["equation"] == "selection"].to_dict("records")
@@ -222,9 +217,9 @@ def selection_section(analysis: Analysis) -> str:
     )
 
 
-def diagnostic_section(analysis: Analysis, diagnostics: Diagnostics) -> str:
+def diagnostic_section(analysis: Analysis) -> str:
     """Say what the diagnostics found, why each matters, and what to do."""
-    lines = [(*one[:3], in_options(one[3])) for one in diagnostics.lines()]
+    lines = [(*one[:3], in_options(one[3])) for one in analysis.diagnostics.lines()]
     parts = []
     for name, value, verdict, words in lines:
         advice = advice_for(name)

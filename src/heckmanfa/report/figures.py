@@ -18,21 +18,16 @@ from heckmanfa.text.printable import printable
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
     from heckmanfa.report.picture import Picture
-    from heckmanfa.results.diagnostics import Diagnostics
 
 __all__ = ["draw_pictures", "payload", "plotly_source"]
 
 
-def draw_pictures(
-    analysis: Analysis, diagnostics: Diagnostics
-) -> tuple[list[Picture], Candidates | None]:
+def draw_pictures(analysis: Analysis) -> tuple[list[Picture], Candidates | None]:
     """Make every picture that the analysis has.
 
     Parameters
     ----------
     analysis : Analysis
-    diagnostics : Diagnostics
-        Those of the model for the rows of the fit.
 
     Returns
     -------
@@ -43,7 +38,7 @@ def draw_pictures(
     found = read_candidates(analysis)
     made: list[Picture | None] = []
     if found is not None:
-        tidy = analysis.model.tidy()
+        tidy = analysis.estimates
         features = [int(one) for one in np.flatnonzero(analysis.model.support_)]
         # The clearest coefficient is the one that the answer speaks of.
         z = tidy["statistic"].abs().fillna(0.0).to_numpy()[1 : 1 + len(features)]
@@ -52,7 +47,7 @@ def draw_pictures(
     made.append(path_picture(analysis))
     rows = analysis.loaded
     if rows is not None:
-        made += [lambda_picture(analysis, rows, diagnostics), prediction_picture(analysis, rows)]
+        made += [lambda_picture(analysis, rows), prediction_picture(analysis, rows)]
     made.append(rho_picture(analysis))
     return [one for one in made if one is not None], found
 

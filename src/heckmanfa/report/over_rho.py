@@ -32,14 +32,14 @@ def rho_picture(analysis: Analysis) -> Picture | None:
     Picture or None
     """
     model = analysis.model
-    if model._probit is None or not np.any(model.support_):
+    narrow = analysis.uncertainty
+    if narrow is None or not np.any(model.support_):
         return None
-    narrow = model.uncertainty_interval()
     reach = min(_WIDEST_RHO, 0.98 * narrow.curve.reach)
     wide = model.uncertainty_interval(rho=(-reach, reach), n_grid=61)
     path, bounds = wide.path(), narrow.tidy()
     width = len(bounds)
-    z = model.tidy()["statistic"].abs().fillna(0.0).to_numpy()[1:width]
+    z = analysis.estimates["statistic"].abs().fillna(0.0).to_numpy()[1:width]
     # Places among the terms, the intercept's being 0: names need not be distinct from it.
     order = [1 + int(one) for one in np.argsort(-z, kind="stable")][:_MOST_CURVES]
     terms = [shown(bounds["term"].iloc[one]) for one in order]

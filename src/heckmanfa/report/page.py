@@ -72,19 +72,14 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
         The same for the same analysis and the same versions.
     """
     plotly = plotly_source()
-    diagnostics = analysis.diagnostics()
-    pictures, found = draw_pictures(analysis, diagnostics)
+    pictures, found = draw_pictures(analysis)
     sections = [
         ("asked", "What was asked", asked_section(analysis)),
         ("rows", "Which rows and columns were used", row_section(analysis)),
-        ("answer", "The answer", answer_section(analysis, diagnostics)),
-        ("coefficients", "Coefficients", coefficient_section(analysis, diagnostics)),
+        ("answer", "The answer", answer_section(analysis)),
+        ("coefficients", "Coefficients", coefficient_section(analysis)),
         ("selection", "Who is selected", selection_section(analysis)),
-        (
-            "diagnostics",
-            "Diagnostics: how far to trust it",
-            diagnostic_section(analysis, diagnostics),
-        ),
+        ("diagnostics", "Diagnostics: how far to trust it", diagnostic_section(analysis)),
         ("pictures", "Pictures", picture_section(pictures)),
         ("cite", "How to cite it and run it again", citation_section(analysis)),
     ]

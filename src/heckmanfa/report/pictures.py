@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
     from heckmanfa.data.arrays import Floats
     from heckmanfa.data.rows import Mask
-    from heckmanfa.results.diagnostics import Diagnostics
 
 __all__ = [
     "lambda_picture",
@@ -119,7 +118,7 @@ def path_picture(analysis: Analysis) -> Picture | None:
     )
 
 
-def lambda_picture(analysis: Analysis, rows: Loaded, diagnostics: Diagnostics) -> Picture | None:
+def lambda_picture(analysis: Analysis, rows: Loaded) -> Picture | None:
     """Draw lambda among the selected rows beside that among the others; None without selection.
 
     Parameters
@@ -127,8 +126,6 @@ def lambda_picture(analysis: Analysis, rows: Loaded, diagnostics: Diagnostics) -
     analysis : Analysis
     rows : Loaded
         Those of the fit.
-    diagnostics : Diagnostics
-        Those of the model for the rows of the fit.
 
     Returns
     -------
@@ -140,7 +137,7 @@ def lambda_picture(analysis: Analysis, rows: Loaded, diagnostics: Diagnostics) -
     ratio = model.inverse_mills(rows.X)
     chosen = selected_rows(rows)
     fitted, rest = ratio[chosen], ratio[~chosen]
-    low, high = diagnostics.imr_range
+    low, high = analysis.diagnostics.imr_range
     # A long tail would leave one bar for all that was fitted, and is put into the last one.
     top = min(float(ratio.max()), _LONG_TAIL * high)
     beyond = int(np.count_nonzero(ratio > top))
@@ -176,7 +173,7 @@ def lambda_picture(analysis: Analysis, rows: Loaded, diagnostics: Diagnostics) -
         "shapes": ends,
         "hovermode": "closest",
     }
-    outside = 100 * (diagnostics.share_outside or 0.0)
+    outside = 100 * (analysis.diagnostics.share_outside or 0.0)
     quantiles = [0.0, 0.25, 0.5, 0.75, 1.0]
     groups = [("Selected", fitted), ("Others", rest), ("All", ratio)]
     cells = [

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.errors import InputError
-from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.results import caveats
 from heckmanfa.results.document import Report, Section
+from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
 from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.criteria import NEARLY
 
@@ -167,48 +167,7 @@ def compare(model: SearchedHeckman) -> tuple[pd.DataFrame, list[str]]:
     list of str
         What there is to say about it.
     """
-    moments, names = model._moments, model._names
-    features = [int(one) for one in np.flatnonzero(model.support_)]
-    candidates = list(model._candidates)
-    whole = np.zeros(len(names), dtype=bool)
-    whole[candidates] = True
-    full = moments.solve(whole)
-    naive = fit_least_squares(moments, features)
-    terms = ["Intercept", *(names[one] for one in candidates)]
-    table = pd.DataFrame({"term": [*terms, "imr", "rho", "sigma", "adjusted_r2", "bic"]})
-    inside = {one: place for place, one in enumerate(features, start=1)}
-    left_out = float("nan")
-    table["chosen"] = [
-        model.intercept_,
-        *(model.coef_[one] if one in inside else left_out for one in candidates),
-        model.imr_coef_,
-        model.rho_,
-        model.sigma_,
-        model.adjusted_r2_,
-        model.bic_,
-    ]
-    table["all_features"] = [
-        float(full.intercept),
-        *full.coef[candidates],
-        float(full.imr_coef),
-        float(full.rho),
-        float(full.sigma),
-        float(full.adjusted_r2),
-        float(full.bic),
-    ]
-    table["naive"] = [
-        naive.coef[0],
-        *(naive.coef[inside[one]] if one in inside else left_out for one in candidates),
-        left_out,
-        left_out,
-        naive.sigma,
-        naive.adjusted_r2,
-        naive.bic,
-    ]
-    notes = []
-    if not full.feasible:
-        notes.append(
-            "The Heckman model of all features cannot be fitted: they are collinear among the "
-            "selected rows, or too many."
-        )
-    return table, notes
+    found = side_by_side(model)
+    columns = {"estimate": "chosen", "all_features": "all_features", "least_squares": "naive"}
+    table = found.terms[["term", *columns]].rename(columns=columns)
+    return table, [] if found.is_solved else [CANNOT_SOLVE]

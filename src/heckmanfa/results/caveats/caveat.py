@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from heckmanfa.results.exclusions import KeptOut
 
 __all__ = ["Caveat", "Severity", "Table"]
 
@@ -39,5 +42,5 @@ class Table:
     """whether missing cells were filled in"""
     sources: Callable[[Sequence[Any]], list[str]]
     """the columns of the table behind columns of X"""
-    groups: Sequence[Sequence[str]]
-    """columns of X that one column of the table became"""
+    exclusions: KeptOut
+    """the features kept out of the prediction equation, the dummies of a column tested jointly"""

@@ -206,7 +206,7 @@ def _of_columns(model: FittedSelectionModel) -> list[Caveat]:
 
 
 def _of_exclusions(model: FittedSelectionModel, table: Table | None) -> list[Caveat]:
-    out = kept_out(model, None if table is None else table.groups)
+    out = kept_out(model) if table is None else table.exclusions
     if not out.features:
         return [
             Caveat(

@@ -1,0 +1,130 @@
+"""A fitted model beside two others: least squares, and the Heckman model of all features.
+
+Both are solved from the compressed data. Summary, command line and report show the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.model.least_squares import fit_least_squares
+
+if TYPE_CHECKING:
+    from heckmanfa.estimators.base import FittedSelectionModel
+
+__all__ = ["CANNOT_SOLVE", "SideBySide", "side_by_side"]
+
+CANNOT_SOLVE = (
+    "The Heckman model of all features cannot be fitted: they are collinear among the selected "
+    "rows, or too many."
+)
+_ESTIMATES = ["estimate", "std_error", "statistic", "p_value", "ci_low", "ci_high"]
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """The prediction equation of three models, term by term."""
+
+    terms: pd.DataFrame
+    """kind ("prediction", "left out", "errors" or "fit"), term, estimate, all_features and
+    least_squares: the intercept, the features in the order of X, then imr, rho, sigma,
+    adjusted_r2 and bic; NaN where a model does not have the term"""
+    n_all: int
+    """features of the all-features model; 0 if there is nothing to choose from"""
+    is_whole: bool
+    """whether the fitted model holds every feature that may predict"""
+    is_solved: bool
+    """whether the all-features model can be fitted"""
+
+    def with_errors(self, tidy: pd.DataFrame) -> pd.DataFrame:
+        """Return the terms with the columns of `Heckman.tidy`, in the order of its rows.
+
+        Features that were not chosen follow the terms of ``tidy``, then the criteria of fit.
+        """
+        kind = self.terms["kind"]
+        errors = tidy[tidy["equation"] == "errors"]
+        chosen = self.terms[kind == "prediction"]
+        others = self.terms[kind == "errors"].set_index("term").loc[errors["term"]].reset_index()
+        top = pd.concat([chosen, others], ignore_index=True)
+        rows = pd.concat([tidy[tidy["equation"] == "prediction"], errors], ignore_index=True)
+        top[_ESTIMATES] = rows[_ESTIMATES]
+        table = pd.concat(
+            [top, self.terms[kind == "left out"], self.terms[kind == "fit"]], ignore_index=True
+        )
+        if self.is_whole or not self.is_solved:
+            table["all_features"] = float("nan")
+        return table[["kind", "term", *_ESTIMATES, "least_squares", "all_features"]]
+
+
+def side_by_side(model: FittedSelectionModel, never: Collection[str] = ()) -> SideBySide:
+    """Solve least squares and the all-features model for the rows of a fit.
+
+    Parameters
+    ----------
+    model : FittedSelectionModel
+    never : collection of str
+        Columns that must not predict. A search knows them, and needs none here.
+
+    Returns
+    -------
+    SideBySide
+        Least squares is on the chosen features and the selected rows. The all-features model
+        holds every feature that may predict: what a search chose from, or all but ``never``.
+    """
+    moments, names = model._moments, model._names
+    features = [int(column) for column in np.flatnonzero(model.support_)]
+    candidates = _may_predict(model, never)
+    is_whole = set(candidates) <= set(features)
+    corrected = model._probit is not None and bool(candidates)
+    listed = candidates if corrected else features
+    naive = fit_least_squares(moments, features)
+    nan = float("nan")
+    rows: list[tuple[str, str, float, float]] = [
+        ("prediction", "Intercept", model.intercept_, naive.coef[0])
+    ]
+    for column in listed:
+        if column in features:
+            slope = naive.coef[1 + features.index(column)]
+            rows.append(("prediction", names[column], model.coef_[column], slope))
+        else:
+            rows.append(("left out", names[column], nan, nan))
+    rows += [
+        ("errors", "imr", model.imr_coef_, nan),
+        ("errors", "rho", model.rho_, nan),
+        ("errors", "sigma", model.sigma_, naive.sigma),
+        ("fit", "adjusted_r2", model.adjusted_r2_, naive.adjusted_r2),
+        ("fit", "bic", model.bic_, naive.bic),
+    ]
+    values = pd.DataFrame(rows, columns=["kind", "term", "estimate", "least_squares"])
+    is_solved = False
+    values["all_features"] = nan
+    if corrected:
+        whole = np.zeros(len(names), dtype=bool)
+        whole[candidates] = True
+        full: Any = moments.solve(whole)
+        is_solved = bool(full.feasible)
+        ends = [full.imr_coef, full.rho, full.sigma, full.adjusted_r2, full.bic]
+        values["all_features"] = np.array([full.intercept, *full.coef[candidates], *ends], float)
+    return SideBySide(
+        terms=values,
+        n_all=len(candidates),
+        is_whole=is_whole,
+        is_solved=is_solved,
+    )
+
+
+def _may_predict(model: Any, never: Collection[str]) -> list[int]:
+    """Return the positions of the columns that may predict, in the order of X."""
+    if model._is_search:
+        return [int(column) for column in model._candidates]
+    constant = {*model._moments.constant_columns()}
+    return [
+        int(column)
+        for column in model._moments.columns
+        if model._names[column] not in never and column not in constant
+    ]
