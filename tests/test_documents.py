@@ -148,12 +148,15 @@ def test_pages_that_say_weights_are_found_name_the_method_that_refuses_them(page
 
 
 def test_the_page_of_the_command_line_has_every_option_of_fit():
-    fit = next(one for one in app.registered_commands if one.callback.__name__ == "fit")
+    fit = next(command for command in app.registered_commands if command.callback.__name__ == "fit")
     options = typer.main.get_command_from_info(
         fit, pretty_exceptions_short=True, rich_markup_mode=None
     ).params
     names = {
-        name for one in options for name in one.opts if name.startswith("--") and name != "--help"
+        name
+        for option in options
+        for name in option.opts
+        if name.startswith("--") and name != "--help"
     }
     page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
     table = page.split("\n## fit\n")[1].split("\n### ")[0]
@@ -184,15 +187,33 @@ def test_links_between_documents_lead_somewhere():
                 assert (page.parent / target.split("#")[0]).exists(), (name, target)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("estimators", "searches", "assignment", "extraction.best_subset", "compressed"),
-        *("datasets._mroz", "datasets._simulate"),
-    ],
+SOURCE = ROOT / "src"
+WITH_EXAMPLES = sorted(
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    for path in SOURCE.rglob("*.py")
+    if re.search(r">>> (?!.*\+SKIP)", path.read_text(encoding="utf-8"))
 )
+
+
+def test_the_estimators_have_examples():
+    assert {"heckmanfa.estimators.heckman", "heckmanfa.estimators.searches"} <= {*WITH_EXAMPLES}
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_examples_in_docstrings_print_what_is_shown(name):
-    module = importlib.import_module(f"heckmanfa.{name}")
+    module = importlib.import_module(name)
     result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
     assert result.attempted > 0
+
+
+def test_files_that_documents_name_exist():
+    pages = ("README.md", "SECURITY.md", *(f"docs/{page.name}" for page in ROOT.glob("docs/*.md")))
+    named = {
+        (page, path)
+        for page in pages
+        for path in re.findall(r"`((?:heckmanfa|tests)/[\w/.]+)`", (ROOT / page).read_text("utf-8"))
+    }
+    assert named
+    for page, path in sorted(named):
+        assert any((folder / path).exists() for folder in (ROOT, SOURCE)), (page, path)
