@@ -16,7 +16,7 @@ from heckmanfa.errors import InputError, MissingExtraError
 from heckmanfa.report import render, write_report
 from heckmanfa.report.advice import ADVICE, advice_for
 from heckmanfa.report.html import signed
-from heckmanfa.text.wording import number, p_value
+from heckmanfa.text.numbers import number, p_value
 
 get_plotlyjs = pytest.importorskip(
     "plotly.offline", reason="the report needs the extra plots"
@@ -239,12 +239,13 @@ def test_it_can_be_cited_and_run_again(ask, page_of, mroz_file):
 def test_diagnostics_say_why_and_what_to_do(ask, page_of, options):
     analysis, page = ask(**options), page_of(**options)
     said = page.said("diagnostics")
-    for name, value, verdict, words in analysis.model.diagnostics(analysis.loaded.X).lines():
-        assert advice_for(name).why in said
-        assert advice_for(name).why
-        assert f"{verdict}{name}: {value}{in_options(words)}" in said
-        if verdict != "ok":
-            assert advice_for(name).otherwise in said
+    for check in analysis.model.diagnostics(analysis.loaded.X).checks():
+        advice = advice_for(check.key)
+        assert advice.why
+        assert advice.why in said
+        assert f"{check.verdict}{check.name}: {check.value}{in_options(check.meaning)}" in said
+        if check.verdict != "ok":
+            assert advice.otherwise in said
     for warning in analysis.warnings:
         assert warning in said
     assert all(all(one) for one in ADVICE.values())

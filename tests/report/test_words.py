@@ -13,7 +13,8 @@ from heckmanfa.analysis import Question, analyse
 from heckmanfa.report import answer, render
 from heckmanfa.report.answer import not_to_claim
 from heckmanfa.report.request_words import asked, rows_by_fate
-from heckmanfa.text.wording import count, listed, number, p_value, plural, some
+from heckmanfa.text.numbers import count, number, p_value, plural
+from heckmanfa.text.wording import listed, some
 
 SPECIFIED = {"search": "none", "predict_with": ("educ", "exper", "expersq")}
 SELECT_ONLY = ("kids5", "kids618", "nwifeinc")

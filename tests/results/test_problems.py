@@ -236,7 +236,7 @@ def test_a_few_clusters_with_a_large_chi2_are_no_evidence_of_strength():
     test = Reference(3).wald([np.sqrt(18.0)], [[1.0]])
     assert test.p_value > 0.05
     found = about_exclusions("z", 1, test, strong=False, clustered=True)
-    assert found.words.startswith("There is no evidence that it drives selection")
+    assert found.meaning.startswith("There is no evidence that it drives selection")
 
 
 def test_a_covariance_that_is_not_positive_tests_nothing():

@@ -25,8 +25,8 @@ from heckmanfa.results.caveats import Caveat, Table, of_table
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.exclusions import KeptOut, kept_out
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
+from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import plural
 
 if TYPE_CHECKING:
     from heckmanfa.inference.uncertainty import UncertaintyInterval

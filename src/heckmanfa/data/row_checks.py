@@ -21,8 +21,8 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
+from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import plural
 
 __all__ = [
     "Outcomes",

@@ -200,6 +200,7 @@ class Bootstrap(Report):
         found = [
             Finding(
                 "bootstrap",
+                "bootstrap",
                 f"{self.n_boot - self.n_failed:,} of {self.n_boot:,} replicates succeeded",
                 "caution" if many else "ok",
                 "Replicates that cannot be fitted show how near the data are to not identifying "
@@ -213,6 +214,7 @@ class Bootstrap(Report):
             rare = not share >= 0.5
             found.append(
                 Finding(
+                    "bootstrap_search",
                     "bootstrap of the search",
                     f"the features chosen came up in {100 * share:.3g}% of replicates",
                     "caution" if rare else "ok",

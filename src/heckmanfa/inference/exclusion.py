@@ -90,6 +90,7 @@ class ExclusionTest(Report):
         rejected = bool(lowest["p_value"] < 0.05)
         return [
             Finding(
+                "exclusion_test",
                 "joint test of exclusions",
                 f"smallest p {lowest['p_value']:.3g}, with {_listed(lowest['stays_out'])} out",
                 "caution" if rejected else "ok",

@@ -156,6 +156,7 @@ class Honest(Report):
         shaky = not least >= 0.8
         return [
             Finding(
+                "honest_splits",
                 "honest splits",
                 f"every feature chosen came up in at least {100 * least:.3g}% of "
                 f"{len(self.estimates):,} splits",

@@ -183,6 +183,7 @@ class RhoProfile(Report):
         lower = not self.maxima["reported"].head(1).all()
         return [
             Finding(
+                "maxima",
                 MAXIMA,
                 str(len(self.maxima)),
                 "problem" if lower else "caution",

@@ -29,10 +29,10 @@ from heckmanfa.inference.targets import (
 )
 from heckmanfa.inference.variables import Move
 from heckmanfa.results.caveats import of_method, said
-from heckmanfa.results.document import Report, Section, listed
+from heckmanfa.results.document import Report, Section
 from heckmanfa.results.reference import reference_of
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import weighing
+from heckmanfa.text.wording import listed, weighing
 
 if TYPE_CHECKING:
     from heckmanfa.estimators.base import FittedSelectionModel

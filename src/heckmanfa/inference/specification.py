@@ -37,7 +37,7 @@ from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.results.caveats import of_method
-from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.document import Finding, Report, Section, Verdict
 from heckmanfa.results.reference import Reference
 from heckmanfa.text.printable import quoted
 
@@ -197,8 +197,8 @@ class SpecificationTests(Report):
                 "not computed": "It could not be tested.",
             }[one.verdict]
             value = str(one).removeprefix(f"{words}: ")
-            flag = "ok" if one.verdict == "not rejected" else "caution"
-            lines.append(Finding(words, value, flag, said))
+            flag: Verdict = "ok" if one.verdict == "not rejected" else "caution"
+            lines.append(Finding(one.name, words, value, flag, said))
         return lines
 
 

@@ -31,10 +31,11 @@ from heckmanfa.model.covariance import BY_CLASSICAL, errors_differ
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.results.caveats import of_method
-from heckmanfa.results.document import Finding, Report, Section, listed
+from heckmanfa.results.document import Finding, Report, Section
 from heckmanfa.results.reference import Reference, check_level, reference_of
+from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import plural
+from heckmanfa.text.wording import listed
 
 if TYPE_CHECKING:
     from heckmanfa.estimators.heckman import Heckman
@@ -297,6 +298,7 @@ class UncertaintyInterval(Report):
         clear = ((table["ui_low"] > 0) | (table["ui_high"] < 0)).sum()
         return [
             Finding(
+                "uncertainty",
                 f"rho from {low:g} to {high:g}",
                 f"{len(turning)} of {plural(len(table), 'coefficient')} "
                 f"{'changes' if 1 in (len(turning), len(table)) else 'change'} sign, {clear} "

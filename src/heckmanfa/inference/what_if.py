@@ -98,6 +98,7 @@ class WhatIf(Report):
         wanted = bool(abs(largest["t"]) > 1.96)
         return [
             Finding(
+                "what_if",
                 "excluded features put back",
                 f"largest |t| {abs(largest['t']):.2f}{BY_CLASSICAL if self.errors_differ else ''} "
                 f"({largest['feature']}), which moves rho by {largest['rho_shift']:.3g}",

@@ -26,20 +26,20 @@ ADVICE = {
         "Read the estimates as least squares.",
         "Check that unobserved outcomes are empty cells.",
     ),
-    "excluded features": Advice(
+    "exclusions": Advice(
         "A feature that drives selection and does not predict lets the data, and not only the "
         "normality of the errors, tell selection from prediction.",
         "Say in words why these features should not predict: no test can.",
         "Look for a feature that drives selection strongly and has no reason to predict, and name "
         "it with --select-only; until then lean on the picture of coefficients over rho.",
     ),
-    "lambda on the features": Advice(
+    "imr_r2": Advice(
         "Where lambda is nearly a linear function of the prediction features, its coefficient and "
         "theirs can hardly be told apart.",
         "Nothing to do.",
         "Add a feature that drives selection alone, or predict with fewer features.",
     ),
-    "condition number": Advice(
+    "condition": Advice(
         "Nearly collinear columns make coefficients depend on small changes of the data.",
         "Nothing to do.",
         "Leave out features that say the same, or read their coefficients together; centring a "
@@ -57,46 +57,46 @@ ADVICE = {
         "Nothing to do.",
         "Report none of these estimates.",
     ),
-    "standard errors": Advice(
+    "standard_errors": Advice(
         "Without them nothing can be said of how precise the estimates are.",
         "Nothing to do.",
         "Report none of the tests and intervals.",
     ),
-    "R2 of the outcome": Advice(
+    "leakage": Advice(
         "A column that is made from the outcome predicts it perfectly, and says nothing about "
         "those whose outcome is missing.",
         "Nothing to do.",
         "Leave such a column out with --exclude.",
     ),
-    "maxima of the likelihood": Advice(
+    "maxima": Advice(
         "Estimates at two maxima of the likelihood may say different things, and both fit the "
         "data better than what is around them.",
         "Nothing to do.",
         "Fit the other with --start, and compare.",
     ),
-    "test of rho = 0": Advice(
+    "rho_test": Advice(
         "It asks whether selection on what was not observed is found at all.",
         "Report it with the exclusions it rests on; not to reject is no proof of rho = 0.",
         "Do not report a test of rho; fit without a window to have one.",
     ),
-    "LR test of rho = 0": Advice(
+    "rho_lr_test": Advice(
         "The same question, answered by how much the likelihood falls without the correlation.",
         "It rests on errors that are normal with one variance: where they are not, it finds "
         "selection that is not there. The two-step test with --robust does so far less.",
         "Do not report a test of rho; fit without a window to have one.",
     ),
-    "standard errors after the search": Advice(
+    "search_ignored": Advice(
         "The same rows chose the features and estimate their coefficients: those that were chosen "
         "look more certain than they are.",
         "Nothing to do.",
         "Use --honest, or the bootstrap in Python, which repeats the search.",
     ),
-    "range of lambda in the fit": Advice(
+    "imr_range": Advice(
         "The effect of lambda was learned within this range and nowhere else.",
         "Nothing to do.",
         "Do not predict beyond it.",
     ),
-    "rows outside that range": Advice(
+    "outside_range": Advice(
         "For these rows a prediction given selection uses lambda beyond where it was seen.",
         "Nothing to do.",
         "Rely on marginal predictions there, or say that these are extrapolated.",
@@ -107,23 +107,23 @@ ADVICE = {
         "Say how many clusters there are, and claim less; where rows can be grouped more finely "
         "without breaking up what is dependent, name that column with --cluster.",
     ),
-    "rho from": Advice(
+    "uncertainty": Advice(
         "A sign that stays the same for every plausible rho does not hang on the exclusions.",
         "Report the bounds beside the estimates.",
         "Do not draw a conclusion from the sign of these coefficients alone.",
     ),
-    "excluded features put back": Advice(
+    "what_if": Advice(
         "A feature that is wanted in the prediction equation is a doubtful exclusion.",
         "That none is wanted does not make the exclusions valid.",
         "Let this feature predict (--always), or argue why it should not, and compare both.",
     ),
-    "honest estimates": Advice(
+    "honest_fit": Advice(
         "Estimates from rows that had no part in the choice are not those of the fit to all rows, "
         "which the other lines are about.",
         "Quote the honest estimates and their standard errors.",
         "Quote the honest estimates and their standard errors.",
     ),
-    "honest splits": Advice(
+    "honest_splits": Advice(
         "Features that only some halves of the rows choose may be chosen by luck.",
         "Nothing to do.",
         "Report how often each feature was chosen, and claim less for the rarer ones.",
@@ -133,22 +133,22 @@ ADVICE = {
         "Nothing to do.",
         "Simplify the model, or look for stronger exclusions.",
     ),
-    "bootstrap of the search": Advice(
+    "bootstrap_search": Advice(
         "A choice that changes with the sample is not a finding.",
         "Nothing to do.",
         "Report how often each feature is chosen.",
     ),
-    "joint test of exclusions": Advice(
+    "exclusion_test": Advice(
         "Exclusions that contradict one another cannot all be valid.",
         "That they agree proves none of them.",
         "Put back those you can defend least, and compare.",
     ),
 }
-"""By the name of the diagnostic, or what it begins with."""
+"""By the key of the finding."""
+# A window of rho takes the place of the test of rho = 0.
+ADVICE["window"] = ADVICE["rho_test"]
 
 
-def advice_for(name: str) -> Advice:
-    """Return the words for a diagnostic; empty ones where it is not known."""
-    if name in ADVICE:
-        return ADVICE[name]
-    return ADVICE["rho from"] if name.startswith("rho from") else _NO_ADVICE
+def advice_for(key: str) -> Advice:
+    """Return the advice on a finding; empty if there is none."""
+    return ADVICE.get(key, _NO_ADVICE)

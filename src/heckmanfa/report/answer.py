@@ -8,8 +8,9 @@ import numpy as np
 
 from heckmanfa.results.caveats import found_by
 from heckmanfa.results.reference import reference_of
+from heckmanfa.text.numbers import number, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import number, plural, some
+from heckmanfa.text.wording import some
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis

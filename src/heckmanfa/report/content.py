@@ -13,8 +13,8 @@ from heckmanfa.report.request_words import asked, rows_by_fate
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
+from heckmanfa.text.numbers import count, number, p_value
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import count, number, p_value
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
@@ -219,24 +219,26 @@ def selection_section(analysis: Analysis) -> str:
 
 def diagnostic_section(analysis: Analysis) -> str:
     """Say what the diagnostics found, why each matters, and what to do."""
-    lines = [(*one[:3], in_options(one[3])) for one in analysis.diagnostics.lines()]
+    checks = analysis.diagnostics.checks()
     parts = []
-    for name, value, verdict, words in lines:
-        advice = advice_for(name)
+    for check in checks:
+        verdict, words = check.verdict, in_options(check.meaning)
+        advice = advice_for(check.key)
         todo = advice.ok if verdict == "ok" else advice.otherwise
         todo = "" if todo == "Nothing to do." else f" {todo}"
         why = f"<p class='note'>{escape(advice.why)}</p>" if advice.why else ""
         parts.append(
             f'<li><div class="verdict v-{verdict}"><span aria-hidden="true">{_SIGNS[verdict]}'
-            f"</span>{verdict}</div><div><strong>{escape(name)}</strong>: {escape(value)}"
+            f"</span>{verdict}</div><div><strong>{escape(check.name)}</strong>: "
+            f"{escape(check.value)}"
             f"<p>{prose(words + todo)}</p>{why}</div></li>"
         )
-    said = {verdict: sum(line[2] == verdict for line in lines) for verdict in _SIGNS}
+    said = {verdict: sum(check.verdict == verdict for check in checks) for verdict in _SIGNS}
     text = "; ".join(f"{n} {verdict}" for verdict, n in said.items() if n)
     warned = ""
     if analysis.warnings:
         warned = f"<h3>What the fit warned of</h3>{items(analysis.warnings)}"
-    head = paragraph(f"{len(lines)} checks: {text}.")
+    head = paragraph(f"{len(checks)} checks: {text}.")
     return f'{head}<ul class="checks">{"".join(parts)}</ul>{warned}'
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, floats, plain
 from heckmanfa.search.candidates import KEPT
+from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import CRITERIA, count, listed, number, plural
+from heckmanfa.text.wording import CRITERIA, listed
 
 if TYPE_CHECKING:
     from heckmanfa.data.arrays import Floats

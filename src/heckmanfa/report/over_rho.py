@@ -8,8 +8,8 @@ import numpy as np
 
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, plain
+from heckmanfa.text.numbers import number, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import number, plural
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis

@@ -22,8 +22,8 @@ from heckmanfa.report.content import (
 )
 from heckmanfa.report.figures import draw_pictures, payload, plotly_source
 from heckmanfa.report.html import escape
+from heckmanfa.text.numbers import count
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import count
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis

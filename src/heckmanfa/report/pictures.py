@@ -8,8 +8,8 @@ import numpy as np
 
 from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, floats, plain, plot_text
+from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import count, number, plural
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.loading import Loaded

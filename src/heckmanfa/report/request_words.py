@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from heckmanfa.text.numbers import count, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import CRITERIA, count, listed, plural, some
+from heckmanfa.text.wording import CRITERIA, listed, some
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis

@@ -17,7 +17,6 @@ from heckmanfa.model.normal import inverse_mills
 from heckmanfa.results.document import Finding, Report, in_html
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.problems import (
-    MAXIMA,
     about_clusters,
     about_convergence,
     about_errors,
@@ -37,6 +36,7 @@ from heckmanfa.results.problems import (
     unconverged,
 )
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
+from heckmanfa.text.numbers import percent
 from heckmanfa.text.printable import printable, shown
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ __all__ = ["Diagnostics", "diagnose"]
 _WEAK_CHI2_PER_FEATURE = 10.0
 _HIGH_VIF = 10.0
 _HIGH_CONDITION = 30.0
+_MANY_OUTSIDE = 0.05
 
 
 @dataclass(frozen=True)
@@ -120,100 +121,109 @@ class Diagnostics:
         return not self.imr_vif < _HIGH_VIF
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each diagnostic: name, value, and a word where it is a caution."""
-        rows = [(name, value, flag) for name, value, flag, _ in self.lines()]
+        """Return one row for each diagnostic: its name, value and verdict."""
+        rows = [line[:3] for line in self.lines()]
         return pd.DataFrame(rows, columns=["diagnostic", "value", "verdict"])
 
-    def lines(self) -> Sequence[tuple[str, str, str, str]]:
-        """Name, value, verdict and a sentence for each diagnostic."""
-        condition = not self.condition_number < _HIGH_CONDITION
-        apart = (
-            "condition number",
-            f"{self.condition_number:.1f}",
-            "caution" if condition else "ok",
-            "Some columns are nearly collinear; standard errors will be large."
-            if condition
-            else "The columns of the prediction equation are well apart.",
-        )
-        wrong = [
+    def lines(self) -> list[tuple[str, str, str, str]]:
+        """Return the name, value, verdict and meaning of each diagnostic."""
+        return [(check.name, check.value, check.verdict, check.meaning) for check in self.checks()]
+
+    def checks(self) -> list[Finding]:
+        """Return each diagnostic as a `Finding`, in reading order."""
+        general = [
             about_convergence(self.unconverged),
             about_errors(self.errors_missing),
             about_r2(self.r2, saturated=self.saturated),
         ]
-        lines: list[tuple[str, str, str, str]] = [one for one in wrong if one is not None]
+        found = [check for check in general if check is not None]
+        clusters = about_clusters(self.n_clusters, self.n_parameters)
+        last = [] if clusters is None else [clusters]
         if np.isnan(self.rho):
-            return [
-                ("selection", "none", "ok", "No outcome was missing: nothing to diagnose."),
-                *lines,
-                apart,
-                *self._cluster_lines(),
-            ]
-        names = ", ".join(shown(name) for name in self.excluded_features)
-        if self.n_excluded == 0:
-            lines.append(
-                (
-                    "excluded features",
-                    "none",
-                    "problem",
-                    "Only normality identifies the model; estimates are often unstable.",
-                )
-            )
-        elif self.excluded_wald is not None:
-            lines.append(
-                about_exclusions(
-                    names,
-                    self.n_excluded,
-                    self.excluded_wald,
-                    strong=not self.weak_exclusions,
-                    clustered=self.n_clusters is not None,
-                )
-            )
-        collinear = self.imr_collinear
-        lines.append(
-            (
+            none = "No outcome was missing: nothing to diagnose."
+            first = Finding("selection", "selection", "none", "ok", none)
+            return [first, *found, self._condition_check(), *last]
+        return [
+            *found,
+            *self._exclusion_checks(),
+            Finding(
+                "imr_r2",
                 "lambda on the features",
                 f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}",
-                "caution" if collinear else "ok",
+                "caution" if self.imr_collinear else "ok",
                 "Lambda is almost a linear function of the prediction features."
-                if collinear
+                if self.imr_collinear
                 else "Lambda is not a linear function of the prediction features.",
-            )
+            ),
+            self._condition_check(),
+            *self._rho_checks(),
+            *self.caveats,
+            *self._range_checks(),
+            *last,
+            *self.findings,
+        ]
+
+    def _condition_check(self) -> Finding:
+        collinear = not self.condition_number < _HIGH_CONDITION
+        return Finding(
+            "condition",
+            "condition number",
+            f"{self.condition_number:.1f}",
+            "caution" if collinear else "ok",
+            "Some columns are nearly collinear; standard errors will be large."
+            if collinear
+            else "The columns of the prediction equation are well apart.",
         )
-        lines.append(apart)
-        lines += self._rho_lines()
-        lines += self.caveats
-        low, high = self.imr_range
-        lines.append(
-            (
+
+    def _exclusion_checks(self) -> list[Finding]:
+        """Judge the number and the strength of the excluded features."""
+        if self.n_excluded == 0:
+            alone = "Only normality identifies the model; estimates are often unstable."
+            return [Finding("exclusions", "excluded features", "none", "problem", alone)]
+        if self.excluded_wald is None:
+            return []
+        return [
+            about_exclusions(
+                ", ".join(shown(name) for name in self.excluded_features),
+                self.n_excluded,
+                self.excluded_wald,
+                strong=not self.weak_exclusions,
+                clustered=self.n_clusters is not None,
+            )
+        ]
+
+    def _range_checks(self) -> list[Finding]:
+        """Say where lambda was fitted, and how many of the rows given are outside."""
+        (low, high), (first, last) = self.imr_range, self.index_range
+        checks = [
+            Finding(
+                "imr_range",
                 "range of lambda in the fit",
                 f"{low:.4g} to {high:.4g}",
                 "ok",
-                f"The selection index runs from {self.index_range[0]:.4g} to "
-                f"{self.index_range[1]:.4g}.",
+                f"The selection index runs from {first:.4g} to {last:.4g}.",
+            )
+        ]
+        if self.share_outside is None:
+            return checks
+        far = not self.share_outside <= _MANY_OUTSIDE
+        missing = f" ({self.n_without_index} rows miss a feature and are not counted)"
+        checks.append(
+            Finding(
+                "outside_range",
+                "rows outside that range",
+                percent(self.share_outside) + (missing if self.n_without_index else ""),
+                "caution" if far else "ok",
+                "Predictions given selection extrapolate lambda there."
+                if far
+                else "Predictions given selection stay within what was seen.",
             )
         )
-        if self.share_outside is not None:
-            far = not self.share_outside <= 0.05
-            lines.append(
-                (
-                    "rows outside that range",
-                    f"{100 * self.share_outside:.1f}%"
-                    + (
-                        f" ({self.n_without_index} rows miss a feature and are not counted)"
-                        if self.n_without_index
-                        else ""
-                    ),
-                    "caution" if far else "ok",
-                    "Predictions given selection extrapolate lambda there."
-                    if far
-                    else "Predictions given selection stay within what was seen.",
-                )
-            )
-        return [*lines, *self._cluster_lines(), *self.findings]
+        return checks
 
-    def _rho_lines(self) -> list[Finding]:
+    def _rho_checks(self) -> list[Finding]:
         """Rho, the maxima of the likelihood, and the tests of rho = 0."""
-        lines = [about_rho(self.rho)]
+        checks = [about_rho(self.rho)]
         maxima = about_maxima(
             self.log_likelihood,
             self.maximum_rho,
@@ -221,22 +231,18 @@ class Diagnostics:
             ratio=self.rho_lr is not None,
         )
         # A profile of the likelihood that was asked for knows more of its maxima.
-        profiled = any(one.name == MAXIMA for one in self.findings)
+        profiled = any(finding.key == "maxima" for finding in self.findings)
         if maxima is not None and not profiled:
-            lines.append(maxima)
-        doubtful = lines[0].verdict == "problem" or maxima is not None or profiled
-        for name, test in (
-            ("test of rho = 0", self.rho_wald),
-            ("LR test of rho = 0", self.rho_lr),
+            checks.append(maxima)
+        doubtful = checks[0].verdict == "problem" or maxima is not None or profiled
+        for key, name, test in (
+            ("rho_test", "test of rho = 0", self.rho_wald),
+            ("rho_lr_test", "LR test of rho = 0", self.rho_lr),
         ):
             if test is not None:
                 which = self._which_maximum(higher=test is self.rho_lr)
-                lines.append(about_rho_test(name, test, doubtful=doubtful, which=which))
-        return lines
-
-    def _cluster_lines(self) -> list[Finding]:
-        found = about_clusters(self.n_clusters, self.n_parameters)
-        return [] if found is None else [found]
+                checks.append(about_rho_test(key, name, test, doubtful=doubtful, which=which))
+        return checks
 
     def _which_maximum(self, *, higher: bool) -> str:
         other = higher_maximum(self.log_likelihood, self.second_maximum)

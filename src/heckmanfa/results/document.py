@@ -5,9 +5,8 @@ from __future__ import annotations
 import html
 import textwrap
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import printable, shown
@@ -19,9 +18,9 @@ __all__ = [
     "Finding",
     "Report",
     "Section",
+    "Verdict",
     "html_of_section",
     "in_html",
-    "listed",
     "read_reports",
     "text_of_section",
     "wrapped_note",
@@ -41,14 +40,20 @@ class Section:
     notes: tuple[str, ...] = ()
 
 
-class Finding(NamedTuple):
+Verdict = Literal["ok", "caution", "problem"]
+
+
+@dataclass(frozen=True)
+class Finding:
     """A line of the diagnostics."""
 
+    key: str
+    """which diagnostic it is, for programs"""
     name: str
     value: str
-    verdict: str
-    """"ok", "caution" or "problem" """
-    words: str
+    verdict: Verdict
+    meaning: str
+    """what it means, in a sentence or two"""
 
 
 class Report:
@@ -85,14 +90,6 @@ def read_reports(include: Any) -> list[Report]:
                 f"methods return; got {type(one).__name__}"
             )
     return reports
-
-
-def listed(names: Sequence[str]) -> str:
-    """Name all, as in 'a, b and c'."""
-    names = [shown(one) for one in names]
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def wrapped_note(text: str, width: int) -> list[str]:

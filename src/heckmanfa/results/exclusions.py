@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.data.columns.features import FeatureTable, resolve
-from heckmanfa.results.document import listed
 from heckmanfa.results.problems import stopped
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
+from heckmanfa.text.wording import listed
 
 if TYPE_CHECKING:
     from heckmanfa.estimators.base import FittedSelectionModel

@@ -12,7 +12,7 @@ import numpy as np
 
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.results.document import Finding
+from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.reference import FEW_CLUSTERS, LEVEL, Reference, Wald, n_parameters
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def about_convergence(which: Sequence[str]) -> Finding | None:
     }
     return Finding(
         "convergence",
+        "convergence",
         _did_not(which),
         "problem",
         "The estimates are where the iteration stopped, and are not to be trusted: "
@@ -113,6 +114,7 @@ def about_errors(missing: bool) -> Finding | None:
     if not missing:
         return None
     return Finding(
+        "standard_errors",
         "standard errors",
         "missing",
         "problem",
@@ -123,6 +125,7 @@ def about_errors(missing: bool) -> Finding | None:
 
 def about_rho(rho: float) -> Finding:
     """Say whether rho is a correlation, and inside its bounds."""
+    verdict: Verdict
     if not abs(rho) < 1:
         verdict, words = (
             "problem",
@@ -139,7 +142,7 @@ def about_rho(rho: float) -> Finding:
     else:
         verdict, words = "ok", "Inside (-1, 1)."
     value = rho_text(rho) if is_near_one(rho) else f"{rho:.4f}"
-    return Finding("rho", value, verdict, words)
+    return Finding("rho", "rho", value, verdict, words)
 
 
 def about_maxima(
@@ -176,6 +179,7 @@ def about_maxima(
     near = " One near |rho| = 1 is often a sign of a model that does not fit."
     if higher_maximum(log_likelihood, second) is None:
         return Finding(
+            "maxima",
             MAXIMA,
             value,
             "caution",
@@ -183,6 +187,7 @@ def about_maxima(
             f"{rho_text(other)} fits the other; report both.{near}",
         )
     return Finding(
+        "maxima",
         MAXIMA,
         value,
         "problem",
@@ -198,6 +203,7 @@ def about_r2(r2: float, *, saturated: bool = False) -> Finding | None:
     if not r2 > _NEARLY_ALL:
         return None
     return Finding(
+        "leakage",
         "R2 of the outcome",
         f"{r2:.6f}",
         "problem",
@@ -216,7 +222,7 @@ def about_clusters(n_clusters: int | None, parameters: int) -> Finding | None:
     verdict, words = _enough(n_clusters, parameters)
     law = f"Tests and intervals are by {Reference(n_clusters).name}."
     value = f"{n_clusters:,}; {parameters:,} parameters"
-    return Finding("clusters", value, verdict, f"{words} {law}" if words else law)
+    return Finding("clusters", "clusters", value, verdict, f"{words} {law}" if words else law)
 
 
 def clusters_note(n_clusters: int, parameters: int) -> str:
@@ -225,7 +231,7 @@ def clusters_note(n_clusters: int, parameters: int) -> str:
     return f"{head} {_enough(n_clusters, parameters)[1]}"
 
 
-def _enough(n_clusters: int, parameters: int) -> tuple[str, str]:
+def _enough(n_clusters: int, parameters: int) -> tuple[Verdict, str]:
     """Verdict on a number of clusters, and what to say of it."""
     # The clusters' total scores sum to zero: they span one dimension less than there are clusters.
     if n_clusters <= parameters:
@@ -283,16 +289,16 @@ def about_exclusions(
     else:
         words = "For their number they drive selection weakly: little identifies the model."
     value = f"{n_excluded} ({names}); {test}"
-    return Finding("excluded features", value, "ok" if strong else "caution", words)
+    return Finding("exclusions", "excluded features", value, "ok" if strong else "caution", words)
 
 
-def about_rho_test(name: str, test: Wald, *, doubtful: bool, which: str) -> Finding:
+def about_rho_test(key: str, name: str, test: Wald, *, doubtful: bool, which: str) -> Finding:
     """Say what a test of rho = 0 found, if it was made.
 
     Parameters
     ----------
-    name : str
-        Of the line.
+    key, name : str
+        Key and name of the finding.
     test : Wald
     doubtful : bool
         Whether rho is near one or outside its bounds, or the likelihood has two maxima: what
@@ -306,7 +312,7 @@ def about_rho_test(name: str, test: Wald, *, doubtful: bool, which: str) -> Find
     """
     if test.note:
         words = "Whether there is selection on unobservables was not tested."
-        return Finding(name, str(test), "caution", words)
+        return Finding(key, name, str(test), "caution", words)
     if not test.p_value < LEVEL:
         words = (
             f"No selection on unobservables is found at {100 * LEVEL:g}%; it may still be there."
@@ -318,7 +324,7 @@ def about_rho_test(name: str, test: Wald, *, doubtful: bool, which: str) -> Find
         )
     else:
         words = f"Selection on unobservables is found at {100 * LEVEL:g}%."
-    return Finding(name, str(test), "caution" if doubtful else "ok", words + which)
+    return Finding(key, name, str(test), "caution" if doubtful else "ok", words + which)
 
 
 def has_ratio(model: FittedSelectionModel) -> bool:

@@ -15,6 +15,7 @@ from heckmanfa.results.document import Report, Section
 from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
 from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.criteria import NEARLY
+from heckmanfa.text.wording import CRITERIA
 
 if TYPE_CHECKING:
     from heckmanfa.estimators.search_base import SearchedHeckman
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["SearchReport", "compare", "report_search"]
 
 _RUNNER_UPS = 10
-_CRITERION_WORDS = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
 # The runner-ups are in the report itself.
 _NOTES = (
     *("search", "search_ignored", "honest", "honest_target", "honest_failures"),
@@ -62,7 +62,7 @@ class SearchReport(Report):
     def _facts(self) -> list[tuple[str, str]]:
         window = "none" if self.rho_range is None else "[{:g}, {:g}]".format(*self.rho_range)
         facts = [
-            ("Criterion", _CRITERION_WORDS[self.criterion]),
+            ("Criterion", CRITERIA[self.criterion]),
             ("Window of rho", window),
             ("Assignments looked at", f"{self.n_assignments:,} of {self.n_possible:,}"),
         ]

@@ -1,91 +1,39 @@
-"""How numbers and lists of names are written."""
+"""Lists of names, and other phrases that several reports share."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from heckmanfa.results.document import listed
 from heckmanfa.text.printable import shown
 
-__all__ = [
-    "CRITERIA",
-    "SHOWN",
-    "count",
-    "listed",
-    "number",
-    "p_value",
-    "plural",
-    "some",
-    "weighing",
-]
+__all__ = ["CRITERIA", "MAX_NAMES", "listed", "some", "weighing"]
 
 CRITERIA = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
 
-SHOWN = 8
-"""So many names are read in a sentence; longer lists are cut."""
-
-# Beyond these a number is clearer with an exponent.
-_SMALL, _LARGE = 1e-4, 1e7
+MAX_NAMES = 8
+"""Sentences name this many at most; `some` cuts longer lists."""
 
 
-def number(value: float, digits: int = 4) -> str:
-    """Write a number with so many significant digits; nothing where it is not known."""
-    value = float(value)
-    if math.isnan(value):
-        return ""
-    if math.isinf(value):
-        return "infinite" if value > 0 else "-infinite"
-    if value == 0:
-        return "0"
-    size = abs(value)
-    if size < _SMALL or size >= _LARGE:
-        return f"{value:.{digits - 1}e}"
-    # Rounding may carry into another digit: 9.9996 is 10.00 and not 10.000.
-    rounded = float(f"{value:.{digits - 1}e}")
-    decimals = max(digits - 1 - math.floor(math.log10(abs(rounded))), 0)
-    return f"{value:,.{decimals}f}"
+def listed(names: Sequence[str]) -> str:
+    """Name all, as in 'a, b and c'."""
+    names = [shown(name) for name in names]
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def p_value(value: float) -> str:
-    """Write a p-value."""
-    if math.isnan(value):
-        return ""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def count(value: int) -> str:
-    """Write a count; one that no one would read to its end is shortened."""
-    return f"{value:,}" if value < 10**12 else f"about {value:.2g}"
-
-
-def plural(value: int, one: str, many: str | None = None) -> str:
-    """Write a count with its noun."""
-    return f"{count(value)} {one if value == 1 else many or one + 's'}"
-
-
-def some(names: Sequence[str], most: int = SHOWN) -> str:
-    """Name all, or the first of them where they are many."""
+def some(names: Sequence[str], most: int = MAX_NAMES) -> str:
+    """Name all, or only the first of a long list."""
     if len(names) <= most:
         return listed(names)
-    named = [shown(one) for one in names[: most - 2]]
-    return f"{', '.join(named)} and {len(names) - len(named)} more"
+    first = [shown(name) for name in names[: most - 2]]
+    return f"{', '.join(first)} and {len(names) - len(first)} more"
 
 
 def weighing(kind: str, rows: int, total: float | None) -> str:
-    """Say behind a number of rows what their weights make of them.
+    """Say how weights change a number of rows: a phrase that begins with a comma, or nothing.
 
-    Parameters
-    ----------
-    kind : {"frequency", "sampling"}
-    rows : int
-    total : float or None
-        The sum of the weights; None where there are none.
-
-    Returns
-    -------
-    str
-        Begins with a comma; empty where weights change nothing.
+    ``total`` is the sum of the weights, None without weights.
     """
     if total is None:
         return ""

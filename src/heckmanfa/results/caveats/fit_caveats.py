@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heckmanfa.results.caveats.caveat import Caveat, Table
+from heckmanfa.results.caveats.caveat import Caveat, Severity, Table
 from heckmanfa.results.caveats.search_caveats import of_search
 from heckmanfa.results.diagnostics import Diagnostics
-from heckmanfa.results.document import Finding
+from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.exclusions import kept_out
 from heckmanfa.results.problems import (
-    MAXIMA,
     clusters_note,
     higher_maximum,
     problems_of,
@@ -20,8 +19,9 @@ from heckmanfa.results.problems import (
     rho_text,
 )
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
+from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import count, number, plural, some
+from heckmanfa.text.wording import some
 
 if TYPE_CHECKING:
     from heckmanfa.estimators.base import FittedSelectionModel
@@ -114,14 +114,18 @@ def said(model: FittedSelectionModel, *keys: str) -> list[str]:
     return [one.sentence for one in of_fit(model) if one.key in keys]
 
 
+_VERDICTS: dict[Severity, Verdict] = {"note": "ok", "caution": "caution", "problem": "problem"}
+
+
 def as_findings(model: FittedSelectionModel) -> list[Finding]:
     """Return the caveats about the search as lines of the diagnostics."""
     has = {one.key: one for one in of_fit(model)}
     return [
         Finding(
+            key,
             name,
             value,
-            "ok" if has[key].severity == "note" else has[key].severity,
+            _VERDICTS[has[key].severity],
             has[key].sentence,
         )
         for key, name, value in (
@@ -140,18 +144,18 @@ def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
     """Take in what `problems` finds wrong, with what may not be claimed because of it."""
     keys = {
         "convergence": "not_converged",
-        "standard errors": "errors_missing",
-        "R2 of the outcome": "leakage",
+        "standard_errors": "errors_missing",
+        "leakage": "leakage",
         "rho": "rho_at_bounds",
-        MAXIMA: "second_maximum",
+        "maxima": "second_maximum",
         "clusters": "few_clusters",
     }
     claims = {
         "convergence": "That these are the estimates: the iteration did not converge, and they are "
         "where it stopped.",
-        "standard errors": "That anything is known of how precise the estimates are: the variance "
+        "standard_errors": "That anything is known of how precise the estimates are: the variance "
         "of one is negative or not a number.",
-        "R2 of the outcome": f"That the features predict so well (R2 {r2_of(model):.6f}): one of "
+        "leakage": f"That the features predict so well (R2 {r2_of(model):.6f}): one of "
         "them is likely to be made from the outcome, or known only with it.",
         "rho": f"That rho is a correlation: its estimate, {number(model.rho_)}, is outside "
         "(-1, 1), so the model does not fit or the data hardly identify it."
@@ -166,16 +170,16 @@ def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
         )
     higher = higher_maximum(model.log_likelihood_, model._second_maximum)
     if higher is not None:
-        claims[MAXIMA] = (
+        claims["maxima"] = (
             "That the likelihood is at its highest: there is a higher maximum, at rho = "
             f"{rho_text(higher[1])}."
         )
     return [
         Caveat(
-            keys[one.name],
+            keys[one.key],
             "problem" if one.verdict == "problem" else "caution",
             _as_note(one, model),
-            claims.get(one.name, ""),
+            claims.get(one.key, ""),
         )
         for one in problems_of(model)
     ]
@@ -183,17 +187,17 @@ def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
 
 def _as_note(problem: Finding, model: FittedSelectionModel) -> str:
     """Put a problem of the diagnostics among the notes, in whole sentences."""
-    if problem.name == "clusters" and model.n_clusters_ is not None:
+    if problem.key == "clusters" and model.n_clusters_ is not None:
         return clusters_note(model.n_clusters_, n_parameters(model))
-    if problem.name == "standard errors":
-        return f"Not all standard errors can be given. {problem.words}"
-    if problem.name == "R2 of the outcome":
-        return f"The R2 of the outcome is {problem.value}. {problem.words}"
-    if problem.name == MAXIMA:
-        return f"The likelihood has two maxima ({problem.value}). {problem.words}"
-    if problem.name == "convergence":
-        return f"THE ITERATION DID NOT CONVERGE: {problem.value}. {problem.words}"
-    words = problem.words[0].lower() + problem.words[1:]
+    if problem.key == "standard_errors":
+        return f"Not all standard errors can be given. {problem.meaning}"
+    if problem.key == "leakage":
+        return f"The R2 of the outcome is {problem.value}. {problem.meaning}"
+    if problem.key == "maxima":
+        return f"The likelihood has two maxima ({problem.value}). {problem.meaning}"
+    if problem.key == "convergence":
+        return f"THE ITERATION DID NOT CONVERGE: {problem.value}. {problem.meaning}"
+    words = problem.meaning[0].lower() + problem.meaning[1:]
     return f"rho is estimated at {problem.value}, {words}"
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from heckmanfa.results.caveats.caveat import Caveat
 from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.criteria import NEARLY
+from heckmanfa.text.numbers import count, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import CRITERIA, count, plural
+from heckmanfa.text.wording import CRITERIA
 
 if TYPE_CHECKING:
     from heckmanfa.estimators.base import FittedSelectionModel

@@ -1,0 +1,63 @@
+"""How numbers are written for people; JSON and data frames keep the numbers themselves."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["compact", "count", "number", "p_value", "percent", "plural"]
+
+# Beyond these a number is clearer with an exponent.
+_SMALL, _LARGE = 1e-4, 1e7
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Write a number with so many significant digits; nothing if it is NaN.
+
+    Trailing zeros stay, thousands are separated, and only very small and very large numbers get
+    an exponent.
+    """
+    value = float(value)
+    if math.isnan(value):
+        return ""
+    if math.isinf(value):
+        return "infinite" if value > 0 else "-infinite"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size < _SMALL or size >= _LARGE:
+        return f"{value:.{digits - 1}e}"
+    # Rounding may carry into another digit: 9.9996 is 10.00 and not 10.000.
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = max(digits - 1 - math.floor(math.log10(abs(rounded))), 0)
+    return f"{value:,.{decimals}f}"
+
+
+def compact(value: float, digits: int = 5) -> str:
+    """Write a number for a column of fixed width, without trailing zeros; nothing if it is NaN."""
+    return "" if math.isnan(value) else f"{value:.{digits}g}"
+
+
+def p_value(value: float, *, bounded: bool = True) -> str:
+    """Write a p-value; nothing if it is NaN.
+
+    A small one is written as ``<0.001`` or, unless ``bounded``, as ``0.000``, which is how
+    regression tables show it.
+    """
+    if math.isnan(value):
+        return ""
+    return "<0.001" if bounded and value < 0.001 else f"{value:.3f}"
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """Write a share as a percentage."""
+    return f"{100 * share:.{decimals}f}%"
+
+
+def count(value: int) -> str:
+    """Write a count, rounded if it has more digits than anyone would read."""
+    return f"{value:,}" if value < 10**12 else f"about {value:.2g}"
+
+
+def plural(value: int, noun: str, nouns: str | None = None) -> str:
+    """Write a count with its noun."""
+    return f"{count(value)} {noun if value == 1 else nouns or noun + 's'}"
