@@ -1,4 +1,4 @@
-"""Every error and warning that heckmanfa raises: one root each, one sentence a class."""
+"""Every error and warning that heckmanfa raises: one root each, one sentence per class."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ __all__ = [
 
 
 class HeckmanfaError(Exception):
-    """The root of every error that heckmanfa raises on purpose."""
+    """Base class of every error that heckmanfa raises on purpose."""
 
     def __str__(self) -> str:
-        # A name of a column that no call site made printable must not reach a terminal as it is.
+        # Column names that no call site escaped must not reach a terminal unescaped.
         return printable(super().__str__())
 
 
@@ -81,96 +81,100 @@ class ConstantOutcomeError(InputError):
 
 
 class LeakageError(InputError):
-    """A feature, or some together, is the outcome itself, up to a constant and a factor."""
+    """A feature, or a combination of features, reproduces the outcome exactly."""
 
 
 class CollinearError(InputError):
-    """Columns are constant or linear combinations of one another."""
+    """Columns are constant or linear combinations of one another.
 
-    def __init__(self, message: str, columns: Sequence[int] = ()) -> None:
-        super().__init__(message)
+    The message is the reason, followed by advice for the caller.
+    """
+
+    def __init__(self, reason: str, advice: str = "", columns: Sequence[int] = ()) -> None:
+        super().__init__(f"{reason}. {advice}" if advice else reason)
+        self.reason = reason
         self.columns = tuple(columns)
-        """positions, among the columns that were asked about, of those to leave out"""
+        """positions of the columns to leave out, among those checked"""
 
 
 class SeparationError(InputError):
-    """Some columns predict selection perfectly, so that the probit has no finite maximum."""
+    """Some columns predict selection perfectly, so the probit has no finite maximum."""
 
 
 class UnknownFeatureError(InputError):
-    """A feature was named that the data does not have."""
+    """The data has no feature of that name."""
 
 
 class FormulaError(InputError):
-    """A formula cannot be read, or asks for something that this model does not do."""
+    """A formula cannot be parsed, or asks for something that this model does not support."""
 
 
 class NotIdentifiedError(InputError):
-    """The quantity asked for cannot be learned from the data that the model was fitted to."""
+    """The data that the model was fitted to do not identify the requested quantity."""
 
 
 class DataError(HeckmanfaError):
-    """A data set that is not part of the package is missing, damaged or another one."""
+    """An external data set is missing, damaged or not the expected one."""
 
 
 class ClusterError(HeckmanfaError):
-    """A partition of a Dask collection could not be read or worked on."""
+    """A partition of a Dask collection could not be read or processed."""
 
 
 class DeviceMemoryError(HeckmanfaError, MemoryError):
-    """The memory of a graphics card is full."""
+    """The GPU is out of memory."""
 
 
 class MissingExtraError(HeckmanfaError, ImportError):
-    """A package that only some parts need is not installed."""
+    """An optional dependency is not installed."""
 
 
 class NoFeasibleAssignmentError(InputError):
-    """No assignment of prediction features meets what the search was asked for."""
+    """No assignment of prediction features satisfies the search's constraints."""
 
 
 class NotSearchedError(NotIdentifiedError, AttributeError):
-    """No outcome was missing, so that there is no search to tell of."""
+    """No outcome was missing, so no search was run."""
 
 
 class HeckmanfaWarning(UserWarning):
-    """The root of every warning that heckmanfa gives."""
+    """Base class of every warning that heckmanfa issues."""
 
 
 class AllObservedWarning(HeckmanfaWarning):
-    """No outcome is missing, so that ordinary least squares is fitted instead."""
+    """No outcome is missing, so ordinary least squares is fitted instead."""
 
 
 class NoExclusionWarning(HeckmanfaWarning):
-    """Every selection feature also predicts, so that only normality identifies the model."""
+    """Every selection feature also predicts, so only normality identifies the model."""
 
 
 class LeakageWarning(HeckmanfaWarning):
-    """A feature, or some together, is the outcome itself, and no outcome is missing."""
+    """Features reproduce the outcome exactly, which suggests leakage."""
 
 
 class BinaryOutcomeWarning(HeckmanfaWarning):
-    """The outcome holds only zeros and ones, which a linear model will leave."""
+    """The outcome holds only zeros and ones, so a linear model can predict outside [0, 1]."""
 
 
 class TextNumbersWarning(HeckmanfaWarning):
-    """A text column whose values are all numbers was taken for categories."""
+    """A text column that holds only numbers was treated as categorical."""
 
 
 class MissingFeaturesWarning(HeckmanfaWarning):
-    """Some rows miss a feature: they have no prediction in a file, or no part in a fit."""
+    """Some rows lack a feature, so they get no prediction or are left out of the fit."""
 
 
 class UnderdeterminedWarning(HeckmanfaWarning):
-    """There are more coefficients than rows can tell apart; those of minimum norm are given."""
+    """The rows do not determine the coefficients, so the minimum-norm solution is returned."""
 
 
 class DroppedFeaturesWarning(HeckmanfaWarning):
-    """Columns (and for separation, rows) were left out as the caller asked."""
+    """Columns (and for separation, rows) were left out, as requested."""
 
 
 class FrequencyWeightWarning(HeckmanfaWarning):
-    """Frequency weights make the rows count ten times or more: they may be sampling weights."""
+    """Frequency weights multiply the row count by ten or more: they may be sampling weights."""
 
 
 class FewClustersWarning(HeckmanfaWarning):
@@ -194,16 +198,16 @@ class SearchWarning(HeckmanfaWarning):
 
 
 class CovarianceWarning(HeckmanfaWarning):
-    """The estimated covariance is not positive semi-definite, or its information matrix is not."""
+    """The covariance or information matrix is not positive semi-definite."""
 
 
 def sentence(kind: type[Exception]) -> str:
-    """Say what an error or a warning is: the first line of its docstring."""
+    """Return the first line of an error's or warning's docstring, which says what it means."""
     return str(kind.__doc__).strip().splitlines()[0]
 
 
 def warn(message: str, category: type[HeckmanfaWarning]) -> None:
-    """Give a warning that points at the line of the caller's that called into this package."""
+    """Issue a warning that points at the user's line that called into this package."""
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("heckmanfa"):
         level, frame = level + 1, frame.f_back

@@ -232,7 +232,7 @@ def test_a_window_of_rho_is_said_and_kept(searched):
     rho = boot.replicates.estimates[:, -2]
     assert np.all((rho >= 0.3) & (rho <= 0.6))
     assert "describes that window" in " ".join(str(boot).split())
-    empty = {"No assignment of prediction features meets what the search was asked for."}
+    empty = {"No assignment of prediction features satisfies the search's constraints."}
     assert {*boot.replicates.failures} <= empty
 
 

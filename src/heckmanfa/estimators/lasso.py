@@ -118,6 +118,6 @@ on_separation, start
             away = [one for one in error.columns if one not in choices.always]
             if not away:
                 raise
-            say_dropped(away, self._names, str(error).split(". The adaptive")[0])
+            say_dropped(away, self._names, error.reason)
             fewer = choices.without_columns(away)
             return lasso(moments, fewer, goal, names=self._names, power=self.power)

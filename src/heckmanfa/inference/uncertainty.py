@@ -379,7 +379,7 @@ def uncertainty_interval(
         curve=curve,
         notes=(*_notes(model), *reference_of(model).notes()),
         reference=reference_of(model),
-        errors_differ=errors_differ(model),
+        errors_differ=errors_differ(model.cov_type, model.weight_kind),
     )
 
 
@@ -412,7 +412,7 @@ def _notes(model: Heckman) -> list[str]:
     if not abs(model.rho_) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and says little here.")
     notes += of_method(model, "uncertainty_interval")
-    if errors_differ(model):
+    if errors_differ(model.cov_type, model.weight_kind):
         notes.append(
             "The standard errors take rows to be independent and to weigh the same, other than "
             f"the {model.cov_type or 'classical'} ones of the model."

@@ -163,7 +163,7 @@ def what_if(model: Heckman) -> WhatIf:
         changes=pd.DataFrame(changes, columns=_CHANGES),
         terms=pd.concat(terms[1:] or terms, ignore_index=True)[_TERMS],
         notes=(*notes, *_what_if_notes(model), *reference.notes()),
-        errors_differ=errors_differ(model),
+        errors_differ=errors_differ(model.cov_type, model.weight_kind),
     )
 
 
@@ -264,7 +264,7 @@ def _what_if_notes(model: Heckman) -> list[str]:
             "What-if is by the two-step estimator, also for the equation as it is, and not by the "
             "maximum likelihood of the model."
         )
-    if errors_differ(model):
+    if errors_differ(model.cov_type, model.weight_kind):
         notes.append(
             "Standard errors are classical, and not as in the model: rows are taken to be "
             "independent and to weigh the same."

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, add_at, host, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.errors import InputError
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = [
     "BY_CLASSICAL",
@@ -34,9 +31,9 @@ def is_classical(cov_type: str | None) -> bool:
     return cov_type is None or cov_type == "classical"
 
 
-def errors_differ(model: FittedSelectionModel) -> bool:
-    """Whether a fitted model has other standard errors than those of compressed data."""
-    return not is_classical(model.cov_type) or model.weight_kind == "sampling"
+def errors_differ(cov_type: str | None, weight_kind: str) -> bool:
+    """Whether a model's standard errors need rows: the compressed data give classical ones."""
+    return not is_classical(cov_type) or weight_kind == "sampling"
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,6 @@ def score_squares(
 
     Parameters
     ----------
-    rows : Rows
     kind : CovarianceKind
         'robust' sums over rows, times n / (n - 1); 'cluster' over the clusters' total scores,
         times G / (G - 1).

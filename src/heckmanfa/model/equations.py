@@ -78,16 +78,11 @@ def fit_selection(
 
     Parameters
     ----------
-    rows : Rows
     features : sequence of int
         Columns of the selection equation.
     labels : sequence of str
         A name for every column of X.
     on_collinear, on_separation : {"error", "drop"}
-
-    Returns
-    -------
-    Selection
     """
     if len(features) == 0:
         raise InputError(
@@ -108,7 +103,7 @@ def fit_selection(
             if on_collinear != "drop" and not suspects:
                 raise
             away = [order[place] for place in error.columns]
-            say_dropped(away, labels, str(error).split(". Leave")[0])
+            say_dropped(away, labels, error.reason)
             dropped += away
             separating += [one for one in away if one in suspects]
             features = [one for one in features if one not in away]
@@ -176,7 +171,6 @@ def gather(
 
     Parameters
     ----------
-    selection : Selection
     prediction : sequence of int
         Columns that may predict.
     labels : sequence of str
@@ -219,16 +213,18 @@ def check_prediction(
     found = dependencies(r)
     if found:
         words = describe_dependencies(found, ["constant", *(labels[one] for one in features)])
-        text = "the prediction features are collinear among the selected rows: " + "; ".join(words)
+        reason = (
+            f"the prediction features are collinear among the selected rows: {'; '.join(words)}"
+        )
         away = [features[item.column - 1] for item in found]
         if on_collinear != "drop":
             raise CollinearError(
-                text + ". Leave these columns out of prediction_features, or pass "
-                "on_collinear='drop'.",
+                reason,
+                "Leave these columns out of prediction_features, or pass on_collinear='drop'.",
                 [item.column - 1 for item in found],
             )
-        say_dropped(away, labels, text)
-        return [one for one in features if one not in away], away
+        say_dropped(away, labels, reason)
+        return [feature for feature in features if feature not in away], away
     return list(features), []
 
 

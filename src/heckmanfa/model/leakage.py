@@ -34,7 +34,6 @@ def find_leakage(moments: Moments, n_rows: int) -> tuple[list[int], list[int]]:
 
     Parameters
     ----------
-    moments : Moments
     n_rows : int
         How many selected rows there are; few rows are reproduced by any features.
 
@@ -102,7 +101,6 @@ def refuse_leakage(
 
     Parameters
     ----------
-    moments : Moments
     labels : sequence of str
         A name for every column of X.
     n_rows : int

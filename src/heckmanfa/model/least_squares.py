@@ -48,16 +48,10 @@ def fit_least_squares(
 
     Parameters
     ----------
-    moments : Moments
     features : sequence of int
         Positions in X.
     kind : CovarianceKind, optional
         Classical unless given; others need ``rows``.
-    rows : Rows, optional
-
-    Returns
-    -------
-    LeastSquares
     """
     features = tuple(int(one) for one in features)
     r = moments.subset(features, imr=False)

@@ -113,8 +113,6 @@ def fit_likelihood(
 
     Parameters
     ----------
-    moments : Moments
-    probit : Probit
     two_step : TwoStep
         Names the prediction features and gives the usual starting values.
     kind : CovarianceKind
@@ -123,10 +121,6 @@ def fit_likelihood(
         Read once an iteration.
     start : float or ndarray, optional
         A rho or a parameter vector to start from instead.
-
-    Returns
-    -------
-    MaximumLikelihood
     """
     features, m = two_step.features, moments.n_selected
     columns = [*probit.features, *predicting_only(probit, features)]

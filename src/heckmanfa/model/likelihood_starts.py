@@ -42,13 +42,8 @@ def read_start(start: Any, method: str) -> Start:
 
     Parameters
     ----------
-    start : None, float or array_like
     method : str
         Only "ml" starts anywhere.
-
-    Returns
-    -------
-    None, float or ndarray
     """
     if start is None:
         return None

@@ -263,17 +263,12 @@ def gather_moments(
 
     Parameters
     ----------
-    rows : Mapped
     columns : sequence of int
         The features of either equation, k of them.
     n_features : int
         K, the number of columns of X.
     probit : Probit or None
         The fitted selection equation; None where every row is selected, and lambda is zero.
-
-    Returns
-    -------
-    Moments
     """
     k = len(columns)
     places = [] if probit is None else [list(columns).index(one) for one in probit.features]

@@ -90,15 +90,10 @@ def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str])
 
     Parameters
     ----------
-    rows : Rows
     features : sequence of int
         Columns of the selection equation.
     names : sequence of str
         A name for each of these columns.
-
-    Returns
-    -------
-    Coordinates
 
     Raises
     ------
@@ -114,8 +109,8 @@ def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str])
     if found:
         raise CollinearError(
             "the selection features are collinear: "
-            + "; ".join(describe_dependencies(found, ["constant", *names]))
-            + ". Leave these columns out, or pass on_collinear='drop'.",
+            + "; ".join(describe_dependencies(found, ["constant", *names])),
+            "Leave these columns out, or pass on_collinear='drop'.",
             [item.column - 1 for item in found],
         )
     return Coordinates.from_factor(r)
@@ -132,10 +127,6 @@ def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Pro
         Columns of the selection equation.
     coordinates : Coordinates
         From `selection_coordinates`.
-
-    Returns
-    -------
-    Probit
     """
     start = _pilot_start(rows, features, coordinates)
     state, passes, converged = _newton(rows, features, coordinates, start, None, _MAX_ITERATIONS)

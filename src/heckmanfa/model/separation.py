@@ -46,7 +46,6 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
 
     Parameters
     ----------
-    rows : Rows
     features : sequence of int
         Columns of the selection equation, p of them.
     coordinates : Coordinates

@@ -54,17 +54,10 @@ def fit_two_step(
 
     Parameters
     ----------
-    moments : Moments
-    probit : Probit
     features : sequence of int
         Positions in X of the prediction features; they must not be collinear.
-    kind : CovarianceKind
     rows : Rows
         Read only for a robust or cluster covariance.
-
-    Returns
-    -------
-    TwoStep
     """
     mask = np.zeros(moments.n_features, dtype=bool)
     mask[list(features)] = True

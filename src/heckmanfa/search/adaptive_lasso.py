@@ -15,7 +15,7 @@ from sklearn.linear_model import lars_path_gram
 from heckmanfa.errors import CollinearError, InputError
 from heckmanfa.model.linalg import dependencies, describe_dependencies, solve_upper, subset_factor
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.candidates import Search, distinct, look
+from heckmanfa.search.candidates import Search, distinct, evaluate
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 from heckmanfa.text.printable import quoted
@@ -38,18 +38,12 @@ def lasso(
 
     Parameters
     ----------
-    moments : Moments
     choices : Choices
         Units must be single columns; those that are always in are partialled out, too.
-    goal : Goal
     names : sequence of str
         A label for each column of X, for messages.
     power : float
         Of the least-squares coefficients in the weights.
-
-    Returns
-    -------
-    Search
     """
     if any(len(unit) > 1 for unit in choices.units):
         unit = next(one for one in choices.units if len(one) > 1)
@@ -60,7 +54,7 @@ def lasso(
         )
     columns = [unit[0] for unit in choices.units]
     if not columns:
-        return look(moments, goal, choices.masks(np.zeros((1, 0), dtype=bool)), names=names)
+        return evaluate(moments, goal, choices.masks(np.zeros((1, 0), dtype=bool)), names=names)
     k = len(moments.columns)
     first = [0, k + 1, *moments.places(choices.always)]
     r = subset_factor(moments.factor, [*first, *moments.places(columns), k + 2])
@@ -74,8 +68,9 @@ def lasso(
         labels += [names[one] for one in (*choices.always, *columns)]
         raise CollinearError(
             "the features are collinear among the selected rows: "
-            f"{'; '.join(describe_dependencies(found, labels))}. The adaptive lasso then has no "
-            "least-squares weights; leave some out with never=[...], or pass on_collinear='drop'",
+            + "; ".join(describe_dependencies(found, labels)),
+            "The adaptive lasso then has no least-squares weights; leave some out with "
+            "never=[...], or pass on_collinear='drop'",
             [(*choices.always, *columns)[item.column - 2] for item in found],
         )
     # Without units: the path ends at a penalty of 1e-7 and takes shorter columns for collinear.
@@ -95,4 +90,4 @@ def lasso(
     inside[:, entering] = path.T != 0.0
     inside = distinct(inside)
     inside = inside[choices.allowed(inside)]
-    return look(moments, goal, choices.masks(inside), names=names)
+    return evaluate(moments, goal, choices.masks(inside), names=names)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _OPEN = 1e-8
 _MOST_REFINED = 1000
 
-__all__ = ["KEPT", "Search", "distinct", "look"]
+__all__ = ["KEPT", "Search", "distinct", "evaluate"]
 
 KEPT = 10_000
 """The most assignments that are kept."""
@@ -121,7 +121,7 @@ def distinct(masks: Mask) -> Mask:
     return np.unpackbits(packed, axis=1, count=masks.shape[1]).astype(bool)
 
 
-def look(
+def evaluate(
     moments: Moments,
     goal: Goal,
     masks: Mask,
@@ -134,8 +134,6 @@ def look(
 
     Parameters
     ----------
-    moments : Moments
-    goal : Goal
     masks : (B, K) ndarray of bool
         Distinct.
     names : sequence of str
@@ -203,7 +201,6 @@ def no_feasible(
 
     Parameters
     ----------
-    goal : Goal
     n_looked : int
         Assignments looked at.
     rho : (B,) ndarray
@@ -214,10 +211,6 @@ def no_feasible(
         A label for each column of X.
     extra : str
         What else to say.
-
-    Returns
-    -------
-    NoFeasibleAssignmentError
     """
     seen = np.isfinite(rho)
     if goal.rho_range is None or not seen.any():

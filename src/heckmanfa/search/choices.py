@@ -109,7 +109,6 @@ def read_choices(
 
     Parameters
     ----------
-    table : FeatureTable
     candidates : sequence of int
         Columns that may predict.
     always, never : sequence of str, int or bool
@@ -120,11 +119,6 @@ def read_choices(
         The dummies of each column of the data. Of a column that ``feature_groups`` names, its
         groups hold and no other. Dummies that may not predict are taken out, and the rest is a
         group, of which ``always`` and ``never`` name all or none.
-    max_features : int, optional
-
-    Returns
-    -------
-    Choices
     """
     if not candidates:
         raise InputError("prediction_features is empty: a search needs features that may predict")
@@ -225,8 +219,8 @@ def feasible_choices(
     if found:
         words = describe_dependencies(found, ["constant", *(names[one] for one in choices.always)])
         raise CollinearError(
-            f"always cannot be held among the selected rows: {'; '.join(words)}. Leave a column "
-            "out of always.",
+            f"always cannot be held among the selected rows: {'; '.join(words)}",
+            "Leave a column out of always.",
             [choices.always[item.column - 1] for item in found],
         )
     away: list[int] = []

@@ -9,7 +9,7 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.model.linalg import subset_factor
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.candidates import Search, look
+from heckmanfa.search.candidates import Search, evaluate
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 
@@ -23,18 +23,11 @@ def rank(
 
     Parameters
     ----------
-    moments : Moments
-    choices : Choices
-    goal : Goal
     scores : (K,) ndarray
         The larger the sooner; ties in column order. A unit of several columns has the score of
         its first.
     names : sequence of str
         A label for each column of X, for messages.
-
-    Returns
-    -------
-    Search
     """
     n_units = len(choices.units)
     order = np.argsort(-scores[[unit[0] for unit in choices.units]], kind="stable")
@@ -45,7 +38,7 @@ def rank(
     for length in range(1, longest + 1):
         inside[length:, order[length - 1]] = True
     inside = inside[choices.allowed(inside)]
-    return look(moments, goal, choices.masks(inside), names=names)
+    return evaluate(moments, goal, choices.masks(inside), names=names)
 
 
 def correlations(moments: Moments, choices: Choices) -> Floats:
@@ -53,7 +46,6 @@ def correlations(moments: Moments, choices: Choices) -> Floats:
 
     Parameters
     ----------
-    moments : Moments
     choices : Choices
         The columns of a unit have their multiple correlation.
 

@@ -10,7 +10,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.candidates import Search, distinct, look
+from heckmanfa.search.candidates import Search, distinct, evaluate
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 from heckmanfa.search.training.assignment_function import assign
@@ -35,10 +35,8 @@ def sample(
 
     Parameters
     ----------
-    moments : Moments
     choices : Choices
         A draw of more than ``max_features`` keeps those with the highest scores.
-    goal : Goal
     log_pi : (2, K) ndarray
         What `assignment.train` gave.
     names : sequence of str
@@ -47,11 +45,6 @@ def sample(
         B.
     noise : (B, 2, K) ndarray, optional
         Gumbel noise, to replay a run; drawn unless given.
-    random_state : int or numpy.random.Generator, optional
-
-    Returns
-    -------
-    Search
     """
     first = [unit[0] for unit in choices.units]
     unit_log_pi = log_pi[:, first]
@@ -76,7 +69,7 @@ def sample(
             f"of at most {np.exp(unit_log_pi[1].max(initial=-np.inf)):.2g}. Use fewer epochs or a "
             "smaller learning_rate."
         )
-    return look(moments, goal, choices.masks(found), names=names)
+    return evaluate(moments, goal, choices.masks(found), names=names)
 
 
 def _cut(choices: Choices, inside: Mask, scores: Floats) -> Mask:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["LINE", "called", "printable", "quoted", "shown"]
+__all__ = ["LINE", "called", "printable", "quoted", "quoted_list", "shown"]
 
 LINE = 100
 """how many characters of a foreign value are shown: about a line's worth"""
@@ -116,6 +116,12 @@ def quoted(value: object, limit: int = LINE) -> str:
     inner = _shortened(text, limit, lambda one: "\\" + one if one == mark else _as_in_code(one))
     length = f" ({len(text):,} characters)" if len(text) > limit else ""
     return f"{mark}{inner}{mark}{length}"
+
+
+def quoted_list(names: Sequence[object], most: int) -> str:
+    """Quote the first ``most`` names, and count the rest: ``'a', 'b' and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(quoted(name) for name in names[:most]) + more
 
 
 def printable(text: str, limit: int | None = _MESSAGE) -> str:

@@ -11,7 +11,7 @@ from heckmanfa.errors import SearchWarning, warn
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.best_subset.warm_start import warm_start
-from heckmanfa.search.candidates import KEPT, Search, distinct, look, no_feasible
+from heckmanfa.search.candidates import KEPT, Search, distinct, evaluate, no_feasible
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import NEARLY, Goal
 
@@ -36,9 +36,6 @@ def best_subset(
 
     Parameters
     ----------
-    moments : Moments
-    choices : Choices
-    goal : Goal
     names : sequence of str
         A label for each column of X, for messages.
     tolerance : float, optional
@@ -100,7 +97,7 @@ def best_subset(
         extra = "" if tree.complete else f" The search {reason}; raise it to look at more."
         rho, seen = tree.ledger.seen()
         raise no_feasible(goal, n_assignments, rho, seen, names, extra)
-    found = look(
+    found = evaluate(
         moments,
         goal,
         masks,

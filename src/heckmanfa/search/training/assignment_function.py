@@ -174,7 +174,6 @@ def train(
         Run the epochs over a uniform sample of at most so many of the selected rows, drawn once
         by ``random_state``. Unless given, over all of them that are in memory or on a card, and
         over 200,000 where they are elsewhere.
-    random_state : int or numpy.random.Generator, optional
     progress : callable, optional
         Called every 50 epochs with the number done and the current mean absolute error.
 

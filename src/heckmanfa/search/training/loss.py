@@ -86,8 +86,6 @@ def psi_gradient(
 
     Parameters
     ----------
-    moments : Moments
-    rows : Rows
     assignment : (K,) ndarray of bool
     loss : {"mae", "mse"}
         The mean absolute error (the first factors of Eq. lmaegrad), or the mean squared error,

@@ -60,17 +60,12 @@ def gather_training_rows(
 
     Parameters
     ----------
-    moments : Moments
     rows : Rows
         That were compressed.
     train_rows : int or None
         The most rows to train on; None is all that are in memory, and `SAMPLE_ROWS` of others.
     seed : int
         Of the sample, which depends on it and on the rows alone.
-
-    Returns
-    -------
-    TrainingRows
     """
     columns, norms = list(moments.columns), moments.scaled()[1]
     probit = moments.probit
