@@ -379,14 +379,14 @@ def test_sources_of_random_numbers_come_back(frame, encoding, simulated, tmp_pat
 
 def test_a_file_imports_no_module_by_name(rewritten, saved):
     """Opening a file imports what its model needs, and nothing that it names itself."""
-    sys.modules.pop("heckmanfa.paper.beyond", None)
+    sys.modules.pop("heckmanfa.paper.printed", None)
 
     def ask(state):
-        state["content"]["model"] = node("heckmanfa.paper.beyond", "Thing", "ObjectNode", "a")
+        state["content"]["model"] = node("heckmanfa.paper.printed", "Thing", "ObjectNode", "a")
 
     rewritten(saved, seal=True, schema=ask)
-    assert "it asks for heckmanfa.paper.beyond.Thing" in refusal(saved)
-    assert "heckmanfa.paper.beyond" not in sys.modules
+    assert "it asks for heckmanfa.paper.printed.Thing" in refusal(saved)
+    assert "heckmanfa.paper.printed" not in sys.modules
 
 
 @pytest.mark.parametrize("loader", ["ObjectNode", "TypeNode"])

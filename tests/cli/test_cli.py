@@ -1,9 +1,9 @@
 """The command line: what it prints, what it writes, and how it ends."""
 
-import dataclasses
 import importlib.util
 import json
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import heckmanfa
 from heckmanfa.cli import app
-from heckmanfa.paper import TABLES
-from heckmanfa.paper.sampling import PRINTED
-from heckmanfa.paper.table_rows import COLUMNS, Table
+from heckmanfa.paper import TABLES, PaperTable, protocol
+from heckmanfa.paper.protocol import CRIME
+from heckmanfa.paper.reproduction import COLUMNS, Figure, Row
 
 
 def call(*arguments):
@@ -30,14 +30,15 @@ def asked(monkeypatch):
     """Replace a table by one that keeps what it was asked for."""
     options = []
 
-    def stub(given):
+    def experiment(dataset, given):
         options.append(given)
-        table = Table()
-        table.exact("CRIME", "a row", "rho", 0.0423, 0.0423)
-        table.beyond("CRIME", "another row", "rho", 0.1)
-        return table.frame()
+        return [Figure("rho", 0.0423)]
 
-    monkeypatch.setitem(TABLES, "sampling", ("A stub", stub))
+    rows = (
+        Row(CRIME, "a row", experiment, {"rho": 0.0423}, deterministic=True),
+        Row(CRIME, "another row", lambda *_: [Figure("rho", 0.1)]),
+    )
+    monkeypatch.setitem(TABLES, "sampling", PaperTable("A stub", rows))
     return options
 
 
@@ -64,7 +65,7 @@ def test_a_quick_run_prints_our_figures_beside_the_printed_ones(paper_files):
     status, text = call("reproduce", "--quick")
     assert status == 0
     for name in ("selfeatures", "sampling", "topjfeats", "moretopj"):
-        assert f"{name}: {TABLES[name][0]}" in text
+        assert f"{name}: {TABLES[name].title}" in text
     assert "significance" not in text
     assert "every deterministic row comes out" in text
     lines = text.splitlines()
@@ -103,7 +104,7 @@ def test_without_data_one_line_says_what_to_do(tmp_path, monkeypatch):
 
     monkeypatch.setenv("HECKMANFA_DATA", str(tmp_path))
     monkeypatch.setattr("heckmanfa.datasets._files.cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr("heckmanfa.paper.protocol._fetched", lambda fetch: fetch(split="paper"))
+    monkeypatch.setattr(protocol, "_fetched", protocol._fetched.__wrapped__)
     monkeypatch.setattr("pooch.retrieve", fail)
     status, text = call("reproduce", "--quick")
     assert status == 2
@@ -115,8 +116,10 @@ def test_without_data_one_line_says_what_to_do(tmp_path, monkeypatch):
 
 
 def test_a_deterministic_row_that_is_off_is_shown_and_fails(paper_files, monkeypatch):
-    wrong = dataclasses.replace(PRINTED["CRIME"], rho=0.0424)
-    monkeypatch.setitem(PRINTED, "CRIME", wrong)
+    table = TABLES["sampling"]
+    first, *others = table.rows
+    wrong = replace(first, printed={**first.printed, "rho": 0.0424})
+    monkeypatch.setitem(TABLES, "sampling", replace(table, rows=(wrong, *others)))
     status, text = call("reproduce", "--quick", "sampling")
     assert status == 1
     assert "1 deterministic row is OFF" in text
@@ -135,12 +138,12 @@ def test_tables_are_written_so_that_they_can_be_read_back(paper_files, tmp_path)
     assert list(frame.columns) == COLUMNS
     record = json.loads((folder / "sampling.json").read_text())
     assert record["table"] == "sampling"
-    assert record["title"] == TABLES["sampling"][0]
+    assert record["title"] == TABLES["sampling"].title
     from_json = pd.DataFrame(record["rows"])[COLUMNS]
     pd.testing.assert_series_equal(from_json["ours"], frame["ours"], rtol=1e-8)
     assert from_json["quantity"].tolist() == frame["quantity"].tolist()
     lines = (folder / "sampling.md").read_text().splitlines()
-    assert lines[0] == f"# sampling: {TABLES['sampling'][0]}"
+    assert lines[0] == f"# sampling: {TABLES['sampling'].title}"
     table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
     assert {len(row) for row in table} == {8}
     assert table[0][:5] == ["dataset", "row", "quantity", "ours", "printed"]
@@ -206,12 +209,9 @@ def test_a_table_named_twice_is_run_once_and_rows_are_counted(asked):
 
 
 def test_written_rows_keep_every_digit(monkeypatch, tmp_path):
-    def stub(given):
-        table = Table()
-        table.random("CRIME", "a row", "p-value", 3.580001e-09, 7.723e-11)
-        return table.frame()
-
-    monkeypatch.setitem(TABLES, "significance", ("A stub", stub))
+    found = [Figure("p-value", 3.580001e-09)]
+    row = Row(CRIME, "a row", lambda *_: found, {"p-value": 7.723e-11})
+    monkeypatch.setitem(TABLES, "significance", PaperTable("A stub", (row,)))
     status, text = call("reproduce", "significance", "--out", str(tmp_path), "--no-ru")
     assert status == 0
     assert "no row here is deterministic" in text

@@ -11,7 +11,7 @@ CRIME_WINDOW, COMPAS_WINDOW = (0.01, 0.1), (0.3, 0.5)
 
 def numbered(model):
     """Features as the paper counts them, from 1."""
-    return [one + 1 for one in model.prediction_features_]
+    return [feature + 1 for feature in model.prediction_features_]
 
 
 def error_of(model, split):

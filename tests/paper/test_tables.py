@@ -1,15 +1,16 @@
 """The paper's tables: printed figures come out, and what differs says why."""
 
-import dataclasses
-import importlib
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.paper import TABLES, Options
-from heckmanfa.paper.sampling import PRINTED
-from heckmanfa.paper.table_rows import COLUMNS, Table
+from heckmanfa.paper import BEYOND, DETERMINISTIC, TABLES, Options, PaperTable
+from heckmanfa.paper import experiments as paper_experiments
+from heckmanfa.paper.protocol import COMPAS, CRIME
+from heckmanfa.paper.reproduction import COLUMNS, Figure, Reason, Row
 
 QUICK = ("selfeatures", "sampling", "topjfeats", "moretopj")
 FA = {
@@ -22,13 +23,13 @@ HECKMAN_C = [0.0490, 0.0563, 0.0479, 0.0500, 0.0498, 0.0555, 0.0524]
 
 @pytest.fixture(scope="module")
 def quick(paper_files):
-    return {name: TABLES[name][1](Options(quick=True)) for name in TABLES}
+    return {name: TABLES[name](Options(quick=True)) for name in TABLES}
 
 
 @pytest.fixture(scope="module")
 def as_published(paper_files):
     options = Options(quick=True, as_published=True)
-    return {name: TABLES[name][1](options) for name in QUICK}
+    return {name: TABLES[name](options) for name in QUICK}
 
 
 def figure(frame, dataset, row, quantity):
@@ -68,10 +69,12 @@ def test_tables_are_tidy(quick):
         assert frame.loc[frame["part"] == "beyond", "printed"].isna().all()
 
 
-def test_each_title_says_what_its_table_has():
-    for title, function in TABLES.values():
-        assert title
-        assert function.__doc__
+def test_each_table_has_a_title_and_rows():
+    for table in TABLES.values():
+        assert table.title
+        assert len(table.rows) > 0
+    assert DETERMINISTIC == QUICK
+    assert BEYOND == ("beyond", "splits")
 
 
 @pytest.mark.parametrize(
@@ -144,6 +147,11 @@ def test_features_are_listed_in_the_order_of_the_file(quick):
 # What a row says. ---------------------------------------------------------------------------------
 
 
+def stub(*figures, **settings):
+    """A table of one row, whose experiment finds these figures."""
+    return PaperTable("A stub", (Row(CRIME, "a row", lambda *_: figures, **settings),))
+
+
 @pytest.mark.parametrize(
     ("ours", "printed", "expected", "status"),
     [
@@ -156,38 +164,40 @@ def test_features_are_listed_in_the_order_of_the_file(quick):
     ],
 )
 def test_a_value_matches_to_its_digits_or_is_off(ours, printed, expected, status):
-    table = Table()
-    table.exact("CRIME", "a row", "rho", ours, printed, expected=expected)
-    (row,) = table.frame().to_dict("records")
+    reasons = {} if expected is None else {"rho": Reason(expected, "a reason")}
+    table = stub(Figure("rho", ours), printed={"rho": printed}, reasons=reasons, deterministic=True)
+    (row,) = table().to_dict("records")
     assert row["status"] == status
     assert row["printed"] == printed
     assert row["part"] == "paper"
+    assert row["note"] == ("" if expected is None else "a reason")
 
 
-def test_digits_say_how_closely_a_value_must_match():
-    table = Table()
-    table.exact("CRIME", "rows", "training rows", 1395, 1395, digits=0)
-    table.exact("CRIME", "rows", "training rows", 1394, 1395, digits=0)
-    table.exact("CRIME", "a row", "rho", 0.3, 0.28, digits=1)
-    assert table.frame()["status"].tolist() == ["match", "OFF", "match"]
+def test_integers_must_match_exactly():
+    for rows, status in ((1395, "match"), (1394, "OFF")):
+        figure = Figure("training rows", rows)
+        frame = stub(figure, printed={"training rows": 1395}, deterministic=True)()
+        assert frame["status"].tolist() == [status]
 
 
 def test_rows_of_seeds_times_and_beyond_have_a_status_of_their_own():
-    table = Table()
-    table.random("CRIME", "a", "test MSE", 0.02, 0.0203, spread=0.001)
-    table.timed("CRIME", "a", "seconds", 1.0, 5.32)
-    table.beyond("CRIME", "a", "marginal test MSE", 0.03)
-    frame = table.frame()
+    frame = stub(
+        Figure("test MSE", 0.02, spread=0.001),
+        Figure("seconds", 1.0, is_time=True),
+        Figure("marginal test MSE", 0.03),
+        printed={"test MSE": 0.0203, "seconds": 5.32},
+    )()
     assert frame["status"].tolist() == ["random", "time", "beyond"]
     assert frame["part"].tolist() == ["paper", "paper", "beyond"]
-    assert list(Table().frame().columns) == COLUMNS
-    assert Table().frame().empty
+    nothing = stub()()
+    assert list(nothing.columns) == COLUMNS
+    assert nothing.empty
 
 
-def test_another_printed_value_would_be_off(paper_files, monkeypatch):
-    wrong = dataclasses.replace(PRINTED["COMPAS"], adjusted_r2=0.3455)
-    monkeypatch.setitem(PRINTED, "COMPAS", wrong)
-    frame = TABLES["sampling"][1](Options(quick=True))
+def test_another_printed_value_would_be_off(paper_files):
+    first, *others = [row for row in TABLES["sampling"].rows if row.dataset is COMPAS]
+    wrong = replace(first, printed={**first.printed, "adjusted R2": 0.3455})
+    frame = PaperTable("wrong", (wrong, *others))(Options(quick=True))
     off = frame[frame["status"] == "OFF"]
     assert off[["dataset", "quantity"]].to_numpy().tolist() == [["COMPAS", "adjusted R2"]]
 
@@ -198,7 +208,7 @@ def test_another_printed_value_would_be_off(paper_files, monkeypatch):
 @pytest.mark.parametrize("name", ["testingmsespi0", "executiontimes"])
 def test_searches_over_settings_have_errors_near_the_printed_ones(paper_files, name):
     said = []
-    frame = TABLES[name][1](Options(seeds=1, ru=False, say=said.append))
+    frame = TABLES[name](Options(seeds=1, ru=False, say=said.append))
     assert list(frame.columns) == COLUMNS
     assert not (frame["status"] == "OFF").any()
     errors = frame[frame["quantity"] == "test MSE"]
@@ -217,7 +227,7 @@ def test_searches_over_settings_have_errors_near_the_printed_ones(paper_files, n
 
 
 def test_methods_beyond_the_paper_are_on_its_split(paper_files):
-    frame = TABLES["beyond"][1](Options(seeds=1))
+    frame = TABLES["beyond"](Options(seeds=1))
     assert (frame["part"] == "beyond").all()
     assert not frame.duplicated(["dataset", "row", "quantity"]).any()
     for dataset in ("CRIME", "COMPAS"):
@@ -232,7 +242,7 @@ def test_methods_beyond_the_paper_are_on_its_split(paper_files):
 
 
 def test_random_splits_have_means_with_their_uncertainty(paper_files):
-    frame = TABLES["splits"][1](Options(seeds=1, splits=2))
+    frame = TABLES["splits"](Options(seeds=1, splits=2))
     assert (frame["part"] == "beyond").all()
     assert frame["quantity"].str.endswith(", random splits").all()
     always = frame[frame["row"] == "OLS, all features"]
@@ -242,37 +252,31 @@ def test_random_splits_have_means_with_their_uncertainty(paper_files):
 
 
 def test_seeds_are_searched_and_ru_is_run_only_where_asked_for(paper_files, monkeypatch):
-    features = importlib.import_module("heckmanfa.paper._features")
     seeds = []
 
-    def errors(data, features, seed):
+    def errors(split, features, seed):
         seeds.append(seed)
-        return 0.01 + seed, 0.02 + seed
+        return {"RU train MSE": 0.01 + seed, "RU test MSE": 0.02 + seed}
 
-    monkeypatch.setattr(features, "ru_errors", errors)
-    frame = TABLES["topjfeats"][1](Options(seeds=2, ru=False))
+    monkeypatch.setattr(paper_experiments, "ru_errors", errors)
+    frame = TABLES["topjfeats"](Options(seeds=2, ru=False))
     assert seeds == []
     assert not frame["quantity"].str.startswith("RU").any()
     found = frame[frame["row"] == "found by rank"]
     assert set(found["dataset"]) == {"CRIME", "COMPAS"}
     assert set(found["status"]) == {"random", "beyond"}
-    table = Table()
-    protocol = importlib.import_module("heckmanfa.paper.protocol")
-    printed = PRINTED["CRIME"]
-    features.add_ru(table, protocol.CRIME, (1, 2), printed, Options(seeds=2))
+    printed = TABLES["sampling"].rows[0].printed
+    row = Row(CRIME, "RU", partial(paper_experiments.ru_regression, features=(1, 2)), printed)
+    frame = PaperTable("RU", (row,))(Options(seeds=2))
     assert seeds == [0, 1]
-    frame = table.frame()
     assert frame["quantity"].tolist() == ["RU train MSE", "RU test MSE"]
     np.testing.assert_allclose(frame["ours"], [0.51, 0.52])
     np.testing.assert_allclose(frame["spread"], np.sqrt(0.5))
-    assert frame["printed"].tolist() == list(printed.ru)
+    assert frame["printed"].tolist() == [0.0109, 0.0212]
 
 
 def test_ru_errors_are_those_of_the_two_networks(paper_files):
     pytest.importorskip("torch", reason="RU regression needs Torch")
-    from heckmanfa.paper._features import ru_errors
-    from heckmanfa.paper.protocol import COMPAS
-
-    train, test = ru_errors(COMPAS.data(), COMPAS.fa_star_features, 0)
-    assert train == pytest.approx(0.0764, abs=0.003)
-    assert test == pytest.approx(0.2590, abs=0.02)
+    errors = paper_experiments.ru_errors(COMPAS.split(), COMPAS.fa_star_features, 0)
+    assert errors["RU train MSE"] == pytest.approx(0.0764, abs=0.003)
+    assert errors["RU test MSE"] == pytest.approx(0.2590, abs=0.02)

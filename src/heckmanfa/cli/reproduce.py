@@ -112,16 +112,16 @@ def reproduce(
     with _progress(console, len(chosen)) as (say, step):
         options = Options(quick, as_published, seeds, splits, ru, say)
         for name in chosen:
-            title, make = TABLES[name]
-            frame = make(options)
+            table = TABLES[name]
+            frame = table(options)
             if not beyond:
                 frame = frame[frame["part"] == "paper"]
             off += int((frame["status"] == "OFF").sum())
             certain += int(frame["status"].isin(["match", "differs", "OFF"]).sum())
             if len(frame):
-                _show(name, title, frame, console)
+                _show(name, table.title, frame, console)
             if out is not None:
-                _write(out, name, title, frame, force)
+                _write(out, name, table.title, frame, force)
             step()
     seconds = time.perf_counter() - start
     rows = "row is" if off == 1 else "rows are"

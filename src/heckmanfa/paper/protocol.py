@@ -1,11 +1,11 @@
-"""The paper's experiments: data, windows, hyperparameters, and how a set of features is judged."""
+"""The paper's data sets with their settings, and how the paper evaluates a set of features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,15 +15,27 @@ from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanFA
 
-__all__ = ["COMPAS", "CRIME", "EXPERIMENTS", "Experiment", "Judged", "judge"]
+__all__ = [
+    "COMPAS",
+    "CRIME",
+    "DATASETS",
+    "Dataset",
+    "Evaluation",
+    "Extraction",
+    "evaluate",
+    "fit_features",
+    "mse",
+]
 
-# Below this index the normal distribution function is zero in double precision; the published
-# run put 0.01 in its place, so that the inverse Mills ratio came out as zero.
+Extraction = Literal["sample", "rank"]
+
+# Below this index the normal distribution function is zero in double precision. The published
+# run put 0.01 in its place, so the inverse Mills ratio came out as zero.
 _UNDERFLOW = -37.7
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Dataset:
     """One of the paper's data sets with the settings of its experiments."""
 
     name: str
@@ -33,44 +45,41 @@ class Experiment:
     fa_features: tuple[int, ...]
     """prediction features of Table sampling, counted from 1"""
     fa_star_features: tuple[int, ...]
-    """those of Table topjfeats whose figures it prints"""
+    """the features whose figures Table topjfeats prints, counted from 1"""
 
-    def data(self) -> PaperData:
-        """Return the paper's split."""
-        return _fetched(self.fetch)
+    def split(self, random_state: int | None = None) -> PaperData:
+        """Return the paper's split, or a random one."""
+        return _fetched(self.fetch, random_state)
 
     def search(
         self,
-        extraction: str = "sample",
+        split: PaperData,
+        extraction: Extraction = "sample",
         *,
         seed: int,
-        epochs: int = 4000,
-        init_prob: float = 0.75,
-        n_draws: int = 1000,
-        data: PaperData | None = None,
         windowed: bool = True,
+        **settings: Any,
     ) -> HeckmanFA:
-        """Run Heckman-FA with the paper's settings, in its window of rho or without."""
-        data = self.data() if data is None else data
+        """Fit Heckman-FA with the paper's settings, within its range of rho or without one."""
         model = HeckmanFA(
             extraction,
             rho_range=self.rho_range if windowed else None,
             learning_rate=self.learning_rate,
             standardize="features",
-            epochs=epochs,
-            init_prob=init_prob,
-            n_draws=n_draws,
             random_state=seed,
+            **{"epochs": 4000, "init_prob": 0.75, "n_draws": 1000, **settings},
         )
-        return model.fit(data.X, data.y)
+        return model.fit(split.X, split.y)
 
 
 @cache
-def _fetched(fetch: Callable[..., PaperData]) -> PaperData:
-    return fetch(split="paper")
+def _fetched(fetch: Callable[..., PaperData], random_state: int | None) -> PaperData:
+    if random_state is None:
+        return fetch(split="paper")
+    return fetch(split="random", random_state=random_state)
 
 
-CRIME = Experiment(
+CRIME = Dataset(
     "CRIME",
     fetch_crime,
     (0.01, 0.1),
@@ -78,70 +87,62 @@ CRIME = Experiment(
     (1, 2, 3, 4, 5, 7, 8, 11, 15, 16, 21, 22, 23, 24),
     (2, 3, 8, 12, 16, 18, 21, 24),
 )
-COMPAS = Experiment("COMPAS", fetch_compas, (0.3, 0.5), 0.05, (1, 2, 3, 5, 7, 10), (2, 5, 6, 8))
-EXPERIMENTS = (CRIME, COMPAS)
+COMPAS = Dataset("COMPAS", fetch_compas, (0.3, 0.5), 0.05, (1, 2, 3, 5, 7, 10), (2, 5, 6, 8))
+DATASETS = (CRIME, COMPAS)
+
+
+def fit_features(split: PaperData, features: Sequence[int]) -> Heckman:
+    """Fit the two-step model of features counted from 1."""
+    return Heckman([feature - 1 for feature in features]).fit(split.X, split.y)
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evaluation:
     """What the paper reports of a set of prediction features."""
 
     features: tuple[int, ...]
     """counted from 1"""
-    rho: float
-    adjusted_r2: float
-    naive_train: float
-    naive_test: float
-    train: float
-    test: float
-    """with the inverse Mills ratio in the prediction, as in the paper"""
-    test_marginal: float
-    """without it: the test rows were not selected"""
+    figures: Mapping[str, float]
+    """by quantity; "test MSE" has the inverse Mills ratio in the prediction, as in the paper, and
+    "marginal test MSE" does not: the test rows were not selected"""
 
 
-def judge(
-    data: PaperData, model: Heckman, *, as_published: bool = False, star: bool = False
-) -> Judged:
-    """Judge a fitted model as the paper does.
+def evaluate(
+    split: PaperData, model: Heckman, *, as_published: bool = False, star: bool = False
+) -> Evaluation:
+    """Evaluate a fitted model as the paper does.
 
     Parameters
     ----------
-    data : PaperData
+    split : PaperData
     model : Heckman
-        Fitted to its training rows.
+        Fitted to the training rows of the split.
     as_published : bool
         Imitate the published run: an inverse Mills ratio of zero where the normal distribution
         function underflows, and for Heckman-FA* the lost sign in the variance.
     star : bool
-        Whether this is a set of Heckman-FA*.
-
-    Returns
-    -------
-    Judged
+        Whether Heckman-FA* chose the features.
     """
-    naive = NaiveOLS(model.support_).fit(data.X, data.y)
-    observed = data.selected
+    naive = NaiveOLS(model.support_).fit(split.X, split.y)
+    X, y = split.X[split.selected], split.y[split.selected]
     rho = model.rho_
     if as_published and star:
-        rho = model.imr_coef_ / np.sqrt(_variance_without_sign(data, model))
-    return Judged(
-        features=tuple(int(one) + 1 for one in np.flatnonzero(model.support_)),
-        rho=float(rho),
-        adjusted_r2=model.adjusted_r2_,
-        naive_train=_mse(data.y[observed], naive.predict(data.X[observed])),
-        naive_test=_mse(data.y_test, naive.predict(data.X_test)),
-        train=_mse(data.y[observed], model.predict(data.X[observed], kind="selected")),
-        test=_mse(data.y_test, predict_test(data.X_test, model, as_published=as_published)),
-        test_marginal=_mse(data.y_test, model.predict(data.X_test)),
+        rho = model.imr_coef_ / np.sqrt(_variance_without_sign(split, model))
+    return Evaluation(
+        features=tuple(int(index) + 1 for index in np.flatnonzero(model.support_)),
+        figures={
+            "rho": float(rho),
+            "adjusted R2": model.adjusted_r2_,
+            "Naive train MSE": mse(y, naive.predict(X)),
+            "Naive test MSE": mse(split.y_test, naive.predict(split.X_test)),
+            "train MSE": mse(y, model.predict(X, kind="selected")),
+            "test MSE": mse(split.y_test, _predict_test(split.X_test, model, as_published)),
+            "marginal test MSE": mse(split.y_test, model.predict(split.X_test)),
+        },
     )
 
 
-def fit(data: PaperData, features: Sequence[int]) -> Heckman:
-    """Fit the two-step model of features counted from 1."""
-    return Heckman([one - 1 for one in features]).fit(data.X, data.y)
-
-
-def predict_test(X: Any, model: Heckman, *, as_published: bool = False) -> Floats:
+def _predict_test(X: Any, model: Heckman, as_published: bool) -> Floats:
     """Predict given selection, or as the published run did where the index is far below zero."""
     predicted = model.predict(X, kind="selected")
     if not as_published:
@@ -150,14 +151,15 @@ def predict_test(X: Any, model: Heckman, *, as_published: bool = False) -> Float
     return np.where(index < _UNDERFLOW, model.predict(X), predicted)
 
 
-def _variance_without_sign(data: PaperData, model: Heckman) -> float:
+def _variance_without_sign(split: PaperData, model: Heckman) -> float:
     """Eq. sigmasq with x'gamma where it has -x'gamma."""
-    rows = data.X[data.selected]
+    rows = split.X[split.selected]
     imr = model.inverse_mills(rows)
     index = model.selection_intercept_ + rows.to_numpy() @ model.selection_coef_
-    residual = data.y[data.selected] - model.predict(rows, kind="selected")
+    residual = split.y[split.selected] - model.predict(rows, kind="selected")
     return float(np.mean(residual**2) - model.imr_coef_**2 * np.mean(imr * index - imr**2))
 
 
-def _mse(y: Floats, predicted: Floats) -> float:
+def mse(y: Floats, predicted: Floats) -> float:
+    """Mean squared error."""
     return float(np.mean((y - predicted) ** 2))
