@@ -291,7 +291,7 @@ def test_every_row_misses_a_feature(shell, mroz):
 
 
 def test_a_run_that_fails_late_leaves_no_file(shell, mroz, monkeypatch):
-    import heckmanfa.analysis.model_file as module
+    import heckmanfa.analysis as module
 
     def broken(*args, **kwargs):
         raise RuntimeError("disk full")

@@ -20,6 +20,7 @@ from heckmanfa.datasets import make_selection
 FIT = ("fit", "in.csv", "--outcome", "y", "--search", "none", "--predict-with", "x0")
 KILLED = """
 import sys, time, types
+from dataclasses import make_dataclass
 from pathlib import Path
 
 def write_report(analysis, path):
@@ -28,11 +29,13 @@ def write_report(analysis, path):
     time.sleep(60)
 
 # All but the writing is left out: it takes long to import.
-analysis, report = types.ModuleType("heckmanfa.analysis"), types.ModuleType("heckmanfa.report")
-analysis.Question = lambda **options: None
+names = ("heckmanfa.analysis", "heckmanfa.report", "heckmanfa.cli.fit_json")
+analysis, report, fit_json = map(types.ModuleType, names)
+analysis.Question = make_dataclass("Question", ["data"])
 analysis.analyse = lambda question, say: None
+analysis.save_model = fit_json.write_json = None
 report.write_report = write_report
-sys.modules |= {"heckmanfa.analysis": analysis, "heckmanfa.report": report}
+sys.modules |= dict(zip(names, (analysis, report, fit_json)))
 sys.argv = ["heckmanfa", *sys.argv[1:]]
 from heckmanfa.cli import main
 main()
@@ -68,12 +71,10 @@ def nothing_is_read(monkeypatch):
     def read(*args, **kwargs):
         raise AssertionError("nothing is to be read")
 
-    import heckmanfa.analysis.model_file
-    import heckmanfa.analysis.pipeline
+    import heckmanfa.analysis
 
-    for name in ("analyse", "load"):
-        monkeypatch.setattr(heckmanfa.analysis.pipeline, name, read)
-    monkeypatch.setattr(heckmanfa.analysis.model_file, "load_model", read)
+    for name in ("analyse", "load", "load_model"):
+        monkeypatch.setattr(heckmanfa.analysis, name, read)
 
 
 @pytest.mark.parametrize(

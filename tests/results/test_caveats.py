@@ -10,10 +10,11 @@ import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.analysis import Question, analyse
-from heckmanfa.analysis.option_names import in_options
 from heckmanfa.cli.common import output
-from heckmanfa.cli.fit import as_json, show
+from heckmanfa.cli.fit_json import as_json
+from heckmanfa.cli.fit_text import show
 from heckmanfa.datasets import load_mroz
+from heckmanfa.text.option_names import in_options
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc", "motheduc", "huswage"]
 

@@ -1,19 +1,14 @@
-"""A question about a table answered: loading, fitting, comparing methods, model files."""
+"""A question about a table and its answer: loading, fitting, comparing methods, model files."""
 
 from __future__ import annotations
 
 from heckmanfa.analysis.comparison import Comparison, compare_methods
+from heckmanfa.analysis.loading import load, prepare
 from heckmanfa.analysis.model_file import Saved, load_model, save_model
 from heckmanfa.analysis.parquet_predictions import predict_parquet
-from heckmanfa.analysis.pipeline import (
-    SEARCHES,
-    Analysis,
-    Prepared,
-    Question,
-    analyse,
-    load,
-    prepare,
-)
+from heckmanfa.analysis.pipeline import Analysis, analyse
+from heckmanfa.analysis.prepared import Prepared
+from heckmanfa.analysis.request import SEARCHES, Question
 
 __all__ = [
     "SEARCHES",

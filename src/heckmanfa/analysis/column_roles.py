@@ -1,6 +1,6 @@
-"""Columns that are no features: the outcome, who is selected, weights and groups.
+"""Columns that are not features: the outcome, the selection indicator, weights and clusters.
 
-What each of them must hold is the same whether it was counted in memory or in passes over files.
+The same rules hold for a column in memory and for one counted in passes over files.
 """
 
 from __future__ import annotations
@@ -27,33 +27,30 @@ from heckmanfa.text.printable import quoted
 __all__ = ["check_counted", "read_groups", "read_outcome", "read_selected", "read_weights"]
 
 
-# So much of a text is enough to know it by.
+# Characters of a text that a message quotes.
 _SHORT = 30
 
 
 def read_outcome(question: Question, frame: pd.DataFrame) -> Floats:
-    """Return the outcome as numbers, NaN where missing; it must be missing somewhere."""
+    """Return the outcome as numbers, NaN where missing."""
     values = _numbers(frame[question.outcome], question.outcome, "--outcome")
     _check_outcome(question, _counted(values))
     return values
 
 
 def read_selected(question: Question, frame: pd.DataFrame) -> Mask | None:
-    """Return who is selected, or None where no column says so."""
+    """Return whether each row is selected, or None without such a column."""
     name = question.selected
     if name is None:
         return None
     words = frame[name].astype("string").str.strip().str.lower()
-    counts = words.value_counts()
-    _check_selected(
-        name, {str(one): int(n) for one, n in counts.items()}, int(words.isna().sum()), len(frame)
-    )
+    _check_selected(name, {*words.dropna().unique()}, int(words.isna().sum()), len(frame))
     chosen: Mask = words.isin(TRUE_WORDS).to_numpy(dtype=bool)
     return chosen
 
 
 def read_weights(question: Question, frame: pd.DataFrame) -> Floats | None:
-    """Return the weights, or None where there are none."""
+    """Return the weights, or None without such a column."""
     if question.weights is None:
         return None
     values = _numbers(frame[question.weights], question.weights, "--weights")
@@ -62,7 +59,7 @@ def read_weights(question: Question, frame: pd.DataFrame) -> Floats | None:
 
 
 def read_groups(question: Question, frame: pd.DataFrame) -> Any:
-    """Return the groups, or None where there are none."""
+    """Return the clusters, or None without such a column."""
     if question.cluster is None:
         return None
     _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
@@ -70,7 +67,7 @@ def read_groups(question: Question, frame: pd.DataFrame) -> Any:
 
 
 def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
-    """Return a column that has to hold numbers, or say that it holds text."""
+    """Return a column as numbers; refuse one that holds text only."""
     if not is_plain_number(series) and is_text(series):
         numbers = numbers_of(series)
         if numbers.n_bad and numbers.n_bad == numbers.n_given:
@@ -83,22 +80,13 @@ def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
 
 
 def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) -> None:
-    """Refuse columns of which it was counted what they hold.
-
-    Parameters
-    ----------
-    question : Question
-    counted : dict of str to tally
-        Of each column that is no feature.
-    n_rows : int
-    """
+    """Check the columns with a role by their tallies, made in a pass over files."""
     for option in ("--outcome", "--weights"):
         name = question.roles.get(option)
         if name is not None and isinstance(counted[name], TextTally):
             raise InputError(
                 f"{option}: column {quoted(name)} is text; where rows are read in passes it must "
-                "be "
-                "stored as numbers. Write it so, or let --stream-above be large enough for the "
+                "be stored as numbers. Write it so, or let --stream-above be large enough for the "
                 "rows to be loaded"
             )
     outcome = counted[question.outcome]
@@ -121,19 +109,16 @@ def _counted(values: Floats) -> NumberTally:
     return counted
 
 
-def _words(flags: Tally) -> dict[str, int]:
-    """Return how many rows say what of being selected."""
+def _words(flags: Tally) -> set[str]:
+    """Return the distinct values of a selection indicator, in lower case."""
     if isinstance(flags, TextTally):
-        words: dict[str, int] = {}
-        for label, rows in flags.counts.items():
-            words[label.lower()] = words.get(label.lower(), 0) + rows
-        return words
+        return {label.lower() for label in flags.counts}
     assert isinstance(flags, NumberTally)
     if flags.binary:
         counts = {"0": flags.zeros, "1": flags.n - flags.zeros}
-        return {word: rows for word, rows in counts.items() if rows}
-    odd = [one for one in (flags.low, flags.high) if one not in (0, 1)]
-    return {f"{odd[0]:g}" if odd else "other numbers": flags.n}
+        return {word for word, rows in counts.items() if rows}
+    odd = [value for value in (flags.low, flags.high) if value not in (0, 1)]
+    return {f"{odd[0]:g}" if odd else "other numbers"}
 
 
 def _check_outcome(question: Question, values: NumberTally) -> None:
@@ -157,21 +142,19 @@ def _check_outcome(question: Question, values: NumberTally) -> None:
         )
 
 
-def _check_selected(name: str, words: dict[str, int], missing: int, n_rows: int) -> None:
+def _check_selected(name: str, words: set[str], missing: int, n_rows: int) -> None:
     if missing:
         raise InputError(
             f"--selected: column {quoted(name)} is missing in {missing} rows; it must say of "
-            "every row "
-            "whether it is selected"
+            "every row whether it is selected"
         )
-    strange = sorted({*words} - TRUE_WORDS - FALSE_WORDS)
+    strange = sorted(words - TRUE_WORDS - FALSE_WORDS)
     if strange:
         raise InputError(
             f"--selected: column {quoted(name)} must hold 0 and 1 (or yes and no, true and "
-            "false); it "
-            f"holds {quoted(strange[0])}"
+            f"false); it holds {quoted(strange[0])}"
         )
-    if {*words} <= TRUE_WORDS:
+    if words <= TRUE_WORDS:
         raise InputError(
             f"--selected: column {quoted(name)} says that all {n_rows} rows are selected, so "
             "there is no selection to model"
@@ -185,8 +168,7 @@ def _check_weights(question: Question, values: NumberTally) -> None:
     if question.weight_kind == "frequency" and not values.whole:
         raise InputError(
             f"--weights: column {quoted(name)} holds fractions, and frequency weights count rows; "
-            "where "
-            "rows stand for shares of a population, use fit with --weight-kind sampling"
+            "where rows stand for shares of a population, use fit with --weight-kind sampling"
         )
 
 

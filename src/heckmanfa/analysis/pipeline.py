@@ -1,6 +1,6 @@
-"""From a table and a question to a fitted model, with every row and column accounted for.
+"""From a question about a table to a fitted model, with every row and column accounted for.
 
-The command line and the report are two views of an `Analysis`.
+The command line, its JSON and the report are views of an `Analysis`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from heckmanfa.analysis.column_sources import in_sources
-from heckmanfa.analysis.loading import Prepared, load, prepare
-from heckmanfa.analysis.option_names import in_options
-from heckmanfa.analysis.request import SEARCHES, Question
+from heckmanfa.analysis.column_sources import in_sources, joint_groups, source_columns
+from heckmanfa.analysis.loading import prepare
+from heckmanfa.analysis.prepared import Prepared
+from heckmanfa.analysis.request import Question
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators.heckman import Heckman
@@ -26,6 +26,7 @@ from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.exclusions import KeptOut, kept_out
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
 from heckmanfa.text.numbers import plural
+from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import quoted, shown
 
 if TYPE_CHECKING:
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
     from heckmanfa.inference.what_if import WhatIf
     from heckmanfa.results.coefficients import Summary
 
-__all__ = ["SEARCHES", "Analysis", "Prepared", "Question", "analyse", "load", "prepare"]
+__all__ = ["Analysis", "analyse"]
 
 _EXTRACTIONS = {"fa": "sample", "fa-star": "rank", "correlation": "correlation"}
-# With so few features and no window, assignments that are worse by this much are found in no time:
-# the report shows them all.
+# With so few features and no window, all assignments that are worse by this much are found in no
+# time, and the report shows them.
 _FEW_FEATURES, _NEAR = 26, {"bic": 10.0, "aic": 10.0}
-# So many points are enough for a picture of the training.
+# Points of the training that a picture shows.
 _PATH_POINTS = 200
 
 
@@ -49,9 +50,9 @@ class Analysis(Prepared):
 
     model: Heckman
     row_counts: dict[str, int]
-    """every row of the table by what became of it"""
+    """rows of the table by how they were used, or why they were left out"""
     warnings: tuple[str, ...]
-    """what the fit warned of, in the words of the command line"""
+    """warnings of the fit, which name options instead of parameters"""
 
     @cached_property
     def uncertainty(self) -> UncertaintyInterval | None:
@@ -60,7 +61,7 @@ class Analysis(Prepared):
 
     @cached_property
     def what_if(self) -> WhatIf | None:
-        """What other exclusions would have given; None without a selection equation."""
+        """Estimates under other exclusions; None without a selection equation."""
         return self.model.what_if() if self.is_corrected else None
 
     @cached_property
@@ -134,31 +135,31 @@ class Analysis(Prepared):
 
     @property
     def driving_selection(self) -> list[str]:
-        """Those kept out that drive selection, by the rule of `heckmanfa.results.exclusions`."""
+        """Those kept out that drive selection; see `heckmanfa.results.exclusions`."""
         driving = self._sources(self.exclusions.driving)
         return [name for name in self.kept_out if name in driving]
 
     @property
     def without_evidence(self) -> list[str]:
-        """Those kept out that were tested, without evidence that they drive selection."""
+        """Those kept out and tested, without evidence that they drive selection."""
         others = {*self.driving_selection, *self.not_tested}
         return [name for name in self.kept_out if name not in others]
 
     @property
     def not_tested(self) -> list[str]:
-        """Those kept out of which it could not be tested whether they drive selection."""
+        """Those kept out for which selection could not be tested."""
         unknown = self._sources(self.exclusions.not_tested)
         driving = self.driving_selection
         return [name for name in self.kept_out if name in unknown and name not in driving]
 
     @property
     def errors_kind(self) -> str:
-        """Which covariance standard errors are from: classical, robust or cluster."""
+        """Kind of the standard errors: classical, robust or cluster."""
         return self.model.cov_type or "classical"
 
     @property
     def errors(self) -> str:
-        """That kind in words, with the clusters, and why it is not classical if nobody said so."""
+        """That kind in words, with the clusters, or why it is robust without --robust."""
         if self.model.n_clusters_ is not None:
             n = plural(self.model.n_clusters_, "cluster")
             return f"{self.errors_kind} ({n} of {shown(self.question.cluster)})"
@@ -168,29 +169,31 @@ class Analysis(Prepared):
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Columns of the table that are in neither equation though they were not taken out, why."""
+        """Why columns of the table that were not excluded are in neither equation."""
         model = self.model
         used = self._sources([*model.prediction_features_, *model.selection_features_])
-        lost = [one for one in self._sources(model.dropped_features_) if one not in used]
+        lost = [name for name in self._sources(model.dropped_features_) if name not in used]
         why = "says what other features say (it is collinear), or does not vary in these rows"
         if self.row_counts.get("left_out_separation"):
             why = "is collinear with other features, or decides selection with certainty"
         return self.encoding.left_out | dict.fromkeys(lost, why)
 
     def explain(self) -> list[str]:
-        """Say in sentences what became of the columns."""
+        """Say in sentences how columns were used, and which were left out."""
         return self.encoding.explain(self.left_out)
 
     @property
     def _groups(self) -> list[list[str]]:
-        """Columns of X that are tested together: the dummies of a column, those in the model."""
-        known = {str(one) for one in self.model.selection_features_}
-        groups = ([one for one in group if one in known] for group in self.encoding.groups.values())
+        """Columns of X that are tested jointly: those dummies of a column that select."""
+        known = {str(name) for name in self.model.selection_features_}
+        dummies = joint_groups(self.encoding).values()
+        groups = [[name for name in group if name in known] for group in dummies]
         return [group for group in groups if len(group) > 1]
 
     def _sources(self, columns: Sequence[Any]) -> list[str]:
-        of = {dummy: name for name, dummies in self.encoding.groups.items() for dummy in dummies}
-        return list(dict.fromkeys(of.get(str(column), str(column)) for column in columns))
+        """Name the columns of the table behind encoded columns, each once."""
+        source = source_columns(self.encoding)
+        return list(dict.fromkeys(source.get(str(column), str(column)) for column in columns))
 
 
 def analyse(
@@ -199,50 +202,49 @@ def analyse(
     *,
     frame: pd.DataFrame | None = None,
 ) -> Analysis:
-    """Read the table, encode it, and fit what is asked.
+    """Read the table, encode it, and fit the model of a question.
 
     Parameters
     ----------
     question : Question
     say : callable, optional
-        Told in a few words what is going on.
+        Called with a few words at each step.
     frame : DataFrame, optional
-        The table itself, where it is in memory; ``question.data`` is then what it is called. Its
-        types say which columns are text, as the schema of a Parquet file does, so that both give
-        the same model.
+        The table itself, if it is in memory; ``question.data`` is then its name. Its dtypes say
+        which columns are text, as the schema of a Parquet file does, so both give the same model.
 
     Returns
     -------
     Analysis
     """
     tell = say or (lambda words: None)
-    given = prepare(question, tell, frame)
-    loaded = given.loaded
-    tell(f"fitting {given.n_rows if loaded is None else len(loaded.y):,} rows")
-    model = _model(question, given.encoding)
+    prepared = prepare(question, tell, frame)
+    loaded = prepared.loaded
+    tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
+    model = _model(question, prepared.encoding)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        given.fit(model)
-    said = [
-        in_options(in_sources(str(one.message), given.encoding))
-        for one in caught
-        if issubclass(one.category, HeckmanfaWarning)
+        prepared.fit(model)
+    messages = [
+        in_options(in_sources(str(warning.message), prepared.encoding))
+        for warning in caught
+        if issubclass(warning.category, HeckmanfaWarning)
     ]
-    counts = dict(model.row_counts_)
-    counts["total"] = given.n_rows
-    # Rows that are not in memory were counted by the fit.
+    counts = model.row_counts_ | {"total": prepared.n_rows}
+    # The fit counted the rows that are not in memory.
     lost = counts.pop("left_out_regressor_missing", 0)
-    counts["left_out_regressor_missing"] = lost if loaded is None else given.n_rows - len(loaded.y)
+    if loaded is not None:
+        lost = prepared.n_rows - len(loaded.y)
     return Analysis(
-        **{one.name: getattr(given, one.name) for one in fields(given)},
+        **{field.name: getattr(prepared, field.name) for field in fields(prepared)},
         model=model,
-        row_counts=counts,
-        warnings=tuple(dict.fromkeys(said)),
+        row_counts=counts | {"left_out_regressor_missing": lost},
+        warnings=tuple(dict.fromkeys(messages)),
     )
 
 
 def _columns_of(encoding: Encoding, names: tuple[str, ...], option: str) -> list[str]:
-    """Encoded columns of some columns of the table."""
+    """Return the encoded columns of those columns of the table that an option names."""
     found: list[str] = []
     for name in names:
         if name in encoding.left_out:
@@ -254,6 +256,7 @@ def _columns_of(encoding: Encoding, names: tuple[str, ...], option: str) -> list
 
 
 def _model(question: Question, encoding: Encoding) -> Heckman:
+    """Return the unfitted estimator of a question."""
     cov_type = None
     if question.cluster is not None:
         cov_type = "cluster"
@@ -272,9 +275,9 @@ def _model(question: Question, encoding: Encoding) -> Heckman:
     if question.search == "none":
         names = encoding.columns if candidates is None else candidates
         return Heckman([name for name in names if name not in never], **common)
-    # What may not predict is in no group.
+    # Columns that must not predict are in no group.
     may = {*(encoding.columns if candidates is None else candidates)}
-    groups = [list(one) for one in encoding.groups.values() if len(one) > 1 and may.issuperset(one)]
+    groups = [group for group in joint_groups(encoding).values() if may.issuperset(group)]
     common |= {
         "prediction_features": candidates,
         "never": [name for name in never if candidates is None or name in candidates],

@@ -1,4 +1,4 @@
-"""What a table of predictions holds, whether its rows are in memory or come in batches."""
+"""Predictions as a table, for rows in memory or a batch of rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from heckmanfa.analysis.column_sources import source_columns
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.missing_features import Gaps
@@ -19,7 +20,7 @@ INTERVALS = ("prediction", "confidence")
 
 
 def check_request(kind: str, interval: str | None) -> None:
-    """Refuse predictions that there are not."""
+    """Refuse a kind of prediction or interval that does not exist."""
     if kind not in KINDS:
         hint = nearest(str(kind), KINDS)
         raise InputError(f"kind must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}")
@@ -42,14 +43,14 @@ def predictions(
     kind : {"marginal", "selected", "unselected", "selection"}
     interval : {None, "prediction", "confidence"}
     encoding : Encoding, optional
-        That made the features, whose columns are named where they are missing.
+        The encoding that made the features: its source columns are named as missing.
 
     Returns
     -------
     found : DataFrame
-        A column ``predicted_`` and the kind; with an interval ``low`` and ``high``, too.
+        Column ``predicted_<kind>``, and with an interval ``low`` and ``high``.
     gaps : Gaps
-        How many rows have no prediction, and which columns they miss.
+        The number of rows without a prediction, and the columns they miss.
     """
     name = f"predicted_{kind}"
     if not hasattr(model, "predict_selection"):
@@ -69,6 +70,5 @@ def predictions(
     gaps = Gaps(len(found))
     if found[name].isna().any():
         gaps = model.missing_features(X, kind)
-        groups = {} if encoding is None else encoding.groups
-        gaps = gaps.of_sources({one: name for name, made in groups.items() for one in made})
+        gaps = gaps.of_sources({} if encoding is None else source_columns(encoding))
     return found, gaps

@@ -1,31 +1,48 @@
-"""What is asked of a table: the options of ``heckmanfa fit``, and the columns that they name."""
+"""A question about a table: the options of ``heckmanfa fit``, and the columns that they name."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, Literal, get_args
 
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["SEARCHES", "Question", "check_question", "feature_names"]
+__all__ = ["SEARCHES", "Question", "check_question", "feature_names", "refuse_text_options"]
 
-SEARCHES = ("best-subset", "fa", "fa-star", "correlation", "none")
+Search = Literal["best-subset", "fa", "fa-star", "correlation", "none"]
+Criterion = Literal["bic", "aic", "adjusted_r2"]
+Method = Literal["two-step", "ml"]
+WeightKind = Literal["frequency", "sampling"]
+Missing = Literal["drop", "mean"]
+OnSeparation = Literal["error", "drop"]
+
+SEARCHES: tuple[str, ...] = get_args(Search)
+_CHOICES = {
+    "search": SEARCHES,
+    "method": get_args(Method),
+    "missing": get_args(Missing),
+    "on_separation": get_args(OnSeparation),
+    "weight_kind": get_args(WeightKind),
+    "criterion": get_args(Criterion),
+}
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a table; the options of ``heckmanfa fit``."""
+    """A question about a table; its fields are the options of ``heckmanfa fit``."""
 
     data: str
-    """path of the table; for Parquet, also a folder or a pattern"""
+    """path of the table; for Parquet, also a folder or a glob pattern"""
     outcome: str
     selected: str | None = None
-    """a column of 0 and 1 that says who is selected; None takes the rows with an outcome"""
+    """column of 0 and 1 that marks selected rows; None selects the rows with an outcome"""
     features: tuple[str, ...] = ()
-    """columns to use; all others unless given"""
+    """columns to use; all that have no other role unless given"""
     exclude: tuple[str, ...] = ()
     """columns not to use"""
     predict_with: tuple[str, ...] = ()
@@ -33,38 +50,38 @@ class Question:
     always: tuple[str, ...] = ()
     select_only: tuple[str, ...] = ()
     """columns that drive selection and must not predict"""
-    search: str = "best-subset"
-    criterion: str | None = None
+    search: Search = "best-subset"
+    criterion: Criterion | None = None
     rho_range: tuple[float, float] | None = None
-    method: str = "two-step"
+    method: Method = "two-step"
     start: float | None = None
-    """the rho that maximum likelihood starts from; None is the two-step estimates"""
+    """rho at which maximum likelihood starts; None starts from the two-step estimates"""
     weights: str | None = None
-    weight_kind: str = "frequency"
+    weight_kind: WeightKind = "frequency"
     cluster: str | None = None
     robust: bool = False
-    missing: str = "drop"
-    on_separation: str = "error"
-    """what becomes of columns that decide selection for some rows: "error", or "drop", which
-    leaves out the column and the rows that it decides"""
+    missing: Missing = "drop"
+    on_separation: OnSeparation = "error"
+    """for a column that decides selection for some rows: raise an error, or drop the column and
+    these rows"""
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     honest: bool = False
     decimal: str | None = None
-    """the decimal mark of a text or Excel file; None lets all its values decide"""
+    """decimal mark of a text or Excel file; None infers it from all values"""
     thousands: str | None = None
-    """the mark between thousands there, ``none`` where there is none"""
+    """thousands separator of such a file; ``none`` if it has none"""
     sheet: str | None = None
-    """of an Excel file: its name, or its number from 1"""
+    """sheet of an Excel file: its name, or its number from 1"""
     seed: int = 0
     stream_above: float = 1.0
-    """gigabytes of Parquet above which rows are not loaded but read in passes"""
+    """gigabytes of Parquet above which rows are read in passes instead of loaded"""
     device: str = "cpu"
-    """where loaded rows are worked on: memory, or a card as Torch names it"""
+    """where loaded rows are processed: the CPU, or a GPU as Torch names it"""
 
     @property
     def roles(self) -> dict[str, str]:
-        """Columns that are no features, by the option that names them."""
+        """Columns that are not features, by the option that names them."""
         named = {
             "--outcome": self.outcome,
             "--selected": self.selected,
@@ -75,129 +92,99 @@ class Question:
 
     @property
     def called(self) -> str:
-        """What the table is called."""
+        """Name of the table in messages."""
         return "standard input" if self.data == "-" else Path(self.data).name
 
     def command(self) -> str:
-        """Return the command that asks this."""
-        words = ["heckmanfa", "fit", _quoted(self.data), "--outcome", _quoted(self.outcome)]
-        known = {"data", "outcome"}
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name in known or value == one.default:
+        """Return the command that asks this question."""
+        words = ["heckmanfa", "fit", self.data, "--outcome", self.outcome]
+        for field in fields(self):
+            value: Any = getattr(self, field.name)
+            if field.name in ("data", "outcome") or value == field.default:
                 continue
-            flag = "--" + one.name.replace("_", "-")
+            flag = _flag(field.name)
             if isinstance(value, bool):
                 words.append(flag)
-            elif one.name == "rho_range":
+            elif field.name == "rho_range":
                 words += [flag, *(f"{end:g}" for end in value)]
             elif isinstance(value, tuple):
-                for part in value:
-                    words += [flag, _quoted(part)]
-            elif isinstance(value, float):
-                words += [flag, f"{value:.12g}"]
+                for name in value:
+                    words += [flag, name]
             else:
-                words += [flag, _quoted(str(value))]
-        return " ".join(words)
+                words += [flag, f"{value:.12g}" if isinstance(value, float) else str(value)]
+        return shlex.join(words)
 
 
-def _quoted(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def check_question(question: Question) -> None:
-    """Refuse options that are no choice, or do not go together."""
-    for name, value, allowed in (
-        ("search", question.search, SEARCHES),
-        ("method", question.method, ("two-step", "ml")),
-        ("missing", question.missing, ("drop", "mean")),
-        ("on-separation", question.on_separation, ("error", "drop")),
-        ("weight-kind", question.weight_kind, ("frequency", "sampling")),
-        ("criterion", question.criterion, ("bic", "aic", "adjusted_r2", None)),
-    ):
-        if value not in allowed:
-            known = ", ".join(str(one) for one in allowed if one is not None)
-            hint = nearest(str(value), [one for one in allowed if one])
-            raise InputError(f"--{name} must be one of {known}; got {quoted(value)}{hint}")
+    """Refuse options that do not exist, or that contradict each other."""
+    for name, allowed in _CHOICES.items():
+        value = getattr(question, name)
+        if value not in allowed and not (name == "criterion" and value is None):
+            raise InputError(
+                f"{_flag(name)} must be one of {', '.join(allowed)}; got "
+                f"{quoted(value)}{nearest(str(value), allowed)}"
+            )
     if question.start is not None:
         if question.method != "ml":
             raise InputError("--start is where maximum likelihood starts from: add --method ml")
         if not abs(question.start) < 1:
             raise InputError(f"--start must be a rho inside (-1, 1); got {question.start:g}")
     if question.search == "none":
-        for name in ("always", "rho_range", "criterion"):
+        for name in ("always", "rho_range", "criterion", "honest"):
             if getattr(question, name):
-                flag = name.replace("_", "-")
-                raise InputError(f"--{flag} is about a search, but --search is none")
-        if question.honest:
-            raise InputError("--honest is about a search, but --search is none")
+                raise InputError(f"{_flag(name)} is about a search, but --search is none")
 
 
-def _known(columns: Sequence[str], name: str, option: str) -> str:
-    if name not in columns:
-        raise UnknownFeatureError(
-            f"{option}: the data has no column {quoted(name)}"
-            + (nearest(name, columns) or _listed(columns))
-        )
-    return name
-
-
-def _listed(columns: Sequence[str]) -> str:
-    some = ", ".join(shown(one) for one in columns[:12])
-    more = f" and {len(columns) - 12} more" if len(columns) > 12 else ""
-    return f"; it has {some}{more}"
+def refuse_text_options(question: Question, what: str) -> None:
+    """Refuse options about how cells are written if columns have types."""
+    for name in ("decimal", "thousands", "sheet"):
+        if getattr(question, name) is not None:
+            raise InputError(f"--{name} is for text and Excel files, and the data is {what}")
 
 
 def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
-    """Return the columns that may be features, in the order of the table.
-
-    Parameters
-    ----------
-    question : Question
-    columns : sequence of str
-        All columns of the table.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the columns of a table that may be features, in its order."""
     roles = question.roles
-    taken = {_known(columns, name, option) for option, name in roles.items()}
-    for option, listed in (
-        ("--features", question.features),
-        ("--exclude", question.exclude),
-        ("--predict-with", question.predict_with),
-        ("--always", question.always),
-        ("--select-only", question.select_only),
-        ("--categorical", question.categorical),
-        ("--numeric", question.numeric),
-    ):
-        for name in listed:
-            _known(columns, name, option)
-            if option not in ("--categorical", "--numeric") and name in taken:
-                role = next(one for one, other in roles.items() if other == name)
-                raise InputError(f"{option} names {quoted(name)}, which is the column of {role}")
+    for option, name in roles.items():
+        _refuse_unknown(columns, name, option)
+    role_of = {name: option for option, name in reversed(roles.items())}
+    for field in ("features", "exclude", "predict_with", "always", "select_only"):
+        for name in getattr(question, field):
+            _refuse_unknown(columns, name, _flag(field))
+            if name in role_of:
+                raise InputError(
+                    f"{_flag(field)} names {quoted(name)}, which is the column of {role_of[name]}"
+                )
+    for field in ("categorical", "numeric"):
+        for name in getattr(question, field):
+            _refuse_unknown(columns, name, _flag(field))
     names = [
         name
         for name in columns
-        if name not in taken
+        if name not in role_of
         and name not in question.exclude
         and (not question.features or name in question.features)
     ]
-    for option, listed in (
-        ("--predict-with", question.predict_with),
-        ("--always", question.always),
-        ("--select-only", question.select_only),
-    ):
-        for name in listed:
+    for field in ("predict_with", "always", "select_only"):
+        for name in getattr(question, field):
             if name not in names:
                 raise InputError(
-                    f"{option} names {quoted(name)}, which is not among the features: take it out "
-                    "of "
-                    "--exclude, or into --features"
+                    f"{_flag(field)} names {quoted(name)}, which is not among the features: take "
+                    "it out of --exclude, or into --features"
                 )
     if not names:
         raise InputError("no column is left as a feature; see --features and --exclude")
     return names
+
+
+def _refuse_unknown(columns: Sequence[str], name: str, option: str) -> None:
+    if name in columns:
+        return
+    first = ", ".join(shown(column) for column in columns[:12])
+    more = f" and {len(columns) - 12} more" if len(columns) > 12 else ""
+    hint = nearest(name, columns) or f"; it has {first}{more}"
+    raise UnknownFeatureError(f"{option}: the data has no column {quoted(name)}{hint}")

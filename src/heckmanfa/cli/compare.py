@@ -2,122 +2,104 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from heckmanfa.analysis.option_names import in_options
-from heckmanfa.cli.common import (
-    Categorical,
-    Data,
-    Decimal,
-    Exclude,
-    Features,
-    Force,
-    Missing,
-    Numeric,
-    Outcome,
-    Seed,
-    Selected,
-    Sheet,
-    Thousands,
-    names,
-    number,
-    output,
-    saying,
-)
+import heckmanfa.cli.options as opt
+from heckmanfa.cli.common import output, saying
+from heckmanfa.text.numbers import compact
+from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import some
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from heckmanfa.analysis import Comparison, Prepared
 
 __all__ = ["compare"]
 
 
 def compare(
-    data: Data,
-    outcome: Outcome,
-    selected: Selected = None,
-    features: Features = None,
-    exclude: Exclude = None,
-    weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
-    missing: Missing = "drop",
-    categorical: Categorical = None,
-    numeric: Numeric = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    sheet: Sheet = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of each repeat.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="How often rows are split again.")] = 3,
-    ru: Annotated[
-        bool | None, typer.Option("--ru/--no-ru", help="RU regression (where Torch is installed).")
-    ] = None,
-    seed: Seed = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the table here: .csv or .parquet.")
-    ] = None,
-    force: Force = False,
+    data: opt.Data,
+    outcome: opt.Outcome,
+    selected: opt.Selected = None,
+    features: opt.Features = None,
+    exclude: opt.Exclude = None,
+    weights: opt.FrequencyWeights = None,
+    missing: opt.Missing = "drop",
+    categorical: opt.Categorical = None,
+    numeric: opt.Numeric = None,
+    decimal: opt.Decimal = None,
+    thousands: opt.Thousands = None,
+    sheet: opt.Sheet = None,
+    folds: opt.Folds = 5,
+    repeats: opt.Repeats = 3,
+    ru: opt.Ru = None,
+    seed: opt.Seed = 0,
+    out: opt.TableFile = None,
+    force: opt.Force = False,
 ) -> None:
-    """Set all methods beside one another, judged on held-out rows that have an outcome.
+    """Compare all methods side by side, judged on held-out rows that have an outcome.
 
     Example: heckmanfa compare wages.csv --outcome y
     """
+    prepared, comparison, messages = _run(locals())
+    _show(prepared, comparison, messages, output())
+    if out is not None:
+        output().print(f"written to {shown(out)}", markup=False)
+
+
+def _run(options: Mapping[str, Any]) -> tuple[Prepared, Comparison, list[str]]:
+    """Compare the methods; return the table as read, the comparison and its warnings."""
     with saying() as say:
         say("loading")
-        import warnings
-
-        from heckmanfa.analysis import Question, load
-        from heckmanfa.analysis.column_sources import errors_in_sources, in_sources
-        from heckmanfa.analysis.comparison import CAUTION, compare_methods, methods
+        # Imported here to keep the start of the command line fast.
+        from heckmanfa.analysis import compare_methods, load
+        from heckmanfa.analysis.column_sources import errors_in_sources, joint_groups
+        from heckmanfa.analysis.comparison import methods
         from heckmanfa.data.files.outputs import outputs
         from heckmanfa.data.files.table_files import check_ending, write_table
         from heckmanfa.errors import HeckmanfaWarning
 
-        question = Question(
-            data=data,
-            outcome=outcome,
-            selected=selected,
-            features=names(features),
-            exclude=names(exclude),
-            weights=weights,
-            missing=missing,
-            categorical=names(categorical),
-            numeric=names(numeric),
-            decimal=decimal,
-            thousands=thousands,
-            sheet=sheet,
-            seed=seed,
-        )
+        question, out, seed = opt.question_of(options), options["out"], options["seed"]
         if out is not None:
             check_ending(out)
-        with outputs({"--out": out}, {"DATA": data}, force=force) as places:
-            given = load(question, say)
-            loaded = given.loaded
-            assert loaded is not None
-            groups = [list(one) for one in given.encoding.groups.values() if len(one) > 1]
-            with (
-                warnings.catch_warnings(record=True) as caught,
-                errors_in_sources(given.encoding),
-            ):
+        with outputs({"--out": out}, {"DATA": question.data}, force=options["force"]) as places:
+            prepared = load(question, say)
+            rows, encoding = prepared.loaded, prepared.encoding
+            assert rows is not None
+            with warnings.catch_warnings(record=True) as caught, errors_in_sources(encoding):
                 warnings.simplefilter("always", HeckmanfaWarning)
-                found = compare_methods(
-                    loaded.X,
-                    loaded.y,
-                    selected=loaded.selected,
-                    sample_weight=loaded.weight,
-                    estimators=methods(groups, seed, ru),
-                    n_folds=folds,
-                    n_repeats=repeats,
+                comparison = compare_methods(
+                    rows.X,
+                    rows.y,
+                    selected=rows.selected,
+                    sample_weight=rows.weight,
+                    estimators=methods([*joint_groups(encoding).values()], seed, options["ru"]),
+                    n_folds=options["folds"],
+                    n_repeats=options["repeats"],
                     random_state=seed,
                     say=say,
                 )
             if out is not None:
-                with places["--out"].writing() as place:
-                    write_table(found.tidy(), place)
+                with places["--out"].writing() as part:
+                    write_table(comparison.tidy(), part)
+    messages = dict.fromkeys(str(warning.message) for warning in caught)
+    return prepared, comparison, [in_options(message) for message in messages]
+
+
+def _show(
+    prepared: Prepared, comparison: Comparison, messages: Sequence[str], console: Console
+) -> None:
+    """Print the table, the features of each method, and the notes."""
+    # Imported here to keep the start of the command line fast.
+    from heckmanfa.analysis.column_sources import in_sources, joint_groups
+    from heckmanfa.analysis.comparison import CAUTION
     from heckmanfa.cli.console import Column, print_table
 
-    console = output()
-    for sentence in given.notes:
+    for sentence in prepared.notes:
         console.print(sentence, markup=False)
     columns = [
         Column("method", is_name=True),
@@ -129,37 +111,33 @@ def compare(
         Column("±", spare=4),
         Column("seconds", spare=5),
     ]
+    records = comparison.tidy().to_dict("records")
     rows = []
-    for row in found.tidy().to_dict("records"):
-        cells = [row[one] for one in ("rho", "mse", "mse_sd", "r2", "r2_sd", "seconds")]
+    for row in records:
+        figures = [row[name] for name in ("rho", "mse", "mse_sd", "r2", "r2_sd", "seconds")]
         count = "" if row["n_features"] != row["n_features"] else f"{row['n_features']:.0f}"
-        rows.append([str(row["method"]), count, *(number(one) for one in cells)])
-    title = f"Held-out rows with an outcome, {folds} folds{_times(repeats)}"
+        rows.append([str(row["method"]), count, *(compact(figure, 4) for figure in figures)])
+    times = "" if comparison.n_repeats == 1 else f", {comparison.n_repeats} times"
+    title = f"Held-out rows with an outcome, {comparison.n_folds} folds{times}"
     print_table(console, title, columns, rows)
-    for row in found.tidy().to_dict("records"):
+    for row in records:
         if row["note"]:
-            note = in_options(in_sources(row["note"], given.encoding))
+            note = in_options(in_sources(row["note"], prepared.encoding))
             console.print(f"{row['method']}: {note}", markup=False)
-    if groups:
-        console.print(f"Heckman lasso: {_no_lasso(given.encoding.groups)}", markup=False)
-    for name, chosen in found.features.items():
-        listed = ", ".join(shown(one) for one in chosen)
+    categories = joint_groups(prepared.encoding)
+    if categories:
+        console.print(f"Heckman lasso: {_no_lasso(list(categories))}", markup=False)
+    for name, chosen in comparison.features.items():
+        listed = ", ".join(shown(feature) for feature in chosen)
         console.print(f"{name}: {listed}", markup=False, style="dim")
-    for one in dict.fromkeys(str(warning.message) for warning in caught):
-        console.print(f"warning: {in_options(one)}", markup=False, style="yellow")
+    for message in messages:
+        console.print(f"warning: {message}", markup=False, style="yellow")
     console.print(f"\nCaution. {CAUTION}", markup=False, style="yellow")
-    if out is not None:
-        console.print(f"written to {shown(out)}", markup=False)
 
 
-def _no_lasso(groups: Mapping[str, Sequence[str]]) -> str:
+def _no_lasso(categories: Sequence[str]) -> str:
     """Say why the lasso is not in the table."""
-    found = [shown(name) for name, dummies in groups.items() if len(dummies) > 1]
     return (
         "left out, since it takes dummies one by one and cannot keep those of a category together "
-        f"({some(found)}); --exclude such columns to have it compared"
+        f"({some(categories)}); --exclude such columns to have it compared"
     )
-
-
-def _times(repeats: int) -> str:
-    return "" if repeats == 1 else f", {repeats} times"

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from heckmanfa.cli.common import Force, output, saying
+from heckmanfa.cli.common import output, saying
+from heckmanfa.cli.options import Force
 from heckmanfa.text.printable import called, shown
 
 __all__ = ["demo"]
@@ -33,7 +34,7 @@ def demo(
         from dataclasses import replace
 
         from heckmanfa.analysis import Question, analyse
-        from heckmanfa.cli.fit import show
+        from heckmanfa.cli.fit_text import show
         from heckmanfa.data.files.outputs import make_folder, outputs
         from heckmanfa.data.files.table_files import write_table
         from heckmanfa.datasets import load_mroz

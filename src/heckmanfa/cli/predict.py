@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.cli.common import Force, Sheet, StreamAbove, Thousands, saying, tell
+from heckmanfa.cli.common import saying, tell
+from heckmanfa.cli.options import Force, Sheet, StreamAbove, Thousands
 from heckmanfa.text.printable import quoted, shown
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heckmanfa.cli.common import Force, output
+from heckmanfa.cli.common import output
+from heckmanfa.cli.options import Force
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
 from heckmanfa.data.files.outputs import check_place, make_folder, outputs

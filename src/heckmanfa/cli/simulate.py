@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heckmanfa.cli.common import Force, saying, tell
+from heckmanfa.cli.common import saying, tell
+from heckmanfa.cli.options import Force
 from heckmanfa.text.printable import quoted, shown
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from heckmanfa.analysis.option_names import in_options
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.answer import answer
 from heckmanfa.report.html import Column, definitions, escape, items, paragraph, prose, table
@@ -14,6 +13,7 @@ from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.text.numbers import count, number, p_value
+from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
-    from heckmanfa.analysis.loading import Loaded
     from heckmanfa.analysis.pipeline import Analysis
+    from heckmanfa.analysis.prepared import Loaded
     from heckmanfa.data.arrays import Floats
     from heckmanfa.data.rows import Mask
 

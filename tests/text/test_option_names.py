@@ -10,7 +10,7 @@ import pytest
 
 import heckmanfa
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso
-from heckmanfa.analysis.option_names import in_options
+from heckmanfa.text.option_names import in_options
 
 # What the command line never runs: the rest of Python's interface.
 ELSEWHERE = {"plots", "paper", "datasets", "training", "inference"}
