@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common import ROOT
 from heckmanfa.datasets import fetch_crime, make_selection
-from heckmanfa.datasets._paper import crime_frame
+from heckmanfa.datasets.paper_data import crime_frame
 
 Floats = NDArray[np.float64]
 

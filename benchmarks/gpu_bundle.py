@@ -2,7 +2,7 @@
 
     python -m benchmarks.gpu_bundle FOLDER [--tests]
 
-Everything in it is pure Python, so that it runs on any machine: this package, the benchmarks, and
+Everything in it is pure Python, so it runs on any machine: this package, the benchmarks, and
 the dependencies that are loaded on import. With --tests also the tests of tensors and what runs
 them: `PYTHONPATH=FOLDER python -m pytest FOLDER/tests/data/test_torch.py`.
 """
@@ -49,10 +49,9 @@ def main() -> None:
     _copied(ROOT / "src" / "heckmanfa", given.folder / "heckmanfa")
     _copied(ROOT / "benchmarks", given.folder / "benchmarks")
     if given.tests:
-        (given.folder / "tests").mkdir()
-        shutil.copyfile(
-            ROOT / "tests/data/test_torch.py", given.folder / "tests/data/test_torch.py"
-        )
+        test = Path("tests/data/test_torch.py")
+        (given.folder / test).parent.mkdir(parents=True)
+        shutil.copyfile(ROOT / test, given.folder / test)
         shutil.copyfile(ROOT / "pyproject.toml", given.folder / "pyproject.toml")
     size = sum(file.stat().st_size for file in given.folder.rglob("*") if file.is_file())
     print(f"{given.folder}: {size / 1e6:.1f} MB")

@@ -29,7 +29,7 @@ from fuzz.material import (
 from heckmanfa import Heckman, HeckmanBestSubset, scan_parquet
 from heckmanfa.cli import app
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
-from heckmanfa.tables import model_file
+from heckmanfa.analysis import model_file
 
 __all__ = ["TARGETS", "BrokenPromiseError", "run_case"]
 

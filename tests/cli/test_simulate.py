@@ -12,7 +12,7 @@ import pytest
 import heckmanfa.cli.simulate as module
 from heckmanfa import Heckman
 from heckmanfa.datasets import make_selection
-from heckmanfa.datasets._simulate import draw_truth
+from heckmanfa.datasets.simulation import draw_rows, draw_truth
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_block_has_a_seed_of_its_own(shell, small):
     frame = pd.read_parquet("s.parquet")
     truth = draw_truth(np.random.default_rng(4), 3, 1, rho=0.5, sigma=1.0, selection_rate=0.5)
     for block, rows in enumerate((50, 50, 50, 20)):
-        X, y, selected = truth.rows(rows, np.random.default_rng([4, block]))
+        X, y, selected = draw_rows(truth, rows, np.random.default_rng([4, block]))
         part = frame.iloc[50 * block : 50 * block + rows]
         np.testing.assert_array_equal(part[["x0", "x1", "x2"]], X)
         np.testing.assert_array_equal(part["y"], np.where(selected, y, np.nan))

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.datasets import PaperData, _files, fetch_compas, fetch_crime
-from heckmanfa.datasets._files import DataFile, find
-from heckmanfa.datasets._paper import _COMPAS, _PERSONAL, _without_people
+from heckmanfa.datasets import PaperData, downloads, fetch_compas, fetch_crime
+from heckmanfa.datasets.downloads import DataFile, find
+from heckmanfa.datasets.paper_data import _COMPAS, _PERSONAL, _without_people
 from heckmanfa.errors import DataError, InputError
 
 FETCH = {"CRIME": fetch_crime, "COMPAS": fetch_compas}
@@ -150,7 +150,7 @@ def sha256(content):
 def cache(tmp_path, monkeypatch):
     """An empty cache, and no folder."""
     monkeypatch.delenv("HECKMANFA_DATA", raising=False)
-    monkeypatch.setattr(_files, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(downloads, "cache_folder", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 
@@ -221,7 +221,7 @@ def test_the_folder_comes_before_the_cache_and_the_server(cache, tmp_path, monke
 def test_a_download_that_is_another_file_is_refused_and_not_kept(cache):
     with (
         served(CONTENT + b"<html>") as (url, _),
-        pytest.raises(DataError, match=r"is not the file that was expected") as caught,
+        pytest.raises(DataError, match=r"is not the expected file") as caught,
     ):
         find(DataFile("small.csv", url, sha256(CONTENT)))
     for words in (url, "Try again", "HECKMANFA_DATA", "small.csv"):
@@ -242,7 +242,7 @@ def test_no_answer_from_the_server_is_said_with_what_to_do(cache):
 def test_a_wrong_file_in_the_folder_is_refused(cache, tmp_path, monkeypatch):
     (tmp_path / "small.csv").write_bytes(b"something else")
     monkeypatch.setenv("HECKMANFA_DATA", str(tmp_path))
-    with pytest.raises(DataError, match=r"is not the file that was expected") as caught:
+    with pytest.raises(DataError, match=r"is not the expected file") as caught:
         find(DataFile("small.csv", "https://example.org/small.csv", sha256(CONTENT)))
     for words in (str(tmp_path / "small.csv"), sha256(b"something else"), "https://example.org"):
         assert words in str(caught.value)
@@ -252,13 +252,13 @@ def test_a_damaged_file_in_the_cache_is_refused(cache):
     with served(CONTENT) as (url, _):
         file = DataFile("small.csv", url, sha256(CONTENT))
         find(file).write_bytes(CONTENT[:-1])
-        with pytest.raises(DataError, match=r"Remove it to have it downloaded again"):
+        with pytest.raises(DataError, match=r"Remove it to download it again"):
             find(file)
         (cache / "small.csv").unlink()
         assert find(file).read_bytes() == CONTENT
 
 
-def test_a_file_without_a_seal_is_downloaded_anew(cache):
+def test_a_file_without_a_seal_is_downloaded_again(cache):
     cache.mkdir()
     (cache / "small.csv").write_bytes(CONTENT[:3])  # as an interruption leaves it
     with served(CONTENT) as (url, _):
@@ -292,4 +292,4 @@ def test_stripping_a_file_without_such_columns_changes_nothing(paper_files):
 
 
 def test_the_cache_is_a_folder_of_this_package():
-    assert "heckmanfa" in str(_files.cache_folder())
+    assert "heckmanfa" in str(downloads.cache_folder())

@@ -212,8 +212,14 @@ def test_selection_cannot_be_changed_and_prints_without_its_rows() -> None:
         ),
         ({"prediction_features": "x1"}, "prediction_features must be a sequence of positions"),
         ({"prediction_features": 3}, "prediction_features must be a sequence of positions"),
-        ({"random_state": -1}, "random_state must be an integer of at least 0; got -1"),
-        ({"random_state": "seed"}, "random_state must be an integer of at least 0; got 'seed'"),
+        (
+            {"random_state": -1},
+            "random_state must be None, a seed of at least 0 or a random generator; got -1",
+        ),
+        (
+            {"random_state": "seed"},
+            "random_state must be None, a seed of at least 0 or a random generator; got 'seed'",
+        ),
     ],
 )
 def test_an_unusable_argument_is_named(arguments: dict[str, Any], message: str) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from heckmanfa.datasets._simulate import Truth
+    from heckmanfa.datasets.simulation import Truth
 
     Columns = dict[str, NDArray[Any]]
 
@@ -71,7 +71,7 @@ def simulate(
 
         from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
         from heckmanfa.data.files.outputs import new_folder, outputs
-        from heckmanfa.datasets._simulate import check_range, draw_truth
+        from heckmanfa.datasets.simulation import check_range, draw_truth
         from heckmanfa.errors import InputError
 
         refuse_standard_output(out)
@@ -164,7 +164,9 @@ def _block(truth: Truth, seed: int, block: int, n: int) -> Columns:
     """Make the columns of one block; the outcome is NaN where a row is not selected."""
     import numpy as np
 
-    X, outcome, selected = truth.rows(n, np.random.default_rng([seed, block]))
+    from heckmanfa.datasets.simulation import draw_rows
+
+    X, outcome, selected = draw_rows(truth, n, np.random.default_rng([seed, block]))
     turned = np.empty(X.shape[::-1])
     for start in range(0, n, _TURNED):
         turned[:, start : start + _TURNED] = X[start : start + _TURNED].T

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heckmanfa.datasets._mroz import load_mroz
-from heckmanfa.datasets._paper import PaperData, fetch_compas, fetch_crime
-from heckmanfa.datasets._simulate import Selection, make_selection
+from heckmanfa.datasets.mroz import load_mroz
+from heckmanfa.datasets.paper_data import PaperData, fetch_compas, fetch_crime
+from heckmanfa.datasets.simulation import Selection, make_selection
 
 __all__ = [
     "PaperData",

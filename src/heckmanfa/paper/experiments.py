@@ -209,7 +209,7 @@ def top_trained(dataset: Dataset, options: Options, *, size: int) -> Iterator[Fi
 
 @cache  # rows of every size share the training
 def _trained_probabilities(dataset: Dataset, seed: int) -> Floats:
-    return dataset.search(dataset.split(), "rank", seed=seed, windowed=False).inclusion_prob_
+    return dataset.search(dataset.split(), "rank", seed=seed, rho_range=None).inclusion_prob_
 
 
 def _top(strengths: Floats, size: int) -> list[int]:

@@ -16,7 +16,7 @@ from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.lasso import HeckmanLasso
 from heckmanfa.estimators.searches import HeckmanBestSubset
 from heckmanfa.model.compressed import compress
-from heckmanfa.paper.experiments import averages, spread
+from heckmanfa.paper.experiments import averages
 from heckmanfa.paper.protocol import Dataset, mse
 from heckmanfa.paper.reproduction import Figure, Options
 from heckmanfa.search import Goal, all_features, sample
@@ -67,8 +67,11 @@ METHODS: dict[str, Callable[[Dataset, PaperData, int], Any]] = {
 _SEEDED = ("Heckman-FA, window", "draws without training, window")
 
 
-def _figures(dataset: Dataset, split: PaperData, method: str, seed: int) -> dict[str, float] | None:
+def _figures(
+    dataset: Dataset, options: Options, split: PaperData, method: str, seed: int
+) -> dict[str, float] | None:
     """Fit a method and evaluate it; None if no assignment is within the range of rho."""
+    options.say(f"run {seed + 1}")
     with warnings.catch_warnings():
         # All features leave none excluded, and some rho lie outside (-1, 1); the table shows it.
         warnings.simplefilter("ignore", HeckmanfaWarning)
@@ -90,12 +93,8 @@ def _figures(dataset: Dataset, split: PaperData, method: str, seed: int) -> dict
 def over_seeds(dataset: Dataset, options: Options, *, method: str) -> Iterator[Figure]:
     """Evaluate a method on the paper's split; one that draws, over seeds."""
     seeds = options.seeds if method in _SEEDED else 1
-    runs = []
-    for seed in range(seeds):
-        options.say(f"seed {seed}")
-        figures = _figures(dataset, dataset.split(), method, seed)
-        if figures is not None:
-            runs.append(figures)
+    found = [_figures(dataset, options, dataset.split(), method, seed) for seed in range(seeds)]
+    runs = [figures for figures in found if figures is not None]
     if runs:
         note = f"{len(runs)} of {seeds} runs have an assignment in the window" if seeds > 1 else ""
         yield from averages(runs, runs[0], dict.fromkeys(runs[0], note))
@@ -103,20 +102,11 @@ def over_seeds(dataset: Dataset, options: Options, *, method: str) -> Iterator[F
 
 def over_random_splits(dataset: Dataset, options: Options, *, method: str) -> Iterator[Figure]:
     """Evaluate a method on random splits; the spread is half of a 95% interval for the mean."""
-    runs = []
-    for split in range(options.splits):
-        options.say(f"random split {split + 1} of {options.splits}")
-        figures = _figures(dataset, dataset.split(split), method, split)
-        if figures is not None:
-            runs.append(figures)
-    if not runs:
-        return
-    note = f"{len(runs)} of {options.splits} random splits; ± a 95% interval of the mean"
-    for quantity in ("test MSE", "marginal test MSE"):
-        values = np.array([run[quantity] for run in runs])
-        deviation = spread(values)
-        half = None
-        if deviation is not None:
-            scale = deviation / np.sqrt(len(values))
-            half = float(stats.t.ppf(0.975, len(values) - 1) * scale)
-        yield Figure(f"{quantity}, random splits", float(values.mean()), half, note)
+    splits = range(options.splits)
+    found = [_figures(dataset, options, dataset.split(split), method, split) for split in splits]
+    runs = [figures for figures in found if figures is not None]
+    note = f"{len(runs)} of {len(splits)} random splits; ± a 95% interval of the mean"
+    factor = stats.t.ppf(0.975, len(runs) - 1)
+    for figure in averages(runs, ("test MSE", "marginal test MSE") if runs else ()):
+        half = None if figure.spread is None else factor * (figure.spread / len(runs) ** 0.5)
+        yield Figure(f"{figure.quantity}, random splits", figure.value, half, note)

@@ -26,19 +26,6 @@ from heckmanfa.paper.other_methods import (
 from heckmanfa.paper.protocol import COMPAS, CRIME, DATASETS, Dataset, Extraction
 from heckmanfa.paper.reproduction import PaperTable, Reason, Row
 
-__all__ = [
-    "TABLES",
-    "beyond",
-    "execution_times",
-    "initial_values",
-    "more_top_features",
-    "random_splits",
-    "sampling",
-    "selection_features",
-    "significance",
-    "top_features",
-]
-
 # Table selfeatures. -------------------------------------------------------------------------------
 
 _CRIME_FEATURES = (

@@ -57,18 +57,20 @@ class Dataset:
         extraction: Extraction = "sample",
         *,
         seed: int,
-        windowed: bool = True,
         **settings: Any,
     ) -> HeckmanFA:
-        """Fit Heckman-FA with the paper's settings, within its range of rho or without one."""
+        """Fit Heckman-FA with the paper's settings, but for those that are given."""
         model = HeckmanFA(
             extraction,
-            rho_range=self.rho_range if windowed else None,
+            rho_range=self.rho_range,
             learning_rate=self.learning_rate,
             standardize="features",
+            epochs=4000,
+            init_prob=0.75,
+            n_draws=1000,
             random_state=seed,
-            **{"epochs": 4000, "init_prob": 0.75, "n_draws": 1000, **settings},
         )
+        model.set_params(**settings)
         return model.fit(split.X, split.y)
 
 
@@ -110,18 +112,10 @@ class Evaluation:
 def evaluate(
     split: PaperData, model: Heckman, *, as_published: bool = False, star: bool = False
 ) -> Evaluation:
-    """Evaluate a fitted model as the paper does.
+    """Evaluate a model, fitted to the training rows, as the paper does.
 
-    Parameters
-    ----------
-    split : PaperData
-    model : Heckman
-        Fitted to the training rows of the split.
-    as_published : bool
-        Imitate the published run: an inverse Mills ratio of zero where the normal distribution
-        function underflows, and for Heckman-FA* the lost sign in the variance.
-    star : bool
-        Whether Heckman-FA* chose the features.
+    `as_published` imitates the published run: an inverse Mills ratio of zero where the normal
+    distribution function underflows, and the lost sign in the variance of Heckman-FA* (`star`).
     """
     naive = NaiveOLS(model.support_).fit(split.X, split.y)
     X, y = split.X[split.selected], split.y[split.selected]

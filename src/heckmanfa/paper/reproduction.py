@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pandas as pd
 
@@ -109,7 +108,7 @@ class PaperTable:
         return frame
 
 
-def _records(row: Row, options: Options) -> Iterator[dict[str, Any]]:
+def _records(row: Row, options: Options) -> Iterator[tuple[object, ...]]:
     """Run the experiment of a row, and put its figures beside the printed ones."""
 
     def say(what: str) -> None:
@@ -119,7 +118,7 @@ def _records(row: Row, options: Options) -> Iterator[dict[str, Any]]:
     for figure in row.experiment(row.dataset, replace(options, say=say)):
         printed = row.printed.get(figure.quantity)
         reason = reasons.get(figure.quantity)
-        values = (
+        yield (
             "beyond" if printed is None else "paper",
             row.dataset.name,
             row.label,
@@ -130,7 +129,6 @@ def _records(row: Row, options: Options) -> Iterator[dict[str, Any]]:
             _status(row, figure, printed, reason),
             figure.note if reason is None else reason.note,
         )
-        yield dict(zip(COLUMNS, values, strict=True))
 
 
 def _status(row: Row, figure: Figure, printed: float | None, reason: Reason | None) -> str:

