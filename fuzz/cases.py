@@ -27,9 +27,9 @@ from fuzz.material import (
     table,
 )
 from heckmanfa import Heckman, HeckmanBestSubset, scan_parquet
+from heckmanfa.analysis import model_file
 from heckmanfa.cli import app
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
-from heckmanfa.analysis import model_file
 
 __all__ = ["TARGETS", "BrokenPromiseError", "run_case"]
 
