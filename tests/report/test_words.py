@@ -12,7 +12,7 @@ import pytest
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.report import answer, render
 from heckmanfa.report.answer import not_to_claim
-from heckmanfa.report.request_words import asked, rows_by_fate
+from heckmanfa.report.request_words import describe_question, rows_by_use
 from heckmanfa.text.numbers import count, number, p_value, plural
 from heckmanfa.text.wording import listed, some
 
@@ -109,16 +109,22 @@ def test_honest_estimates_may_be_said_to_account_for_the_search(ask):
 def test_maximum_likelihood(ask):
     analysis = ask(method="ml", **SPECIFIED)
     assert "does not differ from zero at 5%" in claims(analysis)
-    assert ("Estimation", "Maximum likelihood of both equations together.") in asked(analysis)
+    assert ("Estimation", "Maximum likelihood of both equations together.") in describe_question(
+        analysis
+    )
 
 
 def test_weights_and_clusters_are_told(ask):
-    said = dict(asked(ask(weights="weight", **SPECIFIED)))
+    said = dict(describe_question(ask(weights="weight", **SPECIFIED)))
     assert said["Weights"] == "weight (frequency): a row counts as often as its weight says."
-    said = dict(asked(ask(weights="weight", weight_kind="sampling", cluster="county", **SPECIFIED)))
+    said = dict(
+        describe_question(
+            ask(weights="weight", weight_kind="sampling", cluster="county", **SPECIFIED)
+        )
+    )
     assert "so much of the population" in said["Weights"]
     assert "the same county" in said["Standard errors"]
-    assert "Robust" in dict(asked(ask(robust=True, **SPECIFIED)))["Standard errors"]
+    assert "Robust" in dict(describe_question(ask(robust=True, **SPECIFIED)))["Standard errors"]
 
 
 def test_a_category_is_compared_with_its_reference(ask):
@@ -144,7 +150,7 @@ def test_less_is_said_of_a_negative_coefficient(ask):
 
 def test_rows_that_miss_a_feature_are_counted_and_not_claimed_for(ask):
     analysis = ask(search="none", features=("educ", "kids5", "gaps"), predict_with=("educ",))
-    fates = rows_by_fate(analysis)
+    fates = rows_by_use(analysis)
     assert sum(n for _, n in fates) == 753
     assert ("Left out: a feature is missing", 76) in fates
     assert "the rows left out are like the others: 76 of 753 (10%) miss a feature" in claims(
@@ -156,7 +162,7 @@ def test_filled_in_means_are_not_claimed_for(ask):
     analysis = ask(
         search="none", features=("educ", "kids5", "gaps"), predict_with=("educ",), missing="mean"
     )
-    assert sum(n for _, n in rows_by_fate(analysis)) == 753
+    assert sum(n for _, n in rows_by_use(analysis)) == 753
     assert "standard errors take the average as if it had been observed" in claims(analysis)
 
 
@@ -175,7 +181,7 @@ def test_with_no_outcome_missing_it_is_least_squares(mroz_file):
         "With the other features held equal, one unit more of educ goes with 0.1"
     )
     assert caveats[0].startswith("That selection was corrected for: no outcome is missing")
-    assert ("Left out: the weight is zero", 325) in rows_by_fate(analysis)
+    assert ("Left out: the weight is zero", 325) in rows_by_use(analysis)
     pytest.importorskip("plotly", reason="the page needs the extra plots")
     html = render(analysis)
     assert "there is no selection equation" in html
@@ -184,18 +190,20 @@ def test_with_no_outcome_missing_it_is_least_squares(mroz_file):
 
 
 def test_selected_by_a_column(ask):
-    said = dict(asked(ask(selected="lfp", **SPECIFIED)))
+    said = dict(describe_question(ask(selected="lfp", **SPECIFIED)))
     assert said["Who is selected"] == "The rows in which lfp says so."
 
 
 def test_roles_are_told(ask):
-    said = dict(asked(ask(always=("educ",), select_only=SELECT_ONLY, exclude=("hushrs",))))
+    said = dict(
+        describe_question(ask(always=("educ",), select_only=SELECT_ONLY, exclude=("hushrs",)))
+    )
     assert said["Always predict"] == "educ."
     assert said["Kept out of prediction"] == "kids5, kids618 and nwifeinc."
     assert "but hushrs" in said["Features"]
     assert said["Window of rho"].startswith("None")
     assert said["Search"].startswith("Branch and bound")
-    assert dict(asked(ask(**SPECIFIED)))["Predict"] == "Only educ, exper and expersq."
+    assert dict(describe_question(ask(**SPECIFIED)))["Predict"] == "Only educ, exper and expersq."
 
 
 def test_trouble_comes_first(ask):

@@ -123,7 +123,7 @@ def test_html_escapes_names_and_has_headers():
     page = model.summary()._repr_html_()
     assert "&lt;b&gt;educ&lt;/b&gt;" in page
     assert "<b>" not in page
-    assert "<th scope='col'>std. error</th>" in page
+    assert '<th scope="col">std. error</th>' in page
     assert "Log-likelihood" in page
     assert "<td>ok</td>" in model.diagnostics()._repr_html_()
 

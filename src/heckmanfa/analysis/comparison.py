@@ -23,7 +23,8 @@ from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.lasso import HeckmanLasso
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
 from heckmanfa.model_selection import SelectionKFold
-from heckmanfa.results.document import Report, Section
+from heckmanfa.results.document import Section
+from heckmanfa.results.reports import Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -32,7 +32,7 @@ from heckmanfa.text.printable import quoted, shown
 if TYPE_CHECKING:
     from heckmanfa.inference.uncertainty import UncertaintyInterval
     from heckmanfa.inference.what_if import WhatIf
-    from heckmanfa.results.coefficients import Summary
+    from heckmanfa.results.summary import Summary
 
 __all__ = ["Analysis", "analyse"]
 

@@ -25,8 +25,9 @@ from heckmanfa.model.probit import Probit
 from heckmanfa.results import caveats
 from heckmanfa.results import coefficients as results
 from heckmanfa.results.diagnostics import Diagnostics, diagnose
-from heckmanfa.results.document import Report, read_reports
 from heckmanfa.results.maketables import MaketablesModel
+from heckmanfa.results.reports import Report, read_reports
+from heckmanfa.results.summary import Summary
 from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
@@ -439,9 +440,7 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         check_is_fitted(self)
         return results.wald_test(self, hypothesis, value)
 
-    def summary(
-        self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()
-    ) -> results.Summary:
+    def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
         """Both equations as a table, with the row counts and warnings; prints and shows HTML.
 
         Parameters

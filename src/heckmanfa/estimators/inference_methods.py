@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from heckmanfa.inference.specification import SpecificationTests
     from heckmanfa.inference.uncertainty import UncertaintyInterval
     from heckmanfa.inference.what_if import WhatIf
-    from heckmanfa.results.document import Report
+    from heckmanfa.results.reports import Report
 
 __all__ = ["RefereedModel"]
 

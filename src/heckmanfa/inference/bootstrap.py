@@ -24,8 +24,9 @@ from heckmanfa.estimators.remembered import groups_of
 from heckmanfa.inference.fit_rows import read_again
 from heckmanfa.inference.replicates import Plan, Replicates, estimates_of, run
 from heckmanfa.results.caveats import of_method
-from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import check_level
+from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import weighing
 

@@ -22,9 +22,10 @@ from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.two_step import TwoStep
 from heckmanfa.results.caveats import of_method
-from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.problems import higher_maximum, rho_text
 from heckmanfa.results.reference import Reference, reference_of
+from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted, shown
 
 if TYPE_CHECKING:

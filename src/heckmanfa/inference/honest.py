@@ -29,8 +29,9 @@ from heckmanfa.errors import (
     sentence,
 )
 from heckmanfa.results.caveats import HONEST_TARGET
-from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference
+from heckmanfa.results.reports import Report
 from heckmanfa.text.progress import progress_line
 
 if TYPE_CHECKING:

@@ -31,9 +31,10 @@ from heckmanfa.model.likelihood import ascent, climb_from, newton
 from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
 from heckmanfa.model.likelihood_terms import Problem, State, predicting_only
 from heckmanfa.model.two_step import TwoStep, fit_two_step
-from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.problems import MAXIMA, rho_text
 from heckmanfa.results.reference import check_level
+from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:

@@ -29,8 +29,9 @@ from heckmanfa.inference.targets import (
 )
 from heckmanfa.inference.variables import Move
 from heckmanfa.results.caveats import of_method, said
-from heckmanfa.results.document import Report, Section
+from heckmanfa.results.document import Section
 from heckmanfa.results.reference import reference_of
+from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, weighing
 

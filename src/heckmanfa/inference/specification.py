@@ -37,8 +37,9 @@ from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.results.caveats import of_method
-from heckmanfa.results.document import Finding, Report, Section, Verdict
+from heckmanfa.results.document import Finding, Section, Verdict
 from heckmanfa.results.reference import Reference
+from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:

@@ -31,8 +31,9 @@ from heckmanfa.model.covariance import BY_CLASSICAL, errors_differ
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.results.caveats import of_method
-from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, check_level, reference_of
+from heckmanfa.results.reports import Report
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed

@@ -20,8 +20,9 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.results.caveats import of_method
-from heckmanfa.results.document import Finding, Report, Section
+from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, reference_of
+from heckmanfa.results.reports import Report
 
 if TYPE_CHECKING:
     from heckmanfa.estimators.heckman import Heckman

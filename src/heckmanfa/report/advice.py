@@ -13,9 +13,9 @@ class Advice(NamedTuple):
     why: str
     """why it matters"""
     ok: str
-    """what follows where it is fine"""
+    """what to do if it is fine; empty for nothing"""
     otherwise: str
-    """what to do where it is not"""
+    """what to do if it is not"""
 
 
 _NO_ADVICE = Advice("", "", "")
@@ -36,42 +36,42 @@ ADVICE = {
     "imr_r2": Advice(
         "Where lambda is nearly a linear function of the prediction features, its coefficient and "
         "theirs can hardly be told apart.",
-        "Nothing to do.",
+        "",
         "Add a feature that drives selection alone, or predict with fewer features.",
     ),
     "condition": Advice(
         "Nearly collinear columns make coefficients depend on small changes of the data.",
-        "Nothing to do.",
+        "",
         "Leave out features that say the same, or read their coefficients together; centring a "
         "feature before squaring it often helps.",
     ),
     "rho": Advice(
         "rho is the correlation of what drives selection with what drives the outcome beyond the "
         "features; outside (-1, 1) it cannot be one.",
-        "Nothing to do.",
+        "",
         "Where it is outside, use maximum likelihood (--method ml), which keeps rho inside; look "
         "for stronger exclusions, and do not report this rho as a correlation.",
     ),
     "convergence": Advice(
         "Estimates of an iteration that stopped on its way are not those of the method.",
-        "Nothing to do.",
+        "",
         "Report none of these estimates.",
     ),
     "standard_errors": Advice(
         "Without them nothing can be said of how precise the estimates are.",
-        "Nothing to do.",
+        "",
         "Report none of the tests and intervals.",
     ),
     "leakage": Advice(
         "A column that is made from the outcome predicts it perfectly, and says nothing about "
         "those whose outcome is missing.",
-        "Nothing to do.",
+        "",
         "Leave such a column out with --exclude.",
     ),
     "maxima": Advice(
         "Estimates at two maxima of the likelihood may say different things, and both fit the "
         "data better than what is around them.",
-        "Nothing to do.",
+        "",
         "Fit the other with --start, and compare.",
     ),
     "rho_test": Advice(
@@ -88,22 +88,22 @@ ADVICE = {
     "search_ignored": Advice(
         "The same rows chose the features and estimate their coefficients: those that were chosen "
         "look more certain than they are.",
-        "Nothing to do.",
+        "",
         "Use --honest, or the bootstrap in Python, which repeats the search.",
     ),
     "imr_range": Advice(
         "The effect of lambda was learned within this range and nowhere else.",
-        "Nothing to do.",
+        "",
         "Do not predict beyond it.",
     ),
     "outside_range": Advice(
         "For these rows a prediction given selection uses lambda beyond where it was seen.",
-        "Nothing to do.",
+        "",
         "Rely on marginal predictions there, or say that these are extrapolated.",
     ),
     "clusters": Advice(
         "Standard errors of clusters learn from how clusters differ, however many rows each has.",
-        "Nothing to do.",
+        "",
         "Say how many clusters there are, and claim less; where rows can be grouped more finely "
         "without breaking up what is dependent, name that column with --cluster.",
     ),
@@ -125,17 +125,17 @@ ADVICE = {
     ),
     "honest_splits": Advice(
         "Features that only some halves of the rows choose may be chosen by luck.",
-        "Nothing to do.",
+        "",
         "Report how often each feature was chosen, and claim less for the rarer ones.",
     ),
     "bootstrap": Advice(
         "Fits that fail on resampled rows show how near the data are to not identifying the model.",
-        "Nothing to do.",
+        "",
         "Simplify the model, or look for stronger exclusions.",
     ),
     "bootstrap_search": Advice(
         "A choice that changes with the sample is not a finding.",
-        "Nothing to do.",
+        "",
         "Report how often each feature is chosen.",
     ),
     "exclusion_test": Advice(

@@ -52,7 +52,7 @@ def _which(analysis: Analysis) -> str:
     if len(predicting) == total:
         head = f"All {total} features {verb} {outcome}" if total > 1 else f"{predicting[0]} {verb}"
         head = head if total > 1 else f"{head} {outcome}"
-    if analysis.model._probit is None:
+    if not analysis.is_corrected:
         return f"{head}; no outcome is missing in the fit, so no selection was modelled."
     return f"{head}; {_others(analysis, total)}{found}."
 
@@ -117,7 +117,7 @@ def _how_much(analysis: Analysis) -> str:
         notes.append(f"the coefficient with the largest {reference_of(model).letter} value")
     said = f" ({'; '.join(notes)})" if notes else ""
     equal = " and the other features held equal" if len(rows) > 1 else ""
-    if model._probit is None:
+    if not analysis.is_corrected:
         start = "With the other features held equal, " if equal else ""
         text = f"{start}{step} goes with {_more(estimate)} {outcome}{said}."
         return text[0].upper() + text[1:]

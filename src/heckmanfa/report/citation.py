@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
-from heckmanfa.report.html import Column, escape, table
+from heckmanfa.results.document import Block, Code, Column, Heading, Notes, Table
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
 
-__all__ = ["citation_section"]
+__all__ = ["citation_blocks"]
 
 _PAPER = (
     "H. Mai and X. Wu (2023). On prediction feature assignment in the Heckman selection model. "
@@ -26,19 +26,9 @@ _HECKMAN = (
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
-def citation_section(analysis: Analysis) -> str:
-    """Say how to cite this, the command to run it again, and with what it was made.
-
-    Parameters
-    ----------
-    analysis : Analysis
-
-    Returns
-    -------
-    str
-    """
+def citation_blocks(analysis: Analysis) -> list[Block]:
+    """Say how to cite this, the command to run it again, and with what it was made."""
     sources = (_PAPER, _HECKMAN, f"heckmanfa {__version__} (Python package).")
-    listed = "".join(f"<li>{escape(one)}</li>" for one in sources)
     what = "it" if len(analysis.files) == 1 else f"the {len(analysis.files)} files, joined"
     rows = [["Data file", analysis.question.data], [f"SHA-256 of {what}", _digest(analysis)]]
     if not analysis.files:
@@ -46,17 +36,13 @@ def citation_section(analysis: Analysis) -> str:
     rows.append(["Seed", str(analysis.question.seed)])
     rows += [["Python", platform.python_version()], ["heckmanfa", __version__]]
     rows += [[name, _version(name)] for name in _PACKAGES]
-    return (
-        f"<ul>{listed}</ul><h3>Run it again</h3>"
-        f'<pre tabindex="0" aria-label="Command"><code>{escape(analysis.question.command())}'
-        "</code></pre>"
-        + table(
-            "versions-table",
-            "Made with",
-            [Column("What", False), Column("Which", False)],
-            rows,
-        )
-    )
+    columns = (Column("What", False), Column("Which", False))
+    return [
+        Notes(sources),
+        Heading("Run it again"),
+        Code(analysis.question.command()),
+        Table(columns, tuple(rows), "Made with", "versions-table"),
+    ]
 
 
 def _version(name: str) -> str:
@@ -72,7 +58,7 @@ def _digest(analysis: Analysis) -> str:
     if analysis.streamed:
         return "not computed: the rows were not loaded"
     # The demo moves its file to where it belongs once the report is written.
-    read = [Path(one) for one in analysis.files]
+    read = [Path(file) for file in analysis.files]
     moved = [Path(analysis.question.data)] if len(read) == 1 else []
     for paths in (read, moved):
         if paths and all(path.is_file() for path in paths):

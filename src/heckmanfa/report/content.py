@@ -1,33 +1,41 @@
-"""The eight sections of the report, in the order in which a reader asks."""
+"""The contents of the report: its sections as documents, in the order in which a reader asks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.answer import answer
-from heckmanfa.report.html import Column, definitions, escape, items, paragraph, prose, table
-from heckmanfa.report.request_words import asked, rows_by_fate
+from heckmanfa.report.request_words import describe_question, rows_by_use
 from heckmanfa.results.coefficients import likelihood_name
+from heckmanfa.results.document import (
+    Block,
+    Column,
+    Facts,
+    Finding,
+    Findings,
+    Heading,
+    Notes,
+    Paragraph,
+    Table,
+)
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
-from heckmanfa.text.numbers import count, number, p_value
+from heckmanfa.text.numbers import count, number, p_value, percent
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
-    from heckmanfa.report.picture import Picture
 
 __all__ = [
-    "answer_section",
-    "asked_section",
-    "coefficient_section",
-    "diagnostic_section",
-    "picture_section",
-    "row_section",
-    "selection_section",
+    "answer_blocks",
+    "coefficient_blocks",
+    "diagnostic_blocks",
+    "question_blocks",
+    "row_blocks",
+    "selection_blocks",
 ]
 
 _TERMS = {
@@ -49,83 +57,83 @@ _PARTS = {
     "left out": "May predict, and were not chosen",
     "fit": "Fit",
 }
-_SIGNS = {"ok": "✓", "caution": "!", "problem": "✕"}
 
 
-def asked_section(analysis: Analysis) -> str:
+def question_blocks(analysis: Analysis) -> list[Block]:
     """Say what was asked."""
-    return definitions(asked(analysis))
+    return [Facts(tuple(describe_question(analysis)))]
 
 
-def row_section(analysis: Analysis) -> str:
+def row_blocks(analysis: Analysis) -> list[Block]:
     """Account for every row and column of the table."""
-    fates, total = rows_by_fate(analysis), analysis.row_counts["total"]
-    rows = [[words, count(n), f"{100 * n / total:.1f}%"] for words, n in fates]
-    rows.append(["All rows of the table", count(total), "100.0%"])
-    parts = [
-        table(
-            "rows-table",
+    total = analysis.row_counts["total"]
+    counts = [*rows_by_use(analysis), ("All rows of the table", total)]
+    blocks: list[Block] = [
+        Table(
+            (Column("What became of them", False), Column("Rows"), Column("Share")),
+            tuple([words, count(n), percent(n / total)] for words, n in counts),
             "Rows",
-            [Column("What became of them", False), Column("Rows"), Column("Share")],
-            rows,
+            "rows-table",
         )
     ]
     if analysis.streamed:
-        said = analysis.how_read
-        parts.append(
-            paragraph(
-                f"{said[0].upper()}{said[1:]}: the pictures of lambda and of predictions, and the "
+        how = analysis.how_read
+        blocks.append(
+            Paragraph(
+                f"{how[0].upper()}{how[1:]}: the pictures of lambda and of predictions, and the "
                 "share of rows beyond what the selected rows cover, which need all rows in memory, "
                 "are left out."
             )
         )
     if analysis.missing_counts:
-        ordered = sorted(analysis.missing_counts.items(), key=lambda one: -one[1])
-        parts.append(
-            table(
-                "missing-table",
+        ordered = sorted(analysis.missing_counts.items(), key=lambda item: -item[1])
+        blocks += [
+            Table(
+                (Column("Feature", False), Column("Rows"), Column("Share")),
+                tuple([name, count(n), percent(n / total)] for name, n in ordered),
                 "Rows that miss a feature",
-                [Column("Feature", False), Column("Rows"), Column("Share")],
-                [[name, count(n), f"{100 * n / total:.1f}%"] for name, n in ordered],
-            )
-        )
-        parts.append(paragraph("A row that misses several features counts in each.", "note"))
+                "missing-table",
+            ),
+            Paragraph("A row that misses several features counts in each.", "note"),
+        ]
     encoding = analysis.encoding
-    parts.append("<h3>Columns</h3>" + items([*analysis.notes, *analysis.explain()]))
+    blocks += [Heading("Columns"), Notes((*analysis.notes, *analysis.explain()))]
     if encoding.references:
-        parts.append(
-            table(
-                "references-table",
-                "Reference levels",
-                [Column("Column", False), Column("Reference", False), Column("Dummies", False)],
-                [
+        titles = ("Column", "Reference", "Dummies")
+        blocks.append(
+            Table(
+                tuple(Column(title, False) for title in titles),
+                tuple(
                     [name, shown(level), ", ".join(map(shown, encoding.groups[name]))]
                     for name, level in encoding.references.items()
-                ],
+                ),
+                "Reference levels",
+                "references-table",
             )
         )
-    return "".join(parts)
+    return blocks
 
 
-def answer_section(analysis: Analysis) -> str:
+def answer_blocks(analysis: Analysis) -> list[Block]:
     """Give the answer, and what it does not say."""
-    which, how_much, caveats = answer(analysis)
-    return (
-        f'<div class="answer">{paragraph(which)}{paragraph(how_much)}</div>'
-        f"<h3>What may not be claimed</h3>{items(caveats, lead=True)}"
-    )
+    which, how_much, claims = answer(analysis)
+    return [
+        Paragraph(which, "answer"),
+        Paragraph(how_much, "answer"),
+        Heading("What may not be claimed"),
+        Notes(tuple(claims), lead=True),
+    ]
 
 
-def coefficient_section(analysis: Analysis) -> str:
-    """Set the prediction equation beside those of other models, with the notes of its caveats."""
-    notes = [caveat.sentence for caveat in analysis.caveats if not caveat.claim]
+def coefficient_blocks(analysis: Analysis) -> list[Block]:
+    """Lay out the prediction equation beside those of other models, with notes."""
     others = [("least_squares", "Least squares")]
-    if analysis.is_corrected and not analysis.comparison.is_whole:
+    if not analysis.comparison.is_whole and analysis.is_corrected:
         others.append(("all_features", "All features"))
     columns = [Column("Term", False)]
     columns += [Column(title, group="This model") for title in _titles(analysis)]
     columns += [Column(title, group="Beside it") for _, title in others]
-    rows: list[Sequence[str] | str] = []
+    rows: list[list[str] | str] = []
     part = ""
     for row in analysis.coefficients.to_dict("records"):
         if row["kind"] != part:
@@ -137,15 +145,15 @@ def coefficient_section(analysis: Analysis) -> str:
         cells += [number(float(row[key])) for key, _ in others]
         rows.append([label, *cells])
     outcome = shown(analysis.question.outcome)
-    text = (
-        f"An estimate says with how much more {outcome} one more of the feature goes, for anyone, "
-        "selected or not, the other features of the equation being equal."
-    )
-    return (
-        paragraph(text)
-        + table("coefficients-table", f"Coefficients for {outcome}", columns, rows)
-        + items([*_coefficient_notes(analysis), *notes], "note")
-    )
+    notes = [caveat.sentence for caveat in analysis.caveats if not caveat.claim]
+    return [
+        Paragraph(
+            f"An estimate says with how much more {outcome} one more of the feature goes, for "
+            "anyone, selected or not, the other features of the equation being equal."
+        ),
+        Table(tuple(columns), tuple(rows), f"Coefficients for {outcome}", "coefficients-table"),
+        Notes((*_coefficient_notes(analysis), *notes), "note"),
+    ]
 
 
 def _titles(analysis: Analysis) -> list[str]:
@@ -155,7 +163,7 @@ def _titles(analysis: Analysis) -> list[str]:
 
 
 def _part_title(analysis: Analysis, part: str) -> str:
-    if part == "left out" and not analysis.model._is_search:
+    if part == "left out" and analysis.question.search == "none":
         return "Could predict, and were not asked to"
     return _PARTS[part]
 
@@ -169,35 +177,34 @@ def _cell(key: str, value: float) -> str:
 
 
 def _coefficient_notes(analysis: Analysis) -> list[str]:
-    model, found = analysis.model, analysis.comparison
+    model, compared = analysis.model, analysis.comparison
     notes = [
         "Least squares: the same features on the selected rows, with no correction for selection."
     ]
-    if found.is_whole:
+    if compared.is_whole:
         notes.append("Every feature that may predict does, so this is the all-features model.")
-    elif found.is_solved:
+    elif compared.is_solved:
         notes.append(
-            f"All features: the two-step Heckman model in which each of the {found.n_all} columns "
-            "that may predict does."
+            f"All features: the two-step Heckman model in which each of the {compared.n_all} "
+            "columns that may predict does."
         )
     elif analysis.is_corrected:
         notes.append(CANNOT_SOLVE)
     if model.log_likelihood_ is not None:
         notes.append(f"{likelihood_name(model)}: {model.log_likelihood_:.4f}.")
-    if model._probit is None:
-        return notes
-    notes.append(
-        "lambda is the inverse Mills ratio; its coefficient is rho times sigma, where rho is the "
-        "correlation of the errors of both equations, and sigma the spread of the outcome's."
-    )
+    if analysis.is_corrected:
+        notes.append(
+            "lambda is the inverse Mills ratio; its coefficient is rho times sigma, where rho is "
+            "the correlation of the errors of both equations, and sigma the spread of the "
+            "outcome's."
+        )
     return notes
 
 
-def selection_section(analysis: Analysis) -> str:
-    """Set the selection equation."""
-    model = analysis.model
-    if model._probit is None:
-        return paragraph("No outcome is missing in the fit: there is no selection equation.")
+def selection_blocks(analysis: Analysis) -> list[Block]:
+    """Lay out the selection equation."""
+    if not analysis.is_corrected:
+        return [Paragraph("No outcome is missing in the fit: there is no selection equation.")]
     tidy = analysis.estimates
     rows = [
         [str(row["term"]), *(_cell(key, float(row[key])) for key, _ in _ESTIMATES)]
@@ -205,65 +212,37 @@ def selection_section(analysis: Analysis) -> str:
     ]
     counts = analysis.row_counts
     share = counts["selected"] / (counts["selected"] + counts["unselected"])
-    return paragraph(
-        f"A probit of who is selected ({100 * share:.1f}% of the rows in the fit). Where a "
-        "coefficient is positive, more of the feature goes with a higher probability of being "
-        "selected."
-    ) + table(
-        "selection-table",
-        "Who is selected",
-        [Column("Term", False), *(Column(title) for title in _titles(analysis))],
-        rows,
-    )
+    columns = (Column("Term", False), *(Column(title) for title in _titles(analysis)))
+    return [
+        Paragraph(
+            f"A probit of who is selected ({percent(share)} of the rows in the fit). Where a "
+            "coefficient is positive, more of the feature goes with a higher probability of being "
+            "selected."
+        ),
+        Table(columns, tuple(rows), "Who is selected", "selection-table"),
+    ]
 
 
-def diagnostic_section(analysis: Analysis) -> str:
+def diagnostic_blocks(analysis: Analysis) -> list[Block]:
     """Say what the diagnostics found, why each matters, and what to do."""
     checks = analysis.diagnostics.checks()
-    parts = []
-    for check in checks:
-        verdict, words = check.verdict, in_options(check.meaning)
-        advice = advice_for(check.key)
-        todo = advice.ok if verdict == "ok" else advice.otherwise
-        todo = "" if todo == "Nothing to do." else f" {todo}"
-        why = f"<p class='note'>{escape(advice.why)}</p>" if advice.why else ""
-        parts.append(
-            f'<li><div class="verdict v-{verdict}"><span aria-hidden="true">{_SIGNS[verdict]}'
-            f"</span>{verdict}</div><div><strong>{escape(check.name)}</strong>: "
-            f"{escape(check.value)}"
-            f"<p>{prose(words + todo)}</p>{why}</div></li>"
-        )
-    said = {verdict: sum(check.verdict == verdict for check in checks) for verdict in _SIGNS}
-    text = "; ".join(f"{n} {verdict}" for verdict, n in said.items() if n)
-    warned = ""
-    if analysis.warnings:
-        warned = f"<h3>What the fit warned of</h3>{items(analysis.warnings)}"
-    head = paragraph(f"{len(checks)} checks: {text}.")
-    return f'{head}<ul class="checks">{"".join(parts)}</ul>{warned}'
-
-
-def picture_section(pictures: Sequence[Picture]) -> str:
-    """Set the figures, each with its words and a table of the same."""
-    parts = [
-        "<noscript><p>The pictures need JavaScript; the tables under them do not.</p></noscript>",
-        '<p class="note screen">Point at a mark for its numbers; drag to zoom, and double-click to '
-        "go back.</p>",
+    verdicts = [check.verdict for check in checks]
+    counted = [
+        f"{verdicts.count(verdict)} {verdict}"
+        for verdict in ("ok", "caution", "problem")
+        if verdict in verdicts
     ]
-    for one in pictures:
-        pick = ""
-        if one.choices:
-            options = "".join(f"<option>{escape(shown(label))}</option>" for label in one.choices)
-            pick = (
-                f'<p class="pick"><label for="pick-{one.name}">{escape(one.choice_label)}</label>'
-                f'<select id="pick-{one.name}">{options}</select></p>'
-            )
-        parts.append(
-            f'<figure id="figure-{one.name}"><h3>{escape(one.title)}</h3>{pick}'
-            f'<div class="picture" id="plot-{one.name}" role="img" aria-label="{escape(one.alt)}" '
-            f'style="min-height:{one.spec["height"]}px"></div>'
-            f"<figcaption>{escape(one.caption)}</figcaption>"
-            f"<details><summary>The same as a table</summary>{one.fallback}</details>"
-            f'<button type="button" class="save" id="save-{one.name}" hidden>Save as SVG'
-            f'<span class="unseen">: {escape(one.title)}</span></button></figure>'
-        )
-    return "".join(parts)
+    blocks: list[Block] = [
+        Paragraph(f"{len(checks)} checks: {'; '.join(counted)}."),
+        Findings(tuple(map(_with_advice, checks))),
+    ]
+    if analysis.warnings:
+        blocks += [Heading("What the fit warned of"), Notes(tuple(analysis.warnings))]
+    return blocks
+
+
+def _with_advice(check: Finding) -> Finding:
+    advice = advice_for(check.key)
+    what_to_do = advice.ok if check.verdict == "ok" else advice.otherwise
+    meaning = " ".join(part for part in (in_options(check.meaning), what_to_do) if part)
+    return replace(check, meaning=meaning, why=advice.why)

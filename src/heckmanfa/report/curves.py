@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, floats, plain
+from heckmanfa.results.document import Column, Table
 from heckmanfa.search.candidates import KEPT
 from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown
@@ -178,7 +178,7 @@ def _curve_caption(found: Candidates) -> str:
     return text
 
 
-def _runner_ups(found: Candidates) -> str:
+def _runner_ups(found: Candidates) -> Table:
     rows = []
     for place in range(min(_RUNNER_UPS, len(found))):
         held = [found.labels[int(one)] for one in np.flatnonzero(found.masks[place])]
@@ -202,7 +202,7 @@ def _runner_ups(found: Candidates) -> str:
     ]
     if found.window is not None:
         columns.insert(3, Column("In the window", is_number=False))
-    return table("curve-table", "The best candidates", columns, rows)
+    return Table(tuple(columns), tuple(rows), "The best candidates", "curve-table")
 
 
 def coefficient_picture(found: Candidates, first: list[int]) -> Picture:
@@ -273,7 +273,7 @@ def _option(found: Candidates, column: int) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _spread(found: Candidates, offered: list[int], first: list[int]) -> str:
+def _spread(found: Candidates, offered: list[int], first: list[int]) -> Table:
     rows = []
     for column in offered:
         values = found.coef[:, column]
@@ -300,4 +300,9 @@ def _spread(found: Candidates, offered: list[int], first: list[int]) -> str:
         Column("Highest"),
         Column("Positive"),
     ]
-    return table("spread-table", "Coefficients over the candidates that hold them", columns, rows)
+    return Table(
+        tuple(columns),
+        tuple(rows),
+        "Coefficients over the candidates that hold them",
+        "spread-table",
+    )

@@ -13,13 +13,14 @@ from heckmanfa.report.candidate_data import Candidates, read_candidates
 from heckmanfa.report.curves import coefficient_picture, specification_curve
 from heckmanfa.report.over_rho import rho_picture
 from heckmanfa.report.pictures import lambda_picture, path_picture, prediction_picture
-from heckmanfa.text.printable import printable
+from heckmanfa.results.render_html import escape, render_page
+from heckmanfa.text.printable import printable, shown
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
     from heckmanfa.report.picture import Picture
 
-__all__ = ["draw_pictures", "payload", "plotly_source"]
+__all__ = ["draw_pictures", "figures_html", "payload", "plotly_source"]
 
 
 def draw_pictures(analysis: Analysis) -> tuple[list[Picture], Candidates | None]:
@@ -79,6 +80,36 @@ def _printable(content: Any) -> Any:
     if isinstance(content, list | tuple):
         return [_printable(one) for one in content]
     return printable(content, None) if isinstance(content, str) else content
+
+
+def figures_html(pictures: Sequence[Picture]) -> str:
+    """Render the figures, each with its caption and a table of the same numbers."""
+    parts = [
+        "<noscript><p>The pictures need JavaScript; the tables under them do not.</p></noscript>",
+        '<p class="note screen">Point at a mark for its numbers; drag to zoom, and double-click to '
+        "go back.</p>",
+    ]
+    for picture in pictures:
+        name, title = picture.name, escape(picture.title)
+        choice = ""
+        if picture.choices:
+            options = "".join(
+                f"<option>{escape(shown(label))}</option>" for label in picture.choices
+            )
+            choice = (
+                f'<p class="pick"><label for="pick-{name}">{escape(picture.choice_label)}</label>'
+                f'<select id="pick-{name}">{options}</select></p>'
+            )
+        parts.append(
+            f'<figure id="figure-{name}"><h3>{title}</h3>{choice}'
+            f'<div class="picture" id="plot-{name}" role="img" aria-label="{escape(picture.alt)}" '
+            f'style="min-height:{picture.spec["height"]}px"></div>'
+            f"<figcaption>{escape(picture.caption)}</figcaption><details>"
+            f"<summary>The same as a table</summary>{render_page([picture.fallback])}</details>"
+            f'<button type="button" class="save" id="save-{name}" hidden>Save as SVG'
+            f'<span class="unseen">: {title}</span></button></figure>'
+        )
+    return "".join(parts)
 
 
 def plotly_source() -> str:

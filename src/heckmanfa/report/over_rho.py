@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, plain
+from heckmanfa.results.document import Column, Table
 from heckmanfa.text.numbers import number, plural
 from heckmanfa.text.printable import shown
 
@@ -83,7 +83,7 @@ def rho_picture(analysis: Analysis) -> Picture | None:
             "selected rows."
         ),
         spec={"height": 360, "options": options},
-        fallback=table("over-rho-table", "Coefficients over rho", columns, rows),
+        fallback=Table(tuple(columns), tuple(rows), "Coefficients over rho", "over-rho-table"),
         choices=tuple(terms),
         choice_label="Feature",
     )

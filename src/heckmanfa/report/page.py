@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 from heckmanfa import __version__
 from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.outputs import replacing
-from heckmanfa.report.citation import citation_section
+from heckmanfa.report.citation import citation_blocks
 from heckmanfa.report.content import (
-    answer_section,
-    asked_section,
-    coefficient_section,
-    diagnostic_section,
-    picture_section,
-    row_section,
-    selection_section,
+    answer_blocks,
+    coefficient_blocks,
+    diagnostic_blocks,
+    question_blocks,
+    row_blocks,
+    selection_blocks,
 )
-from heckmanfa.report.figures import draw_pictures, payload, plotly_source
-from heckmanfa.report.html import escape
+from heckmanfa.report.figures import draw_pictures, figures_html, payload, plotly_source
+from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.text.numbers import count
 from heckmanfa.text.printable import shown
 
@@ -74,14 +73,18 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
     plotly = plotly_source()
     pictures, found = draw_pictures(analysis)
     sections = [
-        ("asked", "What was asked", asked_section(analysis)),
-        ("rows", "Which rows and columns were used", row_section(analysis)),
-        ("answer", "The answer", answer_section(analysis)),
-        ("coefficients", "Coefficients", coefficient_section(analysis)),
-        ("selection", "Who is selected", selection_section(analysis)),
-        ("diagnostics", "Diagnostics: how far to trust it", diagnostic_section(analysis)),
-        ("pictures", "Pictures", picture_section(pictures)),
-        ("cite", "How to cite it and run it again", citation_section(analysis)),
+        ("asked", "What was asked", render_page(question_blocks(analysis))),
+        ("rows", "Which rows and columns were used", render_page(row_blocks(analysis))),
+        ("answer", "The answer", render_page(answer_blocks(analysis))),
+        ("coefficients", "Coefficients", render_page(coefficient_blocks(analysis))),
+        ("selection", "Who is selected", render_page(selection_blocks(analysis))),
+        (
+            "diagnostics",
+            "Diagnostics: how far to trust it",
+            render_page(diagnostic_blocks(analysis)),
+        ),
+        ("pictures", "Pictures", figures_html(pictures)),
+        ("cite", "How to cite it and run it again", render_page(citation_blocks(analysis))),
     ]
     contents = "".join(
         f'<li><a href="#{name}">{escape(head)}</a></li>' for name, head, _ in sections
@@ -112,7 +115,7 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
 def _subtitle(analysis: Analysis) -> str:
     counts = analysis.row_counts
     used = counts["selected"] + counts["unselected"]
-    if analysis.model._probit is None:
+    if not analysis.is_corrected:
         return f"Least squares of {count(used)} rows: no outcome is missing in the fit."
     return (
         f"Heckman selection model of {count(used)} rows, of which {count(counts['selected'])} are "

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from heckmanfa.results.document import Table
 from heckmanfa.text.printable import shown
 
 __all__ = ["Picture", "bits", "colour", "floats", "plain", "plot_text"]
@@ -33,8 +34,8 @@ class Picture:
     caption: str
     spec: dict[str, Any]
     """data and layout; or options, of which one is shown at a time; height in pixels"""
-    fallback: str
-    """a table or text of the same, as HTML"""
+    fallback: Table
+    """the same numbers"""
     choices: tuple[str, ...] = ()
     """labels of the options"""
     choice_label: str = ""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heckmanfa.report.html import Column, table
 from heckmanfa.report.picture import Picture, colour, floats, plain, plot_text
+from heckmanfa.results.document import Column, Table
 from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown
 
@@ -114,7 +114,7 @@ def path_picture(analysis: Analysis) -> Picture | None:
             "be those of the highest probability."
         ),
         spec={"height": 380, "data": data, "layout": layout},
-        fallback=table("path-table", "Probability to predict", columns, rows),
+        fallback=Table(tuple(columns), tuple(rows), "Probability to predict", "path-table"),
     )
 
 
@@ -208,11 +208,11 @@ def lambda_picture(analysis: Analysis, rows: Loaded) -> Picture | None:
             )
         ),
         spec={"height": 340, "data": data, "layout": layout},
-        fallback=table(
-            "lambda-table",
+        fallback=Table(
+            (Column("Rows that are", False), *(Column(head) for head in heads)),
+            tuple(cells),
             "Lambda by rows",
-            [Column("Rows that are", False)] + [Column(one) for one in heads],
-            cells,
+            "lambda-table",
         ),
     )
 
@@ -303,7 +303,9 @@ def prediction_picture(analysis: Analysis, rows: Loaded) -> Picture:
             f"for some feature.{thinned}"
         ),
         spec={"height": 400, "data": data, "layout": layout},
-        fallback=table("predicted-table", "Average outcome by prediction", columns, table_rows),
+        fallback=Table(
+            tuple(columns), tuple(table_rows), "Average outcome by prediction", "predicted-table"
+        ),
     )
 
 

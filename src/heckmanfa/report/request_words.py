@@ -11,7 +11,7 @@ from heckmanfa.text.wording import CRITERIA, listed, some
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
 
-__all__ = ["asked", "rows_by_fate"]
+__all__ = ["describe_question", "rows_by_use"]
 
 _SEARCHES = {
     "best-subset": "Branch and bound over every assignment of features, which ends with a proof "
@@ -34,7 +34,7 @@ _METHODS = {
     "(the inverse Mills ratio) among the features.",
     "ml": "Maximum likelihood of both equations together.",
 }
-_FATES = {
+_USES = {
     "selected": "In the fit: selected, with an outcome",
     "unselected": "In the fit: not selected",
     "left_out_regressor_missing": "Left out: a feature is missing",
@@ -44,7 +44,7 @@ _FATES = {
 }
 
 
-def asked(analysis: Analysis) -> list[tuple[str, str]]:
+def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
     """Say what was asked: pairs of a label and a sentence.
 
     Parameters
@@ -68,7 +68,7 @@ def asked(analysis: Analysis) -> list[tuple[str, str]]:
     ]
     said += _roles(analysis)
     said.append(("Search", _SEARCHES.get(question.search, question.search)))
-    if model._is_search:
+    if analysis.question.search != "none":
         said += _search(model)
     said.append(("Estimation", _METHODS[model.method]))
     if question.start is not None:
@@ -113,7 +113,7 @@ def _features(analysis: Analysis) -> str:
 
 def _roles(analysis: Analysis) -> list[tuple[str, str]]:
     question = analysis.question
-    searched = analysis.model._is_search
+    searched = analysis.question.search != "none"
     said = []
     if question.predict_with:
         text = f"Only {listed(question.predict_with)}."
@@ -165,7 +165,7 @@ def _errors(analysis: Analysis) -> str:
     return "Classical: the errors have one variance, and rows are independent."
 
 
-def rows_by_fate(analysis: Analysis) -> list[tuple[str, int]]:
+def rows_by_use(analysis: Analysis) -> list[tuple[str, int]]:
     """Every row of the table by what became of it; reasons that took no row are not named.
 
     Parameters
@@ -180,6 +180,6 @@ def rows_by_fate(analysis: Analysis) -> list[tuple[str, int]]:
     counts = analysis.row_counts
     return [
         (words, counts.get(key, 0))
-        for key, words in _FATES.items()
+        for key, words in _USES.items()
         if counts.get(key, 0) or key in ("selected", "unselected")
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +12,15 @@ from numpy.typing import ArrayLike
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.model.covariance import is_classical
-from heckmanfa.results import summary_formats
-from heckmanfa.results.document import Report, Section
 from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.reference import Wald, reference_of
+from heckmanfa.results.reports import Report
+from heckmanfa.results.summary import Summary
 
 if TYPE_CHECKING:
     from heckmanfa.estimators.base import FittedSelectionModel
 
-__all__ = ["Summary", "Wald", "likelihood_name", "summarize", "tidy", "vcov", "wald_test"]
+__all__ = ["Wald", "likelihood_name", "summarize", "tidy", "vcov", "wald_test"]
 
 _ROW_WORDS = {
     "left_out_outcome_missing": "selected, but the outcome is missing",
@@ -125,64 +124,6 @@ def _restrictions(model: FittedSelectionModel, text: str) -> tuple[Floats, Float
     prefix = {"prediction": "", "selection": "selection.", "errors": ""}
     names = [prefix[equation] + term for equation, term in model._terms]
     return read_hypothesis(text, names)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A fitted model in words and tables; prints as text, shows as HTML in a notebook.
-
-    `to_latex` and `to_markdown` set it for a paper and for a web page.
-    """
-
-    title: str
-    facts: list[tuple[str, str]]
-    table: pd.DataFrame
-    """as `tidy` gives it"""
-    conf_level: float
-    notes: list[str]
-    comparison: pd.DataFrame | None = None
-    """coefficients of other models beside those of this one, after a search"""
-    sections: tuple[Section, ...] = ()
-    """other reports that were asked for"""
-    letter: str = "z"
-    """what a statistic is called: z, or t with a cluster covariance"""
-
-    def __str__(self) -> str:
-        """Return the text form."""
-        return summary_formats.text_of(self)
-
-    __repr__ = __str__
-
-    def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
-        r"""Set it in LaTeX, as ``table`` environments that need the package booktabs.
-
-        Parameters
-        ----------
-        caption : str, optional
-            LaTeX, as it is to be printed; the title unless given.
-        label : str, optional
-            For ``\ref``; the table of other models and those of other reports get it with
-            "-comparison", "-1", "-2" and so on behind.
-
-        Returns
-        -------
-        str
-            Both equations and the facts of the fit, with the notes below; then a table of other
-            models where there is one, and one for each part of the reports that were included.
-        """
-        return summary_formats.latex_of(self, caption, label)
-
-    def to_markdown(self) -> str:
-        """Set it in Markdown, with a table for each equation.
-
-        Returns
-        -------
-        str
-        """
-        return summary_formats.markdown_of(self)
-
-    def _repr_html_(self) -> str:
-        return summary_formats.html_of(self)
 
 
 def summarize(

@@ -14,7 +14,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.normal import inverse_mills
-from heckmanfa.results.document import Finding, Report, in_html
+from heckmanfa.results.document import Finding, Findings
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.problems import (
     about_clusters,
@@ -36,8 +36,11 @@ from heckmanfa.results.problems import (
     unconverged,
 )
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
+from heckmanfa.results.render_html import render_notebook
+from heckmanfa.results.render_text import render_text
+from heckmanfa.results.reports import Report
 from heckmanfa.text.numbers import percent
-from heckmanfa.text.printable import printable, shown
+from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
     from heckmanfa.estimators.base import FittedSelectionModel
@@ -253,26 +256,12 @@ class Diagnostics:
 
     def __str__(self) -> str:
         """Return the diagnostics in words."""
-        return printable(
-            "\n".join(
-                f"[{flag:>7}] {name}: {value}\n          {words}"
-                for name, value, flag, words in self.lines()
-            ),
-            None,
-        )
+        return render_text([Findings(tuple(self.checks()))])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th scope='row' style='text-align:left'>{in_html(name)}</th>"
-            f"<td>{in_html(value)}</td><td>{flag}</td><td>{in_html(words)}</td></tr>"
-            for name, value, flag, words in self.lines()
-        )
-        head = "".join(
-            f"<th scope='col'>{name}</th>" for name in ("diagnostic", "value", "verdict", "meaning")
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return render_notebook([Findings(tuple(self.checks()))], "diagnostics")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""

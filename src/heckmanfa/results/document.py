@@ -1,46 +1,43 @@
-"""How reports are set: facts, tables and notes, as text and as HTML."""
+"""Documents: headings, paragraphs, facts, tables, notes and findings, as plain frozen values.
+
+Every report builds such values; `render_text`, `render_html`, `render_latex` and
+`render_markdown` turn them into output.
+"""
 
 from __future__ import annotations
 
-import html
-import textwrap
-from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from heckmanfa.errors import InputError
+import numpy as np
+
+from heckmanfa.text.numbers import compact, p_value
 from heckmanfa.text.printable import printable, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "Block",
+    "Code",
+    "Column",
+    "Facts",
     "Finding",
-    "Report",
+    "Findings",
+    "Heading",
+    "Notes",
+    "Paragraph",
+    "RegressionTable",
     "Section",
+    "Table",
     "Verdict",
-    "html_of_section",
-    "in_html",
-    "read_reports",
-    "text_of_section",
-    "wrapped_note",
+    "table_of_findings",
+    "table_of_frame",
 ]
 
-WIDTH = 88
-_LONGEST_CELL = 56
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a report."""
-
-    title: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
-    table: pd.DataFrame | None = None
-    notes: tuple[str, ...] = ()
-
-
 Verdict = Literal["ok", "caution", "problem"]
+Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -54,143 +51,169 @@ class Finding:
     verdict: Verdict
     meaning: str
     """what it means, in a sentence or two"""
+    why: str = ""
+    """why it matters"""
 
 
-class Report:
-    """What a method gives back: it prints as text, and shows as HTML in a notebook."""
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
 
-    @abstractmethod
-    def sections(self) -> list[Section]:
-        """Return the parts of the report, in reading order."""
-
-    def findings(self) -> list[Finding]:
-        """Return what the diagnostics of the model should say of it."""
-        return []
-
-    def __str__(self) -> str:
-        """Return the text form."""
-        return "\n\n".join(text_of_section(one, WIDTH) for one in self.sections())
-
-    def __repr__(self) -> str:
-        """Return the text form."""
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        inner = "".join(html_of_section(one) for one in self.sections())
-        return f"<div class='heckmanfa-report'>{inner}</div>"
+    title: str
+    is_number: bool = True
+    group: str = ""
+    """a heading over neighbours that share it, in HTML"""
+    span: str = ""
+    """what text and LaTeX print once, in place of the titles of neighbours that share it"""
+    is_long: bool = False
+    """whether text shows it last and cut to fit"""
+    width: int = 0
+    """characters that it takes in text, at least"""
 
 
-def read_reports(include: Any) -> list[Report]:
-    """Take in one report or several."""
-    reports = [include] if isinstance(include, Report) else list(include)
-    for one in reports:
-        if not isinstance(one, Report):
-            raise InputError(
-                "include takes what bootstrap(), margins(), uncertainty_interval() and the other "
-                f"methods return; got {type(one).__name__}"
-            )
-    return reports
+@dataclass(frozen=True)
+class Table:
+    """A table of formatted cells."""
+
+    columns: tuple[Column, ...]
+    """the first heads the rows"""
+    rows: tuple[Sequence[str] | str, ...]
+    """the cells of each row; a string heads the rows below it"""
+    caption: str = ""
+    name: str = ""
+    """a name that no other table of a page has"""
+
+    def parts(self) -> list[tuple[str, list[Sequence[str]]]]:
+        """Return the rows by the strings that head them; the first may have none."""
+        parts: list[tuple[str, list[Sequence[str]]]] = []
+        for row in self.rows:
+            if isinstance(row, str):
+                parts.append((row, []))
+                continue
+            if not parts:
+                parts.append(("", []))
+            parts[-1][1].append(row)
+        return parts or [("", [])]
 
 
-def wrapped_note(text: str, width: int) -> list[str]:
-    """Set a note as lines of text, behind a dash."""
-    return textwrap.wrap("- " + printable(text, None), width, subsequent_indent="  ")
+@dataclass(frozen=True)
+class Heading:
+    """A heading below the title of a page."""
+
+    text: str
 
 
-def text_of_section(section: Section, width: int) -> str:
-    """Set a section as text."""
-    lines = [section.title] if section.title else []
-    label = max((len(name) for name, _ in section.facts), default=0)
-    label = max(label + 3, 28)
-    lines += [f"{name + ':':<{label}}{value}" for name, value in section.facts]
-    if section.table is not None:
-        lines.append(_plain(section.table))
-        lines += [""] if section.notes else []
-    lines += [line for note in section.notes for line in wrapped_note(note, width)]
-    return printable("\n".join(lines), None)
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph."""
+
+    text: str
+    kind: str = ""
+    """its class in HTML"""
 
 
-def in_html(text: str) -> str:
-    """Make text safe inside of elements and of quoted attributes."""
-    return html.escape(printable(text, None), quote=True)
+@dataclass(frozen=True)
+class Facts:
+    """Labels, each with a value."""
+
+    pairs: Pairs
 
 
-def html_of_section(section: Section) -> str:
-    """Set a section as HTML."""
-    parts = [f"<p><strong>{in_html(section.title)}</strong></p>"] if section.title else []
-    if section.facts:
-        rows = "".join(
-            f"<tr><th scope='row' style='text-align:left'>{in_html(name)}</th>"
-            f"<td>{in_html(value)}</td></tr>"
-            for name, value in section.facts
-        )
-        parts.append(f"<table>{rows}</table>")
-    if section.table is not None:
-        table = _readable(section.table)
-        if "p value" in table:
-            table["p value"] = [_p_value(one) for one in table["p value"]]
-        parts.append(table.to_html(index=False, float_format=_number, na_rep="", border=0))
-    if section.notes:
-        parts.append(
-            "<ul>" + "".join(f"<li>{in_html(note)}</li>" for note in section.notes) + "</ul>"
-        )
-    return "".join(parts)
+@dataclass(frozen=True)
+class Notes:
+    """A list of sentences."""
+
+    items: tuple[str, ...]
+    kind: str = ""
+    """its class in HTML"""
+    lead: bool = False
+    """whether HTML sets the words before a colon in bold"""
 
 
-def _number(value: float) -> str:
-    return f"{value:.5g}"
+@dataclass(frozen=True)
+class Findings:
+    """Findings, each with its verdict."""
+
+    items: tuple[Finding, ...]
 
 
-def _p_value(value: float) -> str:
-    if value != value:
-        return ""
-    return "<0.0001" if value < 0.0001 else f"{value:.4f}"
+@dataclass(frozen=True)
+class Code:
+    """A command to copy."""
+
+    text: str
 
 
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    """Say columns' names in words, and sets of features as text."""
-    table = table.rename(columns=lambda name: str(name).replace("_", " "))
-    for name in table.columns:
-        if table[name].map(lambda one: isinstance(one, tuple)).any():
-            table[name] = [", ".join(shown(part) for part in one) for one in table[name]]
-        elif table[name].map(lambda one: isinstance(one, str)).any():
-            # Terms and notes: what is long is shortened where it is a name, and not a sentence.
-            table[name] = [_word(one) for one in table[name]]
-    return table
+@dataclass(frozen=True)
+class RegressionTable:
+    """The estimates of a model, laid out as econometricians expect.
+
+    Text has rules between its parts, and LaTeX sets the facts under the estimates.
+    """
+
+    title: str
+    facts: Pairs
+    estimates: Table
+    comparison: Table | None
+    notes: tuple[str, ...]
 
 
-def _word(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return shown(value) if " " not in value else printable(value)
+Block = Heading | Paragraph | Facts | Table | Notes | Findings | Code | RegressionTable
 
 
-def _plain(table: pd.DataFrame) -> str:
-    """Lay out a table as text: text to the left, sets of features last and cut to fit."""
-    table = _readable(table)
-    if "features" in table:
-        features = table.pop("features")
-        table["features"] = [
-            one if len(one) <= _LONGEST_CELL else one[: _LONGEST_CELL - 3] + "..."
-            for one in features
-        ]
-    headers = []
-    for name in table.columns:
-        if name == "p value":
-            cells = [_p_value(one) for one in table[name]]
-            width = max(len(name), *(len(one) for one in cells)) if cells else len(name)
-            table[name] = [one.rjust(width) for one in cells]
-            headers.append(name.rjust(width))
-            continue
-        texts = table[name].map(lambda one: isinstance(one, str))
-        width = len(str(name))
-        if len(table) and texts.all():
-            width = max(width, int(table[name].str.len().max()))
-            table[name] = table[name].str.ljust(width)
-        headers.append(f"{name:<{width}}" if texts.all() else str(name))
-    text = str(
-        table.set_axis(headers, axis=1).to_string(
-            index=False, na_rep="", float_format=_number, justify="right"
-        )
+@dataclass(frozen=True)
+class Section:
+    """A part of a report."""
+
+    title: str = ""
+    facts: Pairs = ()
+    table: pd.DataFrame | None = None
+    notes: tuple[str, ...] = ()
+
+    def blocks(self) -> list[Block]:
+        """Return the contents in reading order."""
+        blocks: list[Block] = []
+        if self.title:
+            blocks.append(Heading(self.title))
+        if self.facts:
+            blocks.append(Facts(self.facts))
+        if self.table is not None:
+            blocks.append(table_of_frame(self.table))
+        if self.notes:
+            blocks.append(Notes(self.notes))
+        return blocks
+
+
+def table_of_findings(findings: Findings) -> Table:
+    """Lay findings out as a table."""
+    columns = tuple(
+        Column(title, is_number=False) for title in ("diagnostic", "value", "verdict", "meaning")
     )
-    return "\n".join(line.rstrip() for line in text.splitlines())
+    rows = tuple((item.name, item.value, item.verdict, item.meaning) for item in findings.items)
+    return Table(columns, rows)
+
+
+def table_of_frame(frame: pd.DataFrame) -> Table:
+    """Format the cells of a data frame."""
+    columns, cells = [], []
+    for name in frame.columns:
+        values = list(frame[name])
+        has_sets = any(isinstance(value, tuple) for value in values)
+        is_text = has_sets or any(isinstance(value, str) for value in values)
+        title = str(name).replace("_", " ")
+        columns.append(Column(title, is_number=not is_text, is_long=has_sets))
+        cells.append([_cell(value, is_p=name == "p_value") for value in values])
+    return Table(tuple(columns), tuple(zip(*cells, strict=True)))
+
+
+def _cell(value: Any, *, is_p: bool) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(shown(part) for part in value)
+    if isinstance(value, str):
+        # A name is shortened if it is long; a sentence is not.
+        return shown(value) if " " not in value else printable(value)
+    if value is None:
+        return ""
+    if isinstance(value, float | np.floating):
+        return p_value(float(value)) if is_p else compact(float(value))
+    return str(value)

@@ -11,7 +11,8 @@ import pandas as pd
 
 from heckmanfa.errors import InputError
 from heckmanfa.results import caveats
-from heckmanfa.results.document import Report, Section
+from heckmanfa.results.document import Section
+from heckmanfa.results.reports import Report
 from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
 from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.criteria import NEARLY

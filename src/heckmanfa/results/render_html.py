@@ -1,0 +1,177 @@
+"""Documents as HTML: for notebooks, and for the page of the report, which has a style sheet.
+
+All text is escaped here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from heckmanfa.results.document import (
+    Block,
+    Code,
+    Column,
+    Facts,
+    Findings,
+    Heading,
+    Notes,
+    Paragraph,
+    RegressionTable,
+    Table,
+    table_of_findings,
+)
+from heckmanfa.text.printable import printable, shown
+
+__all__ = ["escape", "render_notebook", "render_page", "signed"]
+
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_SIGNS = {"ok": "✓", "caution": "!", "problem": "✕"}
+
+
+def escape(text: object) -> str:
+    """Make text safe inside of elements and of quoted attributes."""
+    return html.escape(printable(str(text), None), quote=True)
+
+
+def signed(text: str) -> str:
+    """Put a minus sign, which is as wide as a digit and read aloud, before a number."""
+    return "\N{MINUS SIGN}" + text[1:] if text.startswith("-") else text
+
+
+def render_notebook(blocks: Iterable[Block], kind: str) -> str:
+    """Render blocks for a notebook, in an element of a class of ours."""
+    return f'<div class="heckmanfa-{kind}">{"".join(map(_notebook_block, blocks))}</div>'
+
+
+def _notebook_block(block: Block) -> str:
+    match block:
+        case Heading():
+            return f"<p><strong>{escape(block.text)}</strong></p>"
+        case Paragraph():
+            return f"<p>{escape(block.text)}</p>"
+        case Facts():
+            rows = "".join(_row([name, value], None) for name, value in block.pairs)
+            return f"<table>{rows}</table>"
+        case Table():
+            caption = f"<caption>{escape(block.caption)}</caption>" if block.caption else ""
+            return f"<table>{caption}{_head_and_body(block, page=False)}</table>"
+        case Notes():
+            return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in block.items) + "</ul>"
+        case Findings():
+            return _notebook_block(table_of_findings(block))
+        case Code():
+            return f"<pre>{escape(block.text)}</pre>"
+        case RegressionTable():
+            parts: list[Block] = [Heading(block.title), Facts(block.facts), block.estimates]
+            parts += [] if block.comparison is None else [block.comparison]
+            return "".join(map(_notebook_block, [*parts, Notes(block.notes)]))
+
+
+def render_page(blocks: Iterable[Block]) -> str:
+    """Render blocks for the page of the report."""
+    return "".join(map(_page_block, blocks))
+
+
+def _page_block(block: Block) -> str:
+    match block:
+        case Heading():
+            return f"<h3>{escape(block.text)}</h3>"
+        case Paragraph():
+            return f"<p{_class(block.kind)}>{_prose(block.text)}</p>"
+        case Facts():
+            inner = "".join(
+                f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+                for name, value in block.pairs
+            )
+            return f"<dl>{inner}</dl>"
+        case Table():
+            # A box of its own, which scrolls where the page is too narrow.
+            return (
+                f'<div class="scroll" role="region" aria-labelledby="{block.name}" tabindex="0">'
+                f'<table><caption id="{block.name}">{escape(block.caption)}</caption>'
+                f"{_head_and_body(block, page=True)}</table></div>"
+            )
+        case Notes():
+            inner = "".join(f"<li>{_item(item, block.lead)}</li>" for item in block.items)
+            return f"<ul{_class(block.kind)}>{inner}</ul>" if inner else ""
+        case Findings():
+            inner = "".join(
+                f'<li><div class="verdict v-{item.verdict}"><span aria-hidden="true">'
+                f"{_SIGNS[item.verdict]}</span>{item.verdict}</div><div>"
+                f"<strong>{escape(item.name)}</strong>: {escape(item.value)}"
+                f"<p>{_prose(item.meaning)}</p>"
+                + (f'<p class="note">{escape(item.why)}</p>' if item.why else "")
+                + "</div></li>"
+                for item in block.items
+            )
+            return f'<ul class="checks">{inner}</ul>'
+        case Code():
+            return f'<pre tabindex="0" aria-label="Command"><code>{escape(block.text)}</code></pre>'
+        case RegressionTable():
+            raise NotImplementedError("the page lays out its own table of estimates")
+
+
+def _prose(text: str) -> str:
+    """Escape a sentence, and mark options of the command line as code, which does not break."""
+    return _OPTION.sub(r"<code>\g<0></code>", escape(text))
+
+
+def _item(text: str, lead: bool) -> str:
+    head, colon, rest = text.partition(": ") if lead else ("", "", text)
+    return f"<strong>{_prose(head)}</strong>{colon}{_prose(rest)}" if colon else _prose(head + rest)
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+def _head_and_body(table: Table, *, page: bool) -> str:
+    columns = table.columns
+    titles = "".join(_cell("th", column, column.title, page, ' scope="col"') for column in columns)
+    head = f"<tr>{titles}</tr>"
+    if any(column.group for column in columns):
+        groups = [
+            (group, len(list(members)))
+            for group, members in groupby(columns, key=lambda column: column.group)
+        ]
+        over = "".join(
+            f'<th scope="colgroup" colspan="{size}" class="group">{escape(group)}</th>'
+            if group
+            else f'<td colspan="{size}"></td>'
+            for group, size in groups
+        )
+        head = f"<tr>{over}</tr>{head}"
+    bodies = ""
+    for title, rows in table.parts():
+        inner = "".join(_row(row, columns if page else None) for row in rows)
+        if title:
+            inner = (
+                f'<tr class="part"><th scope="rowgroup" colspan="{len(columns)}"'
+                f"{'' if page else _LEFT}><span>{escape(title)}</span></th></tr>{inner}"
+            )
+        bodies += f"<tbody>{inner}</tbody>"
+    return f"<thead>{head}</thead>{bodies}"
+
+
+# Notebooks align headings of rows to the right unless told otherwise.
+_LEFT = ' style="text-align:left"'
+
+
+def _row(row: Sequence[str], columns: Sequence[Column] | None) -> str:
+    """Render a row: for the page with the columns given, for a notebook with None."""
+    if columns is None:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        return f'<tr><th scope="row"{_LEFT}>{escape(row[0])}</th>{cells}</tr>'
+    cells = "".join(
+        _cell("td", column, signed(cell) if column.is_number else cell, True)
+        for column, cell in zip(columns[1:], row[1:], strict=True)
+    )
+    return f'<tr><th scope="row">{escape(shown(row[0]))}</th>{cells}</tr>'
+
+
+def _cell(tag: str, column: Column, text: str, page: bool, scope: str = "") -> str:
+    kind = _class("n" if column.is_number and page else "")
+    return f"<{tag}{scope}{kind}>{escape(text)}</{tag}>"

@@ -1,0 +1,169 @@
+"""Documents as LaTeX: ``table`` environments that need the package booktabs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from heckmanfa.results.document import Facts, Notes, RegressionTable, Section, Table
+from heckmanfa.text.printable import printable
+
+__all__ = ["render_latex"]
+
+_SPECIAL_TEXT = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    **{character: "\\" + character for character in "&%$#_"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"''",
+    "`": r"\textasciigrave{}",
+    "--": r"-{}-",
+}
+_SPECIAL = re.compile(
+    "|".join(re.escape(text) for text in sorted(_SPECIAL_TEXT, key=len, reverse=True))
+)
+_TITLES = {
+    **{f"P>|{letter}|": rf"$P>|{letter}|$" for letter in "zt"},
+    **{letter: f"${letter}$" for letter in "zt"},
+    "std. error": r"std.\ error",
+}
+
+
+def render_latex(
+    first: RegressionTable, sections: Sequence[Section], caption: str | None, label: str | None
+) -> str:
+    """Render estimates and other sections, each as a float of its own.
+
+    ``caption`` is LaTeX. The floats after the first get the label with "-comparison", "-1", "-2"
+    and so on appended.
+    """
+    caption = _escape(first.title) if caption is None else caption
+    floats = [_float(_estimates(first), caption, label, first.notes)]
+    if first.comparison is not None:
+        title = f"{caption}: {first.comparison.caption.lower()}"
+        floats.append(_float(_table(first.comparison, corner=""), title, _add(label, "comparison")))
+    for place, (title, body, notes) in enumerate(_with_tables(sections), start=1):
+        title = f"{caption}: {_escape(title)}" if title else caption
+        floats.append(_float(body, title, _add(label, str(place)), notes))
+    return "\n\n".join("\n".join(lines) for lines in floats) + "\n"
+
+
+def _add(label: str | None, end: str) -> str | None:
+    return None if label is None else f"{label}-{end}"
+
+
+def _with_tables(sections: Sequence[Section]) -> list[tuple[str, list[str], list[str]]]:
+    """Return title, body and notes of each section.
+
+    A section that is all notes has nothing to float: its notes go under the section before.
+    """
+    found: list[tuple[str, list[str], list[str]]] = []
+    for section in sections:
+        body: list[str] = []
+        notes: list[str] = []
+        for block in section.blocks():
+            if isinstance(block, Facts):
+                rows = _rows([[name, value] for name, value in block.pairs], 2)
+                body += _tabular("ll", "", [rows])
+            elif isinstance(block, Table):
+                body += ([r"\par\medskip"] if body else []) + _table(block)
+            elif isinstance(block, Notes):
+                notes += block.items
+        if body or not found:
+            found.append((section.title, body, notes))
+        else:
+            found[-1][2].extend(notes)
+    return found
+
+
+def _estimates(block: RegressionTable) -> list[str]:
+    """Set the estimates, an equation below the other, with the facts at the end."""
+    columns = block.estimates.columns
+    heads, spans = [""], [column.span for column in columns]
+    for place, column in enumerate(columns[1:], start=1):
+        if not column.span:
+            heads.append(_title(column.title))
+        elif spans[place - 1] != column.span:
+            span = f"{{{spans.count(column.span)}}}{{c}}{{{_escape(column.span)}}}"
+            heads.append(rf"\multicolumn{span}")
+    start = rf"\multicolumn{{{len(columns)}}}{{l}}"
+    groups = [
+        [f"{start}{{\\textit{{{_escape(title)}}}}} \\\\", *_rows(rows, len(columns))]
+        for title, rows in block.estimates.parts()
+    ]
+    groups.append(_rows(block.facts, len(columns)))
+    return _tabular(_alignment(block.estimates), " & ".join(heads), groups)
+
+
+def _table(table: Table, corner: str | None = None) -> list[str]:
+    titles = [_title(column.title) for column in table.columns]
+    if corner is not None:
+        titles[0] = corner
+    groups = [_rows(rows, len(titles)) for _, rows in table.parts()]
+    return _tabular(_alignment(table), " & ".join(titles), groups)
+
+
+def _alignment(table: Table) -> str:
+    return "".join("r" if column.is_number else "l" for column in table.columns)
+
+
+def _title(text: str) -> str:
+    return _TITLES.get(text, _escape(text))
+
+
+def _tabular(columns: str, head: str, groups: Sequence[Sequence[str]]) -> list[str]:
+    """Set a table, with a rule between groups of lines."""
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    if head:
+        lines += [head + r" \\", r"\midrule"]
+    for place, group in enumerate(groups):
+        lines += ([r"\midrule"] if place else []) + list(group)
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _rows(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    lines = []
+    for name, *cells in rows:
+        first = _escape(name)
+        # Behind the end of a line these would be taken for its argument.
+        first = "{}" + first if first.startswith(("[", "*")) else first
+        filled = [first, *map(_number, cells), *[""] * (width - 1 - len(cells))]
+        lines.append(" & ".join(filled) + r" \\")
+    return lines
+
+
+def _float(
+    body: Sequence[str], caption: str, label: str | None, notes: Sequence[str] = ()
+) -> list[str]:
+    lines = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{caption}}}"]
+    lines += [] if label is None else [rf"\label{{{label}}}"]
+    lines += body
+    if notes:
+        lines += [r"\par\medskip", r"\begin{minipage}{\linewidth}", r"\footnotesize"]
+        lines += [_escape(note) + r"\par" for note in notes] + [r"\end{minipage}"]
+    return [*lines, r"\end{table}"]
+
+
+def _escape(text: str) -> str:
+    """Write text so that LaTeX prints it as it is."""
+    line = " ".join(printable(text, None).split())
+    return _SPECIAL.sub(lambda found: _SPECIAL_TEXT[found.group()], line)
+
+
+def _number(text: str) -> str:
+    """Write a number with a minus sign and powers of ten; anything else as text."""
+    try:
+        float(text)
+    except ValueError:
+        return _escape(text)
+    if text.lstrip("-") == "inf":
+        return "$" + text.replace("inf", r"\infty") + "$"
+    digits, _, power = text.partition("e")
+    if power:
+        return rf"${digits}\times10^{{{int(power)}}}$"
+    return f"${text}$" if text.startswith("-") else text

@@ -1,0 +1,141 @@
+"""Documents as plain text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from heckmanfa.results.document import (
+    Block,
+    Column,
+    Facts,
+    Findings,
+    Notes,
+    RegressionTable,
+    Section,
+    Table,
+)
+from heckmanfa.text.printable import printable
+
+__all__ = ["render_text"]
+
+WIDTH = 88
+_LONGEST_CELL = 56
+_FACT_WIDTH = 35
+_LABEL_WIDTH = 16
+
+
+def render_text(
+    sections: Iterable[Section | RegressionTable | Findings], width: int = WIDTH
+) -> str:
+    """Render the sections of a report as text, with a blank line between them."""
+    parts = []
+    for section in sections:
+        if isinstance(section, RegressionTable):
+            width, lines = _regression(section)
+        elif isinstance(section, Findings):
+            lines = _findings(section)
+        else:
+            lines = _section(section.blocks(), width)
+        parts.append("\n".join(lines))
+    return printable("\n\n".join(parts), None)
+
+
+def _section(blocks: Sequence[Block], width: int) -> list[str]:
+    lines: list[str] = []
+    for position, block in enumerate(blocks):
+        if isinstance(block, Facts):
+            label = max(28, *(len(name) + 3 for name, _ in block.pairs))
+            lines += [f"{name + ':':<{label}}{value}" for name, value in block.pairs]
+        elif isinstance(block, Table):
+            lines += _table(block)
+        elif isinstance(block, Notes):
+            lines += [""] if position and isinstance(blocks[position - 1], Table) else []
+            lines += _notes(block.items, width)
+        elif isinstance(block, Findings):
+            lines += _findings(block)
+        elif not isinstance(block, RegressionTable):
+            lines.append(block.text)
+    return lines
+
+
+def _notes(notes: Sequence[str], width: int) -> list[str]:
+    return [
+        line
+        for note in notes
+        for line in textwrap.wrap("- " + printable(note, None), width, subsequent_indent="  ")
+    ]
+
+
+def _findings(findings: Findings) -> list[str]:
+    return [
+        f"[{item.verdict:>7}] {item.name}: {item.value}\n          {item.meaning}"
+        for item in findings.items
+    ]
+
+
+def _table(table: Table) -> list[str]:
+    """Lay out a table: text to the left, numbers to the right, long columns last."""
+    order = sorted(range(len(table.columns)), key=lambda place: table.columns[place].is_long)
+    laid_out = []
+    for place in order:
+        column = table.columns[place]
+        # Two blanks keep the titles of numbers apart.
+        title = " " * column.is_number + column.title
+        cells = [title, *(_cut(row[place], column) for row in table.rows)]
+        width = max(map(len, cells))
+        laid_out.append(
+            [cell.rjust(width) if column.is_number else cell.ljust(width) for cell in cells]
+        )
+    return [_join(cells, " ") for cells in zip(*laid_out, strict=True)]
+
+
+def _cut(cell: str, column: Column) -> str:
+    if not column.is_long or len(cell) <= _LONGEST_CELL:
+        return cell
+    return cell[: _LONGEST_CELL - 3] + "..."
+
+
+def _join(cells: Iterable[str], between: str) -> str:
+    return between.join(cells).rstrip()
+
+
+def _regression(block: RegressionTable) -> tuple[int, list[str]]:
+    """Return the width of a regression table, and its lines."""
+    columns = block.estimates.columns[1:]
+    parts = block.estimates.parts()
+    label = max(_LABEL_WIDTH, *(len(row[0]) for _, rows in parts for row in rows))
+    width = label + sum(column.width for column in columns)
+    lines = [block.title, "=" * width, *_two_columns(block.facts), "-" * width]
+    lines.append(" " * label + _heads(columns))
+    for title, rows in parts:
+        lines += ["-" * width, title, *(_row(row, label, columns) for row in rows)]
+    if block.comparison is not None:
+        others = block.comparison.columns[1:]
+        heads = ("", *(column.title for column in others))
+        lines += ["-" * width, f"{block.comparison.caption:<{label}}"]
+        lines += [_row(row, label, others) for row in (heads, *block.comparison.rows)]
+    return width, [*lines, "=" * width, *_notes(block.notes, width)]
+
+
+def _two_columns(facts: Sequence[tuple[str, str]]) -> list[str]:
+    half = (len(facts) + 1) // 2
+    cells = [f"{name}:{value:>{_FACT_WIDTH - len(name)}}" for name, value in facts]
+    return ["      ".join(cells[place::half]) for place in range(half)]
+
+
+def _heads(columns: Sequence[Column]) -> str:
+    text, rest = "", list(columns)
+    while rest:
+        column = rest.pop(0)
+        width, title = column.width, column.title
+        while column.span and rest and rest[0].span == column.span:
+            width += rest.pop(0).width
+            title = f"[{column.span}]"
+        text += f"{title:>{width}}"
+    return text
+
+
+def _row(row: Sequence[str], label: int, columns: Sequence[Column]) -> str:
+    cells = (f"{cell:>{column.width}}" for cell, column in zip(row[1:], columns, strict=True))
+    return _join([f"{row[0]:<{label}}", *cells], "")

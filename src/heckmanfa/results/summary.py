@@ -1,0 +1,137 @@
+"""The summary of a model, and how it is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heckmanfa.results.document import Block, Column, RegressionTable, Section, Table
+from heckmanfa.results.render_html import render_notebook
+from heckmanfa.results.render_latex import render_latex
+from heckmanfa.results.render_markdown import render_markdown
+from heckmanfa.results.render_text import render_text
+from heckmanfa.text.numbers import compact, p_value
+from heckmanfa.text.printable import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Summary"]
+
+_COMPARISON = {"chosen": "chosen", "all_features": "all features", "naive": "least squares"}
+_EQUATIONS = {
+    "prediction": "Prediction equation (outcome)",
+    "selection": "Selection equation (probit)",
+    "errors": "Errors",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A fitted model in words and tables; prints as text, shows as HTML in a notebook.
+
+    `to_latex` and `to_markdown` render it for a paper and for a web page.
+    """
+
+    title: str
+    facts: list[tuple[str, str]]
+    table: pd.DataFrame
+    """as `tidy` returns it"""
+    conf_level: float
+    notes: list[str]
+    comparison: pd.DataFrame | None = None
+    """coefficients of other models beside those of this one, after a search"""
+    sections: tuple[Section, ...] = ()
+    """other reports to include"""
+    letter: str = "z"
+    """what a statistic is called: z, or t with a cluster covariance"""
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return render_text([self._estimates(), *self.sections])
+
+    __repr__ = __str__
+
+    def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
+        r"""Return it as LaTeX: ``table`` environments that need the package booktabs.
+
+        Parameters
+        ----------
+        caption : str, optional
+            LaTeX, printed as it is; the title by default.
+        label : str, optional
+            For ``\ref``. The table of other models and those of other reports get it with
+            "-comparison", "-1", "-2" and so on appended.
+
+        Returns
+        -------
+        str
+            Both equations and the facts of the fit, with the notes below; then a table of other
+            models if there is one, and one for each part of the reports included.
+        """
+        return render_latex(self._estimates(), self.sections, caption, label)
+
+    def to_markdown(self) -> str:
+        """Return it as Markdown, with a table for each equation."""
+        return render_markdown(self._blocks())
+
+    def _repr_html_(self) -> str:
+        return render_notebook(self._blocks(), "summary")
+
+    def _blocks(self) -> list[Block]:
+        others = (block for section in self.sections for block in section.blocks())
+        return [self._estimates(), *others]
+
+    def _estimates(self) -> RegressionTable:
+        """Format the estimates, an equation below the other, and the other models."""
+        percent = f"{100 * self.conf_level:g}%"
+        columns = (
+            Column("term", is_number=False),
+            Column("estimate", width=12),
+            Column("std. error", width=12),
+            Column(self.letter, width=8),
+            Column(f"P>|{self.letter}|", width=8),
+            Column(f"{percent} low", span=f"{percent} interval", width=13),
+            Column(f"{percent} high", span=f"{percent} interval", width=12),
+        )
+        rows: list[list[str] | str] = []
+        for equation, terms in self.table.groupby("equation", sort=False):
+            rows.append(_EQUATIONS[str(equation)])
+            rows += [_cells(row) for row in terms.to_dict("records")]
+        return RegressionTable(
+            title=self.title,
+            facts=tuple(self.facts),
+            estimates=Table(columns, tuple(rows)),
+            comparison=self._comparison(),
+            notes=tuple(self.notes),
+        )
+
+    def _comparison(self) -> Table | None:
+        if self.comparison is None:
+            return None
+        columns = (
+            Column("term", is_number=False),
+            *(Column(title, width=18) for title in _COMPARISON.values()),
+        )
+        rows = tuple(
+            [shown(row["term"]), *(compact(row[name]) for name in _COMPARISON)]
+            for row in self.comparison.to_dict("records")
+        )
+        return Table(columns, rows, caption="Beside other models")
+
+
+def _cells(row: Mapping[object, float]) -> list[str]:
+    """Format a row of `tidy`."""
+    z = row["statistic"]
+    return [
+        shown(row["term"]),
+        compact(row["estimate"]),
+        compact(row["std_error"]),
+        f"{z:.2f}" if np.isfinite(z) else compact(z),
+        p_value(row["p_value"], bounded=False),
+        compact(row["ci_low"]),
+        compact(row["ci_high"]),
+    ]
