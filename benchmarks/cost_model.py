@@ -63,7 +63,7 @@ class Costs:
 def measure() -> dict[str, Any]:
     """Constants of this machine, on one thread."""
     from heckmanfa import compress
-    from heckmanfa.data.row_counts import _CensusTask
+    from heckmanfa.data.row_parts import _CountTask
     from heckmanfa.data.row_sources import Chunk
     from heckmanfa.datasets import make_selection
     from heckmanfa.model.moments import _moment_terms
@@ -75,9 +75,9 @@ def measure() -> dict[str, Any]:
         rows = compress(data.X, data.y).rows
         probit = compress(data.X[:20_000], data.y[:20_000]).probit
         columns = list(range(k))
-        census = _CensusTask(np.ones(k, dtype=bool), False)
+        counting = _CountTask(np.ones(k, dtype=bool), False)
 
-        def counted(block: Any, task: Any = census) -> Any:
+        def counted(block: Any, task: Any = counting) -> Any:
             return task(0, [Chunk(block.features, block.outcome, None, None, None, 0)])
 
         def best(function: Any, *args: Any, rows: Any = rows, columns: Any = columns) -> float:

@@ -26,7 +26,7 @@ from heckmanfa.errors import InputError
 COLUMNS = ["educ", "exper", "age", "kids5", "nwifeinc"]
 PREDICT = COLUMNS[:2]
 WAGE, WORK = "lwage ~ educ + exper", "lfp ~ educ + exper + age + kids5 + nwifeinc"
-ADVICE = "not whole numbers.*as in a survey, use weight_kind='sampling' with cov_type='robust'"
+ADVICE = "not integers.*as in a survey, use weight_kind='sampling' with cov_type='robust'"
 
 
 @pytest.fixture(scope="module")

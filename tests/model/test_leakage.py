@@ -17,7 +17,7 @@ from heckmanfa import (
     compress,
     scan_parquet,
 )
-from heckmanfa.data.row_checks import is_known_only
+from heckmanfa.data.row_rules import is_known_only
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import (
     AllObservedWarning,

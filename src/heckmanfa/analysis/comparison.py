@@ -15,8 +15,9 @@ from sklearn.base import clone
 
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.row_checks import check_frequencies
+from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import n_fractions, read_outcome, read_weights
+from heckmanfa.data.sample import read_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman
@@ -174,14 +175,12 @@ def compare_methods(
                 f"compare_methods needs its rows in memory, and {name} is a Dask "
                 f"{type(values).__name__}: call {name}.compute() first"
             )
-    outcome = read_outcome(y, len(X))
-    chosen = ~np.isnan(outcome) if selected is None else np.asarray(selected, dtype=bool)
-    weight = None
-    if sample_weight is not None:
-        weight = read_weights(sample_weight, len(X))
+    given_rows = read_rows(y, len(X), selected, sample_weight)
+    outcome, weight, status = given_rows.outcome, given_rows.weight, given_rows.status
+    chosen = status.selected
+    if weight is not None:
         # Once for all methods and folds, whose own warnings are not shown.
-        n = int(np.count_nonzero(weight))
-        check_frequencies(n_fractions(weight), n, float(weight.sum()), own=False)
+        check_frequencies(count_rows(status, outcome, weight), own=False)
     estimators = methods(seed=random_state) if estimators is None else estimators
     folds = list(_folds(X, outcome, chosen, n_folds, n_repeats, random_state))
     # These first: where none of them can be fitted, no table is worth waiting for.

@@ -12,8 +12,8 @@ from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.analysis.request import Question
 from heckmanfa.analysis.usable_rows import EXCLUDE
 from heckmanfa.data.parquet.parquet_rows import scan_parquet
-from heckmanfa.data.row_checks import known_only_for_selected
-from heckmanfa.data.row_counts import count_parts
+from heckmanfa.data.row_checks import explain_known_only
+from heckmanfa.data.row_parts import count_parts
 from heckmanfa.errors import InputError
 from heckmanfa.tables.stored import StoredTable
 from heckmanfa.tables.streamed import Learned, learn_streamed
@@ -87,9 +87,8 @@ def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> 
     )
     first = {encoding.groups.get(name, [name])[0]: name for name in gaps}
     columns = [index for index, column in enumerate(encoding.columns) if column in first]
-    counts = count_parts(rows, columns, [True] * len(columns))
-    known = np.flatnonzero(counts.known_only_for_selected())
-    only = [first[encoding.columns[columns[index]]] for index in known]
-    if only:
-        also = [int(np.atleast_1d(counts.gaps_selected)[index]) for index in known]
-        raise InputError(f"{known_only_for_selected(only, counts.not_chosen, also)} {EXCLUDE}")
+    _, counts = count_parts(rows, columns, np.ones(len(columns), dtype=bool))
+    features = [first[encoding.columns[column]] for column in columns]
+    known_only = explain_known_only(features, counts.features)
+    if known_only is not None:
+        raise InputError(f"{known_only} {EXCLUDE}")

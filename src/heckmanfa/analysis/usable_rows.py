@@ -10,7 +10,8 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.row_checks import is_known_only, known_only_for_selected
+from heckmanfa.data.row_checks import explain_known_only
+from heckmanfa.data.row_rules import FeatureCounts
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.model.leakage import refuse_partial_copies
@@ -66,18 +67,13 @@ def refuse_leaks(
     fit cannot notice this once missing values are replaced with means.
     """
     chosen = ~np.isnan(outcome) if selected is None else selected
-    n_chosen = int(np.count_nonzero(chosen))
-    n_others = len(chosen) - n_chosen
-    if n_others == 0:
+    if chosen.all():
         return
     gaps = _gaps(encoding, frame, X)
     names = list(gaps)
-    inside = np.array([np.count_nonzero(gaps[name] & chosen) for name in names], dtype=np.int64)
-    outside = np.array([np.count_nonzero(gaps[name] & ~chosen) for name in names], dtype=np.int64)
-    only = np.flatnonzero(is_known_only(outside, inside, n_others, n_chosen))
-    if len(only):
-        leaks, also = [names[index] for index in only], [int(inside[index]) for index in only]
-        raise InputError(f"{known_only_for_selected(leaks, n_others, also)} {EXCLUDE}")
+    known_only = explain_known_only(names, FeatureCounts.of_gaps(list(gaps.values()), chosen))
+    if known_only is not None:
+        raise InputError(f"{known_only} {EXCLUDE}")
     observed = chosen & ~np.isnan(outcome)
     refuse_partial_copies(
         (name, X[name].to_numpy()[observed & ~gaps[name]], outcome[observed & ~gaps[name]])

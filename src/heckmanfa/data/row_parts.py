@@ -6,14 +6,22 @@ same rules to each block that they read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.row_rules import (
+    RowCounts,
+    count_bad_weights,
+    count_features,
+    count_rows,
+    decide_rows,
+    read_stored_flags,
+)
 from heckmanfa.data.row_sources import Chunk, Reading, RowSource
 from heckmanfa.data.rows import (
     ArrayRows,
@@ -27,64 +35,149 @@ from heckmanfa.data.rows import (
     pick,
     rows_per_block,
 )
+from heckmanfa.errors import TooFewRowsError
 
-__all__ = ["PartRows", "Rules"]
+__all__ = ["PartRows", "Rules", "count_parts", "rules_of"]
 
-# Results are merged by so many, so that few are held at a time.
+# So many results are merged at a time: few are held at once.
 _MERGE_AT_ONCE = 16
-# A sample is spread over at least so many parts, where there are as many.
+# A sample is spread over at least so many parts, if there are as many.
 _PILOT_PARTS = 8
 # A sample of at most this share of the rows is fetched: so many numbers (16 MB), but not fewer
 # rows than a start needs.
 _FETCHED_SHARE, _FETCHED_NUMBERS = 16, 2**21
-_LEAST_FETCHED, _FETCHED_A_COLUMN = 2**13, 16
+_LEAST_FETCHED, _FETCHED_PER_COLUMN = 2**13, 16
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How stored rows become rows of a fit."""
+    """How stored rows become rows of a fit; `rules_of` makes it from the counts of one pass."""
 
-    weight_scale: float = 1.0
-    """what weights are multiplied with"""
+    mean_weight: float = 1.0
+    """what weights are divided by"""
     groups: NDArray[Any] | None = None
     """the distinct groups, sorted"""
     complete: tuple[int, ...] = ()
-    """columns of which a row may miss none, or is left out"""
+    """columns that a row must have, or it is left out"""
 
     def block(self, part: int, chunk: Chunk, columns: Positions) -> Block:
-        """Apply the rules; ``columns`` are those that the chunk has."""
-        observed = ~np.isnan(chunk.outcome)
-        chosen = observed if chunk.selected is None else chunk.selected == 1
-        kept = ~(chosen & ~observed)
+        """Apply the rules; ``columns`` are the columns of the chunk."""
+        complete = None
         if self.complete:
-            kept &= _complete(chunk.features, columns, self.complete)
-        weight = chunk.weight
-        if weight is not None:
-            kept &= weight > 0
-            weight = weight * self.weight_scale
+            positions = [columns.index(column) for column in self.complete]
+            complete = _complete_rows(chunk.features[:, positions])
+        chosen = None if chunk.selected is None else np.asarray(chunk.selected == 1)
+        status = decide_rows(chunk.outcome, chosen, chunk.weight, complete)
+        kept = status.kept
+        weight = None if chunk.weight is None else chunk.weight / self.mean_weight
         codes = None
         if self.groups is not None and chunk.group is not None:
             codes = np.zeros(len(kept), dtype=np.intp)
             codes[kept] = np.searchsorted(self.groups, chunk.group[kept])
         place = (part, chunk.start)
-        block = Block(chunk.features, chunk.outcome, np.asarray(chosen), weight, codes, place)
+        block = Block(chunk.features, chunk.outcome, status.selected, weight, codes, place)
         return block if kept.all() else block.keep(kept)
 
 
-def _complete(features: Floats, columns: Positions, needed: Iterable[int]) -> Mask:
-    where = [columns.index(one) for one in needed]
-    return np.asarray(np.isfinite(features[:, where]).all(axis=1))
+def _complete_rows(features: Floats) -> Mask:
+    # An infinite value is not missing: it is refused.
+    return np.asarray(~np.isnan(features).any(axis=1))
 
 
-class _Drop(NamedTuple):
-    """Rows that take no part: those where a block function says so."""
+@dataclass(frozen=True)
+class _CountTask:
+    """Count the rows of one part."""
+
+    everywhere: Mask
+    """(k,) which columns every row needs"""
+    drops_missing: bool
+
+    def __call__(self, part: int, chunks: Iterable[Chunk]) -> RowCounts:
+        return sum((self._count(chunk) for chunk in chunks), RowCounts())
+
+    def _count(self, chunk: Chunk) -> RowCounts:
+        all_finite = bool(np.isfinite(chunk.features).all())
+        complete = None
+        if self.drops_missing and not all_finite:
+            complete = _complete_rows(chunk.features)
+        chosen, bad_flags, odd_flag = None, 0, None
+        if chunk.selected is not None:
+            chosen, bad_flags, odd_flag = read_stored_flags(chunk.selected)
+        status = decide_rows(chunk.outcome, chosen, chunk.weight, complete)
+        everywhere = self.everywhere | self.drops_missing
+        return count_rows(
+            status,
+            chunk.outcome,
+            chunk.weight,
+            chunk.group,
+            bad_weights=0 if chunk.weight is None else count_bad_weights(chunk.weight),
+            bad_flags=bad_flags,
+            odd_flag=odd_flag,
+            features=count_features(
+                chunk.features, status.selected, everywhere, status.kept, all_finite=all_finite
+            ),
+        )
+
+
+def count_parts(
+    source: RowSource, columns: Sequence[int], everywhere: Mask
+) -> tuple[tuple[int, ...], RowCounts]:
+    """Count the rows of all parts in one pass.
+
+    Parameters
+    ----------
+    source : RowSource
+    columns : sequence of int
+        The k features of either equation.
+    everywhere : (k,) ndarray of bool
+        Which of them every row needs (those of the selection equation); only selected rows need
+        the others.
+
+    Returns
+    -------
+    lengths : tuple of int
+        Rows of each part.
+    counts : RowCounts
+    """
+    reading = Reading(tuple(columns), rows_per_block(source.n_features))
+    lengths: list[int] = []
+    counts = RowCounts()
+    # Parts come in order.
+    for counted in source.run(_CountTask(everywhere, source.drops_missing), reading):
+        lengths.append(counted.total)
+        counts += counted
+    if counts.total == 0:
+        raise TooFewRowsError(f"the {source.described} are 0 rows; there is nothing to fit")
+    return tuple(lengths), counts
+
+
+def rules_of(
+    source: RowSource, columns: Sequence[int], counts: RowCounts, sampling: bool | None
+) -> Rules:
+    """Return the rules for later passes over rows that `count_parts` has counted.
+
+    Sampling weights are rescaled to mean one.
+    """
+    rescaled = sampling and source.has_weight
+    complete = [
+        column
+        for column, gaps in zip(columns, counts.features.gaps, strict=True)
+        if gaps and source.drops_missing
+    ]
+    mean = counts.weight_sum / counts.kept if rescaled else 1.0
+    return Rules(mean, counts.groups, tuple(complete))
+
+
+@dataclass(frozen=True)
+class _Drop:
+    """Leave out the rows for which a block function is True."""
 
     function: Callable[..., Mask]
     args: tuple[Any, ...]
     columns: tuple[int, ...]
 
     def apply(self, block: Block, columns: Positions) -> Block:
-        features = pick(block.features, [columns.index(one) for one in self.columns])
+        features = pick(block.features, [columns.index(column) for column in self.columns])
         return block.keep(~self.function(replace(block, features=features), *self.args))
 
 
@@ -96,21 +189,21 @@ class _BlockTask:
     args: tuple[Any, ...]
     merge: Merge | None
     columns: tuple[int, ...]
-    """that the function asks for"""
+    """columns of the function"""
     read: tuple[int, ...]
-    """those, and what the rules and drops need"""
+    """columns to read: those, and what the rules and drops need"""
     rules: Rules
     drops: tuple[_Drop, ...]
 
     def __call__(self, part: int, chunks: Iterable[Chunk]) -> list[Any]:
-        places = [self.read.index(one) for one in self.columns]
+        positions = [self.read.index(column) for column in self.columns]
         results: list[Any] = []
         with one_blas_thread():
             for chunk in chunks:
                 block = self.rules.block(part, chunk, self.read)
                 for drop in self.drops:
                     block = drop.apply(block, self.read)
-                block = replace(block, features=pick(block.features, places))
+                block = replace(block, features=pick(block.features, positions))
                 results.append(self.function(block, *self.args))
                 if self.merge is not None and len(results) == _MERGE_AT_ONCE:
                     results = [self.merge(results)]
@@ -123,7 +216,7 @@ class _BlockTask:
 class PartRows:
     """The rows of a fit, in parts elsewhere."""
 
-    home: RowSource
+    source: RowSource
     rules: Rules
     lengths: tuple[int, ...]
     """rows of each part"""
@@ -142,10 +235,10 @@ class PartRows:
     @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
-        return self.home.has_weight
+        return self.source.has_weight
 
     def __len__(self) -> int:
-        """Return how many rows there are, those that take no part among them."""
+        """Return the number of rows, those left out included."""
         return sum(self.lengths if self.heads is None else self.heads.values())
 
     def map(
@@ -157,17 +250,16 @@ class PartRows:
     ) -> Iterator[Any]:
         """Yield ``function(block, *args)``, merged for each part, in the order of the parts."""
         columns = tuple(columns)
-        others = {*self.rules.complete, *(one for drop in self.drops for one in drop.columns)}
+        others = {*self.rules.complete, *(k for drop in self.drops for k in drop.columns)}
         read = (*columns, *sorted(others - {*columns}))
         task = _BlockTask(function, args, merge, columns, read, self.rules, self.drops)
-        for results in self.home.run(task, Reading(read, self._block_rows(), self.heads)):
+        for results in self.source.run(task, Reading(read, self._block_rows(), self.heads)):
             yield from results
 
     def pilot(self, n_rows: int) -> Rows:
-        """Return about ``n_rows`` evenly spread rows, or all of them where they are few.
+        """Return about ``n_rows`` evenly spread rows, or all rows if they are few.
 
-        A small share of the rows, or as many of them as memory has room for, is fetched: it will
-        be read many times.
+        A small share of the rows is fetched into memory, since it will be read many times.
         """
         if len(self) < 2 * n_rows:
             return self
@@ -175,7 +267,7 @@ class PartRows:
             return self._head_rows(n_rows)
         if n_rows not in self.fetched:
             width = len(self.columns) + 3
-            most = max(_FETCHED_NUMBERS // width, _FETCHED_A_COLUMN * width, _LEAST_FETCHED)
+            most = max(_FETCHED_NUMBERS // width, _FETCHED_PER_COLUMN * width, _LEAST_FETCHED)
             part = self._head_rows(min(n_rows, most))
             blocks = list(part.map(_as_is, columns=self.columns, merge=_joined))
             self.fetched[n_rows] = _held(_joined(blocks), part)
@@ -184,9 +276,9 @@ class PartRows:
     def _head_rows(self, n_rows: int) -> PartRows:
         share, size = len(self) // n_rows, self._block_rows()
         parts = range(len(self.lengths)) if self.heads is None else sorted(self.heads)
-        # Empty ones are no sample of anything.
+        # Empty parts are not a sample of anything.
         read = [part for part in parts if self._length(part)]
-        # Few parts, and much of each: to open one costs as much as to read some of its rows.
+        # Few parts, and much of each: opening one costs as much as reading some of its rows.
         step = min(share, max(len(read) // _PILOT_PARTS, 1))
         heads = {}
         for part in read[::step]:
@@ -203,7 +295,7 @@ class PartRows:
         return self.lengths[part] if self.heads is None else self.heads[part]
 
     def _block_rows(self) -> int:
-        return rows_per_block(self.home.n_features)
+        return rows_per_block(self.source.n_features)
 
 
 def _as_is(block: Block) -> Block:
@@ -225,5 +317,5 @@ def _joined(blocks: list[Block]) -> Block:
 def _held(block: Block, rows: PartRows) -> ArrayRows:
     """Rows in memory that were fetched."""
     arrays = dict(zip(rows.columns, block.features.T, strict=True))
-    source = Columns(arrays, (len(block.outcome), rows.home.n_features))
+    source = Columns(arrays, (len(block.outcome), rows.source.n_features))
     return ArrayRows(source, block.outcome, block.selected, block.weight, block.group)

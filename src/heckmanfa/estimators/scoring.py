@@ -11,10 +11,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats, compute_dask, host, is_dask
-from heckmanfa.data.row_checks import infinite_outcome
+from heckmanfa.data.row_checks import refuse_infinite_outcomes
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import flags, read_outcome, read_weights
+from heckmanfa.data.sample import read_rows
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
 from heckmanfa.model.normal import log_cdf
@@ -133,13 +132,10 @@ def scored_rows(
     predicted, y, sample_weight, selected = compute_dask(predicted, y, sample_weight, selected)
     predicted = host(predicted)
     n = len(predicted)
-    outcome, chosen = _outcomes(y, selected, n)
-    rows = chosen & ~np.isnan(outcome) & ~np.isnan(predicted)
-    weight = None
-    if sample_weight is not None:
-        weight = read_weights(on_host(sample_weight), n)
-        rows &= weight > 0
-    _refuse_infinite(outcome[rows])
+    given = read_rows(y, n, selected, sample_weight)
+    outcome, weight = given.outcome, given.weight
+    rows = given.status.kept & given.status.selected & ~np.isnan(predicted)
+    refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[rows]))))
     if not rows.any():
         kind = "has an outcome" if selected is None else "is selected and has an outcome"
         raise InputError(
@@ -180,13 +176,12 @@ def sum_log_likelihood(
     equations, y, selected, sample_weight = compute_dask(equations, y, selected, sample_weight)
     index, mean = equations.T
     n = len(index)
-    outcome, chosen = _outcomes(y, selected, n)
-    seen = chosen & ~np.isnan(outcome)
-    weight = np.ones(n) if sample_weight is None else read_weights(on_host(sample_weight), n)
-    counted = (seen | ~chosen) & (weight > 0)
-    seen, weight = seen[counted], weight[counted]
-    index, mean, outcome = index[counted], mean[counted], outcome[counted]
-    _refuse_infinite(outcome[seen])
+    given = read_rows(y, n, selected, sample_weight)
+    kept = given.status.kept
+    seen = given.status.selected[kept]
+    weight = np.ones(len(seen)) if given.weight is None else given.weight[kept]
+    index, mean, outcome = index[kept], mean[kept], given.outcome[kept]
+    refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[seen]))))
     count = float(weight.sum())
     if not abs(model.rho_) < 1:
         return float("-inf"), count
@@ -211,15 +206,3 @@ def _both_equations(model: FittedSelectionModel, X: Any) -> Any:
 
         return map_rows(model, X, "_both_equations", ["index", "mean"])
     return np.column_stack(model._both_equations(on_host(X)))
-
-
-def _refuse_infinite(outcome: Floats) -> None:
-    infinite = int(np.count_nonzero(np.isinf(outcome)))
-    if infinite:
-        raise InputError(infinite_outcome(infinite))
-
-
-def _outcomes(y: Any, selected: Any, n: int) -> tuple[Floats, Mask]:
-    """Return the outcomes, NaN where missing, and who is selected."""
-    outcome = read_outcome(y, n)
-    return outcome, ~np.isnan(outcome) if selected is None else flags(on_host(selected), n)

@@ -30,7 +30,8 @@ from heckmanfa.data.formula.matrix import (
     truth_of,
     variables_of,
 )
-from heckmanfa.data.row_checks import is_known_only, known_only_for_selected
+from heckmanfa.data.row_checks import explain_known_only
+from heckmanfa.data.row_rules import FeatureCounts
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
     FormulaError,
@@ -385,17 +386,10 @@ def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> Non
 def _refuse_known_only(drivers: Formula, frame: pd.DataFrame, chosen: Mask) -> None:
     """Refuse variables that drive selection and are known only for the rows that are selected."""
     names = variables_of(drivers, frame)
-    n_chosen = int(np.count_nonzero(chosen))
-    n_others = len(chosen) - n_chosen
     gaps = [frame[name].isna().to_numpy() for name in names]
-    outside = np.array([np.count_nonzero(one & ~chosen) for one in gaps], dtype=np.int64)
-    inside = np.array([np.count_nonzero(one & chosen) for one in gaps], dtype=np.int64)
-    only = np.flatnonzero(is_known_only(outside, inside, n_others, n_chosen))
-    if len(only):
+    known_only = explain_known_only(names, FeatureCounts.of_gaps(gaps, chosen))
+    if known_only is not None:
         raise MissingValueError(
-            known_only_for_selected(
-                [names[one] for one in only], n_others, [int(inside[one]) for one in only]
-            )
-            + " Leave such variables out of the selection formula, and those that were made from "
-            "the outcome out of both."
+            f"{known_only} Leave such variables out of the selection formula, and those that were "
+            "made from the outcome out of both."
         )

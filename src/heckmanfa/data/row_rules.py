@@ -1,0 +1,344 @@
+"""The rules for rows: who is selected, who is left out and why, and what is counted.
+
+A rule works on one chunk of rows. Rows in memory are one chunk, of NumPy arrays or of tensors;
+the parts of a row source are many. Counts of several chunks add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from heckmanfa.data.arrays import Array, Floats, highest, host, lowest, namespace
+from heckmanfa.data.columns.column_numbers import missing_in
+from heckmanfa.data.rows import Mask
+
+__all__ = [
+    "FeatureCounts",
+    "RowCounts",
+    "RowStatus",
+    "count_bad_weights",
+    "count_features",
+    "count_rows",
+    "decide_rows",
+    "is_known_only",
+    "read_stored_flags",
+]
+
+# Gaps unrelated to selection fall on all unselected rows no more often than this.
+_CHANCE = 1e-3
+# The range of outcomes that are all 0 or 1, or of none at all.
+_BINARY_ENDS = {0.0, 1.0, np.inf, -np.inf}
+
+
+@dataclass(frozen=True, eq=False)
+class RowStatus:
+    """What the rules decide about the b rows of a chunk."""
+
+    selected: Array
+    """(b,)"""
+    kept: Array
+    """(b,) False where a row is left out"""
+    n_incomplete: int = 0
+    """rows left out because they miss a feature"""
+    n_outcome_missing: int = 0
+    """other rows left out because they are selected and have no outcome"""
+    n_zero_weight: int = 0
+    """other rows left out because their weight is zero"""
+
+
+def decide_rows(
+    outcome: Array,
+    selected: Array | None = None,
+    weight: Array | None = None,
+    complete: Mask | None = None,
+) -> RowStatus:
+    """Decide who is selected and who is left out.
+
+    Parameters
+    ----------
+    outcome : (b,) array
+        NaN where missing.
+    selected : (b,) array of bool, optional
+        Without it, a row is selected if it has an outcome. With it, selected rows without an
+        outcome are left out, and the outcome of unselected rows is ignored.
+    weight : (b,) array, optional
+        Rows of weight zero are left out.
+    complete : (b,) array of bool, optional
+        Rows where it is False are left out.
+
+    Returns
+    -------
+    RowStatus
+        A row is counted under the first reason that applies: incomplete, outcome, weight.
+    """
+    observed = ~namespace(outcome).isnan(outcome)
+    chosen = observed if selected is None else selected
+    unobserved = chosen & ~observed
+    n_incomplete = 0
+    if complete is not None:
+        n_incomplete = _count(~complete)
+        unobserved &= complete
+    kept = ~unobserved if complete is None else complete & ~unobserved
+    n_zero_weight = 0
+    if weight is not None:
+        weightless = kept & (weight == 0)
+        n_zero_weight = _count(weightless)
+        kept &= ~weightless
+    return RowStatus(chosen, kept, n_incomplete, _count(unobserved), n_zero_weight)
+
+
+def read_stored_flags(stored: NDArray[Any]) -> tuple[Mask, int, Any]:
+    """Return who is selected, how many entries are neither true nor false, and such an entry.
+
+    The entry is None if all of them are missing.
+    """
+    chosen = np.asarray(stored == 1)
+    odd = stored[~(chosen | (stored == 0))]
+    value = next((value for value in odd if value is not None and value == value), None)
+    return chosen, len(odd), value
+
+
+def count_bad_weights(weight: Floats) -> int:
+    """Count the weights that are negative, missing or infinite."""
+    return int(np.count_nonzero(~(weight >= 0) | np.isinf(weight)))
+
+
+@dataclass(frozen=True)
+class FeatureCounts:
+    """Values of k columns that are not finite, counted over some rows."""
+
+    missing: Any = 0
+    """(k,) missing values in rows of the fit that need the column"""
+    infinite: Any = 0
+    """(k,) infinite values there"""
+    gaps: Any = 0
+    """(k,) missing values in any row"""
+    gaps_selected: Any = 0
+    """(k,) missing values in selected rows"""
+    n_selected: int = 0
+    """all selected rows"""
+    n_unselected: int = 0
+
+    @classmethod
+    def of_gaps(cls, gaps: Sequence[Mask], selected: Mask) -> FeatureCounts:
+        """Count gaps, a mask of rows for each column."""
+        n_selected = _count(selected)
+        return cls(
+            gaps=np.array([_count(gap) for gap in gaps], dtype=np.int64),
+            gaps_selected=np.array([_count(gap & selected) for gap in gaps], dtype=np.int64),
+            n_selected=n_selected,
+            n_unselected=len(selected) - n_selected,
+        )
+
+    def __add__(self, other: FeatureCounts) -> FeatureCounts:
+        return FeatureCounts(
+            *(getattr(self, field.name) + getattr(other, field.name) for field in fields(self))
+        )
+
+    def known_only(self) -> Mask:
+        """(k,) which columns are known only for selected rows."""
+        outside = self.gaps - self.gaps_selected
+        return is_known_only(outside, self.gaps_selected, self.n_unselected, self.n_selected)
+
+
+def count_features(
+    features: Array,
+    selected: Array,
+    everywhere: Mask,
+    kept: Mask | None = None,
+    *,
+    all_finite: bool | None = None,
+) -> FeatureCounts:
+    """Count the values of a chunk that are missing or infinite.
+
+    Parameters
+    ----------
+    features : (b, k) array
+    selected : (b,) array of bool
+    everywhere : (k,) ndarray of bool
+        Columns that every row of the fit needs; only selected rows need the others.
+    kept : (b,) ndarray of bool, optional
+        The rows of the fit, if these are not all rows.
+    all_finite : bool, optional
+        Whether all values are finite, if the caller knows.
+
+    Returns
+    -------
+    FeatureCounts
+    """
+    n_selected = _count(selected)
+    n_unselected = len(selected) - n_selected
+    if all_finite is None:
+        all_finite = bool(namespace(features).isfinite(features).all())
+    if all_finite:
+        nothing = np.zeros(len(everywhere), dtype=np.int64)
+        return FeatureCounts(nothing, nothing, nothing, nothing, n_selected, n_unselected)
+    features, chosen = host(features), host(selected)
+    needed = everywhere | chosen[:, None]
+    if kept is not None:
+        needed &= kept[:, None]
+    empty = np.isnan(features)
+    return FeatureCounts(
+        missing=(empty & needed).sum(axis=0),
+        infinite=(np.isinf(features) & needed).sum(axis=0),
+        gaps=empty.sum(axis=0),
+        gaps_selected=empty[chosen].sum(axis=0),
+        n_selected=n_selected,
+        n_unselected=n_unselected,
+    )
+
+
+def is_known_only(
+    unselected: NDArray[Any], selected: NDArray[Any], n_unselected: int, n_selected: int
+) -> Mask:
+    """Find the columns known only for selected rows: missing in every unselected row.
+
+    A column may also be missing in some selected rows. If few rows are unselected, gaps unrelated
+    to selection can then fall on all of them. Such a column counts as known only for selected
+    rows if this would happen less than once in 1,000 times by chance.
+
+    Parameters
+    ----------
+    unselected, selected : (k,) ndarray
+        How many rows of each kind miss each column.
+    n_unselected, n_selected : int
+        How many rows of each kind there are.
+
+    Returns
+    -------
+    (k,) ndarray of bool
+    """
+    unselected, selected = np.atleast_1d(unselected), np.atleast_1d(selected)
+    everywhere = (unselected == n_unselected) & (n_unselected > 0)
+    gaps, n = n_unselected + selected.astype(np.float64), n_unselected + n_selected
+    # C(gaps, n_unselected) / C(n, n_unselected), in logarithms.
+    chance = (gammaln(gaps + 1) - gammaln(selected + 1.0)) - (
+        gammaln(n + 1.0) - gammaln(n_selected + 1.0)
+    )
+    return np.asarray(everywhere & ((selected == 0) | (chance < np.log(_CHANCE))))
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Rows counted by what the rules decide, and what the checks need to know about them."""
+
+    total: int = 0
+    selected: int = 0
+    """rows of the fit that are selected"""
+    unselected: int = 0
+    """rows of the fit that are not selected"""
+    incomplete: int = 0
+    """rows left out, by reason as in `RowStatus`"""
+    outcome_missing: int = 0
+    zero_weight: int = 0
+    low: float = np.inf
+    """range of the outcome among the selected rows of the fit"""
+    high: float = -np.inf
+    infinite: int = 0
+    """infinite outcomes among them"""
+    binary: bool = True
+    """whether all of these outcomes are 0 or 1"""
+    weight_sum: float = 0.0
+    """over the rows of the fit"""
+    fractions: int = 0
+    """weights that are not integers"""
+    bad_weights: int = 0
+    bad_flags: int = 0
+    """rows whose ``selected`` is neither true nor false"""
+    odd_flag: Any = None
+    """what one of them holds; None if it is missing in all of them"""
+    groups: NDArray[Any] | None = None
+    """the distinct groups of the rows of the fit, sorted"""
+    groupless: int = 0
+    features: FeatureCounts = FeatureCounts()
+
+    @property
+    def kept(self) -> int:
+        """Rows of the fit."""
+        return self.selected + self.unselected
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        groups = [counts.groups for counts in (self, other) if counts.groups is not None]
+        merged: dict[str, Any] = {
+            "low": min(self.low, other.low),
+            "high": max(self.high, other.high),
+            "binary": self.binary and other.binary,
+            "odd_flag": other.odd_flag if self.odd_flag is None else self.odd_flag,
+            "groups": np.unique(np.concatenate(groups)) if groups else None,
+        }
+        added = {
+            field.name: getattr(self, field.name) + getattr(other, field.name)
+            for field in fields(self)
+            if field.name not in merged
+        }
+        return RowCounts(**merged, **added)
+
+    def public(self, *, incomplete: bool = False) -> dict[str, int]:
+        """Return the counts as ``row_counts_`` has them."""
+        counts = {
+            "total": self.total,
+            "left_out_outcome_missing": self.outcome_missing,
+            "left_out_zero_weight": self.zero_weight,
+            "selected": self.selected,
+            "unselected": self.unselected,
+        }
+        return counts | ({"left_out_regressor_missing": self.incomplete} if incomplete else {})
+
+
+def count_rows(
+    status: RowStatus,
+    outcome: Array,
+    weight: Array | None = None,
+    group: NDArray[Any] | None = None,
+    **others: Any,
+) -> RowCounts:
+    """Count the rows of a chunk about which the rules have decided.
+
+    Parameters
+    ----------
+    status : RowStatus
+    outcome : (b,) array
+    weight : (b,) array, optional
+    group : (b,) ndarray, optional
+        Labels of any type that can be sorted.
+    **others
+        Other fields of `RowCounts`, counted by the caller.
+
+    Returns
+    -------
+    RowCounts
+    """
+    kept = status.kept
+    in_fit = status.selected & kept
+    values = outcome if in_fit.all() else outcome[in_fit]
+    low, high = lowest(values), highest(values)
+    if weight is not None:
+        others["weight_sum"] = float(weight[kept].sum())
+        others["fractions"] = _count(weight != namespace(weight).floor(weight))
+    if group is not None:
+        missing = missing_in(group)
+        others["groupless"] = _count(missing & kept)
+        others["groups"] = np.unique(group[kept & ~missing])
+    return RowCounts(
+        total=len(outcome),
+        selected=len(values),
+        unselected=_count(kept & ~status.selected),
+        incomplete=status.n_incomplete,
+        outcome_missing=status.n_outcome_missing,
+        zero_weight=status.n_zero_weight,
+        low=low,
+        high=high,
+        infinite=_count(namespace(values).isinf(values)),
+        binary={low, high} <= _BINARY_ENDS and bool(((values == 0) | (values == 1)).all()),
+        **others,
+    )
+
+
+def _count(mask: Array) -> int:
+    return int(np.count_nonzero(mask)) if isinstance(mask, np.ndarray) else int(mask.sum())
