@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from heckmanfa import assignment
     from heckmanfa.analysis.parquet_predictions import predict_parquet
+    from heckmanfa.data.devices import to_device
     from heckmanfa.data.parquet.parquet_rows import scan_parquet
-    from heckmanfa.data.tensors import to_device
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.lasso import HeckmanLasso
@@ -49,7 +49,7 @@ _HOMES = {
     "compress": "heckmanfa.model.compressed",
     "predict_parquet": "heckmanfa.analysis.parquet_predictions",
     "scan_parquet": "heckmanfa.data.parquet.parquet_rows",
-    "to_device": "heckmanfa.data.tensors",
+    "to_device": "heckmanfa.data.devices",
 }
 
 

@@ -23,8 +23,8 @@ from heckmanfa.analysis.usable_rows import refuse_leaks, refuse_rows
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared import frame_as_stored, told_of_numbers
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.devices import find_device
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.tensors import find_device
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.tables.piped import is_piped
 from heckmanfa.tables.reading import Table, open_table

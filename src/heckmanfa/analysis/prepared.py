@@ -13,9 +13,9 @@ from heckmanfa.analysis.request import Question
 from heckmanfa.analysis.usable_rows import EXCLUDE, missing_advice, refuse_rows
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.devices import to_device
 from heckmanfa.data.parquet.parquet_rows import ParquetRows
 from heckmanfa.data.rows import Mask
-from heckmanfa.data.tensors import to_device
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.text.numbers import plural

@@ -1,9 +1,8 @@
 """NumPy and Torch behind one code path: the array API standard, and the little that it lacks.
 
-What runs on a block of rows is written once, in terms of the standard (by array-api-compat) and
-of the functions here, and runs where the block is: NumPy arrays in memory, Torch tensors on a
-processor or a graphics card. What a block function is given besides the block, and what it
-returns, is small and NumPy's.
+Block functions are written once, with the standard (through array-api-compat) and the functions
+here. They run where the block is: NumPy arrays in memory, Torch tensors on a CPU or a GPU. Their
+other arguments and their results are small NumPy arrays.
 """
 
 from __future__ import annotations
@@ -54,14 +53,14 @@ Floats = NDArray[np.float64]
 
 
 def namespace(array: Array) -> Any:
-    """Return the functions of the array API standard for an array."""
+    """Return the array API namespace of an array."""
     if isinstance(array, np.ndarray):
         return array_api_compat.numpy
     return array_api_compat.array_namespace(array)
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of Torch, without importing it."""
+    """Whether a value is a Torch tensor, without importing Torch."""
     return bool(array_api_compat.is_torch_array(value))
 
 
@@ -85,14 +84,14 @@ def compute_dask(*values: Any) -> list[Any]:
 
 
 def host(array: Array) -> NDArray[Any]:
-    """Return an array as NumPy's; what is small comes home by this."""
+    """Return an array or tensor as a NumPy array."""
     if is_tensor(array):
         return np.asarray(array.detach().cpu().numpy())
     return np.asarray(array)
 
 
 def like(values: ArrayLike, array: Array) -> Array:
-    """Put a few numbers where an array is, in its precision."""
+    """Put a few numbers beside an array: on its device, in its precision."""
     if isinstance(array, np.ndarray):
         return np.asarray(values)
     xp = namespace(array)
@@ -101,12 +100,12 @@ def like(values: ArrayLike, array: Array) -> Array:
 
 
 def as_floats(values: ArrayLike) -> Array:
-    """Return tensors as they are, and everything else as float64 of NumPy."""
+    """Return tensors unchanged, and everything else as a NumPy array of float64."""
     return values if is_tensor(values) else np.asarray(values, dtype=np.float64)
 
 
 def empty(array: Array, *shape: int, columns_first: bool = False) -> Array:
-    """Return memory beside an array, in its precision; NumPy's by columns where that is asked."""
+    """Return uninitialized memory beside an array; NumPy's in column order on request."""
     if isinstance(array, np.ndarray):
         return np.empty(shape, order="F" if columns_first else "C")
     return array.new_empty(shape)
@@ -118,14 +117,14 @@ def zeros(array: Array, *shape: int) -> Array:
 
 
 def booleans(values: ArrayLike, array: Array) -> Array:
-    """Put a few truths where an array is."""
+    """Put a few booleans beside an array."""
     if isinstance(array, np.ndarray):
         return np.asarray(values, dtype=bool)
     return namespace(array).asarray(np.array(values, dtype=bool), device=array.device)
 
 
 def integers(values: ArrayLike, array: Array) -> Array:
-    """Put a few whole numbers, such as places, where an array is."""
+    """Put a few integers, such as positions, beside an array."""
     if isinstance(array, np.ndarray):
         return np.asarray(values, dtype=np.intp)
     return namespace(array).asarray(np.array(values, dtype=np.int64), device=array.device)
@@ -136,21 +135,21 @@ def signs(chosen: Array, array: Array) -> Array:
     return namespace(array).astype(chosen, array.dtype) * 2.0 - 1.0
 
 
-def multiply(one: Array, other: Array, out: Array) -> Array:
-    """Multiply into memory that there is, which saves as much memory and a pass over it."""
+def multiply(left: Array, right: Array, out: Array) -> Array:
+    """Multiply into existing memory, which saves a copy and a pass over it."""
     if isinstance(out, np.ndarray):
-        return np.multiply(one, other, out=out)
-    out.copy_(one)
-    return out.mul_(other)
+        return np.multiply(left, right, out=out)
+    out.copy_(left)
+    return out.mul_(right)
 
 
-def product(one: Array, other: Array) -> Array:
+def product(left: Array, right: Array) -> Array:
     """Multiply matrices, or a matrix and a vector.
 
-    NumPy's ``@`` keeps the interpreter's lock while it multiplies, its ``dot`` does not: with it,
-    the threads that work on blocks do so at the same time.
+    NumPy's ``dot`` releases the interpreter's lock, so threads can work on several blocks at the
+    same time; its ``@`` does not.
     """
-    return np.dot(one, other) if isinstance(one, np.ndarray) else one @ other
+    return np.dot(left, right) if isinstance(left, np.ndarray) else left @ right
 
 
 def compress(chosen: Array, array: Array) -> Array:
@@ -159,26 +158,26 @@ def compress(chosen: Array, array: Array) -> Array:
 
 
 def lowest(values: Array) -> float:
-    """Return the least of some values; infinity where there are none."""
+    """Return the smallest value; infinity if there are none."""
     return float(values.min()) if values.shape[0] else np.inf
 
 
 def highest(values: Array) -> float:
-    """Return the greatest of some values; minus infinity where there are none."""
+    """Return the largest value; minus infinity if there are none."""
     return float(values.max()) if values.shape[0] else -np.inf
 
 
 def order_of(values: Array) -> Array:
-    """Return the order that sorts values, ties in the order they come."""
+    """Return the indices that sort values; the sort is stable."""
     return namespace(values).argsort(values, stable=True)
 
 
-def add_at(sums: Array, places: Array, values: Array) -> None:
-    """Add rows of values to the rows of ``sums`` at some places, of which any may come twice."""
+def add_at(sums: Array, positions: Array, values: Array) -> None:
+    """Add rows of values to rows of ``sums``; a position may occur several times."""
     if isinstance(sums, np.ndarray):
-        np.add.at(sums, places, values)
+        np.add.at(sums, positions, values)
     else:
-        sums.index_add_(0, places, values)
+        sums.index_add_(0, positions, values)
 
 
 def erfcx(values: Array) -> Array:
@@ -209,12 +208,12 @@ def expit(values: Array) -> Array:
 
 
 def solve_assigned(gram: Array, right: Array, use: Array) -> tuple[Array, Any]:
-    """Solve the normal equations of the columns in use, without looking at any number.
+    """Solve the normal equations of the columns in use, without reading a value on the host.
 
     Parameters
     ----------
     gram : (p, p) array
-        Of unit diagonal.
+        With a unit diagonal.
     right : (p,) array
     use : (p,) array of bool
 
@@ -222,35 +221,35 @@ def solve_assigned(gram: Array, right: Array, use: Array) -> tuple[Array, Any]:
     -------
     solution : (p,) array
         Zero for columns that are not in use.
-    solved : bool, or a tensor that is one
+    solved : bool, or a tensor of one
     """
     if is_tensor(gram):
         import torch
 
-        # All assignments are of one size: a column that is not in use has the equation b = 0.
-        there = use.to(gram.dtype)
-        system = gram * there * there[:, None] + torch.diag(1.0 - there)
-        root, trouble = torch.linalg.cholesky_ex(system)
-        return torch.cholesky_solve((right * there)[:, None], root)[:, 0], trouble == 0
+        # All systems have the same size: a column that is not in use has the equation b = 0.
+        used = use.to(gram.dtype)
+        system = gram * used * used[:, None] + torch.diag(1.0 - used)
+        root, info = torch.linalg.cholesky_ex(system)
+        return torch.cholesky_solve((right * used)[:, None], root)[:, 0], info == 0
     solution = np.zeros(len(right))
-    places = use.nonzero()[0]
-    part = gram.take(places, axis=0).take(places, axis=1)
-    _, solved, trouble = lapack.dposv(part, right[places], overwrite_a=True)
-    if not trouble:
-        solution[places] = solved
-    return solution, not trouble
+    positions = use.nonzero()[0]
+    part = gram.take(positions, axis=0).take(positions, axis=1)
+    _, solved, info = lapack.dposv(part, right[positions], overwrite_a=True)
+    if not info:
+        solution[positions] = solved
+    return solution, not info
 
 
 def solve_assigned_by_factor(factor: Array, use: Array, tolerance: float) -> tuple[Array, Any]:
-    """Solve least squares on the columns in use, where these are nearly collinear.
+    """Solve least squares on the columns in use when these are nearly collinear.
 
     Parameters
     ----------
     factor : (r, p + 1) array
-        Unit columns; the last one is to be explained by the others.
+        Unit columns; the last one is the outcome.
     use : (p,) array of bool
     tolerance : float
-        Columns of which no more than this share is left by those before them are collinear.
+        A column is collinear if the columns before it leave no more than this share of it.
 
     Returns
     -------
@@ -258,11 +257,11 @@ def solve_assigned_by_factor(factor: Array, use: Array, tolerance: float) -> tup
         As from `solve_assigned`.
     """
     xp = namespace(factor)
-    there = xp.astype(use, factor.dtype)
-    one = like(np.eye(there.shape[0]), factor)
-    q, r = xp.linalg.qr(xp.concat((factor[:, :-1] * there, one * (1.0 - there))))
+    used = xp.astype(use, factor.dtype)
+    identity = like(np.eye(used.shape[0]), factor)
+    q, r = xp.linalg.qr(xp.concat((factor[:, :-1] * used, identity * (1.0 - used))))
     enough = xp.abs(xp.linalg.diagonal(r)) > tolerance
-    safe = r + one * (1.0 - xp.astype(enough, factor.dtype))
+    safe = r + identity * (1.0 - xp.astype(enough, factor.dtype))
     right = q[: factor.shape[0]].T @ factor[:, -1:]
     if is_tensor(factor):
         import torch
@@ -270,21 +269,13 @@ def solve_assigned_by_factor(factor: Array, use: Array, tolerance: float) -> tup
         solution = torch.linalg.solve_triangular(safe, right, upper=True)
     else:
         solution = linalg.solve_triangular(safe, right)
-    return solution[:, 0] * there, xp.all(enough)
+    return solution[:, 0] * used, xp.all(enough)
 
 
 def triangular(matrix: Array, *, overwrite: bool = False) -> NDArray[np.float64]:
-    """Triangular factor R of a matrix that has rows, brought home.
+    """Triangular factor R of a (b, k) matrix with b > 0, as a NumPy array of min(b, k) rows.
 
-    Parameters
-    ----------
-    matrix : (b, k) array
-    overwrite : bool
-        Whether a NumPy matrix stored by columns may be destroyed, which saves a copy.
-
-    Returns
-    -------
-    (min(b, k), k) ndarray
+    ``overwrite`` allows a NumPy matrix in column order to be destroyed, which saves a copy.
     """
     if is_tensor(matrix):
         import torch

@@ -1,9 +1,9 @@
-"""Where the rows live: one interface that maps a block function over all rows, in order.
+"""Rows behind one interface, which maps a block function over all rows, in order.
 
 Everything that reads data does it through `Rows.map`: a plain function gets one `Block` of rows
-that fits the processor's cache and returns something small; results come back in row order, so
-that sums do not depend on the number of threads. Other homes for rows (files, clusters, devices)
-implement the same interface.
+that fits the CPU's cache, and returns something small. Results come back in row order, so sums do
+not depend on the number of threads. Rows in memory are here; `row_parts` has those of files and
+clusters.
 """
 
 from __future__ import annotations
@@ -43,16 +43,15 @@ Groups = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 Merge = Callable[[list[Any]], Any]
 
-# A block is large enough that threads seldom wait for the interpreter, and small enough that it
-# stays in the cache and weighs little beside the data; with few features, the vectors of a block
-# outweigh its features.
+# A block is large enough that threads seldom wait for the interpreter, and small enough to stay in
+# the cache. With few features, the vectors of a block outweigh its features.
 _BLOCK_BYTES = 2**21
 _MIN_BLOCK, _MAX_BLOCK, _MAX_BLOCK_OF_FEW = 256, 8192, 4096
 _FEW_FEATURES = 16
-# A card's factorization of a million rows takes a tenth of the time of many small ones; Torch on a
-# processor shares the work inside a block among its threads.
-_CARD_BLOCK_BYTES, _TORCH_BLOCK_BYTES = 2**29, 2**24
-# Fewer rows are done before threads have started.
+# On a GPU, factoring a million rows at once takes a tenth of the time of many small blocks. On a
+# CPU, Torch shares the work inside a block among its threads.
+_GPU_BLOCK_BYTES, _TORCH_BLOCK_BYTES = 2**29, 2**24
+# Fewer rows are finished before threads have started.
 _ROWS_FOR_THREADS = 2**14
 # A pilot sample is spread over at least this many places.
 _PILOT_BLOCKS = 4
@@ -60,16 +59,16 @@ _PILOT_BLOCKS = 4
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some consecutive rows, as float64: NumPy arrays, or tensors where the rows are tensors."""
+    """Some consecutive rows, as float64: NumPy arrays, or tensors if the rows are tensors."""
 
     features: Array
-    """(b, k), the columns that were asked for, in that order."""
+    """(b, k), the requested columns, in that order."""
     outcome: Array
-    """(b,), NaN or anything where the row is not selected."""
+    """(b,), arbitrary where the row is not selected."""
     selected: Array
     """(b,)"""
     weight: Array | None
-    """(b,), or None where every row counts once."""
+    """(b,), or None if every row counts once."""
     group: Array | None
     """(b,) cluster codes from 0, or None."""
     place: tuple[int, int] = (0, 0)
@@ -83,7 +82,7 @@ class Block:
         return self.keep(chosen)
 
     def keep(self, chosen: Array) -> Block:
-        """Return the rows where ``chosen`` holds."""
+        """Return the rows where ``chosen`` is True."""
         return Block(
             compress(chosen, self.features),
             self.outcome[chosen],
@@ -106,8 +105,8 @@ class Mapped(Protocol):
     ) -> Iterator[Any]:
         """Yield ``function(block, *args)`` for every block, in row order.
 
-        Where the rows are elsewhere, ``merge`` makes one result of the list of results of
-        consecutive blocks there, so that little has to travel.
+        If the rows are elsewhere, ``merge`` joins the results of consecutive blocks there, so
+        little has to travel.
         """
         ...
 
@@ -126,11 +125,11 @@ class Rows(Mapped, Protocol):
         ...
 
     def __len__(self) -> int:
-        """Return how many rows there are, those that take no part among them."""
+        """Return the number of rows, those left out included."""
         ...
 
     def pilot(self, n_rows: int) -> Rows:
-        """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
+        """Return about ``n_rows`` evenly spread rows, or all rows if they are few."""
         ...
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> Rows:
@@ -139,7 +138,7 @@ class Rows(Mapped, Protocol):
 
 
 class Source(Protocol):
-    """Features that can hand out a run of rows."""
+    """Features that can return a run of rows."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -152,7 +151,7 @@ class Source(Protocol):
 
 
 def pick(matrix: Array, columns: Positions) -> Array:
-    """Return some columns of a matrix, without a copy where they are all of them in order."""
+    """Return some columns of a matrix, without a copy if they are all columns in order."""
     if len(columns) == matrix.shape[1] and list(columns) == list(range(matrix.shape[1])):
         return matrix
     if isinstance(matrix, np.ndarray):
@@ -161,9 +160,9 @@ def pick(matrix: Array, columns: Positions) -> Array:
 
 
 class Matrix:
-    """Features in one two-dimensional array; float64 rows are handed out without a copy.
+    """Features in one two-dimensional array; float64 rows are returned without a copy.
 
-    Others become float64 a block at a time, so that no sum is taken in fewer digits.
+    Other types become float64 a block at a time, so every sum is in full precision.
     """
 
     def __init__(self, array: Array) -> None:
@@ -186,7 +185,7 @@ class Matrix:
 
 
 class Columns:
-    """Features as one array a column, the way frames keep them; only used columns are read."""
+    """Features as one array per column, as frames keep them; only used columns are read."""
 
     def __init__(self, arrays: dict[int, NDArray[Any]], shape: tuple[int, int]) -> None:
         self._arrays = arrays
@@ -200,8 +199,8 @@ class Columns:
     def take(self, start: int, stop: int, columns: Positions) -> Floats:
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
         block = np.empty((stop - start, len(columns)), order="F")
-        for place, column in enumerate(columns):
-            block[:, place] = self._arrays[column][start:stop]
+        for position, column in enumerate(columns):
+            block[:, position] = self._arrays[column][start:stop]
         return block
 
 
@@ -219,9 +218,9 @@ class ArrayRows:
     group: Array | None = None
     """(n,) cluster codes or None"""
     kept: Array | None = None
-    """(n,) False where a row takes no part, or None where all do"""
+    """(n,) False where a row is left out, or None if none is"""
     block_rows: int | None = None
-    """rows a block; a constant of the number of columns unless a test says otherwise"""
+    """rows per block; depends only on the number of columns unless a test sets it"""
     stride: int = 1
     """only every stride-th block is read (the pilot sample)"""
 
@@ -249,12 +248,12 @@ class ArrayRows:
             return function(self._block(*span, columns), *args)
 
         if self.tensors:
-            # Torch has threads of its own, and a card its queue.
+            # Torch has its own threads, and a GPU its queue.
             return map(task, self._spans())
         return _ordered(task, self._spans())
 
     def __len__(self) -> int:
-        """Return how many rows there are, those that take no part among them."""
+        """Return the number of rows, those left out included."""
         return len(self.outcome)
 
     @property
@@ -264,17 +263,17 @@ class ArrayRows:
 
     @property
     def precision(self) -> Any:
-        """The type in which tensors of features came, where it is a floating one; else None."""
+        """The floating-point type of tensors of features; None for other types."""
         kind = getattr(self.source, "dtype", None) if self.tensors else None
         return kind if kind is not None and kind.is_floating_point else None
 
     @property
     def n_blocks(self) -> int:
-        """In how many blocks the rows are read."""
+        """Number of blocks in which the rows are read."""
         return len(self._spans())
 
     def pilot(self, n_rows: int) -> ArrayRows:
-        """Return about ``n_rows`` evenly spread rows, or all of them where they are few."""
+        """Return about ``n_rows`` evenly spread rows, or all rows if they are few."""
         if len(self.outcome) < 2 * n_rows:
             return self
         size = min(self._rows_per_block(), n_rows // _PILOT_BLOCKS)
@@ -294,7 +293,7 @@ class ArrayRows:
             return self.block_rows
         if self.tensors:
             columns = self.source.shape[1] + 3
-            most = _CARD_BLOCK_BYTES if self.outcome.is_cuda else _TORCH_BLOCK_BYTES
+            most = _GPU_BLOCK_BYTES if self.outcome.is_cuda else _TORCH_BLOCK_BYTES
             return int(2 ** round(np.log2(max(most // (8 * columns), _MIN_BLOCK))))
         return rows_per_block(self.source.shape[1])
 
@@ -319,19 +318,19 @@ class ArrayRows:
 
 
 def rows_per_block(columns: int) -> int:
-    """How many rows a block has, which depends on nothing but the number of columns."""
+    """Number of rows per block, which depends only on the number of columns."""
     most = _MAX_BLOCK_OF_FEW if columns < _FEW_FEATURES else _MAX_BLOCK
     fitting = 2 ** round(np.log2(max(_BLOCK_BYTES // (8 * (columns + 3)), 1)))
     return int(min(max(fitting, _MIN_BLOCK), most))
 
 
 def held(rows: Rows, what: str) -> ArrayRows:
-    """Return rows that are in memory, or refuse what cannot be done elsewhere."""
+    """Return rows that are in memory; refuse others, on which ``what`` cannot be done."""
     if isinstance(rows, ArrayRows):
         return rows
     raise InputError(
         f"{what} needs the rows in memory, and these are not: fit a model to a sample that fits "
-        "into memory, and ask that one"
+        "into memory, and use that model"
     )
 
 
@@ -342,8 +341,8 @@ def total(results: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
         if sums is None:
             sums = [np.array(term, dtype=np.float64) for term in result]
         else:
-            for place, term in enumerate(result):
-                sums[place] += term
+            for position, term in enumerate(result):
+                sums[position] += term
     if sums is None:
         raise ValueError("there is no block to add up")
     return tuple(sums)
@@ -363,11 +362,11 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc keep the memory of freed block temporaries instead of handing it back.
+    """Let glibc keep the memory of freed block temporaries instead of returning it.
 
-    Its thresholds for returning memory follow the largest array freed so far. Without a large one
-    every temporary of a block is mapped and zeroed by the kernel anew, which takes longer than
-    the arithmetic on it.
+    Its thresholds for returning memory follow the largest array freed so far. Without a large one,
+    the kernel maps and zeroes every temporary of a block again, which takes longer than the
+    arithmetic on it.
     """
     np.empty(2**24, dtype=np.uint8)
 
@@ -377,8 +376,8 @@ def _ordered(
 ) -> Iterator[Any]:
     """Run a task over spans on threads and yield the results in order.
 
-    The linear algebra inside a block runs on one thread: a block is too small to share, and its
-    bits must not depend on how many threads there are.
+    Linear algebra inside a block runs on one thread: a block is too small to share, and its bits
+    must not depend on the number of threads.
     """
     few = sum(stop - start for start, stop in spans) < _ROWS_FOR_THREADS
     threads = 1 if few else min(workers(), len(spans) // 2)

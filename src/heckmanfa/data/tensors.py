@@ -1,8 +1,8 @@
-"""Tensors of Torch as X and y: taken in where they are, and what a full card says."""
+"""Torch tensors as X and y, used where they are, and what to do if a GPU runs out of memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,6 @@ from heckmanfa.errors import (
     DeviceMemoryError,
     InputError,
     InputTypeError,
-    MissingExtraError,
     TooFewRowsError,
 )
 from heckmanfa.text.printable import quoted
@@ -24,15 +23,13 @@ __all__ = [
     "check_tensor",
     "column_beside",
     "explain_out_of_memory",
-    "find_device",
     "on_host",
-    "to_device",
 ]
 
 
 @dataclass(frozen=True, eq=False)
 class NamedTensor:
-    """A tensor of features that knows what its columns are called; X of any fit."""
+    """A tensor of features with names for its columns; X of any fit."""
 
     names: tuple[str, ...]
     tensor: Array
@@ -43,69 +40,8 @@ class NamedTensor:
         return int(self.tensor.shape[0])
 
 
-def find_device(name: str) -> Any:
-    """Return a device that Torch finds and that has float64, or say which there are."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError(
-            "tensors need Torch, which is not installed: pip install 'heckmanfa[torch]'"
-        ) from error
-    try:
-        place = torch.device(name)
-        torch.zeros(1, dtype=torch.float64, device=place)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        cards = f"{found} CUDA card{'' if found == 1 else 's'}"
-        raise InputError(
-            f"there is no device {quoted(name)} here that has float64: Torch finds {cards}. Use "
-            "device='cpu', or install Torch's build for CUDA."
-        ) from error
-    return place
-
-
-def to_device(frame: Any, device: str = "cuda", dtype: str = "float64") -> NamedTensor:
-    """Put the columns of a data frame on a device, with their names.
-
-    Parameters
-    ----------
-    frame : data frame
-        pandas, Polars or PyArrow, of numbers.
-    device : str
-        As Torch names it: ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
-    dtype : {"float64", "float32"}
-        float32 takes half of the memory; sums over rows are float64 all the same.
-
-    Returns
-    -------
-    NamedTensor
-        To be passed as X to `fit` and `predict`.
-    """
-    import narwhals as nw
-
-    from heckmanfa.data.columns.column_numbers import as_table, numbers
-
-    if dtype not in ("float64", "float32"):
-        raise InputError(f"dtype must be 'float64' or 'float32'; got {quoted(dtype)}")
-    place = find_device(device)
-    import torch
-
-    table = nw.from_native(as_table(frame), eager_only=True, pass_through=True)
-    if not isinstance(table, nw.DataFrame):
-        raise InputTypeError(
-            f"to_device takes a data frame (pandas, Polars or PyArrow); got a "
-            f"{type(frame).__name__}"
-        )
-    with explain_out_of_memory():
-        values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=place)
-        for column, name in enumerate(table.columns):
-            # A copy, since a frame's memory may be read-only.
-            values[:, column] = torch.from_numpy(np.array(numbers(table[name]), dtype=dtype))
-    return NamedTensor(tuple(table.columns), values)
-
-
 def check_tensor(values: Array) -> Array:
-    """Return a tensor of features that can be used, or refuse it."""
+    """Refuse a tensor of features that cannot be used."""
     import torch
 
     if values.ndim != 2:
@@ -119,9 +55,8 @@ def check_tensor(values: Array) -> Array:
         raise InputTypeError("X is a sparse tensor; call .to_dense() on it first")
     if values.device.type not in ("cpu", "cuda"):
         raise InputError(
-            f"X is on {quoted(values.device.type)}, and float64 is needed, which not all devices "
-            "have: "
-            "use tensors on the processor or on a CUDA card"
+            f"X is on {quoted(values.device.type)}, which may not support float64: use tensors on "
+            "the CPU or on a CUDA GPU"
         )
     if values.shape[0] == 0 or values.shape[1] == 0:
         raise TooFewRowsError(
@@ -132,7 +67,7 @@ def check_tensor(values: Array) -> Array:
 
 
 def column_beside(values: Any, X: Array, what: str) -> Array:
-    """Return a tensor of a column, such as the outcome, where X is; truths stay truths."""
+    """Return a column, such as the outcome, as a tensor on X's device; booleans stay booleans."""
     import torch
 
     if not is_tensor(values):
@@ -154,8 +89,8 @@ def column_beside(values: Any, X: Array, what: str) -> Array:
     return values.to(device=X.device, dtype=kind)
 
 
-def on_host(values: Any, names: Sequence[str] | None = None) -> Any:
-    """Return tensors as NumPy arrays (or frames, where they have names), and others unchanged."""
+def on_host(values: Any) -> Any:
+    """Return tensors as NumPy arrays (as data frames if they have names); others unchanged."""
     if isinstance(values, NamedTensor):
         import pandas as pd
 
@@ -165,7 +100,7 @@ def on_host(values: Any, names: Sequence[str] | None = None) -> Any:
 
 @contextmanager
 def explain_out_of_memory() -> Iterator[None]:
-    """Say what to do where a card's memory is full."""
+    """Say what to do if a GPU runs out of memory."""
     try:
         yield
     except RuntimeError as error:
@@ -174,8 +109,8 @@ def explain_out_of_memory() -> Iterator[None]:
         import torch
 
         torch.cuda.empty_cache()
-        first = str(error).split(". GPU")[0].split("\n")[0].rstrip(".")
         raise DeviceMemoryError(
-            f"the card's memory is full ({first}). Use float32 tensors or fewer columns, free "
-            "other tensors, train on fewer rows (train_rows), or leave the rows in memory (X.cpu())"
+            "the GPU is out of memory. Use float32 tensors or fewer columns, free other tensors, "
+            "train on fewer rows (train_rows), or keep the rows in memory (X.cpu()). Torch's "
+            f"message: {error}"
         ) from error

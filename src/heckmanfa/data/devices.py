@@ -1,0 +1,74 @@
+"""Devices of Torch: data frames of numbers copied to a GPU."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from heckmanfa.data.columns.column_numbers import as_table, numbers
+from heckmanfa.data.tensors import NamedTensor, explain_out_of_memory
+from heckmanfa.errors import InputError, InputTypeError, MissingExtraError
+from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import plural
+
+__all__ = ["find_device", "to_device"]
+
+
+def find_device(name: str) -> Any:
+    """Return a device of Torch that supports float64; refuse any other."""
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError(
+            "tensors need Torch, which is not installed: pip install 'heckmanfa[torch]'"
+        ) from error
+    try:
+        device = torch.device(name)
+        torch.zeros(1, dtype=torch.float64, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        raise InputError(
+            f"there is no device {quoted(name)} here that supports float64: Torch finds "
+            f"{plural(found, 'CUDA GPU')}. Use device='cpu', or install Torch's build for CUDA."
+        ) from error
+    return device
+
+
+def to_device(
+    frame: Any, device: str = "cuda", dtype: Literal["float64", "float32"] = "float64"
+) -> NamedTensor:
+    """Copy the columns of a data frame to a device, with their names.
+
+    Parameters
+    ----------
+    frame : data frame
+        Of pandas, Polars or PyArrow; its columns are numbers.
+    device : str
+        As Torch names it: ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
+    dtype : {"float64", "float32"}
+        float32 takes half the memory; sums over rows are still float64.
+
+    Returns
+    -------
+    NamedTensor
+        X for `fit` and `predict`.
+    """
+    if dtype not in ("float64", "float32"):
+        raise InputError(f"dtype must be 'float64' or 'float32'; got {quoted(dtype)}")
+    found = find_device(device)
+    import torch
+
+    table = nw.from_native(as_table(frame), eager_only=True, pass_through=True)
+    if not isinstance(table, nw.DataFrame):
+        raise InputTypeError(
+            f"to_device takes a data frame (pandas, Polars or PyArrow); got a "
+            f"{type(frame).__name__}"
+        )
+    with explain_out_of_memory():
+        values = torch.empty(table.shape, dtype=getattr(torch, dtype), device=found)
+        for column, name in enumerate(table.columns):
+            # A copy, since a frame's memory may be read-only.
+            values[:, column] = torch.from_numpy(np.array(numbers(table[name]), dtype=dtype))
+    return NamedTensor(tuple(table.columns), values)
