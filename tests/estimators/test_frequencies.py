@@ -163,7 +163,7 @@ def test_a_fraction_is_found_wherever_it_is():
     d = load_mroz()
     weight = np.ones(len(d))
     weight[-1] = 1.5
-    with pytest.raises(InputError, match="sample_weight holds 1 value that is not a whole"):
+    with pytest.raises(InputError, match="sample_weight holds 1 value that is not an integer"):
         Heckman(PREDICT).fit(d[COLUMNS], d["lwage"], sample_weight=weight)
     # Numbers of any type are whole where they are.
     whole = pd.Series(np.ones(len(d)), dtype="Int64")

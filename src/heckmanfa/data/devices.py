@@ -10,8 +10,8 @@ import numpy as np
 from heckmanfa.data.columns.column_numbers import as_table, numbers
 from heckmanfa.data.tensors import NamedTensor, explain_out_of_memory
 from heckmanfa.errors import InputError, InputTypeError, MissingExtraError
+from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import plural
 
 __all__ = ["find_device", "to_device"]
 
