@@ -377,7 +377,7 @@ def test_strongly_correlated_features_give_a_path_at_every_power(crime, power):
 
 def test_the_lasso_refuses_groups_and_columns_collinear_among_the_selected(frame, simulated):
     with pytest.raises(
-        InputError, match="the lasso chooses single columns, and cannot hold a group"
+        InputError, match="the lasso chooses single columns, and cannot keep a group"
     ):
         HeckmanLasso(feature_groups=[["age", "educ"]]).fit(frame, simulated.y)
     frame.loc[simulated.selected, "city"] = frame.loc[simulated.selected, "age"]

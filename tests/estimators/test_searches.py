@@ -457,7 +457,7 @@ def test_no_assignment_in_the_window_is_an_error_that_says_what_was_seen(search,
     with pytest.raises(NoFeasibleAssignmentError) as caught:
         search.fit(X, y)
     words = str(caught.value)
-    assert re.search(r"none of the \d+ assignments looked at has rho in \[0.97, 0.99\]", words)
+    assert re.search(r"none of the \d+ assignments evaluated has rho in \[0.97, 0.99\]", words)
     assert "quartiles" in words
     assert "the nearest: " in words
     assert " with " in words

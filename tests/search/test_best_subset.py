@@ -11,6 +11,7 @@ from heckmanfa.datasets import make_selection
 from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning
 from heckmanfa.model.normal import inverse_mills, mills_slope
 from heckmanfa.search import Goal, best_subset
+from heckmanfa.search.best_subset import tree
 from heckmanfa.search.choices import Choices, all_features
 
 CRITERIA = ("adjusted_r2", "bic", "aic")
@@ -139,9 +140,9 @@ def moments():
 
 def test_the_answer_does_not_depend_on_how_many_nodes_are_worked_on_at_once(moments, monkeypatch):
     expected = search_of(moments, "adjusted_r2", (0.1, 0.5))
-    monkeypatch.setattr("heckmanfa.search.best_subset.tree._MOST_NODES_AT_ONCE", 3)
-    monkeypatch.setattr("heckmanfa.search.best_subset.tree._FEWEST_NODES_AT_ONCE", 1)
-    monkeypatch.setattr("heckmanfa.search.best_subset.tree._WAITING_BYTES", 0)
+    monkeypatch.setattr(tree, "_MOST_NODES_AT_ONCE", 3)
+    monkeypatch.setattr(tree, "_FEWEST_NODES_AT_ONCE", 1)
+    monkeypatch.setattr(tree, "_WAITING_BYTES", 0)
     again = search_of(moments, "adjusted_r2", (0.1, 0.5))
     np.testing.assert_array_equal(again.packed, expected.packed)
     np.testing.assert_array_equal(again.rho, expected.rho)
@@ -245,7 +246,7 @@ def test_no_assignment_in_the_window_says_what_was_seen(moments):
     with pytest.raises(NoFeasibleAssignmentError) as caught:
         search_of(moments, "bic", (-0.99, -0.98))
     words = str(caught.value)
-    assert "none of the 16383 assignments looked at has rho in [-0.99, -0.98]" in words
+    assert "none of the 16383 assignments evaluated has rho in [-0.99, -0.98]" in words
     assert "quartiles" in words
     assert "the nearest:" in words
     assert words.count(" with x") == 3

@@ -229,7 +229,7 @@ class HeckmanFA(SearchedHeckman):
         if not trained.interrupted:
             return found
         ended = f"The training was interrupted after {trained.n_epochs} of {self.epochs} epochs."
-        return replace(found, ended=ended, interrupted=True)
+        return replace(found, early_stop=ended, interrupted=True)
 
     def _train(
         self,

@@ -120,7 +120,7 @@ def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchRepo
         gap=search.gap,
         tolerance=tolerance,
         n_near=near,
-        near_is_cut=near == KEPT or bool(search.ended),
+        near_is_cut=near == KEPT or bool(search.early_stop),
         runner_ups=frame[search.in_range].head(_RUNNER_UPS).drop(columns="in_range"),
         spread=spread,
         notes=(

@@ -1,4 +1,4 @@
-"""Which assignment? Strategies that look at assignments and return a `Search`, best first."""
+"""Which features predict? Each search evaluates assignments and returns a `Search`, best first."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The adaptive lasso: assignments along its path, the inverse Mills ratio partialled out.
 
 The features and the outcome of the selected rows are made orthogonal to the constant and to
-lambda; the lasso then weighs every feature by its least-squares coefficient. As its penalty grows,
-features leave one after another, and those that are gone are taken for excluded ones.
+lambda; the lasso then weights every feature by its least-squares coefficient. As the penalty
+grows, features leave the path and become exclusions.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ def lasso(
     names: Sequence[str],
     power: float = 1.0,
 ) -> Search:
-    """Look at the assignments on the path of the adaptive lasso.
+    """Evaluate the assignments on the path of the adaptive lasso.
 
     Parameters
     ----------
     choices : Choices
-        Units must be single columns; those that are always in are partialled out, too.
+        Units must be single columns; columns that are always in are also partialled out.
     names : sequence of str
         A label for each column of X, for messages.
     power : float
-        Of the least-squares coefficients in the weights.
+        Exponent of the least-squares coefficients in the weights.
     """
-    if any(len(unit) > 1 for unit in choices.units):
-        unit = next(one for one in choices.units if len(one) > 1)
+    group = next((unit for unit in choices.units if len(unit) > 1), None)
+    if group is not None:
         raise InputError(
-            "the lasso chooses single columns, and cannot hold a group of several together, such "
-            f"as that of {quoted(names[unit[0]])}: use another search, such as HeckmanBestSubset, "
-            "or name each of these columns in a group of its own in feature_groups"
+            "the lasso chooses single columns, and cannot keep a group together, such as that of "
+            f"{quoted(names[group[0]])}: use another search, such as HeckmanBestSubset, or name "
+            "each of these columns in its own group in feature_groups"
         )
     columns = [unit[0] for unit in choices.units]
     if not columns:
@@ -58,14 +58,14 @@ def lasso(
     k = len(moments.columns)
     first = [0, k + 1, *moments.places(choices.always)]
     r = subset_factor(moments.factor, [*first, *moments.places(columns), k + 2])
-    # Rows of the factor below those of the columns partialled out are what is left.
+    # The factor's rows below those of the partialled-out columns hold the residuals.
     rest = r[len(first) :, len(first) :]
     features, outcome = rest[:, :-1], rest[:, -1]
     scale = np.linalg.norm(features, axis=0)
     found = dependencies(r[:-1, :-1])
     if found:
         labels = ["constant", "inverse Mills ratio"]
-        labels += [names[one] for one in (*choices.always, *columns)]
+        labels += [names[column] for column in (*choices.always, *columns)]
         raise CollinearError(
             "the features are collinear among the selected rows: "
             + "; ".join(describe_dependencies(found, labels)),
@@ -73,7 +73,7 @@ def lasso(
             "never=[...], or pass on_collinear='drop'",
             [(*choices.always, *columns)[item.column - 2] for item in found],
         )
-    # Without units: the path ends at a penalty of 1e-7 and takes shorter columns for collinear.
+    # Rescaled: the path ends at a penalty of 1e-7 and treats shorter columns as collinear.
     features = features / scale
     outcome = outcome * (_LENGTH / (np.linalg.norm(outcome) or 1.0))
     ordinary = np.abs(solve_upper(features[: len(columns)], outcome[: len(columns)]))

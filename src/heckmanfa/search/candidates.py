@@ -1,4 +1,4 @@
-"""What every strategy returns: the assignments that it looked at, best first."""
+"""The result of every search: the assignments that it evaluated, best first."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from heckmanfa.text.printable import shown
 if TYPE_CHECKING:
     import pandas as pd
 
-# A batch is solved to ten digits; closer calls than this are made by QR.
+# A batch is solved to ten digits; assignments closer than this are solved again by QR.
 _OPEN = 1e-8
 _MOST_REFINED = 1000
 
 __all__ = ["KEPT", "Search", "distinct", "evaluate"]
 
 KEPT = 10_000
-"""The most assignments that are kept."""
+"""The most assignments that a `Search` keeps."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """The best N of the distinct assignments that a search looked at.
+    """The best N of the distinct assignments that a search evaluated.
 
-    Those in the window of rho come first; among them, and among the others, the best first.
+    Assignments in the window of rho come first, and each part is sorted best first.
     """
 
     goal: Goal
@@ -44,30 +44,29 @@ class Search:
     n_features: NDArray[np.int64]
     """(N,)"""
     rho: Floats
-    """(N,), NaN where an assignment cannot be solved; so are the criteria"""
+    """(N,), NaN if an assignment cannot be solved; so are the criteria"""
     adjusted_r2: Floats
     aic: Floats
     bic: Floats
     in_range: Mask
     """(N,)"""
     n_assignments: int
-    """distinct assignments looked at"""
+    """distinct assignments evaluated"""
     n_in_range: int
-    """those of them with rho-hat in the window"""
+    """those with rho-hat in the window"""
     optimal: bool | None = None
-    """whether the first is proven to be the best of all assignments; None where that is not
-    claimed"""
+    """whether the first is proven to be the best of all assignments; None if not claimed"""
     gap: float | None = None
-    """by how much the criterion of another one could be better"""
+    """by how much another assignment's criterion could be better"""
     tolerance: float | None = None
-    """every assignment this much worse than the best was looked for; None where only those drawn
-    or ranked were"""
+    """the search finds every assignment at most this much worse than the best; None if it only
+    evaluates draws or ranks"""
     n_nodes: int | None = None
-    """nodes of the search tree"""
-    ended: str = ""
-    """why the search ended early; empty where it did not"""
+    """nodes visited in the search tree"""
+    early_stop: str = ""
+    """a sentence that says why the search stopped early; empty if it finished"""
     interrupted: bool = False
-    """whether that was Ctrl-C"""
+    """whether the user interrupted it"""
 
     @property
     def masks(self) -> Mask:
@@ -81,7 +80,7 @@ class Search:
 
     @property
     def found(self) -> bool:
-        """Whether there is an assignment in the window."""
+        """Whether an assignment is in the window."""
         return bool(len(self.in_range)) and bool(self.in_range[0])
 
     @property
@@ -90,20 +89,20 @@ class Search:
         return np.asarray(self.masks[0])
 
     def nearly_best(self, tolerance: float) -> int:
-        """How many of the kept, in the window, are as good as the best within a tolerance."""
+        """Count the kept assignments in the window that are within a tolerance of the best."""
         better = 1.0 if self.goal.criterion == "adjusted_r2" else -1.0
         values = better * self.values[self.in_range]
         return int(np.count_nonzero(values >= values[0] - tolerance))
 
     def to_frame(self, names: Sequence[Any]) -> pd.DataFrame:
-        """Return a row for each assignment kept."""
+        """Return one row per kept assignment."""
         import pandas as pd
 
         masks = self.masks
         return pd.DataFrame(
             {
                 "features": [
-                    tuple(names[int(one)] for one in np.flatnonzero(mask)) for mask in masks
+                    tuple(names[int(column)] for column in np.flatnonzero(mask)) for mask in masks
                 ],
                 "n_features": self.n_features,
                 "rho": self.rho,
@@ -128,9 +127,9 @@ def evaluate(
     *,
     names: Sequence[str],
     counts: tuple[int, int] | None = None,
-    **story: Any,
+    **details: Any,
 ) -> Search:
-    """Solve distinct assignments and sort them.
+    """Solve distinct assignments and sort them; none in the window is an error.
 
     Parameters
     ----------
@@ -139,15 +138,10 @@ def evaluate(
     names : sequence of str
         A label for each column of X, for messages.
     counts : (int, int), optional
-        How many assignments were looked at, and how many of them were in the window, where
-        ``masks`` are not all of them.
-    **story
+        How many assignments were evaluated and how many were in the window, if ``masks`` are
+        not all of them.
+    **details
         Other fields of `Search`.
-
-    Returns
-    -------
-    Search
-        With an assignment in the window at its head; otherwise `NoFeasibleAssignmentError`.
     """
     solved = _refined(moments, goal, masks, moments.solve(masks))
     order = goal.order(solved, masks)
@@ -169,12 +163,12 @@ def evaluate(
         in_range=inside[order],
         n_assignments=counts[0],
         n_in_range=counts[1],
-        **story,
+        **details,
     )
 
 
 def _refined(moments: Moments, goal: Goal, masks: Mask, solved: Solutions) -> Solutions:
-    """Solve by QR what a batch leaves open: the first places, and who is in the window."""
+    """Solve by QR what a batch leaves open: which assignments lead, and which are in the window."""
     if not moments.gram_is_safe:
         return solved
     loss = goal.loss(solved.sse, solved.n_features)
@@ -195,41 +189,38 @@ def _refined(moments: Moments, goal: Goal, masks: Mask, solved: Solutions) -> So
 
 
 def no_feasible(
-    goal: Goal, n_looked: int, rho: Floats, masks: Mask, names: Sequence[str], extra: str = ""
+    goal: Goal, n_evaluated: int, rho: Floats, masks: Mask, names: Sequence[str], extra: str = ""
 ) -> NoFeasibleAssignmentError:
-    """Say that nothing was found, and what was seen instead.
+    """Explain that no assignment is feasible, and which rho were found instead.
 
     Parameters
     ----------
-    n_looked : int
-        Assignments looked at.
     rho : (B,) ndarray
-        Estimates seen, or an even sample of them with the nearest among them.
+        Estimates, or an even sample of them that includes the nearest to the window.
     masks : (B, K) ndarray of bool
         Their assignments.
     names : sequence of str
         A label for each column of X.
     extra : str
-        What else to say.
+        Appended to the message.
     """
     seen = np.isfinite(rho)
     if goal.rho_range is None or not seen.any():
         return NoFeasibleAssignmentError(
-            f"none of the {n_looked} assignments looked at can be solved: their features are "
-            "constant or collinear among the selected rows, or more than the rows can tell apart."
-            + extra
+            f"none of the {n_evaluated} assignments evaluated can be solved: their features are "
+            "constant or collinear among the selected rows, or too many for these rows." + extra
         )
     low, high = goal.rho_range
     quantiles = np.quantile(rho[seen], [0.0, 0.25, 0.5, 0.75, 1.0])
     away = goal.distance(rho)
     nearest = np.argsort(away, kind="stable")[:3]
     listed = "; ".join(
-        f"{rho[one]:.4g} with {', '.join(shown(names[int(k)]) for k in np.flatnonzero(masks[one]))}"
-        for one in nearest
+        f"{rho[row]:.4g} with {', '.join(shown(names[int(k)]) for k in np.flatnonzero(masks[row]))}"
+        for row in nearest
     )
     return NoFeasibleAssignmentError(
-        f"none of the {n_looked} assignments looked at has rho in [{low:g}, {high:g}]. Their rho "
-        f"runs from {quantiles[0]:.4g} to {quantiles[4]:.4g}, with quartiles {quantiles[1]:.4g}, "
-        f"{quantiles[2]:.4g} and {quantiles[3]:.4g}; the nearest: {listed}. Widen rho_range or "
-        "leave it out." + extra
+        f"none of the {n_evaluated} assignments evaluated has rho in [{low:g}, {high:g}]. "
+        f"Their rho runs from {quantiles[0]:.4g} to {quantiles[4]:.4g}, with quartiles "
+        f"{quantiles[1]:.4g}, {quantiles[2]:.4g} and {quantiles[3]:.4g}; the nearest: {listed}. "
+        "Widen rho_range or leave it out." + extra
     )

@@ -1,4 +1,4 @@
-"""What a search may decide: which columns may predict, which must, and which move together."""
+"""The choices of a search: which columns may predict, which must, and which move together."""
 
 from __future__ import annotations
 
@@ -13,38 +13,36 @@ from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.errors import CollinearError, DroppedFeaturesWarning, InputError, warn
 from heckmanfa.model.linalg import Dependency, dependencies, describe_dependencies
 from heckmanfa.model.moments import Moments
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted, quoted_list
 
 __all__ = ["Choices", "all_features", "feasible_choices", "read_choices"]
 
 _SHOWN = 5
 _GROUP = "group; a group is in or out as a whole"
 _DUMMIES = (
-    "column; its dummies are in or out as a whole: name all of them, or put each in a group of "
-    "its own in feature_groups"
+    "column; its dummies are in or out as a whole: name all of them, or put each in its own group "
+    "in feature_groups"
 )
+_OUTSIDE = "which may not predict: it is not in prediction_features (or in the prediction formula)"
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The assignments that a search may look at: every one that holds a column, and not too many.
-
-    `all_features` makes the one in which each compressed feature may be in or out.
-    """
+    """The assignments that a search may evaluate: those with 1 to ``max_features`` columns."""
 
     n_features: int
     """K, the number of columns of X"""
     always: tuple[int, ...]
-    """columns of every assignment"""
+    """columns in every assignment"""
     units: tuple[tuple[int, ...], ...]
     """U units of columns that are in or out together, in column order"""
     max_features: int
-    """the most columns of an assignment"""
+    """the most columns in an assignment"""
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Every column that an assignment may hold, in order."""
-        return tuple(sorted([*self.always, *(one for unit in self.units for one in unit)]))
+        """Every column that may predict, in order."""
+        return tuple(sorted([*self.always, *(column for unit in self.units for column in unit)]))
 
     @property
     def sizes(self) -> Any:
@@ -53,7 +51,7 @@ class Choices:
 
     @property
     def n_assignments(self) -> int:
-        """How many assignments there are."""
+        """The number of assignments."""
         by_size = [1] + [0] * self.max_features
         for unit in self.units:
             for size in range(self.max_features, len(unit) - 1, -1):
@@ -62,31 +60,31 @@ class Choices:
         return sum(by_size[: room + 1]) - (not self.always)
 
     def masks(self, inside: Mask) -> Mask:
-        """Turn units in or out, (..., U), into masks over the columns of X, (..., K)."""
+        """Convert masks over the units, (..., U), to masks over the columns of X, (..., K)."""
         spread = np.zeros((*inside.shape[:-1], self.n_features), dtype=bool)
-        for place, unit in enumerate(self.units):
-            spread[..., list(unit)] = inside[..., place, None]
+        for index, unit in enumerate(self.units):
+            spread[..., list(unit)] = inside[..., index, None]
         spread[..., list(self.always)] = True
         return spread
 
     def allowed(self, inside: Mask) -> Mask:
-        """Whether assignments of units (B, U) hold a column, and not too many."""
+        """Which of the assignments of units, (B, U), have 1 to ``max_features`` columns."""
         size = inside @ self.sizes + len(self.always)
         return np.asarray((size >= 1) & (size <= self.max_features))
 
     def without_columns(self, columns: Positions) -> Choices:
-        """Leave out some columns, and units of which nothing is left."""
+        """Leave out some columns, and the units that become empty."""
         away = {*columns}
-        units = [tuple(one for one in unit if one not in away) for unit in self.units]
+        units = [tuple(column for column in unit if column not in away) for unit in self.units]
         return replace(
             self,
-            always=tuple(one for one in self.always if one not in away),
+            always=tuple(column for column in self.always if column not in away),
             units=tuple(unit for unit in units if unit),
         )
 
 
 def all_features(moments: Moments) -> Choices:
-    """Every compressed feature may be in or out, each for itself."""
+    """Let every compressed feature be in or out on its own."""
     return Choices(
         n_features=moments.n_features,
         always=(),
@@ -105,7 +103,7 @@ def read_choices(
     default_groups: Sequence[Sequence[str]] = (),
     max_features: int | None = None,
 ) -> Choices:
-    """Resolve what the user says about a search.
+    """Resolve the user's constraints on a search.
 
     Parameters
     ----------
@@ -116,51 +114,44 @@ def read_choices(
     feature_groups : sequence of sequences, or mapping to sequences
         Columns that are in or out together.
     default_groups : sequence of sequences of str
-        The dummies of each column of the data. Of a column that ``feature_groups`` names, its
-        groups hold and no other. Dummies that may not predict are taken out, and the rest is a
-        group, of which ``always`` and ``never`` name all or none.
+        The dummies of each column of the data, which form a group unless ``feature_groups`` names
+        one of them. Dummies that may not predict are left out of it.
     """
     if not candidates:
         raise InputError("prediction_features is empty: a search needs features that may predict")
     inside = resolve(table, () if always is None else always, "always")
     outside = resolve(table, () if never is None else never, "never")
     label = table.label
-    for one in inside:
-        if one in outside:
-            raise InputError(f"{quoted(label(one))} is in both always and never")
-        if one not in candidates:
-            raise InputError(
-                f"always names {quoted(label(one))}, which may not predict: it is not in "
-                "prediction_features (or in the prediction formula)"
-            )
-    free = [one for one in candidates if one not in outside and one not in inside]
+    for column in inside:
+        if column in outside:
+            raise InputError(f"{quoted(label(column))} is in both always and never")
+        if column not in candidates:
+            raise InputError(f"always names {quoted(label(column))}, {_OUTSIDE}")
+    free = [column for column in candidates if column not in outside and column not in inside]
     units: list[tuple[int, ...]] = []
     grouped: set[int] = set()
     for group in _groups(table, feature_groups):
-        for one in group:
-            if one in grouped:
-                raise InputError(f"feature_groups names {quoted(label(one))} in two groups")
-            if one not in candidates:
-                raise InputError(
-                    f"feature_groups names {quoted(label(one))}, which may not predict: it is not "
-                    "in "
-                    "prediction_features (or in the prediction formula)"
-                )
+        for column in group:
+            if column in grouped:
+                raise InputError(f"feature_groups names {quoted(label(column))} in two groups")
+            if column not in candidates:
+                raise InputError(f"feature_groups names {quoted(label(column))}, {_OUTSIDE}")
         grouped |= {*group}
         _refuse_part(table, group, {"always": inside, "never": outside}, _GROUP)
         if group and group[0] in free:
             units.append(tuple(group))
     for group in _groups(table, default_groups):
-        left = [one for one in group if one in free]
-        if grouped.isdisjoint(group):
-            may = [one for one in group if one in candidates]
-            _refuse_part(table, may, {"always": inside, "never": outside}, _DUMMIES)
-        if left and grouped.isdisjoint(group):
+        if not grouped.isdisjoint(group):
+            continue
+        allowed = [column for column in group if column in candidates]
+        _refuse_part(table, allowed, {"always": inside, "never": outside}, _DUMMIES)
+        left = [column for column in group if column in free]
+        if left:
             grouped |= {*group}
             units.append(tuple(left))
-    units += [(one,) for one in free if one not in grouped]
+    units += [(column,) for column in free if column not in grouped]
     if not units and not inside:
-        raise InputError("no feature may predict: never leaves none of prediction_features")
+        raise InputError("no feature may predict: never names all of prediction_features")
     most = len(free) + len(inside) if max_features is None else max_features
     if most < max(len(inside), 1):
         raise InputError(
@@ -174,16 +165,14 @@ def read_choices(
 def _refuse_part(
     table: FeatureTable, group: Positions, forced: Mapping[str, Positions], why: str
 ) -> None:
-    """Refuse to force in or out a part of what moves as one."""
+    """Refuse to force only part of a group in or out."""
     for name, columns in forced.items():
-        held = [one for one in group if one in columns]
-        rest = [one for one in group if one not in columns]
+        held = [column for column in group if column in columns]
+        rest = [table.label(column) for column in group if column not in columns]
         if held and rest:
-            listed = ", ".join(quoted(table.label(one)) for one in rest[:_SHOWN])
-            more = f" and {len(rest) - _SHOWN} more" if len(rest) > _SHOWN else ""
             raise InputError(
-                f"{name} names {quoted(table.label(held[0]))}, but not {listed}{more} of the same "
-                f"{why}"
+                f"{name} names {quoted(table.label(held[0]))}, but not "
+                f"{quoted_list(rest, _SHOWN)} of the same {why}"
             )
 
 
@@ -209,15 +198,16 @@ def _groups(table: FeatureTable, feature_groups: Any) -> list[list[int]]:
 def feasible_choices(
     choices: Choices, moments: Moments, separating: Positions, names: Sequence[str]
 ) -> Choices:
-    """Leave out what cannot predict, with a warning that names it.
+    """Leave out columns that cannot predict, with a warning that names them.
 
-    Columns that separate were left out before. What is constant among the selected rows, or
-    collinear within its group, can be in no feasible assignment; the rest of a group stays.
+    Columns that are constant among the selected rows, or collinear within their group, are in no
+    feasible assignment; the rest of a group stays. Separating columns were reported before.
     """
     choices = choices.without_columns(separating)
     found = _dependent(moments, choices.always)
     if found:
-        words = describe_dependencies(found, ["constant", *(names[one] for one in choices.always)])
+        labels = ["constant", *(names[column] for column in choices.always)]
+        words = describe_dependencies(found, labels)
         raise CollinearError(
             f"always cannot be held among the selected rows: {'; '.join(words)}",
             "Leave a column out of always.",
@@ -228,7 +218,7 @@ def feasible_choices(
     for unit in choices.units:
         found = _dependent(moments, unit)
         away += [unit[item.column - 1] for item in found]
-        clauses += describe_dependencies(found, ["constant", *(names[one] for one in unit)])
+        clauses += describe_dependencies(found, ["constant", *(names[column] for column in unit)])
     if away:
         warn(
             "among the selected rows " + "; ".join(clauses) + ": left out of the search for "
@@ -241,21 +231,20 @@ def feasible_choices(
 
 
 def _refuse_large_groups(choices: Choices, names: Sequence[str]) -> None:
-    """Refuse a group that no assignment could hold: it would be left out without a word."""
+    """Refuse a group larger than ``max_features``: it would be left out silently."""
     room = choices.max_features - len(choices.always)
     for unit in choices.units if room > 0 else ():
         if len(unit) > room:
-            listed = ", ".join(quoted(names[one]) for one in unit[:_SHOWN])
-            more = f" and {len(unit) - _SHOWN} more" if len(unit) > _SHOWN else ""
+            listed = quoted_list([names[column] for column in unit], _SHOWN)
             beside = f" beside the {len(choices.always)} of always" if choices.always else ""
             raise InputError(
-                f"max_features is {choices.max_features}, but {listed}{more} predict together or "
+                f"max_features is {choices.max_features}, but {listed} predict together or "
                 f"not at all: {len(unit)} columns{beside}, which could never predict. Raise "
-                f"max_features to {len(unit) + len(choices.always)} or more, split the group by "
+                f"max_features to {len(unit) + len(choices.always)} or more, split the group with "
                 "feature_groups, or name its columns in never."
             )
 
 
 def _dependent(moments: Moments, columns: Positions) -> list[Dependency]:
-    """Which of some columns are constant or collinear among the selected rows."""
+    """Find which of the columns are constant or collinear among the selected rows."""
     return dependencies(moments.subset(columns, imr=False, outcome=False))

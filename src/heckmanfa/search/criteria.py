@@ -1,6 +1,6 @@
 """Which of two assignments is better: criterion, window of rho, and how ties are broken.
 
-Every criterion is compared on one scale, on which smaller is better: log SSE + penalty(J).
+Every criterion is compared on one scale, where smaller is better: loss = log SSE + penalty(J).
 Adjusted R^2 is 1 - (m - 1) / TSS exp(loss) with penalty -log(m - J - 1); AIC and BIC are
 m loss, up to a constant, with the penalties 2 (J + 2) / m and (J + 2) log(m) / m.
 """
@@ -8,7 +8,7 @@ m loss, up to a constant, with the penalties 2 (J + 2) / m and (J + 2) log(m) / 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,13 +19,13 @@ from heckmanfa.model.moments import Moments, Solutions
 
 __all__ = ["CRITERIA", "NEARLY", "Goal", "check_window", "first_of_ties"]
 
-CRITERIA = ("adjusted_r2", "bic", "aic")
+Criterion = Literal["adjusted_r2", "bic", "aic"]
+CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 
-NEARLY = {"adjusted_r2": 0.001, "bic": 2.0, "aic": 2.0}
-"""How far from the best an assignment may be to count as nearly as good."""
+NEARLY: dict[Criterion, float] = {"adjusted_r2": 0.001, "bic": 2.0, "aic": 2.0}
+"""An assignment this much worse than the best is nearly as good."""
 
-# Two assignments whose SSE differ by less than this share are equally good, so that the last
-# digits of a machine's arithmetic do not choose between them.
+# Assignments whose SSE differ by less than this share are tied: rounding must not choose.
 TIE = 1e-10
 # A squared error below this share of the total is a perfect fit.
 _PERFECT = 1e-24
@@ -33,27 +33,26 @@ _PERFECT = 1e-24
 
 @dataclass(frozen=True)
 class Goal:
-    """What a search looks for, on the scale of one data set; `Goal.of` makes one."""
+    """What a search optimises, for one data set; build it with `Goal.of`."""
 
-    criterion: str
-    """"adjusted_r2", "bic" or "aic\""""
+    criterion: Criterion
     rho_range: tuple[float, float] | None
-    """window that rho-hat must be in, or None"""
+    """window that must contain rho-hat, or None"""
     n_selected: float
     """m"""
     total_squares: float
-    """sum of squares of the selected rows' outcome about its mean"""
+    """the outcome's sum of squares about its mean, over the selected rows"""
 
     @classmethod
     def of(cls, moments: Moments, criterion: str, rho_range: Any = None) -> Goal:
-        """Read a criterion and a window, for the data behind the moments."""
+        """Check a criterion and a window, for the data behind the moments."""
         if criterion not in CRITERIA:
             raise InputError(f"criterion must be one of {', '.join(CRITERIA)}; got {criterion!r}")
         window = check_window(rho_range)
         return cls(criterion, window, moments.n_selected, moments.total_squares)
 
     def penalty(self, n_features: Any) -> Floats:
-        """Return what a loss adds to log SSE for J features."""
+        """Return the penalty that a loss adds to log SSE for J features."""
         j = np.asarray(n_features, dtype=np.float64)
         m = self.n_selected
         if self.criterion == "adjusted_r2":
@@ -65,17 +64,17 @@ class Goal:
         return np.where(m > j + 2, penalty, np.inf)
 
     def loss(self, sse: Any, n_features: Any) -> Floats:
-        """Put assignments on the common scale; smaller is better, NaN becomes infinite."""
+        """Return losses on the common scale; smaller is better, and NaN becomes infinite."""
         loss = self.log_fit(sse) + self.penalty(n_features)
         return np.where(np.isnan(loss), np.inf, loss)
 
     def log_fit(self, sse: Any) -> Floats:
-        """Return log SSE; a perfect fit is equally perfect for every assignment that has it."""
+        """Return log SSE, floored so that all perfect fits are tied."""
         least = max(_PERFECT * self.total_squares, np.finfo(float).tiny)
         return np.asarray(np.log(np.maximum(sse, least)))
 
     def value(self, loss: Any) -> Floats:
-        """Return the criterion itself for a loss."""
+        """Convert a loss to the criterion."""
         m = self.n_selected
         if self.criterion == "adjusted_r2":
             return np.asarray(1.0 - np.exp(loss) * (m - 1.0) / self.total_squares)
@@ -91,7 +90,7 @@ class Goal:
         return loss + tolerance / m
 
     def in_range(self, rho: Any) -> Mask:
-        """Whether rho-hat exists and is in the window, ends included."""
+        """Whether rho-hat exists and lies in the window, ends included."""
         rho = np.asarray(rho)
         if self.rho_range is None:
             return np.asarray(np.isfinite(rho))
@@ -99,7 +98,7 @@ class Goal:
         return np.asarray((rho >= low) & (rho <= high))
 
     def distance(self, rho: Any) -> Floats:
-        """How far rho-hat is from the window; zero inside, infinite where there is none."""
+        """Distance of rho-hat from the window: zero inside, infinite if rho-hat is NaN."""
         rho = np.asarray(rho, dtype=np.float64)
         if self.rho_range is None:
             return np.where(np.isfinite(rho), 0.0, np.inf)
@@ -116,7 +115,7 @@ class Goal:
 
 
 def check_window(rho_range: Any) -> tuple[float, float] | None:
-    """Read a window of rho, or refuse it."""
+    """Check a window of rho."""
     if rho_range is None:
         return None
     try:
@@ -127,8 +126,8 @@ def check_window(rho_range: Any) -> tuple[float, float] | None:
         ) from error
     if not (low > -1.0 and high < 1.0):
         raise InputError(
-            f"rho_range must lie inside (-1, 1), the ends left out; got ({low:g}, {high:g}). For "
-            "any rho that a correlation can be, write (-0.999, 0.999)."
+            f"rho_range must lie inside (-1, 1), ends excluded; got ({low:g}, {high:g}). To allow "
+            "any valid correlation, write (-0.999, 0.999)."
         )
     if not low < high:
         raise InputError(f"rho_range must be (low, high) with low < high; got ({low:g}, {high:g})")
@@ -138,16 +137,8 @@ def check_window(rho_range: Any) -> tuple[float, float] | None:
 def first_of_ties(loss: Floats, masks: Mask) -> Any:
     """Sort assignments by loss; ties by fewer features, then by column order.
 
-    Parameters
-    ----------
-    loss : (B,) ndarray
-    masks : (B, K) ndarray of bool
-
-    Returns
-    -------
-    (B,) ndarray of int
-        The order. Of two tied assignments of a size, the one that holds the first column in which
-        they differ comes first.
+    Of two tied assignments of the same size, the one with the first column in which they differ
+    comes first.
     """
     if len(loss) == 0:
         return np.zeros(0, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Heckman-FA* and Heckman-C: rank the features, and look at the first J for every J."""
+"""Heckman-FA* and Heckman-C: rank the features, and evaluate the first J for every J."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ __all__ = ["correlations", "rank"]
 def rank(
     moments: Moments, choices: Choices, goal: Goal, scores: Floats, *, names: Sequence[str]
 ) -> Search:
-    """Look at the top J features by a score, for J from 1 to one less than all.
+    """Evaluate the top J features by a score, for J from 1 to one less than all.
 
     Parameters
     ----------
     scores : (K,) ndarray
-        The larger the sooner; ties in column order. A unit of several columns has the score of
-        its first.
+        Largest first; ties in column order. A unit of several columns has the score of its
+        first.
     names : sequence of str
         A label for each column of X, for messages.
     """
     n_units = len(choices.units)
     order = np.argsort(-scores[[unit[0] for unit in choices.units]], kind="stable")
-    # All features at once leave nothing to identify the model but the normal law; one feature
-    # alone has to be looked at all the same.
+    # With all features only normality identifies the model; a single feature is evaluated anyway.
     longest = max(n_units - 1, min(n_units, 1))
     inside = np.zeros((longest + 1, n_units), dtype=bool)
     for length in range(1, longest + 1):
@@ -47,7 +46,7 @@ def correlations(moments: Moments, choices: Choices) -> Floats:
     Parameters
     ----------
     choices : Choices
-        The columns of a unit have their multiple correlation.
+        Columns of a unit share their multiple correlation.
 
     Returns
     -------

@@ -31,20 +31,20 @@ def sample(
     noise: Floats | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Search:
-    """Look at assignments drawn with the trained probabilities, each distinct one once.
+    """Evaluate the distinct assignments among draws with the trained probabilities.
 
     Parameters
     ----------
     choices : Choices
-        A draw of more than ``max_features`` keeps those with the highest scores.
+        A draw of more than ``max_features`` columns keeps those with the highest scores.
     log_pi : (2, K) ndarray
-        What `assignment.train` gave.
+        From `assignment.train`.
     names : sequence of str
         A label for each column of X, for messages.
     n_draws : int
         B.
     noise : (B, 2, K) ndarray, optional
-        Gumbel noise, to replay a run; drawn unless given.
+        Gumbel noise, to replay a run; drawn by default.
     """
     first = [unit[0] for unit in choices.units]
     unit_log_pi = log_pi[:, first]
@@ -73,7 +73,7 @@ def sample(
 
 
 def _cut(choices: Choices, inside: Mask, scores: Floats) -> Mask:
-    """Keep the likeliest units of draws that hold more columns than they may."""
+    """Keep the likeliest units of draws with more than ``max_features`` columns."""
     size = inside @ choices.sizes + len(choices.always)
     for row in np.flatnonzero(size > choices.max_features):
         lead = scores[row, 1] - scores[row, 0]

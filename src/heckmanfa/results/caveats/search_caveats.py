@@ -81,8 +81,8 @@ def of_search(model: FittedSelectionModel) -> list[Caveat]:
     caveats = _of_honest(found) if found.honest else _of_choice(found)
     if search.goal.rho_range is not None:
         caveats += _of_window(found)
-    if search.ended:
-        caveats.append(Caveat("search_ended", "caution", search.ended))
+    if search.early_stop:
+        caveats.append(Caveat("search_ended", "caution", search.early_stop))
     n_rows, n_selected = getattr(found, "_trained_on", (0, 0))
     if n_rows < n_selected:
         caveats.append(
@@ -128,7 +128,7 @@ def _of_choice(model: Any) -> list[Caveat]:
         tolerance = min(tolerance, search.tolerance)
     near = search.nearly_best(tolerance)
     if near > 1:
-        is_cut = near == KEPT or bool(search.ended)
+        is_cut = near == KEPT or bool(search.early_stop)
         others = "assignment is" if near == 2 and not is_cut else "assignments are"
         ties = (
             f"{count(near - 1)} {'or more ' if is_cut else ''}other {others} within {tolerance:g} "

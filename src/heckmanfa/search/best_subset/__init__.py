@@ -1,1 +1,1 @@
-"""The best of all assignments, by branch and bound."""
+"""Best-subset search by branch and bound, with a proof that no assignment is better."""

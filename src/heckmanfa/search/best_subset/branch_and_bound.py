@@ -1,4 +1,4 @@
-"""The best of all assignments, by branch and bound: a result with a proof."""
+"""Best-subset search: warm start, tree search, and the report of its result."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from heckmanfa.errors import SearchWarning, warn
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.best_subset.warm_start import warm_start
-from heckmanfa.search.candidates import KEPT, Search, distinct, evaluate, no_feasible
+from heckmanfa.search.candidates import Search, distinct, evaluate, no_feasible
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import NEARLY, Goal
 
 __all__ = ["best_subset"]
 
-# A node costs about as much as its matrix has entries. Unless the user says otherwise, the budget
-# is so many entries, a minute's work or so.
+# A node costs about as much as its matrix has entries. The default budget is this many entries,
+# about a minute's work.
 _ENTRIES = 2_000_000_000
 
 
@@ -32,25 +32,25 @@ def best_subset(
     max_nodes: int | None = None,
     progress: Callable[[int, float, float], None] | None = None,
 ) -> Search:
-    """Find the best assignment of all, and every one nearly as good.
+    """Find the best of all assignments, and every assignment nearly as good.
 
     Parameters
     ----------
     names : sequence of str
         A label for each column of X, for messages.
     tolerance : float, optional
-        Assignments worse by this much in the criterion are kept, too; 0.001 of adjusted R^2, or
-        2 of AIC and BIC, unless given.
+        Also keep assignments at most this much worse in the criterion; by default 0.001 for
+        adjusted R^2, and 2 for AIC and BIC.
     max_nodes : int, optional
-        The most nodes of the tree to visit: unless given, as many as make a minute's work or so,
-        2e9 / (U + 1)^2 for U units.
+        The most nodes of the tree to visit; by default about a minute's work, 2e9 / (U + 1)^2
+        for U units.
     progress : callable, optional
-        Called with the number of nodes, the best value so far and the bound on all others.
+        Called with the number of nodes, the best value so far and the bound on the others.
 
     Returns
     -------
     Search
-        With ``optimal`` and ``gap``. `NoFeasibleAssignmentError` where none is in the window.
+        With ``optimal`` and ``gap``.
 
     Examples
     --------
@@ -64,39 +64,26 @@ def best_subset(
     >>> found.best.nonzero()[0].tolist(), found.optimal
     ([2, 3, 4], True)
     """
-    if tolerance is None:
-        tolerance = NEARLY[goal.criterion]
+    tolerance = NEARLY[goal.criterion] if tolerance is None else tolerance
     if max_nodes is None:
         max_nodes = _ENTRIES // (len(choices.units) + 1) ** 2
     start = warm_start(moments, choices, goal)
-    tree = Tree(
-        moments,
-        choices,
-        goal,
-        tolerance=tolerance,
-        keep=KEPT,
-        max_nodes=max_nodes,
-        start=np.inf if start is None else start[0],
-    )
-    tree.run(None if progress is None else _in_words(goal, progress))
-    masks = tree.ledger.found()
-    reason = ""
-    n_assignments, n_in_range = tree.ledger.n_assignments, tree.ledger.n_in_range
-    if not tree.complete:
-        reason = (
-            "was interrupted" if tree.interrupted else f"stopped at max_nodes = {max_nodes} nodes"
-        )
-        if start is not None:
-            known = len(masks)
-            masks = distinct(np.concatenate([masks, start[1][None]]))
-            n_assignments += len(masks) - known
-            n_in_range += len(masks) - known
+    best = np.inf if start is None else start[0]
+    tree = Tree(moments, choices, goal, tolerance=tolerance, max_nodes=max_nodes, start=best)
+    tree.run(None if progress is None else _in_criterion(goal, progress))
+    masks = tree.record.found()
+    n_assignments, n_in_range = tree.record.n_assignments, tree.record.n_in_range
+    reason = "was interrupted" if tree.interrupted else f"stopped at max_nodes = {max_nodes} nodes"
+    if not tree.complete and start is not None:
+        known = len(masks)
+        masks = distinct(np.concatenate([masks, start[1][None]]))
+        n_assignments += len(masks) - known
+        n_in_range += len(masks) - known
+    if len(masks) == 0 and tree.interrupted:
+        raise KeyboardInterrupt
     if len(masks) == 0:
-        if tree.interrupted:
-            raise KeyboardInterrupt
-        extra = "" if tree.complete else f" The search {reason}; raise it to look at more."
-        rho, seen = tree.ledger.seen()
-        raise no_feasible(goal, n_assignments, rho, seen, names, extra)
+        extra = "" if tree.complete else f" The search {reason}; raise it to evaluate more."
+        raise no_feasible(goal, n_assignments, *tree.record.seen(), names, extra)
     found = evaluate(
         moments,
         goal,
@@ -108,17 +95,21 @@ def best_subset(
         gap=0.0,
         tolerance=tolerance,
     )
-    if tree.complete:
-        return found
+    return found if tree.complete else _incomplete(found, tree, reason)
+
+
+def _incomplete(found: Search, tree: Tree, reason: str) -> Search:
+    """Warn that the search stopped early, and state how far from optimal it may be."""
+    goal = found.goal
     best = float(found.values[0])
     possible = float(goal.value(tree.bound))
     gap = max(possible - best if goal.criterion == "adjusted_r2" else best - possible, 0.0)
     warn(
         f"the search {reason}; the best assignment found has {goal.criterion} {best:.6g}, and "
         + (
-            f"one better by {gap:.3g} at most may exist (gap_)."
+            f"another may be better by at most {gap:.3g} (gap_)."
             if gap
-            else "none is better, but not all that are nearly as good were found."
+            else "none is better, but others nearly as good may be missing."
         ),
         SearchWarning,
     )
@@ -126,12 +117,12 @@ def best_subset(
         found,
         gap=gap,
         optimal=gap == 0.0,
-        ended=f"The search {reason}.",
+        early_stop=f"The search {reason}.",
         interrupted=tree.interrupted,
     )
 
 
-def _in_words(
+def _in_criterion(
     goal: Goal, progress: Callable[[int, float, float], None]
 ) -> Callable[[int, float, float], None]:
     """Report losses as values of the criterion."""

@@ -1,4 +1,4 @@
-"""Nodes of the search tree, and the models that they stand for, as arrays."""
+"""Nodes of the search tree, and their models, as arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Models", "Nodes", "Words", "without"]
 
 Words = NDArray[np.uint64]
 
-# Rounding of the inverse Gram matrix's downdates, as a share of the SSE: at most this, or models
+# Rounding of the inverse Gram matrix's downdates, as a share of the SSE. Above the largest, models
 # are solved from the triangular factor.
 _LARGEST_SLACK = 1e-6
 _LEAST_SLACK = 1e-9
@@ -26,20 +26,20 @@ _LEAST_SLACK = 1e-9
 
 @dataclass
 class Nodes:
-    """B nodes with u free units, and c = u + 1 columns at least where units are single columns."""
+    """B nodes with u free units, and c = u + 1 columns or, with groups, more."""
 
     sse: Floats
     """(B,)"""
     size: NDArray[np.int64]
     """(B,) columns of X in the model"""
     bound: Floats
-    """(B,) no model below has a smaller loss"""
+    """(B,) lower bound on the loss of the models below"""
     free: NDArray[np.int64]
     """(B, u) which single columns may be dropped"""
     words: Words
     """(B, W) the model as bits"""
     inverse: Floats | None
-    """(B, c, c) inverse Gram matrix of the free columns and lambda, the last"""
+    """(B, c, c) inverse Gram matrix of the free columns, then lambda"""
     coef: Floats | None
     """(B, c) their coefficients"""
 
@@ -47,24 +47,26 @@ class Nodes:
         return len(self.sse)
 
     def pick(self, rows: Any) -> Nodes:
-        """Some of the nodes."""
-        parts: list[Any] = [None if part is None else part[rows] for part in self._parts()]
+        """Return some of the nodes."""
+        parts: list[Any] = [None if part is None else part[rows] for part in self.arrays]
         return Nodes(*parts)
 
-    def _parts(self) -> list[Any]:
-        return [getattr(self, one.name) for one in fields(self)]
+    @property
+    def arrays(self) -> list[Any]:
+        """The fields, in order."""
+        return [getattr(self, field.name) for field in fields(self)]
 
     @property
     def nbytes(self) -> int:
-        """Memory that the nodes take."""
-        return sum(part.nbytes for part in self._parts() if part is not None)
+        """Memory in use."""
+        return sum(part.nbytes for part in self.arrays if part is not None)
 
     @classmethod
     def join(cls, parts: list[Nodes]) -> Nodes:
-        """Put batches of nodes together."""
+        """Concatenate batches of nodes."""
         if len(parts) == 1:
             return parts[0]
-        columns = zip(*(part._parts() for part in parts), strict=True)
+        columns = zip(*(part.arrays for part in parts), strict=True)
         joined: list[Any] = [None if part[0] is None else np.concatenate(part) for part in columns]
         return cls(*joined)
 
@@ -76,7 +78,8 @@ class Models:
         self.groups = [unit for unit in choices.units if len(unit) > 1]
         singles = [unit[0] for unit in choices.units if len(unit) == 1]
         self.n_always, self.n_singles = len(choices.always), len(singles)
-        self.columns = [*choices.always, *(one for unit in self.groups for one in unit), *singles]
+        grouped = [column for group in self.groups for column in group]
+        self.columns = [*choices.always, *grouped, *singles]
         k = len(self.columns)
         tail = [len(moments.columns) + 1, len(moments.columns) + 2]
         r = subset_factor(moments.factor, [0, *moments.places(self.columns), *tail])
@@ -88,14 +91,14 @@ class Models:
         self.matrix = np.column_stack([centred[:, :-1] / norms, centred[:, -1]])
         self.imr_norm = float(norms[-1])
         self.k, self.n_words = k, k // 64 + 1
-        places = np.arange(k)
+        index = np.arange(k)
         self.bits: Words = np.zeros((k, self.n_words), dtype=np.uint64)
-        self.bits[places, places // 64] = np.uint64(1) << (places % 64).astype(np.uint64)
+        self.bits[index, index // 64] = np.uint64(1) << (index % 64).astype(np.uint64)
         self.all_bits = np.bitwise_or.reduce(self.bits, axis=0)
         self._set_inverse()
 
     def _set_inverse(self) -> None:
-        """Invert the Gram matrix, where that keeps enough digits for every model below."""
+        """Invert the Gram matrix, if that keeps enough digits for every model below."""
         x, y = self.matrix[:, :-1], self.matrix[:, -1]
         gram = x.T @ x
         smallest = float(np.linalg.eigvalsh(gram)[0])
@@ -103,8 +106,8 @@ class Models:
         self.inverse: Floats | None = None
         self.slack = _LEAST_SLACK
         rounding = 64.0 * len(gram) * np.finfo(float).eps
-        # Nothing is inverted that rounding alone would spoil: the inverse of a singular matrix has
-        # an SSE of any size, which would pass for room to round in.
+        # The inverse of a nearly singular matrix gives an SSE of any size, which would hide the
+        # rounding from the check below.
         if smallest <= rounding / _LARGEST_SLACK:
             return
         inverse: Floats = np.asarray(np.linalg.inv(gram), dtype=np.float64)
@@ -116,40 +119,40 @@ class Models:
             self.inverse, self.coef, self.sse = inverse, coef, sse
 
     def masks(self, words: Words) -> Mask:
-        """Words to masks over the search's columns, (N, k)."""
-        places = np.arange(self.k)
-        found = words[:, places // 64] >> (places % 64).astype(np.uint64)
+        """Convert words to masks over the search's columns, (N, k)."""
+        index = np.arange(self.k)
+        found = words[:, index // 64] >> (index % 64).astype(np.uint64)
         return np.asarray((found & np.uint64(1)).astype(bool))
 
     def solve(self, words: Words) -> tuple[Floats, Floats, Floats, Mask]:
         """SSE, beta_H, its v, and whether the model can be solved, from the triangular factor."""
         masks = self.masks(words)
-        size = masks.sum(axis=1)
+        sizes = masks.sum(axis=1)
         sse, imr, spread = np.empty((3, len(words)))
         feasible = np.zeros(len(words), dtype=bool)
-        for one in np.unique(size):
-            rows = np.flatnonzero(size == one)
-            places = np.nonzero(masks[rows])[1].reshape(len(rows), one)
+        for size in np.unique(sizes):
+            rows = np.flatnonzero(sizes == size)
+            chosen = np.nonzero(masks[rows])[1].reshape(len(rows), size)
             tail = np.broadcast_to([self.k, self.k + 1], (len(rows), 2))
-            use = np.concatenate([places, tail], axis=1)
+            use = np.concatenate([chosen, tail], axis=1)
             r: Floats = np.asarray(np.linalg.qr(np.moveaxis(self.matrix[:, use], 1, 0), mode="r"))
             diagonal = np.abs(np.diagonal(r, axis1=1, axis2=2))
             sse[rows] = diagonal[:, -1] ** 2
             with np.errstate(divide="ignore", invalid="ignore"):
-                imr[rows] = r[:, one, one + 1] / r[:, one, one]
-                spread[rows] = 1.0 / r[:, one, one] ** 2
+                imr[rows] = r[:, size, size + 1] / r[:, size, size]
+                spread[rows] = 1.0 / r[:, size, size] ** 2
             share = diagonal[:, :-1] * self._share[use[:, :-1]]
             feasible[rows] = np.all(share > DEPENDENT, axis=1)
         return sse, imr, spread, feasible
 
 
 def without(nodes: Nodes, rows: Any, own: Any, rest: Any) -> tuple[Floats | None, Floats | None]:
-    """Inverse Gram matrix and coefficients of the ``rest`` and lambda when ``own`` is dropped."""
+    """Inverse Gram matrix and coefficients of ``rest`` and lambda after ``own`` is dropped."""
     if nodes.inverse is None or nodes.coef is None:
         return None, None
     c = nodes.coef.shape[1]
     keep = np.concatenate([rest, np.full((len(rows), 1), c - 1)], axis=1)
-    # Positions in the flattened arrays: numpy takes from one axis much faster than from three.
+    # Positions in the flattened arrays: NumPy takes from one axis much faster than from three.
     line = rows[:, None] * c + keep
     own_line = rows * c + own
     entries, coefs = nodes.inverse.ravel(), nodes.coef.ravel()

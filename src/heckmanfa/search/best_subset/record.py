@@ -1,4 +1,4 @@
-"""What a search of the tree has found, and what is still good enough to look for."""
+"""The record of candidates: what a tree search has found, and what is still good enough."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.best_subset.nodes import Models, Words
+from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 
-__all__ = ["Ledger"]
+__all__ = ["Record"]
 
-# A sample of the rho seen, for the message where none is in the window.
+# Size of the sample of rho for the message when none is in the window.
 _MOST_SEEN = 2**14
-# Share of the window's width within which its ends are not told apart while searching.
+# Rounding allowed at the ends of the window while searching, as a share of its width.
 _END = 1e-6
 
 
-class Ledger:
-    """Counts assignments, keeps the good ones, and says what is good enough."""
+class Record:
+    """Counts assignments, keeps the good ones, and sets the threshold for new ones."""
 
     def __init__(
         self,
@@ -33,11 +34,10 @@ class Ledger:
         models: Models,
         *,
         tolerance: float,
-        keep: int,
         start: float,
     ) -> None:
         self._models, self._choices, self._goal = models, choices, goal
-        self._tolerance, self._keep = tolerance, keep
+        self._tolerance = tolerance
         self.best = start
         """the least loss so far"""
         self.n_assignments = self.n_in_range = 0
@@ -51,7 +51,7 @@ class Ledger:
     def _set_window(self, moments: Moments) -> None:
         """Turn the window of rho into one of beta_H on the scaled lambda, in units of sqrt SSE.
 
-        rho = h / sqrt(SSE / m + delta h^2), so that h = rho / sqrt(1 - delta rho^2) sqrt(SSE / m).
+        rho = h / sqrt(SSE / m + delta h^2), so h = rho / sqrt(1 - delta rho^2) sqrt(SSE / m).
         """
         self._window: tuple[float, float] | None = None
         self._rho_terms = moments.n_selected, moments.mean_delta
@@ -66,16 +66,14 @@ class Ledger:
         )
         self._window = float(low), float(high)
 
-    # What is good enough. -------------------------------------------------------------------------
-
     @property
     def threshold(self) -> float:
-        """Loss above which an assignment is of no interest, with room for rounding."""
+        """Loss above which an assignment is not kept, with room for rounding."""
         within = self._goal.within(self.best, self._tolerance)
         return min(within, self._worst_kept) + self._models.slack
 
     def _inside(self, imr: Floats, sse: Floats, slack: float) -> Mask:
-        """Whether beta_H is in the window, the ends moved outward by a share of its width."""
+        """Whether beta_H is in the window, widened at both ends by a share of its width."""
         assert self._window is not None
         low, high = self._window
         root = np.sqrt(sse)
@@ -83,7 +81,7 @@ class Ledger:
         return np.asarray((imr >= low * root - room) & (imr <= high * root + room))
 
     def least_sse(self, imr: Floats, sse: Floats, spread: Floats) -> Floats:
-        """Return the least SSE of a model in the window, below models with these SSE, beta_H, v.
+        """Bound the SSE of models in the window below models with these SSE, beta_H and v.
 
         At the nearest end h = a sqrt(x) of the window, x solves x = SSE + (a sqrt(x) - beta_H)^2
         / v.
@@ -103,7 +101,7 @@ class Ledger:
         least = np.where(outside & np.isfinite(least), least, sse)
         return np.maximum(least, sse)
 
-    def record(
+    def add(
         self,
         loss: Floats,
         sse: Floats,
@@ -111,9 +109,9 @@ class Ledger:
         words: Callable[[Any], Words],
         feasible: Mask | None = None,
     ) -> None:
-        """Take in assignments: count them, keep the good ones, and tighten the threshold.
+        """Count assignments, keep the good ones, and tighten the threshold.
 
-        ``words`` gives the bits of those asked for.
+        ``words`` maps row indices to the assignments' bits.
         """
         usable = np.isfinite(loss) if feasible is None else np.isfinite(loss) & feasible
         self.n_assignments += int(np.count_nonzero(usable))
@@ -132,24 +130,24 @@ class Ledger:
         self._kept.append((loss[good], words(good)))
         self._n_kept += len(good)
         self.best = float(loss[sure].min(initial=self.best))
-        if self._n_kept > 2 * self._keep:
+        if self._n_kept > 2 * KEPT:
             self._trim()
 
     def _trim(self) -> None:
-        """Forget assignments that turned out not to be good enough."""
+        """Drop kept assignments that are no longer good enough."""
         loss = np.concatenate([part for part, _ in self._kept])
         words = np.concatenate([part for _, part in self._kept])
         good = np.flatnonzero(loss <= self.threshold)
-        if len(good) > self._keep:
+        if len(good) > KEPT:
             good = good[np.argsort(loss[good], kind="stable")]
-            cut = float(loss[good[self._keep - 1]])
-            # Those as good as the last one to be kept cannot be told apart yet.
-            good = good[loss[good] <= cut + self._models.slack][: 2 * self._keep]
+            cut = float(loss[good[KEPT - 1]])
+            # Assignments tied with the last one are kept: rounding must not decide.
+            good = good[loss[good] <= cut + self._models.slack][: 2 * KEPT]
             self._worst_kept = min(self._worst_kept, cut)
         self._kept, self._n_kept = [(loss[good], words[good])], len(good)
 
     def _see(self, sse: Floats, imr: Floats, usable: Mask, words: Callable[[Any], Words]) -> None:
-        """Keep an even sample of the rho seen, their ends, and the nearest to the window."""
+        """Keep an even sample of rho, with its extremes and the nearest to the window."""
         m, delta = self._rho_terms
         slope = imr / self._models.imr_norm
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -164,22 +162,20 @@ class Ledger:
             self._stride *= 2
 
     def _to_keep(self, rho: Floats, stride: int) -> Any:
-        """Every stride-th place, those of the nearest to the window, and of the ends."""
+        """Indices of every stride-th rho, of the nearest to the window, and of the extremes."""
         nearest = np.argsort(self._goal.distance(rho), kind="stable")[:3]
         ends = np.argsort(rho, kind="stable")[[0, -1] if len(rho) else []]
         return np.unique(np.concatenate([np.arange(0, len(rho), stride), nearest, ends]))
 
-    # What was found. ------------------------------------------------------------------------------
-
     def found(self) -> Mask:
-        """Masks over the columns of X of the assignments kept, (N, K)."""
+        """Return masks over the columns of X of the kept assignments, (N, K)."""
         if not self._kept:
             return np.zeros((0, self._choices.n_features), dtype=bool)
         self._trim()
         return self._masks(self._kept[0][1])
 
     def seen(self) -> tuple[Floats, Mask]:
-        """Return a sample of the rho seen, and their assignments."""
+        """Return a sample of rho, and the assignments that they belong to."""
         if not self._seen:
             return np.zeros(0), np.zeros((0, self._choices.n_features), dtype=bool)
         rho, words = (np.concatenate(part) for part in zip(*self._seen, strict=True))

@@ -1,14 +1,14 @@
-"""The tree of all assignments, cut where nothing good enough can be below.
+"""The tree of all assignments, pruned where nothing good enough can follow.
 
-A node is a model V and the units of it that may still be dropped. Its children drop one of them;
-what comes before the dropped one in the node's order stays for good. So every assignment is one
-node, and a node's model holds every model below it: its SSE is the least that is possible there.
-If rho must be in a window, more can be said. With beta_H held at h, the SSE of V is
-SSE(V) + (h - beta_H)^2 / v, with v the diagonal entry of beta_H in the inverse Gram matrix; no
-model below V with this h fits better. So the SSE at the nearest h of the window is a bound, too.
+A node is a model V and the units that may still be dropped. Each child drops one of them; the
+units before it in the node's order are kept for good. So every assignment is exactly one node, and
+a node's model contains every model below it: its SSE is a lower bound there. A window of rho gives
+a tighter bound. With beta_H held at h, the SSE of V is SSE(V) + (h - beta_H)^2 / v, with v the
+diagonal entry of beta_H in the inverse Gram matrix, and no model below V with this h fits better.
+So the SSE at the nearest h of the window is also a bound.
 
-From the inverse Gram matrix of a node's columns, SSE, beta_H and v of all children follow at once.
-Nodes with equally many free units are worked on together as arrays. Where the columns are too
+The inverse Gram matrix of a node's columns gives SSE, beta_H and v of all its children at once.
+Nodes with the same number of free units are processed together as arrays. If the columns are too
 collinear for the inverse, children are solved one by one from the triangular factor.
 """
 
@@ -23,7 +23,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.best_subset.nodes import Models, Nodes, Words, without
-from heckmanfa.search.best_subset.record import Ledger
+from heckmanfa.search.best_subset.record import Record
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 
@@ -32,12 +32,12 @@ __all__ = ["Tree"]
 _MOST_NODES_AT_ONCE = 8192
 _FEWEST_NODES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**23
-# Above this, nodes with few free units go first, which end soon.
+# Above this, nodes with few free units go first: their subtrees end soon.
 _WAITING_BYTES = 2**28
 
 
 class Tree:
-    """A search of the tree; `run` it, then read what is in its ledger."""
+    """A search of the tree: `run` it, then read its ``record``."""
 
     def __init__(
         self,
@@ -46,14 +46,11 @@ class Tree:
         goal: Goal,
         *,
         tolerance: float,
-        keep: int,
         max_nodes: int,
         start: float,
     ) -> None:
         self._models = Models(moments, choices)
-        self.ledger = Ledger(
-            moments, choices, goal, self._models, tolerance=tolerance, keep=keep, start=start
-        )
+        self.record = Record(moments, choices, goal, self._models, tolerance=tolerance, start=start)
         self._goal, self._max_nodes = goal, max_nodes
         self.n_nodes = 0
         self.interrupted = self.complete = False
@@ -66,11 +63,11 @@ class Tree:
             row = np.minimum.accumulate(self._penalty[size::-1])
             self._least[size] = np.append(row, np.full(len(sizes) - len(row), row[-1]))
         self._waiting: dict[int, list[Nodes]] = {}
-        """nodes by how many units they have to decide"""
+        """nodes by their number of undecided units"""
         self._waiting_bytes = 0
 
     def run(self, progress: Callable[[int, float, float], None] | None = None) -> None:
-        """Search until nothing is left, ``max_nodes`` is reached, or the user interrupts."""
+        """Search until the tree is exhausted, ``max_nodes`` is reached, or the user interrupts."""
         self._plant()
         batch: Nodes | None = None
         undecided = 0
@@ -86,7 +83,7 @@ class Tree:
                     self._expand(batch, undecided)
                 batch = None
                 if progress is not None:
-                    progress(self.n_nodes, self.ledger.best, self.bound)
+                    progress(self.n_nodes, self.record.best, self.bound)
         except KeyboardInterrupt:
             self.interrupted = True
             if batch is not None:
@@ -96,7 +93,7 @@ class Tree:
 
     @property
     def bound(self) -> float:
-        """No assignment that was not looked at has a smaller loss."""
+        """A lower bound on the loss of every assignment not yet evaluated."""
         waiting = [part.bound.min() for parts in self._waiting.values() for part in parts]
         return float(min(waiting, default=np.inf))
 
@@ -104,7 +101,7 @@ class Tree:
         return np.asarray(self._goal.log_fit(sse) + penalty)
 
     def _plant(self) -> None:
-        """Begin with the model of all columns."""
+        """Start with the model of all columns."""
         models = self._models
         words = models.all_bits[None]
         size = np.array([models.k])
@@ -116,7 +113,7 @@ class Tree:
             sse, imr, feasible = np.array([models.sse]), coef[:, -1], None
         else:
             sse, imr, _, feasible = models.solve(words)
-        self.ledger.record(
+        self.record.add(
             self._loss(sse, self._penalty[size]), sse, imr, lambda rows: words[rows], feasible
         )
         first = models.k - models.n_singles
@@ -133,7 +130,7 @@ class Tree:
             self._waiting_bytes += nodes.nbytes
 
     def _next(self) -> tuple[int, Nodes | None]:
-        """Take the next nodes, as many as fit into the cache and the budget."""
+        """Take the next nodes, as many as the cache and the budget allow."""
         undecided = (max if self._waiting_bytes < _WAITING_BYTES else min)(self._waiting)
         parts = self._waiting[undecided]
         fit = _BYTES_AT_ONCE // (parts[-1].nbytes // len(parts[-1]) + 1)
@@ -141,7 +138,7 @@ class Tree:
             fit //= max(undecided, 1) * (self._models.k + 2)
         room = min(max(fit, _FEWEST_NODES_AT_ONCE), _MOST_NODES_AT_ONCE)
         room = min(room, self._max_nodes - self.n_nodes)
-        threshold = self.ledger.threshold
+        threshold = self.record.threshold
         taken = []
         while parts and room:
             part = parts.pop()
@@ -160,7 +157,7 @@ class Tree:
 
     def _drop_hopeless(self) -> None:
         """Forget waiting nodes that a better assignment, found since, has ruled out."""
-        threshold = self.ledger.threshold
+        threshold = self.record.threshold
         for undecided, parts in list(self._waiting.items()):
             kept = [part.pick(part.bound <= threshold) for part in parts]
             kept = [part for part in kept if len(part)]
@@ -187,7 +184,7 @@ class Tree:
         return sse, imr, diagonal[:, u:] - cross**2 / own, None
 
     def _expand(self, nodes: Nodes, u: int) -> None:
-        """Look at every child of nodes with u free columns, and keep those worth a visit."""
+        """Evaluate every child of nodes with u free columns, and queue those worth a visit."""
         bits, least = self._models.bits, self._least
         sse, imr, spread, feasible = self._children(nodes, u)
         loss = self._loss(sse, self._penalty[nodes.size - 1][:, None])
@@ -195,7 +192,7 @@ class Tree:
         def child_words(flat: Any) -> Words:
             return np.asarray(nodes.words[flat // u] & ~bits[nodes.free.ravel()[flat]])
 
-        self.ledger.record(
+        self.record.add(
             loss.ravel(),
             sse.ravel(),
             imr.ravel(),
@@ -204,37 +201,37 @@ class Tree:
         )
         if u == 1:
             return
-        # The costliest to drop comes first: its child has the most units left to drop, and the
-        # worst bound.
-        lowest = self.ledger.least_sse(imr, sse, spread)
+        # The costliest unit to drop comes first: its child has the most units left to drop, and
+        # the worst bound.
+        lowest = self.record.least_sse(imr, sse, spread)
         order = np.argsort(-lowest, axis=1, kind="stable")
         left = u - 1 - np.arange(u - 1)
         bound = self._loss(
             np.take_along_axis(lowest, order, axis=1)[:, :-1],
             least[np.maximum(nodes.size - 2, 0)[:, None], left - 1],
         )
-        alive = bound <= self.ledger.threshold
+        alive = bound <= self.record.threshold
         if nodes.inverse is not None:
             self._last_pairs(nodes, order, sse, imr, alive[:, -1])
             alive = alive[:, :-1]
-        for place in range(alive.shape[1]):
-            rows = np.flatnonzero(alive[:, place])
+        for rank in range(alive.shape[1]):
+            rows = np.flatnonzero(alive[:, rank])
             if len(rows):
-                own, rest = order[rows, place], order[rows, place + 1 :]
+                own, rest = order[rows, rank], order[rows, rank + 1 :]
                 inverse, coef = without(nodes, rows, own, rest)
                 child = Nodes(
                     sse=sse[rows, own],
                     size=nodes.size[rows] - 1,
-                    bound=bound[rows, place],
+                    bound=bound[rows, rank],
                     free=nodes.free[rows[:, None], rest],
                     words=nodes.words[rows] & ~bits[nodes.free[rows, own]],
                     inverse=inverse,
                     coef=coef,
                 )
-                self._wait(u - 1 - place, child)
+                self._wait(u - 1 - rank, child)
 
     def _last_pairs(self, nodes: Nodes, order: Any, sse: Floats, imr: Floats, alive: Mask) -> None:
-        """Look at the one assignment below the last but one child, without a node for it."""
+        """Evaluate the only assignment below the last child but one, without a node for it."""
         rows = np.flatnonzero(alive)
         if len(rows) == 0 or nodes.inverse is None or nodes.coef is None:
             return
@@ -247,19 +244,19 @@ class Tree:
         pair_imr = imr[rows, first] - cross * coef / own
 
         def pair_words(flat: Any) -> Words:
-            one, other = nodes.free[rows[flat], first[flat]], nodes.free[rows[flat], second[flat]]
-            gone = self._models.bits[one] | self._models.bits[other]
+            bits, row = self._models.bits, rows[flat]
+            gone = bits[nodes.free[row, first[flat]]] | bits[nodes.free[row, second[flat]]]
             return np.asarray(nodes.words[rows[flat]] & ~gone)
 
         loss = self._loss(pair_sse, self._penalty[nodes.size[rows] - 2])
-        self.ledger.record(loss, pair_sse, pair_imr, pair_words)
+        self.record.add(loss, pair_sse, pair_imr, pair_words)
 
     def _decide_group(self, nodes: Nodes, undecided: int) -> None:
         """Keep or drop the next group of columns; groups are decided before single columns."""
         models = self._models
-        place = len(models.groups) - (undecided - models.n_singles)
-        r = len(models.groups[place])
-        start = models.n_always + sum(len(group) for group in models.groups[:place])
+        index = len(models.groups) - (undecided - models.n_singles)
+        r = len(models.groups[index])
+        start = models.n_always + sum(len(group) for group in models.groups[:index])
         gone = np.bitwise_or.reduce(models.bits[start : start + r], axis=0)
         words = nodes.words & ~gone
         droppable = models.k - start - r
@@ -280,17 +277,17 @@ class Tree:
             sse, imr, spread, feasible = models.solve(words)
             sse = np.maximum(sse, nodes.sse)
         loss = self._loss(sse, self._penalty[size])
-        self.ledger.record(loss, sse, imr, lambda rows: words[rows], feasible)
+        self.record.add(loss, sse, imr, lambda rows: words[rows], feasible)
         if droppable == 0:
             return
         least = self._least[np.maximum(size - 1, 0), droppable - 1]
-        bound = self._loss(self.ledger.least_sse(imr, sse, spread), least)
+        bound = self._loss(self.record.least_sse(imr, sse, spread), least)
         dropped = Nodes(sse, size, bound, nodes.free, words, inverse, coef)
         kept_least = self._least[np.maximum(nodes.size - 1, 0), droppable - 1]
         kept_bound = np.maximum(nodes.bound, self._loss(nodes.sse, kept_least))
         kept = Nodes(
             nodes.sse, nodes.size, kept_bound, nodes.free, nodes.words, kept_inverse, kept_coef
         )
-        threshold = self.ledger.threshold
+        threshold = self.record.threshold
         for child in (kept, dropped):
             self._wait(undecided - 1, child.pick(child.bound <= threshold))

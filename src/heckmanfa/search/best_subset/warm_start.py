@@ -1,4 +1,4 @@
-"""A good assignment, quickly: stepwise paths and local search, to give a proof a head start."""
+"""Stepwise paths and local search: a good assignment, found quickly, to start the tree from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heckmanfa.search.criteria import TIE, Goal
 
 __all__ = ["warm_start"]
 
-# A pivot below this is a column inside the span of the others, to rounding.
+# Below this pivot, a column lies in the span of the others, up to rounding.
 _PIVOT = 1e-9
 _STARTS = 4
 
@@ -22,9 +22,9 @@ _STARTS = 4
 class _Tableau:
     """Least squares on a changing set of units, by the sweep operator.
 
-    The matrix of [X, lambda, y] is swept on lambda and on the columns inside. Sweeping column k in
-    or out again changes every other entry by the same formula, a_ij - a_ik a_kj / a_kk; so a look
-    at a neighbour costs a few numbers.
+    The Gram matrix of [X, lambda, y] is swept on lambda and on the columns inside. Sweeping column
+    k in or out changes every other entry by the same formula, a_ij - a_ik a_kj / a_kk, so
+    evaluating a neighbour takes only a few numbers.
     """
 
     def __init__(self, moments: Moments, choices: Choices) -> None:
@@ -35,14 +35,14 @@ class _Tableau:
         self.matrix = scaled.T @ scaled
         self.scale, self.imr_scale = norms[-1] ** 2, norms[-1] / norms[-2]
         self.inside = np.zeros(len(self.units), dtype=bool)
-        self._singles = [place for place, unit in enumerate(self.units) if len(unit) == 1]
-        self._groups = [place for place, unit in enumerate(self.units) if len(unit) > 1]
-        self._columns = np.array([self.units[place][0] for place in self._singles], dtype=np.intp)
+        self._singles = [index for index, unit in enumerate(self.units) if len(unit) == 1]
+        self._groups = [index for index, unit in enumerate(self.units) if len(unit) > 1]
+        self._columns = np.array([self.units[index][0] for index in self._singles], dtype=np.intp)
         for column in [len(self.matrix) - 2, *always]:
             _sweep(self.matrix, column, inward=True)
 
     def toggle(self, unit: int) -> None:
-        """Take a unit in, or out again."""
+        """Add a unit, or remove it if it is inside."""
         for column in self.units[unit]:
             _sweep(self.matrix, column, inward=not self.inside[unit])
         self.inside[unit] = not self.inside[unit]
@@ -52,7 +52,7 @@ class _Tableau:
         return self.matrix[-1, -1] * self.scale, self.matrix[-2, -1] * self.imr_scale
 
     def neighbours(self) -> tuple[Floats, Floats]:
-        """SSE and beta_H after each unit is toggled, (U,); NaN where it cannot be."""
+        """SSE and beta_H after each unit is toggled, (U,); NaN if it cannot be."""
         a, columns = self.matrix, self._columns
         sse, imr = np.full((2, len(self.units)), np.nan)
         pivot = np.where(np.abs(a[columns, columns]) > _PIVOT, a[columns, columns], np.nan)
@@ -60,7 +60,8 @@ class _Tableau:
         imr[self._singles] = a[-2, -1] - a[columns, -2] * a[columns, -1] / pivot
         for unit in self._groups:
             trial = a.copy()
-            if all(_sweep(trial, one, inward=not self.inside[unit]) for one in self.units[unit]):
+            inward = not self.inside[unit]
+            if all(_sweep(trial, column, inward=inward) for column in self.units[unit]):
                 sse[unit], imr[unit] = trial[-1, -1], trial[-2, -1]
         return sse * self.scale, imr * self.imr_scale
 
@@ -83,7 +84,7 @@ class _Tableau:
 
 
 def _sweep(a: Floats, k: int, *, inward: bool) -> bool:
-    """Sweep a symmetric matrix on one column in place, where its pivot allows."""
+    """Sweep a symmetric matrix on one column in place, if its pivot allows."""
     pivot = a[k, k]
     if not abs(pivot) > _PIVOT:
         return False
@@ -95,13 +96,7 @@ def _sweep(a: Floats, k: int, *, inward: bool) -> bool:
 
 
 def warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, Mask] | None:
-    """Find a good assignment in the window; deterministic, and no proof of anything.
-
-    Returns
-    -------
-    (float, (K,) ndarray of bool) or None
-        Loss and mask of the assignment.
-    """
+    """Find a good assignment in the window, deterministically: its loss and mask, (K,)."""
     judge = _Judge(moments, goal)
     tableau = _Tableau(moments, choices)
     starts: list[tuple[float, float, bytes]] = []
@@ -115,15 +110,12 @@ def warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, M
             starts.append((*judge.now(tableau, choices), tableau.inside.tobytes()))
     best: tuple[float, float, bytes] | None = None
     for _, _, start in sorted(set(starts))[:_STARTS]:
-        goal_state = np.frombuffer(start, dtype=bool)
-        for unit in np.flatnonzero(tableau.inside != goal_state):
+        for unit in np.flatnonzero(tableau.inside != np.frombuffer(start, dtype=bool)):
             tableau.toggle(int(unit))
         found = (*_improve(tableau, choices, judge), tableau.inside.tobytes())
         best = found if best is None else min(best, found)
-    if best is None:
-        inside = np.zeros(len(choices.units), dtype=bool)
-    else:
-        inside = np.frombuffer(best[2], dtype=bool)
+    none = np.zeros(len(choices.units), dtype=bool)
+    inside = none if best is None else np.frombuffer(best[2], dtype=bool)
     mask = choices.masks(inside)
     solved = moments.solve(mask)
     if not (solved.feasible and choices.allowed(inside[None])[0] and goal.in_range(solved.rho)):
@@ -178,5 +170,5 @@ def _improve(tableau: _Tableau, choices: Choices, judge: _Judge) -> tuple[float,
     return current
 
 
-def _better(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return one[0] < other[0] or (one[0] == other[0] and one[1] < other[1] - TIE)
+def _better(new: tuple[float, float], old: tuple[float, float]) -> bool:
+    return new[0] < old[0] or (new[0] == old[0] and new[1] < old[1] - TIE)
