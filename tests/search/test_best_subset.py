@@ -180,7 +180,7 @@ def test_a_budget_of_nodes_ends_the_search_with_a_gap_that_holds(window):
         with pytest.warns(SearchWarning, match=f"stopped at max_nodes = {budget} nodes"):
             part = search_of(moments, "adjusted_r2", window, max_nodes=budget)
         assert part.n_nodes == budget
-        assert part.ended == f"The search stopped at max_nodes = {budget} nodes."
+        assert part.early_stop == f"The search stopped at max_nodes = {budget} nodes."
         # What was found plus the gap is never less than what there is.
         assert part.values[0] + part.gap >= complete.values[0] - 1e-12
         assert part.optimal == (part.gap == 0.0)
@@ -269,7 +269,7 @@ def test_ctrl_c_returns_the_best_so_far(moments):
     with pytest.warns(SearchWarning, match="was interrupted"):
         found = search_of(moments, "adjusted_r2", (0.1, 0.6), progress=press)
     complete = search_of(moments, "adjusted_r2", (0.1, 0.6))
-    assert found.ended == "The search was interrupted."
+    assert found.early_stop == "The search was interrupted."
     assert found.values[0] <= complete.values[0] + 1e-12
     assert found.values[0] + found.gap >= complete.values[0] - 1e-12
     assert all(best <= bound + 1e-12 for _, best, bound in calls)

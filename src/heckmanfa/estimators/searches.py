@@ -17,9 +17,10 @@ from heckmanfa.estimators.search_base import SearchedHeckman
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.options import Standardize
 from heckmanfa.search import Goal, Search, best_subset, correlations, rank, sample
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.training.assignment_function import Trained, train
+from heckmanfa.search.training.assignment_function import StepOn, Trained, train
 from heckmanfa.text.progress import progress_line
 
 if TYPE_CHECKING:
@@ -146,8 +147,8 @@ class HeckmanFA(SearchedHeckman):
         learning_rate: float = 0.1,
         temperature: float = 1.0,
         n_draws: int = 1000,
-        standardize: bool | str = True,
-        step_on: str = "log_pi",
+        standardize: Standardize = True,
+        step_on: StepOn = "log_pi",
         always: Any = (),
         never: Any = (),
         max_features: int | None = None,

@@ -15,6 +15,7 @@ from heckmanfa.data.sample import find_row_source, read_features, read_sample
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.model.equations import fit_selection, gather
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.options import Standardize
 from heckmanfa.model.probit import Probit
 
 __all__ = ["Compressed", "compress"]
@@ -57,7 +58,7 @@ def compress(
     sample_weight: Any = None,
     prediction_features: Any = None,
     selection_features: Any = None,
-    standardize: bool | str = False,
+    standardize: Standardize = False,
 ) -> Compressed:
     """Fit the selection equation once and reduce the data to what every assignment needs.
 

@@ -1,9 +1,9 @@
 """The assignment function and its training: Algorithm 2, and lines 4 to 10 of Algorithm 4.
 
-Each epoch draws an assignment by the Gumbel-Max trick (Eq. gumbelonehot), fits it from the
-moments, and steps against the gradient of the mean absolute error (Eq. lmaegrad), in which the
-draw is replaced by its relaxation (Eq. continuousapprox). The probit was fitted before; an epoch
-reads the selected rows once, for the signs of their residuals.
+Each epoch draws an assignment with the Gumbel-Max trick (Eq. gumbelonehot), fits it from the
+moments, and steps against the gradient of the mean absolute error (Eq. lmaegrad), with the draw
+replaced by its relaxation (Eq. continuousapprox). The probit is already fitted; an epoch reads the
+selected rows once, for the signs of their residuals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import logit
@@ -33,20 +33,24 @@ from heckmanfa.data.arrays import (
 from heckmanfa.data.rows import Mask, Rows, one_blas_thread
 from heckmanfa.errors import InputError, SearchWarning, warn
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.options import Standardize
 from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.search.training.loop import kept, repeated, sent_ahead
 from heckmanfa.search.training.loss import Gradient, psi_gradient
 from heckmanfa.search.training.training_rows import TrainingRows, gather_training_rows
 
-__all__ = ["Trained", "assign", "psi_gradient", "relaxation", "relaxation_slope", "train"]
+__all__ = ["StepOn", "Trained", "assign", "psi_gradient", "relaxation", "relaxation_slope", "train"]
 
-# pi stays this far from 0 and 1, where its logarithms end.
+# pi stays this far from 0 and 1, where its logarithms are infinite.
 _EDGE = 1e-12
 _LOWEST, _HIGHEST = float(np.log(_EDGE)), float(np.log1p(-_EDGE))
-# Beyond these a start gives nearly the same assignment at every draw.
+# Closer to 0 or 1, nearly every draw gives the same assignment.
 _NEAR_EDGE = 0.05
 _NOISE_AT_ONCE = 256
 _PROGRESS_EVERY = 50
+
+StepOn = Literal["log_pi", "pi"]
+"""what gradient steps are taken on"""
 
 
 @dataclass(frozen=True)
@@ -54,25 +58,25 @@ class Trained:
     """A trained assignment function over the K columns of X."""
 
     log_pi: Floats
-    """(2, K): log of the probability of not assigning a feature, and of assigning it"""
+    """(2, K): log probability of not assigning each feature, and of assigning it"""
     n_epochs: int
-    """epochs that were run"""
+    """epochs run"""
     n_unsolved: int
-    """epochs without a step, because the features drawn were collinear"""
+    """epochs without a step because the drawn features were collinear"""
     mae: float
     """mean absolute error of the last epoch's assignment"""
     path: Floats
     """(records, K) probabilities of assigning, every ``record_path`` epochs"""
     path_epochs: Any
-    """(records,) number of epochs before each record"""
+    """(records,) epochs run before each record"""
     path_mae: Floats
     """(records,) mean absolute error at each"""
     interrupted: bool = False
     """whether the user stopped the training"""
     n_rows: int = 0
-    """selected rows that the epochs ran over"""
+    """selected rows used in training"""
     n_selected: int = 0
-    """selected rows that there are"""
+    """all selected rows"""
 
     @property
     def inclusion_prob(self) -> Floats:
@@ -80,11 +84,8 @@ class Trained:
         return np.asarray(np.exp(self.log_pi[1]))
 
 
-# Eq. gumbelonehot, continuousapprox and tildezpartial. -------------------------------------------
-
-
 def assign(log_pi: Floats, gumbel: Floats) -> Mask:
-    """Draw assignments by the Gumbel-Max trick (Algorithm 2, Eq. gumbelonehot and psi).
+    """Draw assignments with the Gumbel-Max trick (Algorithm 2, Eq. gumbelonehot and psi).
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def relaxation(log_pi: Floats, gumbel: Floats, temperature: float = 1.0) -> Floa
 
 
 def relaxation_slope(log_pi: Floats, gumbel: Floats, temperature: float = 1.0) -> Floats:
-    """Derivative of each entry of the relaxation by its own pi (Eq. tildezpartial).
+    """Derivative of each entry of the relaxation with respect to its own pi (Eq. tildezpartial).
 
     Returns
     -------
@@ -122,9 +123,6 @@ def relaxation_slope(log_pi: Floats, gumbel: Floats, temperature: float = 1.0) -
     z = relaxation(log_pi, gumbel, temperature)
     product = z[..., :1, :] * z[..., 1:, :]
     return np.asarray(product / (temperature * np.exp(log_pi)))
-
-
-# Training. ----------------------------------------------------------------------------------------
 
 
 def train(
@@ -136,52 +134,50 @@ def train(
     learning_rate: float = 0.1,
     temperature: float = 1.0,
     noise: Iterable[Floats] | None = None,
-    step_on: str = "log_pi",
-    standardize: bool | str = False,
+    step_on: StepOn = "log_pi",
+    standardize: Standardize = False,
     choices: Choices | None = None,
     record_path: int = 0,
     train_rows: int | None = None,
     random_state: int | np.random.Generator | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> Trained:
-    """Train the assignment function by the straight-through Gumbel-Softmax estimator.
+    """Train the assignment function with the straight-through Gumbel-Softmax estimator.
 
     Parameters
     ----------
     moments : Moments
-        The compressed data; its probit says who is selected.
+        The compressed data, with their probit.
     rows : Rows
         The rows that were compressed.
     init_prob : float
-        The probability c that every feature starts with.
+        The initial probability c of every feature.
     epochs : int
-        T. With ``noise``, the most of it that is used.
+        T, or the most epochs of ``noise`` to use.
     learning_rate, temperature : float
         Alpha and tau.
     noise : iterable of (2, K) arrays, optional
-        Gumbel noise, one array an epoch, to replay a run; drawn unless given.
+        Gumbel noise, one array per epoch, to replay a run; drawn by default.
     step_on : {"log_pi", "pi"}
-        Take gradient steps on log pi, or on pi as the paper prints it.
+        Take gradient steps on log pi, or on pi as printed in the paper.
     standardize : bool or "features"
-        Train as if features and outcome (or the features alone) were centred and scaled by the
-        selected rows; False trains in the coordinates that the moments and rows are in.
+        Train as if features and outcome (or only the features) were centred and scaled by the
+        selected rows; False trains in the coordinates of the moments and rows.
     choices : Choices, optional
-        Which features may be assigned; every one that varies among the selected rows, unless
-        given.
+        Which features may be assigned; by default all that vary among the selected rows.
     record_path : int
-        Record the probabilities every so many epochs; 0 does not.
+        Record the probabilities every so many epochs; 0 records none.
     train_rows : int, optional
-        Run the epochs over a uniform sample of at most so many of the selected rows, drawn once
-        by ``random_state``. Unless given, over all of them that are in memory or on a card, and
-        over 200,000 where they are elsewhere.
+        Train on a uniform sample of at most this many selected rows, drawn once with
+        ``random_state``. By default all rows in memory or on a GPU, and 200,000 of others.
     progress : callable, optional
         Called every 50 epochs with the number done and the current mean absolute error.
 
     Returns
     -------
     Trained
-        With ``.log_pi`` (2, K). Features that every assignment holds have probability 1, those
-        that none may hold 0.
+        With ``.log_pi`` (2, K). Features that are always assigned have probability 1, and
+        features that are never assigned 0.
 
     Examples
     --------
@@ -192,24 +188,11 @@ def train(
     >>> assignment.train(small.moments, small.rows, epochs=100, random_state=0).log_pi.shape
     (2, 4)
     """
-    if not 0.0 < init_prob < 1.0:
-        raise InputError(f"init_prob must lie between 0 and 1; got {init_prob!r}")
-    if step_on not in ("log_pi", "pi"):
-        raise InputError(f"step_on must be 'log_pi' or 'pi'; got {step_on!r}")
-    if not temperature > 0.0 or not learning_rate > 0.0:
-        raise InputError("temperature and learning_rate must be positive")
-    if not _NEAR_EDGE <= init_prob <= 1.0 - _NEAR_EDGE:
-        warn(
-            f"init_prob is {init_prob:g}: almost every draw assigns the same features, so "
-            "the training hardly sees others. Use a value further from 0 and 1.",
-            SearchWarning,
-        )
+    _check_training(init_prob, learning_rate, temperature, step_on, train_rows)
     if choices is None:
         choices = all_features(moments).without_columns(moments.constant_columns())
-    if train_rows is not None and train_rows < 1:
-        raise InputError(f"train_rows must be at least 1; got {train_rows!r}")
     generator = np.random.default_rng(random_state)
-    # From a copy, so that the noise is the same wherever the rows are.
+    # From a copy, so the noise does not depend on whether rows are sampled.
     seed = int(deepcopy(generator).integers(2**31))
     source = _drawn(choices, generator) if noise is None else _given(choices, noise)
     with one_blas_thread():
@@ -223,35 +206,59 @@ def train(
         )
 
 
+def _check_training(
+    init_prob: float,
+    learning_rate: float,
+    temperature: float,
+    step_on: str,
+    train_rows: int | None,
+) -> None:
+    """Refuse invalid settings, and warn if training can hardly move."""
+    if not 0.0 < init_prob < 1.0:
+        raise InputError(f"init_prob must lie between 0 and 1; got {init_prob!r}")
+    if step_on not in get_args(StepOn):
+        raise InputError(f"step_on must be 'log_pi' or 'pi'; got {step_on!r}")
+    if not temperature > 0.0 or not learning_rate > 0.0:
+        raise InputError("temperature and learning_rate must be positive")
+    if train_rows is not None and train_rows < 1:
+        raise InputError(f"train_rows must be at least 1; got {train_rows!r}")
+    if not _NEAR_EDGE <= init_prob <= 1.0 - _NEAR_EDGE:
+        warn(
+            f"init_prob is {init_prob:g}: almost every draw assigns the same features, so "
+            "the training hardly sees others. Use a value further from 0 and 1.",
+            SearchWarning,
+        )
+
+
 def _drawn(choices: Choices, generator: np.random.Generator) -> Iterator[Floats]:
-    """By how much the Gumbel noise favours assigning each unit, (U,) an epoch."""
+    """By how much the Gumbel noise favours assigning each unit, (U,) per epoch."""
     while True:
         gumbel = generator.gumbel(size=(_NOISE_AT_ONCE, 2, len(choices.units)))
         yield from gumbel[:, 1] - gumbel[:, 0]
 
 
 def _given(choices: Choices, noise: Iterable[Floats]) -> Iterator[Floats]:
-    """The same from noise over the columns of X; a unit takes that of its first column."""
+    """The same from given noise over the columns of X; a unit takes that of its first column."""
     first = [unit[0] for unit in choices.units]
-    for one in noise:
-        gumbel = np.asarray(one, dtype=np.float64)
+    for draw in noise:
+        gumbel = np.asarray(draw, dtype=np.float64)
         if gumbel.shape != (2, choices.n_features):
             raise InputError(
-                f"noise must yield arrays of shape (2, {choices.n_features}), one an epoch; got "
+                f"noise must yield arrays of shape (2, {choices.n_features}), one per epoch; got "
                 f"{gumbel.shape}"
             )
         yield (gumbel[1] - gumbel[0])[first]
 
 
 class _Training:
-    """Units, their places among the compressed columns, and the loop over epochs."""
+    """Units, their positions among the compressed columns, and the loop over epochs."""
 
     def __init__(
         self,
         moments: Moments,
         rows: TrainingRows,
         choices: Choices,
-        standardize: bool | str,
+        standardize: Standardize,
         record_path: int,
     ) -> None:
         self._choices = choices
@@ -260,7 +267,7 @@ class _Training:
         beside = rows.beside
         self._gradient = Gradient(moments, rows, standardize)
         self._unit_of = integers(np.repeat(np.arange(len(choices.units)), choices.sizes), beside)
-        flat = [one for unit in choices.units for one in unit]
+        flat = [column for unit in choices.units for column in unit]
         places = np.array(moments.places(flat), dtype=np.intp) - 1
         self._places = integers(places, beside)
         inside = np.zeros(len(moments.columns), dtype=bool)
@@ -298,7 +305,7 @@ class _Training:
                     progress(epoch, float(state[1]))
         except KeyboardInterrupt:
             interrupted = True
-        probabilities = [np.exp(self._spread(host(one))[1]) for one in path]
+        probabilities = [np.exp(self._spread(host(log_in))[1]) for log_in in path]
         return Trained(
             log_pi=self._spread(host(state[0])),
             n_epochs=epoch,
@@ -306,7 +313,7 @@ class _Training:
             mae=float(state[1]),
             path=np.array(probabilities).reshape(len(path), self._choices.n_features),
             path_epochs=np.array(path_epochs, dtype=np.intp),
-            path_mae=np.array([float(one) for one in path_mae]),
+            path_mae=np.array([float(mae) for mae in path_mae]),
             interrupted=interrupted,
             n_rows=self._rows.n_rows,
             n_selected=self._rows.n_selected,
@@ -326,7 +333,7 @@ class _Training:
         )
 
     def _descend(self, inside: Array) -> tuple[Any, Array, Any]:
-        """Mean absolute error of an assignment, its gradient by the units' psi, and if solved."""
+        """Mean absolute error, its gradient with respect to the units' psi, and if solved."""
         if self._plain:
             contrast, solved = self._gradient.contrast(inside)
             return *self._gradient(contrast), solved
@@ -346,8 +353,8 @@ class _Training:
         log_out = _log_rest(log_in)
         log_pi = np.empty((2, self._choices.n_features))
         log_pi[0], log_pi[1] = 0.0, -np.inf
-        for place, unit in enumerate(self._choices.units):
-            log_pi[:, list(unit)] = [[log_out[place]], [log_in[place]]]
+        for index, unit in enumerate(self._choices.units):
+            log_pi[:, list(unit)] = [[log_out[index]], [log_in[index]]]
         log_pi[0, list(self._choices.always)] = -np.inf
         log_pi[1, list(self._choices.always)] = 0.0
         return log_pi
@@ -355,12 +362,12 @@ class _Training:
 
 @dataclass(frozen=True)
 class _Step:
-    """How far an epoch moves the log probabilities, with the draw's relaxation in its place."""
+    """The gradient step of an epoch, with the draw replaced by its relaxation."""
 
     learning_rate: float
     temperature: float
     on_log: bool
-    """whether the step is on log pi, else on pi"""
+    """whether to step on log pi; otherwise on pi"""
 
     def __call__(self, log_in: Array, odds: Array, gradient: Array) -> Array:
         xp = namespace(log_in)

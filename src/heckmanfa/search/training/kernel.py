@@ -1,6 +1,6 @@
-"""The kernel of `training.fused`; imported only where there is a card, since it needs Triton."""
+"""The kernel of `training.fused`; imported only on a GPU, since it needs Triton."""
 
-# Triton reads annotations as they stand, and knows no others than its own.
+# Triton reads annotations at run time, and accepts only its own.
 import triton
 import triton.language as tl
 
@@ -22,8 +22,8 @@ def sums_of_rows(  # type: ignore[no-untyped-def]
 ):
     """Write one program's sums over its share of the rows: pulls, then absolute residuals.
 
-    A tile is ROWS rows of WIDTH columns, padded to a power of two; tiles go round the programs.
-    Sums within a tile are in the precision of the rows, sums over tiles in float64.
+    A tile is ROWS rows of WIDTH columns, padded to a power of two; programs take tiles in turn.
+    Sums within a tile use the precision of the rows, and sums over tiles float64.
     """
     program = tl.program_id(0)
     columns = tl.arange(0, PADDED)

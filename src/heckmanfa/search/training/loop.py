@@ -1,7 +1,7 @@
-"""A step repeated many times where its arrays are, without waiting for any of them.
+"""A step repeated many times on the device of its arrays, without synchronisation.
 
-On a card, one step is recorded as a CUDA graph: each repetition is one command, and the card never
-waits for the interpreter, nor that for the card.
+On a GPU, one step is recorded as a CUDA graph: each repetition is one command, and neither the GPU
+nor the interpreter waits for the other.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ __all__ = ["kept", "repeated", "sent_ahead"]
 State = tuple[Array, ...]
 Step = Callable[[Array, State], State]
 
-# So much of what steps are given is sent at a time.
+# Inputs of this many steps are sent at a time.
 _AT_ONCE = 256
-# A graph is recorded after its kernels have been compiled and their memory been found.
+# A graph is recorded after its kernels are compiled and their memory is allocated.
 _WARM_UP = 3
 
 
 def sent_ahead(given: Iterable[Floats], beside: Array) -> Iterator[Array]:
-    """Yield arrays one by one where ``beside`` is, sent there many at a time."""
+    """Yield arrays one by one on the device of ``beside``, sent there in batches."""
     if isinstance(beside, np.ndarray):
         yield from given
         return
     waiting: list[Floats] = []
-    for one in given:
-        waiting.append(one)
+    for values in given:
+        waiting.append(values)
         if len(waiting) == _AT_ONCE:
             yield from _sent(np.stack(waiting), beside)
             waiting = []
@@ -44,27 +44,27 @@ def _sent(values: Floats, beside: Array) -> Array:
         return like(values, beside)
     import torch
 
-    # From pinned memory a copy is queued behind the steps; from other memory it would wait.
+    # From pinned memory the copy is queued behind the steps; otherwise it would block.
     return torch.from_numpy(values).pin_memory().to(beside.device, non_blocking=True)
 
 
 def repeated(step: Step, state: State, given: Array) -> Callable[[Array, State], State]:
-    """Return a step that may be repeated at least cost.
+    """Return a version of a step that is cheap to repeat.
 
     Parameters
     ----------
     step : callable
-        ``step(given, state)`` returns the next state; it must not change what it is given, nor
-        look at any number.
+        ``step(given, state)`` returns the next state. It must not change its arguments or read
+        any number back from the device.
     state : tuple of arrays
-        As it is before the first step.
+        The state before the first step.
     given : array
-        Like those that each step will be given.
+        An example of the input of each step.
 
     Returns
     -------
     callable
-        As ``step``, to be called with the state that it returned last.
+        Like ``step``; call it with the state that it returned last.
     """
     if isinstance(given, np.ndarray) or not given.is_cuda:
         return step
@@ -73,7 +73,7 @@ def repeated(step: Step, state: State, given: Array) -> Callable[[Array, State],
     except RuntimeError as error:
         if type(error).__name__ == "OutOfMemoryError":
             raise
-        # Not all that a step may need can be recorded by every version; it can be queued.
+        # Some versions cannot record every operation of a step; they can still queue it.
         return step
 
 
@@ -84,7 +84,7 @@ class _Recorded:
         import torch
 
         self._given = given.clone()
-        self._state = tuple(one.clone() for one in state)
+        self._state = tuple(array.clone() for array in state)
         with torch.cuda.device(given.device):
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())

@@ -20,15 +20,17 @@ from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import InputError
 from heckmanfa.model.linalg import DEPENDENT
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.options import Standardize
+from heckmanfa.search.training.fused import Loss
 from heckmanfa.search.training.training_rows import TrainingRows, gather_training_rows
 
 __all__ = ["Gradient", "psi_gradient"]
 
 
 class _Contrasts:
-    """The least-squares contrast of an assignment: times the rows of [X, lambda, y, 1], residuals.
+    """The contrast of an assignment: multiplied by rows of [X, lambda, y, 1], it gives residuals.
 
-    It is on the scaled columns of the moments: minus the slopes, 1 for the outcome, and 0.
+    On the scaled columns of the moments it is minus the slopes, then 1 for the outcome, then 0.
     """
 
     def __init__(self, moments: Moments, beside: Array) -> None:
@@ -41,7 +43,7 @@ class _Contrasts:
         self._rest = like([1.0, 0.0], beside)
 
     def __call__(self, inside: Array) -> tuple[Array, Any]:
-        """(k + 3,) for the features inside (k,), and whether they can be told apart."""
+        """Return (k + 3,) for the features inside (k,), and whether they are not collinear."""
         concat = namespace(inside).concat
         use = concat((inside, self._always))
         if self._safe:
@@ -52,20 +54,20 @@ class _Contrasts:
 
 
 class Gradient:
-    """The gradient of a loss with respect to psi, in the coordinates that were asked for."""
+    """The gradient of a loss with respect to psi, in standardised or original coordinates."""
 
-    def __init__(self, moments: Moments, rows: TrainingRows, standardize: bool | str) -> None:
+    def __init__(self, moments: Moments, rows: TrainingRows, standardize: Standardize) -> None:
         self.contrast = _Contrasts(moments, rows.beside)
         self._rows = rows
         norms = self.contrast.norms
         self._unit = float(np.sqrt(moments.n_selected) if standardize is True else norms[-1])
-        # Scaled columns are centred. Where features are to stay as they are, their mean comes
-        # back, in units of the scaled columns.
+        # Scaled columns are centred. Features that are not standardised get their mean back, in
+        # units of the scaled columns.
         shift = None if standardize else moments.means[:-2] / norms[:-2]
         self._shift = None if shift is None else like(shift, rows.beside)
 
-    def __call__(self, contrast: Array, loss: str = "mae") -> tuple[Any, Array]:
-        """Loss, and its derivative by psi(k) for each of the k features with beta held fixed."""
+    def __call__(self, contrast: Array, loss: Loss = "mae") -> tuple[Any, Array]:
+        """Loss, and its derivative with respect to psi(k), (k,), with beta held fixed."""
         value, pulls = self._rows.pulls(contrast, loss)
         unit = (self._unit if loss == "mae" else self._unit**2) / self._rows.n
         pull = pulls[:-3]
@@ -79,10 +81,10 @@ def psi_gradient(
     rows: Rows,
     assignment: Mask,
     *,
-    loss: str = "mae",
-    standardize: bool | str = False,
+    loss: Loss = "mae",
+    standardize: Standardize = False,
 ) -> Floats:
-    """Derivative of a loss by psi(k) for an assignment, beta-hat held fixed.
+    """Derivative of a loss with respect to psi(k) for an assignment, beta-hat held fixed.
 
     Parameters
     ----------
@@ -96,11 +98,11 @@ def psi_gradient(
     Returns
     -------
     (K,) ndarray
-        Zero for features that are not assigned.
+        Zero for unassigned features.
     """
     training = gather_training_rows(moments, rows, None, 0)
     gradient = Gradient(moments, training, standardize)
-    chosen = [int(one) for one in np.flatnonzero(assignment)]
+    chosen = [int(column) for column in np.flatnonzero(assignment)]
     inside = np.zeros(len(moments.columns), dtype=bool)
     inside[np.array(moments.places(chosen), dtype=np.intp) - 1] = True
     contrast, solved = gradient.contrast(booleans(inside, training.beside))

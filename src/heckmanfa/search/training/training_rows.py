@@ -1,9 +1,8 @@
-"""The rows that training reads: the selected ones, centred and scaled, where they are.
+"""The rows that training reads: the selected ones, centred and scaled, on their own device.
 
-Every epoch asks them one thing: the signs of the residuals of an assignment, and what these pull
-at each column. In memory and on a card that is asked of all selected rows. Rows that are
-elsewhere would be read once an epoch; there, a uniform sample of them, drawn in one pass, is held
-instead.
+Every epoch needs the signs of an assignment's residuals and their products with each column. In
+memory and on a GPU, all selected rows are used. Rows elsewhere would be read once per epoch, so a
+uniform sample of them, drawn in one pass, is held instead.
 """
 
 from __future__ import annotations
@@ -21,36 +20,37 @@ from heckmanfa.model.equations import count_rows
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.model.probit import Probit
+from heckmanfa.search.training.fused import Loss, fused_pulls
 
 __all__ = ["SAMPLE_ROWS", "TrainingRows", "gather_training_rows"]
 
 SAMPLE_ROWS = 200_000
-"""How many rows a training reads where these are not in memory, unless it is told."""
+"""Default number of training rows if the rows are not in memory."""
 
-# The selected rows are held with their lambda while they are smaller than this; otherwise lambda
-# is computed anew at every epoch.
+# Below this size, the selected rows are held with their lambda; otherwise lambda is computed again
+# in every epoch.
 _HOLD_BYTES = 2**29
-# A sum of so many float32 terms keeps as many digits as training needs; sums of these are float64.
+# A float32 sum of this many terms is accurate enough for training; sums of these are float64.
 _SUM_ROWS = 2**20
-# A card loads four numbers at a time where every row starts at a multiple of four.
+# A GPU loads four numbers at a time if every row starts at a multiple of four.
 _ALIGNED = 4
 
-Pulls = Callable[[Array, str], tuple[Any, Array]]
+Pulls = Callable[[Array, Loss], tuple[Any, Array]]
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The rows of a training, ready to be asked."""
+    """The rows of a training, and sums over them."""
 
     pulls: Pulls
-    """(contrast, loss) to sums over the rows; see `_pulls`"""
+    """maps (contrast, loss) to sums over the rows; see `_pulls`"""
     n: float
     """sum of their weights"""
     n_rows: int
     n_selected: int
-    """how many selected rows there are; more than ``n_rows`` where these are a sample"""
+    """the number of selected rows; more than ``n_rows`` if these are a sample"""
     beside: Array
-    """a number in float64 where the rows are, for others to be put beside"""
+    """a float64 number on the rows' device, to put other arrays beside"""
 
 
 def gather_training_rows(
@@ -61,21 +61,21 @@ def gather_training_rows(
     Parameters
     ----------
     rows : Rows
-        That were compressed.
+        The rows that were compressed.
     train_rows : int or None
-        The most rows to train on; None is all that are in memory, and `SAMPLE_ROWS` of others.
+        The most rows to train on; None is all rows in memory, and `SAMPLE_ROWS` of others.
     seed : int
-        Of the sample, which depends on it and on the rows alone.
+        Seed of the sample, which depends only on it and on the rows.
     """
     columns, norms = list(moments.columns), moments.scaled()[1]
     probit = moments.probit
     if probit is None:
         raise InputError("no outcome is missing, so there is no assignment to train")
-    places = [columns.index(one) for one in probit.features]
+    places = [columns.index(feature) for feature in probit.features]
     scaling = (probit, places, moments.means, norms)
     if train_rows is None and not rows.in_memory:
         train_rows = SAMPLE_ROWS
-    # Without weights, the moments have counted already; where rows are elsewhere, that is a pass.
+    # Without weights the moments have the count, which saves a pass over rows outside memory.
     counted = rows.in_memory or rows.weighted
     n_selected = count_rows(rows)[1] if counted else round(moments.n_selected)
     if train_rows is not None and train_rows < n_selected:
@@ -96,15 +96,15 @@ def gather_training_rows(
 
 
 def _joined(blocks: Iterator[Block], n_rows: int, precision: Any) -> tuple[Array, Array | None]:
-    """One matrix of the scaled rows of all blocks, in the rows' own precision, and weights."""
+    """Join the scaled rows of all blocks in one matrix, in the rows' own precision."""
     matrix: Array = None
     weight: Array = None
     start = 0
     for block in blocks:
         x = block.features
         if matrix is None:
-            on_card = not isinstance(x, np.ndarray) and x.is_cuda
-            spare = -x.shape[1] % _ALIGNED if on_card else 0
+            on_gpu = not isinstance(x, np.ndarray) and x.is_cuda
+            spare = -x.shape[1] % _ALIGNED if on_gpu else 0
             like_this = x if precision is None else x.to(precision)
             matrix = empty(like_this, n_rows, x.shape[1] + spare)[:, : x.shape[1]]
             weight = None if block.weight is None else empty(like_this, n_rows)
@@ -131,24 +131,16 @@ def _held(matrix: Array, weight: Array | None, n_selected: int) -> TrainingRows:
 
 
 def _on_device(matrix: Array, weight: Array | None) -> Pulls:
-    """Where tensors are: by one kernel that reads them once, or else by two products."""
-    if matrix.is_cuda:
-        from heckmanfa.search.training.fused import fused_pulls
-
-        fused = fused_pulls(matrix, weight)
-        if fused is not None:
-            return fused
-    return _InTensors(matrix, weight)
-
-
-# What asks the rows. ----------------------------------------------------------------------------
+    """Use the kernel that reads tensors once, or else two products."""
+    fused = fused_pulls(matrix, weight) if matrix.is_cuda else None
+    return _InTensors(matrix, weight) if fused is None else fused
 
 
 @dataclass(frozen=True)
 class _InOneBlock:
     block: Block
 
-    def __call__(self, contrast: Array, loss: str) -> tuple[Any, Array]:
+    def __call__(self, contrast: Array, loss: Loss) -> tuple[Any, Array]:
         return _pulls(self.block, contrast, loss)
 
 
@@ -156,7 +148,7 @@ class _InOneBlock:
 class _InBlocks:
     rows: ArrayRows
 
-    def __call__(self, contrast: Array, loss: str) -> tuple[Any, Array]:
+    def __call__(self, contrast: Array, loss: Loss) -> tuple[Any, Array]:
         columns = range(self.rows.source.shape[1])
         value, pulls = total(self.rows.map(_pulls, contrast, loss, columns=columns))
         return float(value), pulls
@@ -167,15 +159,15 @@ class _InTensors:
     matrix: Array
     weight: Array | None
 
-    def __call__(self, contrast: Array, loss: str) -> tuple[Any, Array]:
+    def __call__(self, contrast: Array, loss: Loss) -> tuple[Any, Array]:
         value, pulls = 0.0, 0.0
         contrast = contrast.to(self.matrix.dtype)
         for start in range(0, max(self.matrix.shape[0], 1), _SUM_ROWS):
             span = slice(start, start + _SUM_ROWS)
             weight = None if self.weight is None else self.weight[span]
             x = self.matrix[span]
-            one, other = _pulls(Block(x, x[:, -1], None, weight, None), contrast, loss)
-            value, pulls = value + one.double(), pulls + other.double()
+            part, part_pulls = _pulls(Block(x, x[:, -1], None, weight, None), contrast, loss)
+            value, pulls = value + part.double(), pulls + part_pulls.double()
         return value, pulls
 
 
@@ -185,7 +177,7 @@ class _Streamed:
     scaling: tuple[Any, ...]
     columns: Positions
 
-    def __call__(self, contrast: Array, loss: str) -> tuple[Any, Array]:
+    def __call__(self, contrast: Array, loss: Loss) -> tuple[Any, Array]:
         parts = self.rows.map(
             _scaled_pulls, *self.scaling, contrast, loss, columns=self.columns, merge=total
         )
@@ -201,11 +193,11 @@ def _drawn(
     n_selected: int,
     seed: int,
 ) -> tuple[Array, Array | None]:
-    """Draw that many of the selected rows without replacement, each as likely as any other.
+    """Draw a simple random sample of the selected rows without replacement.
 
-    Every row gets a random number from the seed and its place, and those with the smallest are
-    taken. Which numbers can be among these is known beforehand but for a chance of one in a
-    billion, so that little more than the sample travels.
+    Every row gets a random key from the seed and its position, and the smallest keys win. A bound
+    on these keys is known beforehand, except with probability one in a billion, so little more
+    than the sample is sent.
     """
     share = (n_rows + 6.0 * np.sqrt(n_rows) + 20.0) / n_selected
     parts = list(rows.map(_draw, share, seed, *scaling, columns=columns, merge=_merge_draws))
@@ -239,7 +231,7 @@ def _merge_draws(parts: list[Any]) -> tuple[Floats, Array, Array | None]:
 def _scaled_rows(
     block: Block, probit: Probit, places: Positions, means: Floats, norms: Floats
 ) -> Block:
-    """Selected rows of [X, lambda, y, 1], centred and scaled as the moments' columns are."""
+    """Selected rows of [X, lambda, y, 1], centred and scaled like the moments' columns."""
     block = block.only_selected()
     k = block.features.shape[1]
     index = probit.coordinates.design(pick(block.features, places)).times(probit.inner_coef)
@@ -253,8 +245,8 @@ def _scaled_rows(
     return replace(block, features=matrix)
 
 
-def _pulls(block: Block, contrast: Array, loss: str) -> tuple[Any, Array]:
-    """Sums over a block of scaled rows: loss, and its slope by the residual times the columns."""
+def _pulls(block: Block, contrast: Array, loss: Loss) -> tuple[Any, Array]:
+    """Sums over a block of scaled rows: loss, and its slope in the residual times the columns."""
     matrix = block.features
     residual = matrix @ contrast
     pull = namespace(residual).sign(residual) if loss == "mae" else 2.0 * residual
@@ -271,6 +263,6 @@ def _scaled_pulls(
     means: Floats,
     norms: Floats,
     contrast: Floats,
-    loss: str,
+    loss: Loss,
 ) -> tuple[Any, Array]:
     return _pulls(_scaled_rows(block, probit, places, means, norms), contrast, loss)

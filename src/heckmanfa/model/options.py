@@ -1,0 +1,16 @@
+"""Types of the options that the model and the rooms above it share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = ["CovType", "Method", "OnProblem", "Standardize", "WeightKind"]
+
+Method = Literal["two-step", "ml"]
+"""how the model is estimated"""
+CovType = Literal["classical", "robust", "cluster"]
+WeightKind = Literal["frequency", "sampling"]
+OnProblem = Literal["error", "drop"]
+"""what to do with collinear or separating columns"""
+Standardize = bool | Literal["features"]
+"""whether to centre and scale features and outcome, only the features, or nothing"""
