@@ -350,7 +350,7 @@ def test_more_selection_features_than_rows_can_carry_are_not_called_separation(n
     features = random.normal(size=(n, k))
     outcome = np.where(np.arange(n) < n_selected, random.normal(size=n), np.nan)
     for on_separation in ("error", "drop"):
-        with pytest.raises(TooFewRowsError, match="more than these rows can carry") as caught:
+        with pytest.raises(TooFewRowsError, match="too many for these rows") as caught:
             Heckman([0], on_separation=on_separation).fit(features, outcome)
         assert f"{n_selected} are selected and {n - n_selected} are not" in str(caught.value)
         assert "Leave features out of the selection equation" in str(caught.value)

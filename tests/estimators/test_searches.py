@@ -549,7 +549,7 @@ def test_progress_is_shown_on_a_terminal_only(search, frame, simulated, monkeypa
 
 
 def test_ctrl_c_during_training_fits_what_was_reached(frame, simulated, monkeypatch):
-    from heckmanfa import assignment
+    from heckmanfa.search.training import assignment_function as assignment
 
     original = assignment._drawn
 

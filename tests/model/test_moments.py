@@ -116,7 +116,7 @@ def test_an_assignment_beyond_the_compressed_columns_is_refused(simulated):
     moments = compress(
         simulated.X, simulated.y, prediction_features=[0], selection_features=[0, 1]
     ).moments
-    with pytest.raises(InputError, match="column 5 of X is not among the features"):
+    with pytest.raises(InputError, match="column 5 of X is not among the compressed features"):
         moments.solve(np.eye(6, dtype=bool)[5])
 
 

@@ -193,7 +193,7 @@ def test_the_estimator_refuses_separation_naming_the_column_and_the_count(data):
     dummy = (np.arange(len(s)) % 20 == 0).astype(float)
     s = s & (dummy == 0)
     X = np.column_stack([X, dummy])
-    with pytest.raises(SeparationError, match=r"'x3' separates .*: 30 rows are decided.*'drop'"):
+    with pytest.raises(SeparationError, match=r"'x3' separates .* of 30 rows is certain.*'drop'"):
         Heckman([0]).fit(X, outcome(X, s))
     with pytest.raises(SeparationError, match=r"'x1' separates .* completely"):
         Heckman([0], on_separation="drop").fit(X, outcome(X, X[:, 1] > 0))
@@ -207,7 +207,7 @@ def test_dropping_separation_equals_leaving_out_the_column_and_its_rows(data):
     with pytest.warns(DroppedFeaturesWarning) as caught:
         model = Heckman([1], on_separation="drop").fit(wide, y)
     said = [str(one.message) for one in caught]
-    assert said[0].startswith("30 rows were left out: their selection is decided by 'x0'")
+    assert said[0].startswith("30 rows were left out: their selection is determined by 'x0'")
     assert said[1].startswith("left out 'x0'")
     rest = dummy == 0
     expected = Heckman([0]).fit(X[rest], y[rest])

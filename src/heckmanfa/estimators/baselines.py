@@ -42,6 +42,7 @@ from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.normal import log_cdf
+from heckmanfa.model.options import OnProblem
 from heckmanfa.model.probit import Probit
 
 __all__ = ["InverseProbabilityWeighted", "NaiveOLS", "ObservedRegressor"]
@@ -159,7 +160,7 @@ class _LinearRegressor(ObservedRegressor):
     intercept_: float
     sigma_: float
     adjusted_r2_: float
-    on_collinear: str
+    on_collinear: OnProblem
 
     def fit(self, X: Any, y: Any = None, selected: Any = None, sample_weight: Any = None) -> Self:
         """Fit the regression on the selected rows.
@@ -250,7 +251,9 @@ class NaiveOLS(_LinearRegressor):
         "on_collinear": [StrOptions({"error", "drop"})],
     }
 
-    def __init__(self, prediction_features: Any = None, *, on_collinear: str = "error") -> None:
+    def __init__(
+        self, prediction_features: Any = None, *, on_collinear: OnProblem = "error"
+    ) -> None:
         self.prediction_features = prediction_features
         self.on_collinear = on_collinear
 
@@ -318,8 +321,8 @@ class InverseProbabilityWeighted(_LinearRegressor):
         selection_features: Any = None,
         *,
         clip: float = 50.0,
-        on_collinear: str = "error",
-        on_separation: str = "error",
+        on_collinear: OnProblem = "error",
+        on_separation: OnProblem = "error",
     ) -> None:
         self.prediction_features = prediction_features
         self.selection_features = selection_features

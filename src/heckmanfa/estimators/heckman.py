@@ -49,6 +49,7 @@ from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import MaximumLikelihood, fit_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.options import CovType, Method, OnProblem, WeightKind
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.results.problems import higher_maximum, rho_text
 from heckmanfa.results.reference import FEW_CLUSTERS, reference_of
@@ -159,11 +160,11 @@ class Heckman(RefereedModel):
         prediction_features: Any = None,
         selection_features: Any = None,
         *,
-        method: str = "two-step",
-        cov_type: str | None = None,
-        weight_kind: str = "frequency",
-        on_collinear: str = "error",
-        on_separation: str = "error",
+        method: Method = "two-step",
+        cov_type: CovType | None = None,
+        weight_kind: WeightKind = "frequency",
+        on_collinear: OnProblem = "error",
+        on_separation: OnProblem = "error",
         start: Any = None,
     ) -> None:
         self.prediction_features = prediction_features

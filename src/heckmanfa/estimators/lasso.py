@@ -11,6 +11,7 @@ from heckmanfa.errors import CollinearError
 from heckmanfa.estimators.search_base import SearchedHeckman
 from heckmanfa.model.equations import Selection, say_dropped
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.options import CovType, Method, OnProblem, WeightKind
 from heckmanfa.search import Goal, Search
 from heckmanfa.search.adaptive_lasso import lasso
 from heckmanfa.search.choices import Choices
@@ -80,11 +81,11 @@ on_separation, start
         verbose: int = 0,
         prediction_features: Any = None,
         selection_features: Any = None,
-        method: str = "two-step",
-        cov_type: str | None = None,
-        weight_kind: str = "frequency",
-        on_collinear: str = "error",
-        on_separation: str = "error",
+        method: Method = "two-step",
+        cov_type: CovType | None = None,
+        weight_kind: WeightKind = "frequency",
+        on_collinear: OnProblem = "error",
+        on_separation: OnProblem = "error",
         start: Any = None,
     ) -> None:
         super().__init__(

@@ -17,7 +17,7 @@ from heckmanfa.estimators.search_base import SearchedHeckman
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.options import Standardize
+from heckmanfa.model.options import CovType, Method, OnProblem, Standardize, WeightKind
 from heckmanfa.search import Goal, Search, best_subset, correlations, rank, sample
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.training.assignment_function import StepOn, Trained, train
@@ -161,11 +161,11 @@ class HeckmanFA(SearchedHeckman):
         verbose: int = 0,
         prediction_features: Any = None,
         selection_features: Any = None,
-        method: str = "two-step",
-        cov_type: str | None = None,
-        weight_kind: str = "frequency",
-        on_collinear: str = "error",
-        on_separation: str = "error",
+        method: Method = "two-step",
+        cov_type: CovType | None = None,
+        weight_kind: WeightKind = "frequency",
+        on_collinear: OnProblem = "error",
+        on_separation: OnProblem = "error",
         start: Any = None,
     ) -> None:
         super().__init__(
@@ -378,11 +378,11 @@ class HeckmanBestSubset(SearchedHeckman):
         verbose: int = 0,
         prediction_features: Any = None,
         selection_features: Any = None,
-        method: str = "two-step",
-        cov_type: str | None = None,
-        weight_kind: str = "frequency",
-        on_collinear: str = "error",
-        on_separation: str = "error",
+        method: Method = "two-step",
+        cov_type: CovType | None = None,
+        weight_kind: WeightKind = "frequency",
+        on_collinear: OnProblem = "error",
+        on_separation: OnProblem = "error",
         start: Any = None,
     ) -> None:
         super().__init__(

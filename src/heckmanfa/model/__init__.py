@@ -1,1 +1,1 @@
-"""The mathematics: functions over blocks of rows and small matrices."""
+"""The mathematics of the model: functions over blocks of rows and small matrices."""

@@ -1,4 +1,4 @@
-"""The building block for people who explore assignments themselves."""
+"""`compress`: the compressed data, for exploring assignments by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Compressed:
     moments: Moments
 
     def __repr__(self) -> str:
-        """Say how much is held."""
+        """Describe the size of the data."""
         held = f"{self.moments.n_selected:g} of {len(self.rows)} rows selected"
         return f"Compressed({held}, {len(self.moments.columns)} features)"
 
@@ -67,15 +67,15 @@ def compress(
     X, y, selected, sample_weight
         As in `Heckman.fit`; weights are frequencies.
     prediction_features, selection_features
-        As in `Heckman`; the assignments to be solved are among their union.
+        As in `Heckman`; assignments may hold any feature of their union.
     standardize : bool or "features"
-        Centre and scale features and outcome (or the features alone) by the mean and standard
+        Centre and scale features and outcome (or only the features) by the mean and standard
         deviation of the selected rows.
 
     Returns
     -------
     Compressed
-        With ``.rows``, ``.probit`` and ``.moments``; ``.moments.solve(assignments)`` takes one
+        With ``.rows``, ``.probit`` and ``.moments``; ``.moments.solve(assignments)`` accepts one
         boolean mask (K,) or a batch (B, K).
 
     Examples

@@ -1,8 +1,8 @@
-"""Coordinates for features in which sums over rows keep their digits.
+"""Coordinates for features in which sums over rows stay accurate.
 
 Sums of squares and products of raw features lose as many digits as the square of their condition
-number has. Where that is small, features are used as they are, without a copy; elsewhere they are
-centred and made orthonormal, by the triangular factor of a sample of them, as they are read.
+number has. If that is small, features are used without a copy; otherwise they are centred and
+orthonormalised as they are read, with the triangular factor of a sample.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from heckmanfa.model.linalg import residual_share, solve_upper
 
 __all__ = ["Coordinates", "Design"]
 
-# Above this share of each column that the constant and the columns before it leave unexplained,
-# sums of products keep eleven digits.
+# If the columns before it leave more than this share of each column unexplained, sums of products
+# keep eleven digits.
 _PLAIN_SHARE = 0.03
 
 
 class Design:
-    """A block of rows of ``[1, features]``, or of such a matrix whose constant is implied."""
+    """A block of rows of ``[1, features]``; ``matrix`` is its transformed copy, if any."""
 
     def __init__(self, features: Array, matrix: Array | None = None) -> None:
         self._features = features
@@ -36,14 +36,14 @@ class Design:
         return product(self._features, coef[1:]) + coef[0]
 
     def pull(self, values: Array) -> Floats:
-        """Multiply the transpose by values a row: (1 + p,) or (1 + p, m)."""
+        """Multiply the transpose by per-row values: (1 + p,) or (1 + p, m)."""
         if self._matrix is not None:
             return host(product(self._matrix.T, values))
         sums = (values.sum(axis=0, keepdims=True), product(self._features.T, values))
         return host(namespace(values).concat(sums))
 
     def gram(self, weight: Array) -> Floats:
-        """Sum of products with weights of zero or more, (1 + p, 1 + p)."""
+        """Weighted sum of products, (1 + p, 1 + p), for non-negative weights."""
         scaled = self.scaled(weight**0.5)
         return host(product(scaled.T, scaled))
 
@@ -57,7 +57,7 @@ class Design:
         if self._matrix is not None:
             return self._matrix * factor[:, None]
         rows, columns = self._features.shape
-        # In another order than that of the features, it takes three times as long.
+        # In an order other than that of the features, this takes three times as long.
         by_columns = isinstance(self._features, np.ndarray) and self._features.flags.f_contiguous
         matrix = empty(self._features, rows, columns + 1, columns_first=by_columns)
         matrix[:, 0] = factor
@@ -78,11 +78,11 @@ class Coordinates:
     scale: Floats
     """(p,) standard deviations likewise"""
     plain: bool
-    """whether features are used as they are: centre 0, transform the identity"""
+    """whether features are used unchanged: centre 0, transform the identity"""
 
     @classmethod
     def from_factor(cls, r: Floats) -> Coordinates:
-        """Choose coordinates by the triangular factor of ``[1, X]`` over some rows."""
+        """Choose coordinates from the triangular factor of ``[1, X]`` over some rows."""
         count, inner = r[0, 0], r[1:, 1:]
         p = len(inner)
         plain = bool(residual_share(r).min() > _PLAIN_SHARE)
@@ -96,7 +96,7 @@ class Coordinates:
         )
 
     def extended(self, mean: Floats, scale: Floats) -> Coordinates:
-        """Append features that are standardised (or, where these are plain, left as they are)."""
+        """Append features, standardised unless these coordinates are plain."""
         p, more = len(self.centre), len(mean)
         transform = np.eye(p + more)
         transform[:p, :p] = self.transform
@@ -117,7 +117,7 @@ class Coordinates:
         b, p = features.shape
         matrix = empty(features, b, p + 1)
         matrix[:, 0] = 1.0
-        # Upper triangular, so that the first columns need no others.
+        # Upper triangular, so the first columns do not depend on the others.
         transform = like(self.transform[:p, :p], features)
         matrix[:, 1:] = product(features - like(self.centre[:p], features), transform)
         return Design(features, matrix)

@@ -11,6 +11,7 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, add_at, host, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.errors import InputError
+from heckmanfa.model.options import CovType, WeightKind
 
 __all__ = [
     "BY_CLASSICAL",
@@ -23,29 +24,28 @@ __all__ = [
 ]
 
 BY_CLASSICAL = " by classical standard errors"
-"""said of classical tests where the model has other standard errors"""
+"""appended to classical tests if the model has other standard errors"""
 
 
-def is_classical(cov_type: str | None) -> bool:
-    """Whether a parameter asks for the method's own covariance, by its name or by None."""
+def is_classical(cov_type: CovType | None) -> bool:
+    """Whether the covariance is the method's own, which None also requests."""
     return cov_type is None or cov_type == "classical"
 
 
-def errors_differ(cov_type: str | None, weight_kind: str) -> bool:
+def errors_differ(cov_type: CovType | None, weight_kind: WeightKind) -> bool:
     """Whether a model's standard errors need rows: the compressed data give classical ones."""
     return not is_classical(cov_type) or weight_kind == "sampling"
 
 
 @dataclass(frozen=True)
 class CovarianceKind:
-    """Which covariance was asked for, and what the weights mean."""
+    """Which covariance to estimate, and what the weights mean."""
 
-    cov_type: str
-    """'classical', 'robust' or 'cluster'"""
+    cov_type: CovType
     sampling: bool
-    """whether weights are sampling weights (else they count rows)"""
+    """whether weights are sampling weights; otherwise they count rows"""
     n_groups: int = 0
-    """group codes go from 0 to one less than this"""
+    """number of group codes, which start at 0"""
 
 
 def score_squares(
@@ -56,19 +56,19 @@ def score_squares(
     columns: Positions,
     size: int,
 ) -> Floats:
-    """Sum of outer products of scores, with the usual small-sample factor.
+    """Sum outer products of scores, with the usual small-sample factor.
 
     Parameters
     ----------
     kind : CovarianceKind
-        'robust' sums over rows, times n / (n - 1); 'cluster' over the clusters' total scores,
+        'robust' sums over rows, times n / (n - 1); 'cluster' over each cluster's total score,
         times G / (G - 1).
     scores : callable
-        ``scores(block, *args)`` gives the (b, d) scores of a block, before weights.
+        ``scores(block, *args)`` returns the (b, d) scores of a block, before weights.
     columns : sequence of int
         The columns that ``scores`` reads.
     size : int
-        d.
+        The number d of scores per row.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def score_squares(
         for codes, part in parts:
             sums[codes] += part
             seen[codes] = True
-        # Groups whose rows take no part (a half of the rows, rows left out) are no clusters here.
+        # Groups without a row here (in the other half of a split, or left out) are not clusters.
         n_clusters = check_clusters(int(np.count_nonzero(seen)))
         return np.asarray(sums.T @ sums) * (n_clusters / (n_clusters - 1))
     n, middle = total(
@@ -90,14 +90,14 @@ def score_squares(
 
 
 def check_clusters(n: int) -> int:
-    """Refuse a single cluster, which says nothing about how clusters differ."""
+    """Refuse a single cluster, which carries no information on how clusters vary."""
     if n < 2:
         raise InputError(f"cov_type='cluster' needs at least two groups; groups has {n}")
     return n
 
 
 def count_clusters(rows: Rows) -> int:
-    """Count the groups that have a row."""
+    """Count the groups that have at least one row."""
     parts = rows.map(_codes, columns=(), merge=_merge_codes)
     return len(np.unique(np.concatenate(list(parts))))
 
@@ -133,7 +133,7 @@ def _group_scores(
 
 
 def _by_group(groups: Array, each: Array) -> tuple[Array, Array]:
-    """Add up what belongs to the same group."""
+    """Sum the scores of each group."""
     xp = namespace(each)
     codes, inverse = xp.unique_inverse(groups)
     sums = zeros(each, codes.shape[0], each.shape[1])

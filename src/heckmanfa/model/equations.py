@@ -1,10 +1,9 @@
-"""The way from rows to a fitted selection equation and compressed data, drops included."""
+"""From rows to a fitted selection equation and compressed data, with columns dropped on the way."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -21,9 +20,10 @@ from heckmanfa.errors import (
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.linalg import dependencies, describe_dependencies
 from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.options import OnProblem
 from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
 from heckmanfa.model.separation import Separation, decided, find_separation
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted_list
 
 __all__ = [
     "Selection",
@@ -35,27 +35,27 @@ __all__ = [
 ]
 
 
-# Longer lists of columns that separate are cut to a few names.
+# Longer lists of separating columns are cut to a few names.
 _SHOWN, _FEW = 8, 3
-# A usual minimum, of rows of the rarer kind.
-_ROWS_A_FEATURE = 10
+# A common minimum of rows of the rarer kind.
+_ROWS_PER_FEATURE = 10
 
 
 @dataclass
 class Selection:
-    """A fitted selection equation and what was left out on the way to it."""
+    """A fitted selection equation, and the columns and rows left out of it."""
 
     rows: Rows
     probit: Probit
     dropped: list[int] = field(default_factory=list)
     """positions in X of columns left out"""
     separating: list[int] = field(default_factory=list)
-    """those of them that decided rows: they take no part in either equation"""
+    """those that separated rows: they are in neither equation"""
     n_decided: int = 0
     """rows left out because their selection was certain"""
 
     def row_counts(self) -> dict[str, int]:
-        """Count rows by what became of them, where any were left out here."""
+        """Count rows by status, if any were left out here."""
         if not self.n_decided:
             return {"left_out_separation": 0}
         n, n_selected = count_rows(self.rows)
@@ -71,18 +71,12 @@ def fit_selection(
     features: Positions,
     labels: Sequence[str],
     *,
-    on_collinear: str = "error",
-    on_separation: str = "error",
+    on_collinear: OnProblem = "error",
+    on_separation: OnProblem = "error",
 ) -> Selection:
-    """Fit the probit, refusing or dropping collinear and separating columns.
+    """Fit the probit on columns ``features``, refusing or dropping collinear and separating ones.
 
-    Parameters
-    ----------
-    features : sequence of int
-        Columns of the selection equation.
-    labels : sequence of str
-        A name for every column of X.
-    on_collinear, on_separation : {"error", "drop"}
+    ``labels`` name every column of X.
     """
     if len(features) == 0:
         raise InputError(
@@ -95,18 +89,18 @@ def fit_selection(
     n_decided = 0
     suspects: set[int] = set()
     while True:
-        # Columns that decided rows go last, so that they are the ones found to be collinear.
-        order = sorted(features, key=lambda one: one in suspects)
+        # Columns that separated rows go last, so they are the ones found to be collinear.
+        order = sorted(features, key=lambda feature: feature in suspects)
         try:
-            coordinates = selection_coordinates(rows, order, [labels[one] for one in order])
+            coordinates = selection_coordinates(rows, order, [labels[column] for column in order])
         except CollinearError as error:
             if on_collinear != "drop" and not suspects:
                 raise
             away = [order[place] for place in error.columns]
             say_dropped(away, labels, error.reason)
             dropped += away
-            separating += [one for one in away if one in suspects]
-            features = [one for one in features if one not in away]
+            separating += [column for column in away if column in suspects]
+            features = [column for column in features if column not in away]
             if not features:
                 raise TooFewRowsError(
                     "no selection feature is left after dropping the constant, collinear or "
@@ -126,7 +120,7 @@ def fit_selection(
         n_decided += found.n_decided
         support = [features[place] for place in found.columns]
         warn(
-            f"{found.n_decided} rows were left out: their selection is decided by "
+            f"{found.n_decided} rows were left out: their selection is determined by "
             + _listed(support, labels),
             DroppedFeaturesWarning,
         )
@@ -144,44 +138,32 @@ def fit_selection(
 
 
 def _refuse_too_many(rows: Rows, n_separating: int, n_features: int) -> None:
-    """Where columns separate because they are so many, say that instead of blaming some of them.
+    """If columns separate because they are too many, say so instead of naming some of them.
 
-    As many columns as there are rows of the rarer kind, or half as many as there are rows at all
-    (Cover, 1965), can be expected to separate whatever they hold. One or two columns that do so
-    by themselves are to blame, and are named instead.
+    As many columns as rows of the rarer kind, or half as many as rows in total (Cover, 1965), can
+    be expected to separate whatever they hold. One or two columns that separate by themselves are
+    named instead.
     """
     n, n_selected = count_rows(rows)
     fewest, k = min(n_selected, n - n_selected), n_features + 1
-    usual = max(fewest // _ROWS_A_FEATURE, 1)
+    usual = max(fewest // _ROWS_PER_FEATURE, 1)
     if n_separating <= 2 or (k < fewest and n > 2 * k):
         return
     raise TooFewRowsError(
-        f"{n_features} selection features are more than these rows can carry: {n_selected:,} are "
-        f"selected and {n - n_selected:,} are not, and so many columns separate so few rows "
-        "whatever they hold. Leave features out of the selection equation (ten rows of the rarer "
-        f"kind a feature are a usual minimum, which would be {usual} here), or "
-        "collect more rows."
+        f"{n_features} selection features are too many for these rows: {n_selected:,} are selected "
+        f"and {n - n_selected:,} are not, and so many columns separate so few rows whatever they "
+        "hold. Leave features out of the selection equation (a common rule is ten rows of the "
+        f"rarer kind per feature, or {usual} here), or collect more rows."
     )
 
 
 def gather(
     selection: Selection, prediction: Positions, labels: Sequence[str], n_selected: int
 ) -> Moments:
-    """Compress the selected rows of every column that either equation still uses.
+    """Compress the selected rows of every column that either equation uses.
 
-    Parameters
-    ----------
-    prediction : sequence of int
-        Columns that may predict.
-    labels : sequence of str
-        A name for every column of X.
-    n_selected : int
-        How many rows are selected.
-
-    Returns
-    -------
-    Moments
-        Of features none of which is the outcome itself: such are refused.
+    ``prediction`` are the columns that may predict, and ``labels`` name every column of X.
+    Features that reproduce the outcome are refused.
     """
     columns = sorted({*selection.probit.features, *prediction})
     moments = gather_moments(selection.rows, columns, len(labels), selection.probit)
@@ -200,19 +182,16 @@ def _block_counts(block: Block) -> tuple[int, int]:
 
 
 def check_prediction(
-    moments: Moments, features: Positions, labels: Sequence[str], on_collinear: str
+    moments: Moments, features: Positions, labels: Sequence[str], on_collinear: OnProblem
 ) -> tuple[list[int], list[int]]:
     """Refuse or drop prediction features that are constant or collinear among selected rows.
 
-    Returns
-    -------
-    kept, dropped : list of int
-        Positions in X.
+    Returns the positions in X of the kept and of the dropped features.
     """
     r = moments.subset(features, imr=False, outcome=False)
     found = dependencies(r)
     if found:
-        words = describe_dependencies(found, ["constant", *(labels[one] for one in features)])
+        words = describe_dependencies(found, ["constant", *(labels[column] for column in features)])
         reason = (
             f"the prediction features are collinear among the selected rows: {'; '.join(words)}"
         )
@@ -229,29 +208,27 @@ def check_prediction(
 
 
 def say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:
-    """Warn that columns were left out, by name, and why."""
+    """Warn which columns were left out, and why."""
     warn(f"left out {_listed(away, labels)}: {why}", DroppedFeaturesWarning)
 
 
-def _listed(columns: Sequence[int], labels: Sequence[Any]) -> str:
-    return ", ".join(quoted(labels[column]) for column in columns)
+def _listed(columns: Sequence[int], labels: Sequence[str]) -> str:
+    return quoted_list([labels[column] for column in columns], len(columns))
 
 
 def _separation_text(
     found: Separation, features: Positions, labels: Sequence[str], n: int, n_selected: int
 ) -> str:
     n_found = len(found.columns)
-    names = _listed([features[place] for place in found.columns[:_SHOWN]], labels)
-    if n_found > _SHOWN:
-        few = _listed([features[place] for place in found.columns[:_FEW]], labels)
-        names = f"{few} and {n_found - _FEW} more"
+    separating = [labels[features[place]] for place in found.columns]
+    names = quoted_list(separating, _FEW if n_found > _SHOWN else _SHOWN)
     verb = "separates" if n_found == 1 else "together separate"
-    # Of these, none can be left out: a column that is the selection itself would stand alone.
-    if n_found > _FEW and _ROWS_A_FEATURE * len(features) > min(n_selected, n - n_selected):
+    # All of these are needed: a column that is the selection itself would separate alone.
+    if n_found > _FEW and _ROWS_PER_FEATURE * len(features) > min(n_selected, n - n_selected):
         how = "completely" if found.complete else f"in {found.n_decided:,} rows"
         return (
             f"{names} together separate selected from unselected rows {how}, and none of them "
-            f"alone, so that the probit has no finite maximum. {len(features)} features are many "
+            f"alone, so the probit has no finite maximum. {len(features)} features are many "
             f"for {n:,} rows, of which {n_selected:,} are selected. Leave features out of the "
             "selection equation, or collect more rows."
         )
@@ -262,13 +239,12 @@ def _separation_text(
             "outcome itself, and leave it out."
         )
     return (
-        f"{names} {verb} selected from unselected rows: {found.n_decided} rows are decided "
-        "with certainty, and the probit has no finite maximum. Leave the column out, merge its "
-        "rare level with another, or pass on_separation='drop' to leave out the column and the "
-        "rows that it decides."
+        f"{names} {verb} selected from unselected rows: the selection of {found.n_decided} rows is "
+        "certain, and the probit has no finite maximum. Leave the column out, merge its rare level "
+        "with another, or pass on_separation='drop' to leave out the column and those rows."
     )
 
 
 def weighted_count(value: float) -> int | float:
-    """Return a sum of weights as an int where it is one."""
+    """Return a sum of weights as an int if it is one."""
     return round(value) if np.isclose(value, round(value), rtol=0, atol=1e-9) else value

@@ -1,7 +1,7 @@
-"""Leakage: features that the outcome can be computed from exactly, seen in the compressed data.
+"""Leakage: features that determine the outcome exactly, found in the compressed data.
 
-Such a feature was made from the outcome, or is known only with it. A model that predicts with it
-has no error, and says nothing about rows whose outcome is missing.
+Such a feature was computed from the outcome, or is known only with it. A model that predicts with
+it has no error, and says nothing about rows whose outcome is missing.
 """
 
 from __future__ import annotations
@@ -14,45 +14,40 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import LeakageError, LeakageWarning, warn
 from heckmanfa.model.linalg import column_norms, dependencies, solve_upper, subset_factor
 from heckmanfa.model.moments import Moments
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted_list
 
 __all__ = ["find_leakage", "refuse_leakage", "refuse_partial_copies"]
 
-# A residual below this share of the outcome's sum of squares is none.
+# A residual below this share of the outcome's sum of squares is zero.
 _EXACT = 1e-20
-# Above this one, no rounding can be to blame.
+# Above this share, a residual cannot be rounding.
 _NEARLY = 1e-8
-# What rounding of large means leaves of an exact copy, in units of the last place.
+# The residual of an exact copy whose mean is large, in units in the last place.
 _ROUNDING = 8.0
 _SHOWN = 8
-# So few rows are reproduced by nearly any feature.
+# Nearly any feature reproduces this few rows.
 _FEWEST = 3
 
 
 def find_leakage(moments: Moments, n_rows: int) -> tuple[list[int], list[int]]:
-    """Find features that the outcome of the selected rows is an exact linear function of.
-
-    Parameters
-    ----------
-    n_rows : int
-        How many selected rows there are; few rows are reproduced by any features.
+    """Find features that give the outcome of the ``n_rows`` selected rows exactly.
 
     Returns
     -------
     copies : list of int
-        Positions in X of features each of which gives the outcome alone.
+        Positions in X of the features that each give the outcome.
     together : list of int
-        Positions of features that give it together, where none does alone.
+        Positions of features that give it only in combination.
     """
     k = len(moments.columns)
     outcome = moments.factor[1:, -1]
     total = float(outcome @ outcome)
-    # What the constant and all features leave of the outcome (where features are collinear, less
-    # than that): for data without leakage nothing more is to be done.
+    # The residual on the constant and all features, or less if they are collinear. Data without
+    # leakage need no further check.
     if float(np.sum(moments.factor[k + 1 :, -1] ** 2)) > _NEARLY * total:
         return [], []
     constant = set(moments.constant_columns())
-    places = [place for place, one in enumerate(moments.columns) if one not in constant]
+    places = [place for place, column in enumerate(moments.columns) if column not in constant]
     raw = column_norms(moments.factor[:, 1:])
     features = moments.factor[1:, 1:][:, places]
     slopes = (features.T @ outcome) / np.sum(features**2, axis=0)
@@ -64,17 +59,17 @@ def find_leakage(moments: Moments, n_rows: int) -> tuple[list[int], list[int]]:
         ]
     )
     if n_rows > _FEWEST and exact.any():
-        return [moments.columns[places[one]] for one in np.flatnonzero(exact)], []
+        return [moments.columns[places[index]] for index in np.flatnonzero(exact)], []
     return [], _together(moments, places, raw, n_rows)
 
 
 def _limit(total: float, size: float) -> float:
-    """Return the squares that an exact copy may leave, where columns of this size are rounded."""
+    """Return the largest residual sum of squares of an exact copy, given rounding."""
     return max(_EXACT * total, (_ROUNDING * float(np.finfo(float).eps) * size) ** 2)
 
 
 def _together(moments: Moments, places: list[int], raw: Floats, n_rows: int) -> list[int]:
-    """Return the positions of features whose combination is the outcome."""
+    """Return the positions of features that give the outcome in combination."""
     centred = moments.factor[1:, 1:]
     within = subset_factor(centred, places)
     dependent = {item.column for item in dependencies(within)}
@@ -88,52 +83,40 @@ def _together(moments: Moments, places: list[int], raw: Floats, n_rows: int) -> 
     if r[-1, -1] ** 2 > _limit(length**2, rounded):
         return []
     sizes = np.abs(weights) * column_norms(r[:, :-1])
-    return [moments.columns[kept[one]] for one in np.flatnonzero(sizes > 1e-7 * length)]
+    return [moments.columns[kept[index]] for index in np.flatnonzero(sizes > 1e-7 * length)]
 
 
 def refuse_leakage(
     moments: Moments, labels: Sequence[str], n_rows: int, *, missing: bool = True
 ) -> None:
-    """Refuse a feature that the outcome is an exact linear function of, by name.
+    """Refuse a feature that gives the outcome of the ``n_rows`` selected rows exactly.
 
-    Several features that give it together are only warned of: data simulated without an error are
-    like that, too, and no one column is to blame.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        A name for every column of X.
-    n_rows : int
-        How many selected rows there are.
-    missing : bool
-        Whether some outcomes are missing; where none is, there is a warning only.
+    If several features give it only in combination, or no outcome is ``missing``, this is only a
+    warning: data simulated without an error look the same, and no single column is to blame.
     """
     copies, together = find_leakage(moments, n_rows)
     if not copies and not together:
         return
     where = f"in all {n_rows} rows that have an outcome"
-    text = _words([quoted(labels[one]) for one in copies or together], where, bool(copies))
+    text = _words([labels[column] for column in copies or together], where, bool(copies))
     if missing and copies:
         raise LeakageError(text)
     warn(text, LeakageWarning)
 
 
 def refuse_partial_copies(columns: Iterable[tuple[str, Floats, Floats]]) -> None:
-    """Refuse columns with gaps that are copies of the outcome in the rows where both are known.
+    """Refuse columns with gaps that copy the outcome in the rows that have both.
 
-    Parameters
-    ----------
-    columns : iterable of (str, (m,) ndarray, (m,) ndarray)
-        The name of each, its values and the outcomes in those rows.
+    ``columns`` are (name, values, outcomes), the last two over those rows.
     """
     for name, values, outcome in columns:
         if len(values) > _FEWEST and _is_copy(values, outcome):
             where = f"in the {len(values)} rows that have both"
-            raise LeakageError(_words([quoted(name)], where, copies=True))
+            raise LeakageError(_words([name], where, copies=True))
 
 
 def _is_copy(values: Floats, outcome: Floats) -> bool:
-    """Whether an outcome is an exact linear function of a column that is not constant."""
+    """Whether an outcome is an exact linear function of a non-constant column."""
     if not (np.isfinite(values).all() and np.isfinite(outcome).all()):
         return False
     x, y = values - values.mean(), outcome - outcome.mean()
@@ -146,18 +129,17 @@ def _is_copy(values: Floats, outcome: Floats) -> bool:
 
 
 def _words(names: list[str], where: str, copies: bool) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    listed = ", ".join(names[:_SHOWN]) + more
+    listed = quoted_list(names, _SHOWN)
     if not copies:
         return (
             f"the outcome is an exact linear combination of {listed} {where}: there is no error to "
-            "estimate. Unless the data were made without one, these columns were made from the "
-            "outcome, or are known only with it: leave such columns out of both equations."
+            "estimate. Unless the data were simulated without one, these columns were computed "
+            "from the outcome, or are known only with it. Leave such columns out of both equations."
         )
     verb, it = ("is", "It was") if len(names) == 1 else ("are", "They were")
     each = "an exact copy" if len(names) == 1 else "exact copies"
     return (
         f"{listed} {verb} {each} of the outcome {where}, up to a constant and a factor: there is "
-        f"no error to estimate, and nothing to predict. {it} made from the outcome, or known only "
-        "with it. Leave such columns out of both equations."
+        f"no error to estimate, and nothing to predict. {it} computed from the outcome, or known "
+        "only with it. Leave such columns out of both equations."
     )

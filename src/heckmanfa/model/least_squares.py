@@ -23,7 +23,7 @@ class LeastSquares:
     coef: Floats
     """(1 + J,) intercept first"""
     covariance: Floats
-    """(1 + J,) squared; NaN where the fit is underdetermined"""
+    """(1 + J, 1 + J); NaN if the fit is underdetermined"""
     sse: float
     sigma: float
     """square root of SSE / (m - J - 1)"""
@@ -33,9 +33,9 @@ class LeastSquares:
     """m log(SSE/m) + 2 (J + 1)"""
     bic: float
     underdetermined: bool
-    """whether there are many solutions, of which this is the one of minimum norm"""
+    """whether this is the minimum-norm solution of many"""
     log_likelihood: float
-    """of normal errors with the variance SSE / m"""
+    """for normal errors with the variance SSE / m"""
 
 
 def fit_least_squares(
@@ -46,20 +46,15 @@ def fit_least_squares(
 ) -> LeastSquares:
     """Regress the outcome of the selected rows on some features, without lambda.
 
-    Parameters
-    ----------
-    features : sequence of int
-        Positions in X.
-    kind : CovarianceKind, optional
-        Classical unless given; others need ``rows``.
+    The covariance is classical by default; other kinds need ``rows``.
     """
-    features = tuple(int(one) for one in features)
+    features = tuple(int(feature) for feature in features)
     r = moments.subset(features, imr=False)
     design, right = r[:-1, :-1], r[:-1, -1]
     m, j = moments.n_selected, len(features)
     underdetermined = bool(dependencies(design))
     if underdetermined:
-        # Slopes of minimum norm on the centred features; the intercept is not penalised.
+        # Minimum-norm slopes on the centred features; the intercept is not part of the norm.
         slopes = np.linalg.lstsq(design[1:, 1:], right[1:], rcond=1e-12)[0]
         coef = np.append((right[0] - design[0, 1:] @ slopes) / design[0, 0], slopes)
         sse = float(np.sum((right - design @ coef) ** 2) + r[-1, -1] ** 2)
@@ -72,7 +67,7 @@ def fit_least_squares(
             variance = sse / (m - j - 1.0) if m > j + 1 else np.nan
             covariance = variance * inverse_root @ inverse_root.T
         else:
-            places = [moments.columns.index(one) for one in features]
+            places = [moments.columns.index(feature) for feature in features]
             middle = score_squares(
                 rows,
                 kind,

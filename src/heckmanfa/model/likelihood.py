@@ -1,7 +1,7 @@
 """Full-information maximum likelihood of the selection model.
 
-Safeguarded Newton's method from the two-step estimates, or from where the caller says, on the
-likelihood of `likelihood_terms`, and a cheap look for a second maximum near |rho| = 1.
+Safeguarded Newton's method on the likelihood of `likelihood_terms`, from the two-step estimates or
+a given start, and a cheap check for a second maximum near |rho| = 1.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from heckmanfa.model.two_step import TwoStep
 __all__ = ["MaximumLikelihood", "ascent", "climb_from", "fit_likelihood", "newton"]
 
 _MAX_ITERATIONS = 100
-# As in the probit: an error of 1e-8 at most in the covariance, and far less in the estimates.
+# As in the probit: an error of at most 1e-8 in the covariance, and far less in the estimates.
 _DECREMENT_PER_ROW = 1e-16
-# Where, how closely and on how many rows the likelihood is profiled to see whether it rises again
+# Where, how precisely and on how many rows the likelihood is profiled, to see if it rises again
 # towards |rho| = 1.
 _PROFILE_ATANH = (1.5, 3.0)
 _PROFILE_DECREMENT = 0.5
@@ -42,10 +42,10 @@ _PROFILE_RISE = 0.1
 _PROFILE_ITERATIONS = 15
 _PROFILE_ROWS = 2**11
 _LARGEST_ATANH = 12.0
-# How near to |rho| = 1 a climb may start, and how closely all else is settled there.
+# How close to |rho| = 1 an ascent may start, and how precisely the rest is optimised there.
 _START_ATANH = 6.0
 _HELD_DECREMENT = 1e-4
-# Two climbs that end this far apart in atanh rho have found two maxima.
+# Two ascents that end this far apart in atanh rho have found two maxima.
 _APART = 0.01
 
 
@@ -61,21 +61,21 @@ class MaximumLikelihood:
     log_sigma: float
     atanh_rho: float
     covariance: Floats
-    """(1 + J + 1 + p + 2,) squared: prediction, selection, log sigma, atanh rho"""
+    """(1 + J + 1 + p + 2) squared: prediction, selection, log sigma, atanh rho"""
     log_likelihood: float
     n_iterations: int
     converged: bool
     information_is_positive: bool
     """whether the observed information is positive definite at the estimates"""
     index_range: tuple[float, float]
-    """of z'gamma among the selected rows"""
+    """range of z'gamma among the selected rows"""
     second_maximum: tuple[float, float] | None
-    """log-likelihood and rho of another maximum that was found, if any: a higher one; with a
-    start that was given, also the one that the two-step estimates lead to"""
+    """log-likelihood and rho of another maximum, if found: a higher one or, with a given start, the
+    one reached from the two-step estimates"""
 
     @property
     def params(self) -> Floats:
-        """All parameters in the input's scale, in the order of the covariance."""
+        """All parameters on the input's scale, in the order of the covariance."""
         ends = [self.log_sigma, self.atanh_rho]
         return np.concatenate([self.coef, self.selection_coef, ends])
 
@@ -114,11 +114,11 @@ def fit_likelihood(
     Parameters
     ----------
     two_step : TwoStep
-        Names the prediction features and gives the usual starting values.
+        Provides the prediction features and the default starting values.
     kind : CovarianceKind
         'classical' is the inverse observed information.
     rows : Rows
-        Read once an iteration.
+        Read once per iteration.
     start : float or ndarray, optional
         A rho or a parameter vector to start from instead.
     """
@@ -133,7 +133,7 @@ def fit_likelihood(
         other, _, reached = newton(rows, columns, problem, usual)
         if reached and abs(other.theta[-1] - state.theta[-1]) > _APART:
             others.append(other)
-    second = max(others, key=lambda one: one.log_likelihood, default=None)
+    second = max(others, key=lambda other: other.log_likelihood, default=None)
     best = state.theta
     inverse, positive = _inverse_information(state)
     if converged and positive:
@@ -177,19 +177,18 @@ def climb_from(
     starts: ProfileStarts,
     start: Start,
 ) -> tuple[State, int, bool]:
-    """Climb to the maximum that a start leads to; from ``usual`` where none is given."""
+    """Climb to the maximum reached from a start; from ``usual`` by default."""
     if start is None:
         return newton(rows, columns, problem, usual)
     if not isinstance(start, float):
         theta = inner_parameters(problem, start)
         if not np.isfinite(evaluate(rows, columns, problem, theta).log_likelihood):
             raise InputError(
-                "the likelihood at start is zero or not a number: these are parameters of other "
-                "data, or in other units. Start from a rho, or from params_ of a fit to such data."
+                "the likelihood at start is zero or not a number: these parameters belong to other "
+                "data or other units. Start from a rho, or from params_ of a fit to such data."
             )
         return newton(rows, columns, problem, theta)
-    # All else is first brought to its best for that rho, so that the climb begins on the profile
-    # and not in whichever valley the other starting values are in.
+    # The other parameters are first optimised at that rho, so the ascent starts on the profile.
     target = float(np.clip(np.arctanh(start), -_START_ATANH, _START_ATANH))
     theta = starts.at(target)
     held, before, _ = newton(
@@ -219,20 +218,20 @@ def _inverse_information(state: State) -> tuple[Floats, bool]:
 
 
 def ascent(state: State, free: int) -> Floats:
-    """Newton step over the first ``free`` parameters, made an ascent direction where H is not."""
+    """Newton step over the first ``free`` parameters, modified if it would not ascend."""
     information = -state.hessian[:free, :free]
     gradient = state.gradient[:free]
     try:
         step = sla.cho_solve(sla.cho_factor(information), gradient)
     except np.linalg.LinAlgError:
-        # With a unit diagonal, so that what counts as flat does not depend on units.
+        # With a unit diagonal, so the threshold for flat directions does not depend on units.
         size = np.sqrt(np.abs(np.diag(information)))
         unit = 1.0 / np.where(size > 0, size, 1.0)
         values, vectors = np.linalg.eigh(information * unit * unit[:, None])
         values = np.maximum(np.abs(values), 1e-6 * np.abs(values).max())
         step = unit * (vectors @ ((vectors.T @ (unit * gradient)) / values))
     step = np.append(step, np.zeros(len(state.theta) - free))
-    # log sigma and atanh rho move by at most one a step.
+    # log sigma and atanh rho move by at most 1 per step.
     return np.asarray(step / max(1.0, float(np.abs(step[-2:]).max())))
 
 
@@ -264,7 +263,7 @@ def newton(
                 break
             step = 0.5 * step
         else:
-            # Rounding in the sum is all that is left to climb.
+            # Only rounding is left to climb.
             return state, passes, decrement < 1e-10
         state = trial
     return state, passes, False
@@ -277,10 +276,10 @@ def _higher_maxima(
     found: State,
     starts: ProfileStarts,
 ) -> list[State]:
-    """Look for higher maxima towards rho = -1 and rho = 1.
+    """Search for higher maxima towards rho = -1 and rho = 1.
 
-    The likelihood is profiled at a few fixed rho on each side, on a small sample where rows are
-    many. Only where it rises again away from the optimum is a full search started there.
+    The likelihood is profiled at a few fixed rho on each side, on a sample if there are many rows.
+    A full ascent starts only where the profile rises again away from the optimum.
     """
     pilot = rows.pilot(_PROFILE_ROWS)
     here = evaluate(pilot, columns, problem, found.theta).log_likelihood
@@ -300,7 +299,7 @@ def _higher_maxima(
                 tolerance=_PROFILE_DECREMENT,
                 max_iterations=_PROFILE_ITERATIONS,
             )
-            # The last step, not taken, would gain half of its decrement.
+            # The last step, not taken, would gain half its decrement.
             height = state.log_likelihood + 0.5 * float(ascent(state, free) @ state.gradient)
             if height > previous + _PROFILE_RISE:
                 risen, _, _ = newton(

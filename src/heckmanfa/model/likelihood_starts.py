@@ -1,7 +1,7 @@
 """Where maximum likelihood starts: the two-step estimates, a given rho, or given parameters.
 
-A parameter vector in the input's scale (``params_`` of a fitted model) holds the prediction
-coefficients, intercept first, the selection coefficients, intercept first, log sigma and atanh rho.
+A parameter vector on the input's scale (``params_`` of a fitted model) holds the prediction
+coefficients, the selection coefficients (each intercept first), log sigma and atanh rho.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.options import Method
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 
@@ -37,20 +38,14 @@ Start = float | Floats | None
 """nothing, a rho, or a parameter vector"""
 
 
-def read_start(start: Any, method: str) -> Start:
-    """Take in the parameter ``start``: None, a rho in (-1, 1), or a parameter vector.
-
-    Parameters
-    ----------
-    method : str
-        Only "ml" starts anywhere.
-    """
+def read_start(start: Any, method: Method) -> Start:
+    """Check the parameter ``start``: None, a rho in (-1, 1), or a parameter vector."""
     if start is None:
         return None
     if method != "ml":
         raise InputError(
-            "start is where maximum likelihood starts from: the two steps need none. Fit by "
-            "maximum likelihood (method 'ml'), or leave start out."
+            "start is a starting value for maximum likelihood; the two-step method needs none. "
+            "Fit by maximum likelihood (method 'ml'), or leave start out."
         )
     advice = "it must be a rho inside (-1, 1), or the params_ of a fitted model"
     if isinstance(start, bool | np.bool_ | str):
@@ -71,7 +66,7 @@ def read_start(start: Any, method: str) -> Start:
 
 
 def elsewhere(start: Start) -> float | None:
-    """Return the start for other rows or other features, which have parameters of their own."""
+    """Return the start to use for other rows or features, which have other parameters: its rho."""
     if start is None or isinstance(start, float):
         return start
     return float(np.clip(np.tanh(start[-1]), -_LARGEST_RHO, _LARGEST_RHO))
@@ -88,7 +83,7 @@ def starting_point(problem: Problem, probit: Probit, start: TwoStep) -> Floats:
 
 
 def inner_parameters(problem: Problem, params: Floats) -> Floats:
-    """Turn a parameter vector in the input's scale into theta, refusing one of another model."""
+    """Convert a parameter vector on the input's scale to theta; its length must match."""
     p, j = problem.sizes
     if len(params) != p + j + 2:
         raise InputError(
@@ -109,10 +104,10 @@ def inner_parameters(problem: Problem, params: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class ProfileStarts:
-    """Where to start for a given rho: least squares less rho sigma times that of lambda.
+    """Starting values for a given rho, from regressions of y and lambda on the features.
 
-    E[y | x, s = 1] = x'beta + rho sigma lambda, so that beta(rho) is a difference of two
-    regressions on the features, and the residual variance s^2 of the first is
+    E[y | x, s = 1] = x'beta + rho sigma lambda, so beta(rho) is the first regression minus
+    rho sigma times the second, and the residual variance s^2 of the first is
     sigma^2 (1 - rho^2 (mean of delta - residual variance of lambda)).
     """
 

@@ -76,8 +76,8 @@ class Problem:
         order = [*probit.features, *alone]
         chosen = np.zeros((len(order) + 1, len(features) + 1))
         chosen[0, 0] = 1.0
-        for place, one in enumerate(features, start=1):
-            chosen[order.index(one) + 1, place] = 1.0
+        for place, feature in enumerate(features, start=1):
+            chosen[order.index(feature) + 1, place] = 1.0
         half = root @ back
         return cls(
             union=union,
@@ -92,8 +92,8 @@ class Problem:
 
 
 def predicting_only(probit: Probit, features: Positions) -> list[int]:
-    """Positions of the features that predict and do not select."""
-    return [one for one in features if one not in probit.features]
+    """Positions of the features in the prediction equation only."""
+    return [feature for feature in features if feature not in probit.features]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def evaluate(rows: Rows, columns: Positions, problem: Problem, theta: Floats) ->
         to_beta = problem.prediction
         in_gamma, in_beta = vectors[:p], to_beta.T @ vectors
         gradient = np.concatenate([in_gamma[:, 0] - others, in_beta[:, 1], [d_s, d_t]])
-        # Every block is -delta times a product of z cosh and -x sinh / sigma, but for -x x'.
+        # Every block is -delta times products of z cosh and -x sinh / sigma, except for -x x'.
         hessian = np.zeros((p + j + 2, p + j + 2))
         hessian[:p, :p] = -(cosh**2) * gram[:p, :p] - other_gram
         hessian[:p, p:-2] = cosh * sinh / sigma * gram[:p] @ to_beta
@@ -146,11 +146,11 @@ def evaluate(rows: Rows, columns: Positions, problem: Problem, theta: Floats) ->
     return State(theta, value, gradient, hessian, float(n))
 
 
-# What runs on a block of rows. ---------------------------------------------------------------
+# Functions over one block of rows. -----------------------------------------------------------
 
 
 def _scales(theta: Floats) -> tuple[float, float, float]:
-    """sigma, cosh t and sinh t, as plain numbers that any array can be multiplied with."""
+    """sigma, cosh t and sinh t, as floats that multiply arrays on any device."""
     return float(np.exp(theta[-2])), float(np.cosh(theta[-1])), float(np.sinh(theta[-1]))
 
 
@@ -208,7 +208,7 @@ def _selected(block: Block, problem: Problem, theta: Floats) -> _Selected:
 def _terms(
     block: Block, problem: Problem, theta: Floats
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Sums over a block that the log-likelihood and its derivatives are made of.
+    """Sums over a block for the log-likelihood and its derivatives.
 
     Returns
     -------

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from heckmanfa.data.arrays import Array, Floats, triangular
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted, quoted_list
 
 __all__ = [
     "Dependency",
@@ -31,9 +31,8 @@ __all__ = [
     "symmetric",
 ]
 
-# A column whose part outside the span of the columns before it is smaller than this share of
-# its length is that span's, to rounding. NIST's Filip, the hardest problem that is to be solved
-# rather than refused, has 5e-8.
+# A column is dependent if its residual on the columns before it is below this share of its length.
+# NIST's Filip, the hardest problem that must be solved rather than refused, has 5e-8.
 DEPENDENT = 1e-12
 _STACK_AT_ONCE = 16
 
@@ -43,23 +42,14 @@ class Dependency:
     """A column that is a linear combination of columns before it."""
 
     column: int
-    """its position"""
     on: tuple[int, ...]
-    """positions of the columns it depends on; none where it is zero"""
+    """positions of the columns it depends on; empty if it is zero"""
 
 
 def factor(matrix: Array, *, overwrite: bool = False) -> Floats:
-    """Triangular factor R of a matrix, with min(rows, columns) rows.
+    """Triangular factor R, (min(b, k), k), of a (b, k) matrix.
 
-    Parameters
-    ----------
-    matrix : (b, k) ndarray or tensor
-    overwrite : bool
-        Whether a matrix in Fortran order may be destroyed, which saves a copy.
-
-    Returns
-    -------
-    (min(b, k), k) ndarray
+    With ``overwrite``, a matrix in Fortran order may be destroyed, which saves a copy.
     """
     rows, columns = matrix.shape
     return triangular(matrix, overwrite=overwrite) if rows else np.zeros((0, columns))
@@ -78,15 +68,15 @@ class Stacker:
         self._waiting: list[Floats] = []
 
     def add(self, block: Floats) -> None:
-        """Take in the next block's factor."""
+        """Add the next block's factor."""
         self._waiting.append(block)
         if len(self._waiting) == _STACK_AT_ONCE:
             self._waiting = [merge_factors(self._waiting)]
 
     def result(self) -> Floats:
-        """Return the (k, k) factor of what was added, the diagonal not negative.
+        """Return the (k, k) factor of all blocks, with a non-negative diagonal.
 
-        There are rows of zeros at the end where there were fewer rows than columns.
+        If there were fewer rows than columns, its last rows are zero.
         """
         square = np.zeros((self._columns, self._columns))
         if self._waiting:
@@ -96,20 +86,7 @@ class Stacker:
 
 
 def stack(factors: Iterable[Floats], columns: int) -> Floats:
-    """Triangular factor of all rows, from the factors of blocks of rows in order.
-
-    Parameters
-    ----------
-    factors : iterable of (r, k) ndarray
-        What `factor` gave for each block.
-    columns : int
-        k.
-
-    Returns
-    -------
-    (k, k) ndarray
-        Upper triangular, see `Stacker.result`.
-    """
+    """Triangular factor of all rows, (k, k), from the factors of blocks of rows in order."""
     stacker = Stacker(columns)
     for block in factors:
         stacker.add(block)
@@ -134,7 +111,7 @@ def solve_upper(r: Floats, right: Floats, *, transposed: bool = False) -> Floats
 
 
 def symmetric(matrix: Floats) -> Floats:
-    """Average a covariance with its transpose, which rounding made different."""
+    """Average a covariance with its transpose, to remove rounding differences."""
     return 0.5 * (matrix + matrix.T)
 
 
@@ -145,19 +122,10 @@ def residual_share(r: Floats) -> Floats:
 
 
 def dependencies(r: Floats, tolerance: float = DEPENDENT) -> list[Dependency]:
-    """Find the columns that are linear combinations of columns before them.
+    """Find the columns that are linear combinations of columns before them, from a factor.
 
-    Parameters
-    ----------
-    r : (k, k) ndarray
-        A triangular factor.
-    tolerance : float
-        The residual share under which a column counts as dependent.
-
-    Returns
-    -------
-    list of Dependency
-        In column order; without these columns the others have full rank.
+    A column is dependent if its `residual_share` is at most ``tolerance``. Without the dependent
+    columns, the others have full rank.
     """
     found: list[Dependency] = []
     kept = list(range(r.shape[1]))
@@ -177,35 +145,17 @@ def dependencies(r: Floats, tolerance: float = DEPENDENT) -> list[Dependency]:
 
 
 def describe_dependencies(found: Sequence[Dependency], names: Sequence[str]) -> list[str]:
-    """Say each dependency in words.
-
-    Parameters
-    ----------
-    found : sequence of Dependency
-        Over columns of which the first is the constant.
-    names : sequence of str
-        A name for each column; the first is not used.
-
-    Returns
-    -------
-    list of str
-        One clause a dependency.
-    """
+    """Describe each dependency in one clause; the first column is the constant."""
     clauses = []
     for item in found:
         others = [names[place] for place in item.on if place != 0]
         if not others:
-            clauses.append(f"{quoted(names[item.column])} is constant")
+            what = "constant"
         elif len(others) == 1:
-            clauses.append(
-                f"{quoted(names[item.column])} is a linear function of {quoted(others[0])}"
-            )
+            what = f"a linear function of {quoted(others[0])}"
         else:
-            listed = ", ".join(quoted(name) for name in others[:8])
-            more = f" and {len(others) - 8} more" if len(others) > 8 else ""
-            # Splines and dummies that sum to one would seem to be no combination without it.
-            more += " and the intercept" if 0 in item.on else ""
-            clauses.append(
-                f"{quoted(names[item.column])} is a linear combination of {listed}{more}"
-            )
+            # Splines and dummies that sum to one are a combination only with the intercept.
+            intercept = " and the intercept" if 0 in item.on else ""
+            what = f"a linear combination of {quoted_list(others, 8)}{intercept}"
+        clauses.append(f"{quoted(names[item.column])} is {what}")
     return clauses

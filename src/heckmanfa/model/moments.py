@@ -34,22 +34,22 @@ from heckmanfa.model.probit import Probit
 
 __all__ = ["Moments", "Solutions", "gather_moments"]
 
-# The Gram matrix of scaled columns is used for batches while its smallest eigenvalue is above
-# this: by interlacing no assignment is worse conditioned, and ten digits are left.
+# Batches use the Gram matrix of scaled columns if its smallest eigenvalue is above this: by
+# interlacing no assignment is worse conditioned, and ten digits are kept.
 _GRAM_EIGENVALUE = 1e-6
 _BATCH_BYTES = 2**25
 
 
 @dataclass(frozen=True)
 class Solutions:
-    """What least squares gives for one assignment (0-d arrays) or for B of them (leading axis).
+    """Least-squares results for one assignment (0-d arrays) or for B of them (leading axis).
 
     An assignment that cannot be solved (a feature constant among the selected rows, collinear
     features, too few rows) has ``feasible`` False and NaN elsewhere.
     """
 
     coef: Floats
-    """(..., K), zero where a feature is not assigned"""
+    """(..., K), zero for unassigned features"""
     intercept: Floats
     imr_coef: Floats
     """beta_H, the coefficient of lambda"""
@@ -75,7 +75,7 @@ class Moments:
     """The selected rows, compressed."""
 
     columns: tuple[int, ...]
-    """positions in X of the k features held"""
+    """positions in X of the k compressed features"""
     n_features: int
     """K, the number of columns of X"""
     factor: Floats
@@ -87,18 +87,18 @@ class Moments:
     mean_delta: float
     """average of delta over the selected rows"""
     index_range: tuple[float, float]
-    """of z'gamma among the selected rows"""
+    """range of z'gamma among the selected rows"""
     probit: Probit | None
-    """the selection equation that lambda is from; None where every row is selected"""
+    """the selection equation behind lambda; None if every row is selected"""
 
     def places(self, features: Positions) -> list[int]:
-        """Places in the factor of features given by their positions in X."""
+        """Columns of the factor that hold features, given by their positions in X."""
         where = {column: place for place, column in enumerate(self.columns, start=1)}
         unknown = [feature for feature in features if feature not in where]
         if unknown:
             raise InputError(
-                f"column {unknown[0]} of X is not among the features that were compressed; "
-                "compress with it among prediction_features or selection_features"
+                f"column {unknown[0]} of X is not among the compressed features; compress again "
+                "with it in prediction_features or selection_features"
             )
         return [where[feature] for feature in features]
 
@@ -120,14 +120,14 @@ class Moments:
         assignments : (K,) or (B, K) array of bool
             Which columns of X predict.
         exact : bool
-            Solve a batch by QR, too.
+            Also solve a batch by QR.
 
         Returns
         -------
         Solutions
-            With a leading axis of B for a batch. One assignment is solved by QR; a batch through
-            the Gram matrix of the centred, scaled columns where these are well enough conditioned
-            to keep ten digits, and by QR otherwise.
+            With a leading axis of B for a batch. One assignment is solved by QR. A batch is solved
+            from the Gram matrix of the centred, scaled columns if that keeps ten digits, and by
+            QR otherwise.
         """
         masks = np.asarray(assignments)
         if masks.dtype != np.bool_ or masks.shape[-1:] != (self.n_features,) or masks.ndim > 2:
@@ -138,7 +138,7 @@ class Moments:
         held = np.zeros(self.n_features, dtype=bool)
         held[list(self.columns)] = True
         strange = (masks & ~held).reshape(-1, self.n_features).any(axis=0)
-        self.places([int(one) for one in np.flatnonzero(strange)])
+        self.places([int(column) for column in np.flatnonzero(strange)])
         if masks.ndim == 1:
             solved = self._by_qr(masks[None])
             return self._finish(masks[None], *solved, single=True)
@@ -148,7 +148,7 @@ class Moments:
 
     @property
     def means(self) -> Floats:
-        """(k + 2,) of the features, lambda and the outcome among the selected rows."""
+        """Means of the features, lambda and the outcome among the selected rows, (k + 2,)."""
         return np.asarray(self.factor[0, 1:] / self.factor[0, 0])
 
     def constant_columns(self) -> list[int]:
@@ -190,8 +190,8 @@ class Moments:
             rows = np.flatnonzero(feasible[start : start + chunk]) + start
             use = np.ones((len(rows), k + 1))
             use[:, :k] = held[rows]
-            # Features that are not assigned get an equation of their own, b = 0, so that all
-            # systems of the batch have one size.
+            # Unassigned features get the equation b = 0, so all systems of the batch have one
+            # size.
             system = gram[:-1, :-1] * use[:, :, None] * use[:, None, :]
             diagonal = np.arange(k + 1)
             system[:, diagonal, diagonal] += 1.0 - use
@@ -259,19 +259,13 @@ class Moments:
 def gather_moments(
     rows: Mapped, columns: Sequence[int], n_features: int, probit: Probit | None
 ) -> Moments:
-    """Compress the selected rows in one pass.
+    """Compress the k ``columns`` of the selected rows in one pass.
 
-    Parameters
-    ----------
-    columns : sequence of int
-        The features of either equation, k of them.
-    n_features : int
-        K, the number of columns of X.
-    probit : Probit or None
-        The fitted selection equation; None where every row is selected, and lambda is zero.
+    ``n_features`` is K, the number of columns of X. Without a ``probit``, every row is selected and
+    lambda is zero.
     """
     k = len(columns)
-    places = [] if probit is None else [list(columns).index(one) for one in probit.features]
+    places = [] if probit is None else [list(columns).index(feature) for feature in probit.features]
     whole, delta = Stacker(k + 3), Stacker(k + 2)
     m = slope = 0.0
     low, high = np.inf, -np.inf
@@ -310,7 +304,7 @@ def _merge_terms(
 def _moment_terms(
     block: Block, probit: Probit | None, places: Positions
 ) -> tuple[Floats, Floats, float, float, float, float]:
-    """Factors of one block's selected rows, their count, sum of delta and range of the index."""
+    """Factors of a block's selected rows, their count, sum of delta and range of the index."""
     block = block.only_selected()
     b, k = block.features.shape
     if probit is None:

@@ -1,8 +1,8 @@
-"""The standard normal quantities of the selection model, right in the far tails.
+"""The normal quantities of the selection model, accurate in the far tails.
 
-The inverse Mills ratio of the paper's Algorithm 1 is lambda(z) = phi(z) / Phi(z). Written so, it
-is 0/0 below z = -38; written with the scaled complementary error function it has no cancellation
-and no underflow anywhere.
+The inverse Mills ratio of the paper's Algorithm 1 is lambda(z) = phi(z) / Phi(z), which evaluates
+to 0/0 below z = -38. With the scaled complementary error function there is no cancellation and no
+underflow.
 """
 
 from __future__ import annotations
@@ -21,40 +21,21 @@ _SQRT_HALF = 0.5**0.5
 _SQRT_2_OVER_PI = (2.0 / np.pi) ** 0.5
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
-# Left of this point lambda + z is taken from a continued fraction, since the sum of a large
-# lambda and a large negative z loses z**2 units in the last place.
+# Left of this point lambda + z comes from a continued fraction, since the sum of a large lambda and
+# a large negative z loses z**2 units in the last place.
 _TAIL = -3.0
 _TAIL_TERMS = 55  # 3e-16 at the edge of the tail, and less beyond
 
 
 def log_cdf(z: ArrayLike) -> Any:
-    """Logarithm of the standard normal distribution function.
-
-    Parameters
-    ----------
-    z : array_like or tensor
-        Points on the real line.
-
-    Returns
-    -------
-    ndarray or tensor
-        log Phi(z), of the shape of ``z``.
-    """
+    """Logarithm of the standard normal distribution function."""
     return log_ndtr(as_floats(z))
 
 
 def inverse_mills(z: ArrayLike) -> Any:
     """Inverse Mills ratio lambda(z) = phi(z) / Phi(z).
 
-    Parameters
-    ----------
-    z : array_like
-        Points on the real line, the selection index in the Heckman model.
-
-    Returns
-    -------
-    ndarray
-        lambda(z), of the shape of ``z``; decreasing, close to -z far left and to 0 far right.
+    It decreases in z, from close to -z far left to close to 0 far right.
     """
     scaled = erfcx(-_SQRT_HALF * as_floats(z))
     with np.errstate(divide="ignore"):
@@ -62,34 +43,12 @@ def inverse_mills(z: ArrayLike) -> Any:
 
 
 def mills_slope(z: ArrayLike) -> Any:
-    """Minus the derivative of the inverse Mills ratio, delta(z) = lambda (lambda + z).
-
-    Parameters
-    ----------
-    z : array_like
-        Points on the real line.
-
-    Returns
-    -------
-    ndarray
-        delta(z), of the shape of ``z``, in [0, 1].
-    """
+    """Minus the derivative of the inverse Mills ratio, delta(z) = lambda (lambda + z) in [0, 1]."""
     return mills(z)[1]
 
 
 def mills(z: ArrayLike) -> tuple[Array, Array]:
-    """Inverse Mills ratio and minus its derivative, in one evaluation.
-
-    Parameters
-    ----------
-    z : array_like
-        Points on the real line.
-
-    Returns
-    -------
-    ratio, slope : ndarray
-        lambda(z) and delta(z).
-    """
+    """Inverse Mills ratio and minus its derivative, lambda(z) and delta(z), in one evaluation."""
     points = as_floats(z)
     xp = namespace(points)
     ratio = xp.asarray(inverse_mills(points))
@@ -108,16 +67,8 @@ def mills(z: ArrayLike) -> tuple[Array, Array]:
 def log_cdf_and_mills(z: Array) -> tuple[Array, Array, Array]:
     """Return log Phi, lambda and delta from one special function, for sums over many rows.
 
-    Parameters
-    ----------
-    z : ndarray
-        Points on the real line.
-
-    Returns
-    -------
-    log_cdf, ratio, slope : ndarray
-        As from `log_cdf` and `mills`, but that log Phi has an absolute error of 1e-16 z^2: enough
-        for a sum over rows, and a third faster.
+    Unlike in `log_cdf`, log Phi has an absolute error of 1e-16 z^2: enough for a sum over rows, and
+    a third faster.
     """
     xp = namespace(z)
     ratio, slope = mills(z)

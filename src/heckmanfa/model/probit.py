@@ -1,8 +1,8 @@
 """The selection equation: probit by Newton's method over blocks of rows (Algorithm 1, line 2).
 
-The iteration runs in coordinates that are well conditioned on a pilot sample, so that collinearity
-and units cost no digits, and starts from the pilot's own optimum, so that large data is read
-three or four times.
+The iteration runs in coordinates that are well conditioned on a pilot sample, so collinearity and
+units cost no digits. It starts from the pilot's optimum, so large data are read three or four
+times.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ __all__ = ["Probit", "fit_probit", "selection_coordinates"]
 
 _MAX_ITERATIONS = 40
 # The Newton decrement is a squared distance in standard errors, and the covariance is taken one
-# step before the end: at this many times n, its relative error is at most 1e-8, and that of the
+# step before the end. At this decrement per row its relative error is at most 1e-8, and that of the
 # estimates far less.
 _DECREMENT_PER_ROW = 1e-16
 _LEAST_PILOT = 2**13
 _PILOT_DECREMENT = 1e-3
 _PILOT_ITERATIONS = 12
-# A smallest eigenvalue of this share of the largest is no rounding error.
+# A smallest eigenvalue above this share of the largest is not rounding error.
 _CLEAR_OF_ROUNDING = 1e-10
-# A pilot sample that is this close to collinear does not make good coordinates.
+# A pilot sample this close to collinear does not give good coordinates.
 _PILOT_SHARE = 1e-6
 
 
@@ -80,7 +80,7 @@ class _State:
     n: float
     n_selected: float
     largest: float
-    """the largest signed index: how safely the best-predicted row is predicted"""
+    """the largest signed index, that of the best-predicted row"""
     squares: Floats
     """(1 + p,) sum of squares of each column of the design"""
 
@@ -98,7 +98,7 @@ def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str])
     Raises
     ------
     CollinearError
-        Where a column is constant or a linear combination of others; it names them.
+        If a column is constant or a linear combination of others; it names them.
     """
     width = len(features) + 1
     pilot = _pilot(rows)
@@ -119,14 +119,7 @@ def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str])
 def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Probit:
     """Fit P(selected) = Phi(gamma_0 + x gamma) by maximum likelihood (Eq. heckmangamma).
 
-    Parameters
-    ----------
-    rows : Rows
-        With both selected and unselected rows.
-    features : sequence of int
-        Columns of the selection equation.
-    coordinates : Coordinates
-        From `selection_coordinates`.
+    ``rows`` include selected and unselected ones; ``coordinates`` are of `selection_coordinates`.
     """
     start = _pilot_start(rows, features, coordinates)
     state, passes, converged = _newton(rows, features, coordinates, start, None, _MAX_ITERATIONS)
@@ -151,24 +144,24 @@ def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Pro
 
 
 def _pilot(rows: Rows) -> Rows:
-    """Return a sample that costs little beside all rows, and tells much about them."""
+    """Return a sample that is small next to all rows, and large enough to represent them."""
     return rows.pilot(max(len(rows) // 32, _LEAST_PILOT))
 
 
 def _pilot_start(rows: Rows, features: Positions, coordinates: Coordinates) -> Floats:
     """Start from a sample's optimum and one step on a larger sample, or from zero.
 
-    A full pass saved costs a fraction of one: from a few standard errors away, Newton's method
-    needs three passes over all rows.
+    This costs a fraction of a pass and saves several: from a few standard errors away, Newton's
+    method needs three passes over all rows.
     """
     zero = np.zeros(len(features) + 1)
     pilot = _pilot(rows)
     if pilot is rows:
         return zero
-    state, _, settled = _newton(
+    state, _, converged = _newton(
         pilot, features, coordinates, zero, _PILOT_DECREMENT, _PILOT_ITERATIONS
     )
-    if not settled:
+    if not converged:
         return zero
     state = _evaluate(rows.pilot(len(rows) // 4), features, coordinates, state.coef)
     return state.coef + _inverse(state.information) @ state.gradient
@@ -182,7 +175,7 @@ def _overlap_is_certain(state: _State) -> bool:
     = sum lambda_i (lambda_i + t_i) a_i^2 <= max(lambda_i + t_i) max(a_i) gradient'd
     <= (1 + max t_i) sqrt(sum |z_i|^2) |gradient| |d|^2. Where the smallest eigenvalue of H is
     larger than that factor, there is no such d. Far out on separated data both sides vanish, so
-    that the eigenvalue must also stand clear of rounding.
+    the eigenvalue must also exceed rounding.
     """
     # Any coordinates will do; with an information of unit diagonal the bound is tight.
     unit = 1.0 / np.sqrt(np.diag(state.information))
@@ -224,7 +217,7 @@ def _newton(
 
 
 def _inverse(information: Floats) -> Floats:
-    """Inverse of an information matrix; in a direction without information, zero."""
+    """Inverse of an information matrix; zero in directions without information."""
     try:
         half = sla.cho_factor(information)
         return np.asarray(sla.cho_solve(half, np.eye(len(information))))
@@ -241,7 +234,7 @@ def _evaluate(
     coef: Floats,
     squares: Floats | None = None,
 ) -> _State:
-    """Evaluate the likelihood; the sums of squares only where they are not known yet."""
+    """Evaluate the likelihood, and the sums of squares unless they are given."""
     sums, largest = _merge_terms(
         list(
             rows.map(
@@ -267,7 +260,7 @@ def _evaluate(
     )
 
 
-# What runs on a block of rows. ---------------------------------------------------------------
+# Functions over one block of rows. -----------------------------------------------------------
 
 
 def _design_factor(block: Block) -> Floats:

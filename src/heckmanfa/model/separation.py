@@ -1,10 +1,10 @@
 """Which columns separate selected from unselected rows, by linear programming.
 
-The probit has no finite maximum where some direction d has q_i x_i'd >= 0 in every row (q_i = +1
-for selected, -1 for unselected rows) and > 0 in some: complete separation where it is > 0 in all
-of them, quasi-complete otherwise (Albert and Anderson 1984; Konis 2007 finds d by a linear
-program, as here). The program has one constraint a row; only the rows that bind are ever handed
-to the solver, found by passes over the data, so that its size does not grow with n.
+The probit has no finite maximum if some direction d has q_i x_i'd >= 0 in every row (q_i = +1 for
+selected, -1 for unselected rows) and > 0 in some. Separation is complete if it is > 0 in all rows,
+and quasi-complete otherwise (Albert and Anderson 1984; Konis 2007 finds d by a linear program, as
+here). The program has one constraint per row. Passes over the data find the binding rows, and only
+these go to the solver, so its size does not grow with n.
 """
 
 from __future__ import annotations
@@ -23,38 +23,29 @@ __all__ = ["Separation", "decided", "find_separation"]
 # In units of standard deviations; the solver is asked for 1e-9.
 _TOLERANCE = 1e-6
 _WORST_PER_BLOCK = 64
-_CUTS_A_ROUND = 512
+_CUTS_PER_ROUND = 512
 _MAX_ROUNDS = 60
 
 
 @dataclass(frozen=True)
 class Separation:
-    """A direction that separates, with as few columns as were found to suffice."""
+    """A separating direction that uses few columns."""
 
     direction: Floats
     """(1 + p,) on standardised features, intercept first, largest entry 1 in size"""
     columns: tuple[int, ...]
-    """places, among the features, of the columns that it uses"""
+    """indices, among the features, of the columns that it uses"""
     complete: bool
-    """whether every row is decided by it"""
+    """whether it determines the selection of every row"""
     n_decided: int
-    """rows that it decides"""
+    """rows whose selection it determines"""
 
 
 def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -> Separation | None:
-    """Find a separating direction, or None where there is none.
+    """Find a separating direction, or None if there is none.
 
-    Parameters
-    ----------
-    features : sequence of int
-        Columns of the selection equation, p of them.
-    coordinates : Coordinates
-        Gives the centre and scale of the features.
-
-    Returns
-    -------
-    Separation or None
-        The columns are thinned out greedily: none of those named can be left out alone.
+    ``coordinates`` give the centre and scale of the features. Columns are removed greedily until
+    none of the rest can be left out alone.
     """
     centre, scale = coordinates.mean, coordinates.scale
     (pull,) = total(rows.map(_pull, centre, scale, columns=features, merge=total))
@@ -63,7 +54,7 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
     direction, cuts = _search(rows, features, coordinates, pull, cuts, allowed)
     if direction is None:
         return None
-    # Small entries first: they are the likeliest to be needless.
+    # Small entries first: they are most likely unnecessary.
     for place in np.argsort(np.abs(direction[1:]), kind="stable") + 1:
         if abs(direction[place]) < _TOLERANCE:
             allowed[place] = False
@@ -96,9 +87,9 @@ def _search(
     cuts: Floats,
     allowed: Mask,
 ) -> tuple[Floats | None, Floats]:
-    """Maximise the sum of q_i x_i'd over the allowed columns, all terms at least zero.
+    """Maximise the sum of q_i x_i'd over the allowed columns, with all terms non-negative.
 
-    Also returns the rows that were handed to the solver, for the next search to start with.
+    Also returns the rows that went to the solver, for the next search to start from.
     """
     size = max(float(np.abs(pull).max()), 1e-300)
     for _ in range(_MAX_ROUNDS):
@@ -115,7 +106,7 @@ def _search(
 def _strictly_separating(
     rows: Rows, features: Positions, coordinates: Coordinates, cuts: Floats, allowed: Mask
 ) -> Floats | None:
-    """Return a direction with q_i x_i'd > 0 in every row, if there is one: maximise the least."""
+    """Return a direction with q_i x_i'd > 0 in every row, if any, by maximising the least."""
     usable = np.append(allowed, True)
     for _ in range(_MAX_ROUNDS):
         # One more variable, the margin e, with q_i x_i'd - e >= 0.
@@ -132,7 +123,7 @@ def _strictly_separating(
 
 
 def _solve(objective: Floats, cuts: Floats, allowed: Mask) -> Floats | None:
-    """Maximise a linear objective with cuts @ d >= 0 and -1 <= d <= 1, d = 0 where not allowed."""
+    """Maximise a linear objective with cuts @ d >= 0, -1 <= d <= 1, and d = 0 if not allowed."""
     solved = linprog(
         -objective,
         A_ub=-cuts if len(cuts) else None,
@@ -147,17 +138,17 @@ def _solve(objective: Floats, cuts: Floats, allowed: Mask) -> Floats | None:
 def _worst_rows(
     rows: Rows, features: Positions, coordinates: Coordinates, direction: Floats, least: float
 ) -> Floats | None:
-    """Return the rows that fall short of ``least`` by most, or None where none does."""
+    """Return the rows furthest below ``least``, or None if there are none."""
     args = (coordinates.mean, coordinates.scale, direction, least)
     together = np.concatenate(
         list(rows.map(_short_of, *args, columns=features, merge=np.concatenate))
     )
     if len(together) == 0:
         return None
-    return together[np.argsort(together @ direction, kind="stable")[:_CUTS_A_ROUND]]
+    return together[np.argsort(together @ direction, kind="stable")[:_CUTS_PER_ROUND]]
 
 
-# What runs on a block of rows. ---------------------------------------------------------------
+# Functions over one block of rows. -----------------------------------------------------------
 
 
 def _signed(block: Block, centre: Floats, scale: Floats) -> Array:
@@ -186,6 +177,6 @@ def _count_decided(block: Block, centre: Floats, scale: Floats, direction: Float
 
 
 def decided(block: Block, centre: Floats, scale: Floats, direction: Floats) -> Array:
-    """Mark the rows whose selection the direction decides."""
+    """Mark the rows whose selection the direction determines."""
     signed = _signed(block, centre, scale)
     return signed @ like(direction, signed) > _TOLERANCE

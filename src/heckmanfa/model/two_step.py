@@ -1,4 +1,4 @@
-"""Heckman's two-step estimator with honest standard errors (Algorithm 1).
+"""Heckman's two-step estimator with corrected standard errors (Algorithm 1).
 
 The second step treats lambda-hat as data; its ordinary standard errors are wrong twice, since
 the errors are heteroskedastic by construction and lambda-hat is estimated. The covariance here
@@ -40,7 +40,7 @@ class TwoStep:
     coef: Floats
     """(J + 2,) intercept, features, beta_H"""
     covariance: Floats
-    """(J + 2 + 1 + p,) squared: intercept, features, beta_H, then the probit's coefficients"""
+    """(J + 2 + 1 + p) squared: intercept, features, beta_H, then the probit's coefficients"""
 
 
 def fit_two_step(
@@ -61,12 +61,12 @@ def fit_two_step(
     """
     mask = np.zeros(moments.n_features, dtype=bool)
     mask[list(features)] = True
-    features = tuple(int(one) for one in np.flatnonzero(mask))
+    features = tuple(int(feature) for feature in np.flatnonzero(mask))
     root = moments.subset(features, outcome=False)
     if residual_share(root)[-1] <= DEPENDENT:
         raise NotIdentifiedError(
             "the inverse Mills ratio is a linear combination of the prediction features among "
-            "the selected rows, so selection cannot be told from prediction. Leave a feature "
+            "the selected rows, so selection and prediction cannot be told apart. Leave a feature "
             "that drives selection out of prediction_features."
         )
     solution = moments.solve(mask)
@@ -84,8 +84,8 @@ def _shift(
 ) -> tuple[Floats, Floats]:
     """sqrt(D) W (W'W)^-1/2 as a factor, and (W'W)^-1/2 W'DZ in the probit's coordinates.
 
-    Products of such factors keep the digits that W'DW and W'DZ lose where a feature is far from
-    zero or nearly collinear.
+    Products of such factors keep the digits that W'DW and W'DZ lose if a feature is far from zero
+    or nearly collinear.
     """
     prediction = [0, *moments.places(features), len(moments.columns) + 1]
     selection = [0, *moments.places(probit.features)]
@@ -124,14 +124,14 @@ def _stacked(
 ) -> Floats:
     """Sandwich of the stacked equations: probit scores, and W'(y - W beta) of selected rows."""
     columns = list(moments.columns)
-    selection = [columns.index(one) for one in probit.features]
-    prediction = [columns.index(one) for one in features]
+    selection = [columns.index(feature) for feature in probit.features]
+    prediction = [columns.index(feature) for feature in features]
     args = (probit, selection, prediction, coef, inverse_root)
     p, j = len(selection) + 1, len(prediction) + 2
     middle = score_squares(rows, kind, _stacked_scores, *args, columns=columns, size=p + j)
     (residual_slope,) = total(rows.map(_residual_slope, *args, columns=columns, merge=total))
-    # Derivative of the second equations in gamma: beta_H W'DZ, and through lambda's own place in
-    # W, minus the sum of delta v z'.
+    # Derivative of the second-step equations in gamma: beta_H W'DZ and, because W contains lambda,
+    # minus the sum of delta v z'.
     slope = coef[-1] * _shift(moments, probit, features, inverse_root)[1]
     slope -= np.outer(inverse_root[-1], residual_slope)
     bread = np.zeros((j + p, p + j))
@@ -141,7 +141,7 @@ def _stacked(
     return symmetric(bread @ middle @ bread.T)
 
 
-# What runs on a block of rows. ---------------------------------------------------------------
+# Functions over one block of rows. -----------------------------------------------------------
 
 
 def _second_step(

@@ -151,7 +151,7 @@ def read_choices(
             units.append(tuple(left))
     units += [(column,) for column in free if column not in grouped]
     if not units and not inside:
-        raise InputError("no feature may predict: never names all of prediction_features")
+        raise InputError("no feature may predict: never leaves none of prediction_features")
     most = len(free) + len(inside) if max_features is None else max_features
     if most < max(len(inside), 1):
         raise InputError(

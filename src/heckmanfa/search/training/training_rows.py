@@ -208,7 +208,7 @@ def _drawn(
     return matrix, weight
 
 
-# What runs on a block of rows. ------------------------------------------------------------------
+# Functions over one block of rows. --------------------------------------------------------------
 
 
 def _draw(
