@@ -68,7 +68,7 @@ def _best(jobs: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, print, and write the figures where asked."""
+    """Measure, print, and write the figures to a page if one is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--measure", type=int, help="processes; 0 is by hand")
     parser.add_argument("--out", type=Path, help="page whose figures are replaced")
@@ -81,7 +81,7 @@ def main() -> None:
     gain = one["seconds"] / two["seconds"]
     figures = Figures(
         f"Mroz, n = 753, K = {len(FEATURES)}: {REPLICATES:,} replicates of HeckmanBestSubset",
-        ("program", "seconds", "ms a replicate", "× two processes"),
+        ("program", "seconds", "ms per replicate", "× two processes"),
         (0,),
         [
             (

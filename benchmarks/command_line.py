@@ -51,7 +51,7 @@ def _read(path: Path) -> float:
 
 
 def main() -> None:
-    """Measure, print, and write the figures where asked."""
+    """Measure, print, and write the figures to a page if one is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, help="page whose figures are replaced")
     options = parser.parse_args()
@@ -68,7 +68,7 @@ def main() -> None:
             fits.append(_run([*COMMAND, "fit", str(table), "--outcome", "y"]))
         others = load.share()
     read = min(reads)
-    fit, first = min(fits)[0], min(one[1] for one in fits)
+    fit, first = min(fits)[0], min(fit[1] for fit in fits)
     figures = Figures(
         f"CSV of {ROWS:,} rows and {FEATURES + 1} columns, {megabytes:.0f} MB",
         ("program", "seconds", "× reading"),

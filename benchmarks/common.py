@@ -1,4 +1,4 @@
-"""What both parts of the benchmarks share: processes, the machine's state, and pages of figures."""
+"""What the benchmarks share: processes, the state of the machine, and pages of figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rich.table import Table
 Marks = tuple[str, str]
 """Comments between which figures stand in a page"""
 ROOT = Path(__file__).resolve().parents[1]
-# Where others take more than this share of the processors, ratios move by half and more.
+# If other programs take more than this share of the processors, ratios move by half or more.
 BUSY = 0.1
 
 
@@ -45,18 +45,18 @@ def child(
 
 
 def asked(module: str, *words: str, environment: Mapping[str, str] | None = None) -> Any:
-    """What a benchmark's module, run by a fresh interpreter, printed last, as JSON."""
+    """Run a benchmark module in a fresh interpreter; return the JSON that it printed last."""
     printed = child(["-m", f"benchmarks.{module}", *words], environment=environment)
     return json.loads(printed.splitlines()[-1])
 
 
 def quickest(module: str, *words: str, rounds: int) -> dict[str, Any]:
-    """The answer of the fewest seconds of some rounds."""
-    return min((asked(module, *words) for _ in range(rounds)), key=lambda one: one["seconds"])
+    """Return the answer with the fewest seconds of several rounds."""
+    return min((asked(module, *words) for _ in range(rounds)), key=lambda answer: answer["seconds"])
 
 
 def simulated(path: Path, rows: int, features: int) -> Path:
-    """A simulated table with its truth beside it, half of its features predicting, made if new."""
+    """Return a simulated table, made if missing: half of its features predict."""
     if not path.exists():
         words = ["simulate", str(path), "--rows", str(rows), "--features", str(features)]
         words += ["--predicting", str(features // 2), "--truth", str(path.with_suffix(".json"))]
@@ -110,7 +110,7 @@ class OtherLoad:
 
 
 def machine(others: float, programs: Sequence[str]) -> list[str]:
-    """Where and with what this was measured."""
+    """Describe the machine and the versions of the programs."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -133,15 +133,15 @@ def machine(others: float, programs: Sequence[str]) -> list[str]:
 
 
 def judged(words: str, met: bool, numbers: str) -> str:
-    """The line of a target."""
+    """Write the line of a target."""
     return f"{'met' if met else 'NOT met'}: {words}: {numbers}"
 
 
 def markdown_table(
     header: Sequence[str], words: Sequence[int], rows: Iterable[Sequence[str]]
 ) -> str:
-    """A table whose columns are numbers, but for those at the places of ``words``."""
-    align = ["---" if place in words else "---:" for place in range(len(header))]
+    """Render a table whose columns are numbers, except those listed in ``words``."""
+    align = ["---" if column in words else "---:" for column in range(len(header))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, align, *rows))
 
 
@@ -152,13 +152,13 @@ class Figures:
     title: str
     header: tuple[str, ...]
     words: tuple[int, ...]
-    """places of the columns that are not numbers"""
+    """positions of the columns that are not numbers"""
     rows: list[tuple[str, ...]]
 
     def show(self, console: Console) -> None:
         table = Table(title=self.title)
-        for place, name in enumerate(self.header):
-            justify = "left" if place in self.words else "right"
+        for column, name in enumerate(self.header):
+            justify = "left" if column in self.words else "right"
             table.add_column(name, justify=justify, no_wrap=True)
         for cells in self.rows:
             table.add_row(*cells)
@@ -169,7 +169,7 @@ class Figures:
 
 
 def span(seconds: float) -> str:
-    """Seconds in the unit in which one reads them."""
+    """Format seconds in the unit that suits them."""
     for unit, size in (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             count = seconds / size
@@ -178,7 +178,7 @@ def span(seconds: float) -> str:
 
 
 def write(page: Path, text: str, begin: str, end: str) -> None:
-    """Replace the figures of a page and leave its other words alone, or start a page."""
+    """Replace the figures of a page and leave its other text alone, or start a page."""
     old = page.read_text(encoding="utf-8") if page.exists() else "# Benchmarks\n"
     if begin not in old:
         old = f"{old.rstrip()}\n\n{begin}{end}"
@@ -188,7 +188,7 @@ def write(page: Path, text: str, begin: str, end: str) -> None:
 
 
 def markdown(tables: Iterable[str], lines: dict[str, list[str]], begin: str, end: str) -> str:
-    """Tables and what there is to say about them as part of a page, between two comments."""
+    """Render tables and the lines about them as part of a page, between two comments."""
     parts = [
         " ".join(lines["machine"]),
         *tables,
@@ -202,7 +202,7 @@ def markdown(tables: Iterable[str], lines: dict[str, list[str]], begin: str, end
 def publish(
     figures: Figures, lines: dict[str, list[str]], seconds: float, page: Path | None, marks: Marks
 ) -> None:
-    """Print a table and what there is to say about it, and put both into a page where asked."""
+    """Print a table and the lines about it, and write both to a page if one is given."""
     console = Console(width=110)
     figures.show(console)
     tell(console, lines, seconds)
@@ -211,7 +211,7 @@ def publish(
 
 
 def tell(console: Console, lines: dict[str, list[str]], seconds: float) -> None:
-    """Print what there is to say about the figures, and how they stand to the targets."""
+    """Print the lines about the figures, and whether the targets are met."""
     for part in ("machine", "notes", "agreement"):
         for line in lines[part]:
             console.print(f"- {line}", markup=False)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.cost_model [--out docs/how_far.md] [--folder WHERE]
 
-Constants are of one core: seconds a byte to decode Parquet into blocks, and seconds a row of each
-block function as a + b K + c K^2, fitted to blocks of several widths in memory. One more says how
+Constants are of one core: seconds per byte to decode Parquet into blocks, and seconds per row of
+each block function as a + b K + c K^2, fitted to blocks of several widths in memory. One more says how
 well two threads share the work, from fits in memory on one and on two. From these alone, and from
 the number of passes that a fit makes, follows what a two-step fit from files takes. That is
 compared with fits of three sizes. Then the same formulas are worked out for sizes that do not fit
@@ -48,7 +48,7 @@ class Costs:
 
     a_byte: float
     """to read and decode a byte of a float64 column of a Parquet file, and put it into a block"""
-    census: list[float]
+    counting: list[float]
     """a row: constant, times K, times K^2"""
     probit: list[float]
     moments: list[float]
@@ -69,7 +69,7 @@ def measure() -> dict[str, Any]:
     from heckmanfa.model.moments import _moment_terms
     from heckmanfa.model.probit import _probit_terms
 
-    seconds: dict[str, list[float]] = {"census": [], "probit": [], "moments": []}
+    seconds: dict[str, list[float]] = {"counting": [], "probit": [], "moments": []}
     for k in WIDTHS:
         data = make_selection(BLOCK_ROWS, k, k // 2, random_state=0)
         rows = compress(data.X, data.y).rows
@@ -90,7 +90,7 @@ def measure() -> dict[str, Any]:
             return min(taken)
 
         terms = (probit.coordinates, probit.inner_coef, False)
-        seconds["census"].append(best(counted) / BLOCK_ROWS)
+        seconds["counting"].append(best(counted) / BLOCK_ROWS)
         seconds["probit"].append(best(_probit_terms, *terms) / BLOCK_ROWS)
         m = np.count_nonzero(~np.isnan(data.y))
         seconds["moments"].append(best(_moment_terms, probit, columns) / m)
@@ -152,7 +152,9 @@ def fit(path: str, k: int) -> dict[str, float]:
 
     with counted_passes() as passes:
         start = time.perf_counter()
-        model = Heckman([f"x{one}" for one in range(k // 2)]).fit(scan_parquet(path, outcome="y"))
+        model = Heckman([f"x{position}" for position in range(k // 2)]).fit(
+            scan_parquet(path, outcome="y")
+        )
         seconds = time.perf_counter() - start
     return {"seconds": seconds, "selected": model.n_selected_ / model.n_obs_, **passes}
 
@@ -163,7 +165,7 @@ def predicted(costs: Costs, n: float, k: int, passes: dict[str, float], cores: f
     # One full pass counts, one makes the moments; all others, and the samples, are the probit's.
     a_row = (
         (full + part) * 8 * (k + 1) * costs.a_byte
-        + costs.row("census", k)
+        + costs.row("counting", k)
         + (full - 2 + part) * costs.row("probit", k)
         + passes["selected"] * costs.row("moments", k)
     )
@@ -211,7 +213,7 @@ def main() -> None:
     for n, k in CHECKED:
         path = _file(given.folder, n, k)
         both = min(_asked("read", path, "2") for _ in range(2))
-        found = min((_asked("fit", path, str(k)) for _ in range(2)), key=lambda one: one["seconds"])
+        found = min((_asked("fit", path, str(k)) for _ in range(2)), key=lambda run: run["seconds"])
         guess = predicted(costs, n, k, found, CORES)
         passes = found["full"] + found["part"]
         rows.append(
@@ -247,9 +249,9 @@ def main() -> None:
         [
             ("a byte of Parquet into a block, ns", f"{1e9 * costs.a_byte:.2f}", "", ""),
             *(
-                (f"{name}, ns a row", *(f"{1e9 * one:.2f}" for one in getattr(costs, part)))
+                (f"{name}, ns per row", *(f"{1e9 * cost:.2f}" for cost in getattr(costs, part)))
                 for name, part in (
-                    ("census", "census"),
+                    ("a counting pass", "counting"),
                     ("a probit pass", "probit"),
                     ("the moments", "moments"),
                 )

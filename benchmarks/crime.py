@@ -1,4 +1,4 @@
-"""The data of the searches' benchmarks: CRIME by the paper's protocol, or simulated in its size."""
+"""Data for the search benchmarks: CRIME with the paper's protocol, or simulated at its size."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Floats = NDArray[np.float64]
 
 FILE = "communities.data"
 N_ROWS, N_PAPER = 1_395, 26
-"""rows that train, and the paper's number of features"""
+"""training rows, and the paper's number of features"""
 N_PREDICTING = 12
-# Near the middle of the paper's window for rho, so that a search within it finds something.
+# Near the middle of the paper's window for rho, so a search within it finds something.
 RHO, STRENGTH, SEED = 0.05, 2.0, 0
 
 
@@ -34,10 +34,10 @@ class Data:
 
 
 def folder() -> Path | None:
-    """Where CRIME's file is; None where it is not."""
-    for one in (os.environ.get("HECKMANFA_DATA"), ROOT.parent / "shared" / "data"):
-        if one is not None and (Path(one) / FILE).exists():
-            return Path(one)
+    """Return the folder of CRIME's file, or None if it is not found."""
+    for path in (os.environ.get("HECKMANFA_DATA"), ROOT.parent / "shared" / "data"):
+        if path is not None and (Path(path) / FILE).exists():
+            return Path(path)
     return None
 
 
@@ -66,7 +66,7 @@ def _simulated(n_features: int) -> tuple[Floats, Floats]:
 def _crime(source: Path, n_features: int) -> tuple[Floats, Floats]:
     """The paper's 26 features first, then population and the columns that follow in the file."""
     os.environ["HECKMANFA_DATA"] = str(source)
-    # The key that decides whose outcome is hidden is no feature.
+    # The key that decides whose outcome is hidden is not a feature.
     features = crime_frame().drop(columns=["NumUnderPov", "ViolentCrimesPerPop"]).iloc[:N_ROWS]
     population, *others = features.columns
     names = [*others[:N_PAPER], population, *others[N_PAPER:]][:n_features]

@@ -2,7 +2,8 @@
 
 Four million rows of twenty features, made on the workers and persisted there. Every measurement is
 a process of its own with a cluster of its own; the client and Dask's scheduler share its process,
-whose processor time is told apart. `python -m benchmarks.dask_workers` takes a minute or two.
+whose processor time is reported separately. `python -m benchmarks.dask_workers` takes a minute or
+two.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ INSTALLED = ("heckmanfa", "numpy", "scipy", "pandas", "dask", "distributed")
 PARTS, ROWS, FEATURES, PREDICTING = 16, 500_000, 20, 10
 ROUNDS, FITS = 2, 3
 LEAST_GAIN = 1.6
-NAMES = [f"x{place}" for place in range(FEATURES)]
+NAMES = [f"x{position}" for position in range(FEATURES)]
 BEGIN = "<!-- figures of Dask: made by `python -m benchmarks.dask_workers --out` -->"
 END = "<!-- end of Dask's figures -->"
 
 
 def partition(number: int, rows: int = ROWS) -> pd.DataFrame:
-    """Rows of known truth from a partition's number alone."""
+    """Simulate the rows of a partition from its number alone."""
     random = np.random.default_rng(number)
     X = random.standard_normal((rows, FEATURES))
     u, e = random.standard_normal((2, rows))
@@ -62,7 +63,7 @@ def _measure(workers: int) -> dict[str, Any]:
             model = Heckman(NAMES[:PREDICTING]).fit(table[NAMES], table["y"])
             runs.append((time.perf_counter() - start, time.process_time() - processor))
         seconds, client = min(runs)
-        bits = [float(one).hex() for one in model.tidy()["estimate"]]
+        bits = [float(estimate).hex() for estimate in model.tidy()["estimate"]]
     return {"seconds": seconds, "client": client, "bits": bits}
 
 
@@ -72,7 +73,7 @@ def _best(workers: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, print, and write the figures where asked."""
+    """Measure, print, and write the figures to a page if one is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--measure", type=int, help="worker processes")
     parser.add_argument("--out", type=Path, help="page whose figures are replaced")

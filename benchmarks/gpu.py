@@ -52,7 +52,7 @@ def _made(n: int, k: int, dtype: Any, selected_first: bool = False) -> tuple[Any
     e = 0.5 * u + 0.75**0.5 * torch.empty_like(u).normal_(generator=source)
     index = X @ slopes
     if selected_first:
-        # Exactly half are selected, so that training has as many rows as it says.
+        # Exactly half are selected, so training has exactly that many rows.
         cut = torch.quantile((index + u)[: 2**24].double()[::7], 0.5).to(dtype)
         order = index + u - cut
         X = X[torch.argsort(order, descending=True)]

@@ -24,9 +24,9 @@ SOURCES = ("*.py", "*.csv", "*.json", "*.typed", "*.toml", "*.md")
 def _copied(folder: Path, target: Path) -> None:
     for pattern in SOURCES:
         for file in folder.rglob(pattern):
-            place = target / file.relative_to(folder)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, place)
+            path = target / file.relative_to(folder)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, path)
 
 
 def main() -> None:
@@ -40,12 +40,12 @@ def main() -> None:
         found = importlib.util.find_spec(name)
         if found is None or found.origin is None:
             raise SystemExit(f"{name} is not installed here")
-        place = Path(found.origin)
-        if place.name == "__init__.py":
-            _copied(place.parent, given.folder / name)
+        path = Path(found.origin)
+        if path.name == "__init__.py":
+            _copied(path.parent, given.folder / name)
         else:
             given.folder.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(place, given.folder / place.name)
+            shutil.copyfile(path, given.folder / path.name)
     _copied(ROOT / "src" / "heckmanfa", given.folder / "heckmanfa")
     _copied(ROOT / "benchmarks", given.folder / "benchmarks")
     if given.tests:

@@ -74,7 +74,7 @@ def statsmodels_two_step(data: Data) -> Callable[[], Estimates]:
         ratio = norm.pdf(index[selected]) / norm.cdf(index[selected])
         W = np.column_stack([Z[selected][:, : data.n_prediction + 1], ratio])
         fitted = sm.OLS(data.y[selected], W).fit()
-        # Its standard errors take the inverse Mills ratio for data, so that they are left out.
+        # Its standard errors treat the inverse Mills ratio as data, so they are left out.
         return Estimates(fitted.params.tolist(), None)
 
     return fit
@@ -92,7 +92,7 @@ def _statspai(data: Data, method: str) -> Callable[[], Estimates]:
     import pandas as pd
     import statspai
 
-    names = [f"x{place}" for place in range(data.X.shape[1])]
+    names = [f"x{position}" for position in range(data.X.shape[1])]
     predicting = names[: data.n_prediction]
     selected = (~np.isnan(data.y)).astype(int)
     frame = pd.DataFrame(data.X.copy(), columns=names).assign(y=data.y, selected=selected)

@@ -138,7 +138,7 @@ def training(data: Data) -> Training:
             "draw": lambda: sample(
                 moments, choices, goal, log_pi, names=names, n_draws=DRAWS, random_state=SEED
             ),
-            "loop_epoch": lambda loop=loop: [loop.epoch(one) for one in noise],
+            "loop_epoch": lambda loop=loop: [loop.epoch(gumbel) for gumbel in noise],
             "loop_draw": lambda loop=loop, draws=draws: draws.extend(map(loop.draw, draw_noise)),
         }
         for name, work in works.items():
@@ -260,9 +260,9 @@ def million() -> Million:
     beta, v = generator.normal(size=MILLION_FEATURES), generator.normal(size=len(plain))
 
     def stamped(marks: list[float]) -> Iterator[Floats]:
-        for one in noise:
+        for gumbel in noise:
             marks.append(time.perf_counter())
-            yield one
+            yield gumbel
 
     def products() -> None:
         plain @ beta

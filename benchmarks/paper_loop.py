@@ -1,7 +1,7 @@
-"""Heckman-FA as the paper describes it: both equations are fitted anew at every epoch and draw.
+"""Heckman-FA as the paper describes it: both equations are fitted again at every epoch and draw.
 
 The probit and the least-squares fits are statsmodels'. What does not change (the matrix with its
-intercept, who is selected) is made once, outside the loop.
+intercept, which rows are selected) is computed once, outside the loop.
 """
 
 from __future__ import annotations

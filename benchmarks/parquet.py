@@ -99,7 +99,7 @@ def _best(path: Path, rounds: int) -> dict[str, dict[str, Any]]:
     for _ in range(rounds):
         for what, found in runs.items():
             found.append(_measure(what, path))
-    return {what: min(found, key=lambda one: one["seconds"]) for what, found in runs.items()}
+    return {what: min(found, key=lambda run: run["seconds"]) for what, found in runs.items()}
 
 
 def _row(rows: int, run: dict[str, dict[str, Any]]) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def _row(rows: int, run: dict[str, dict[str, Any]]) -> tuple[str, ...]:
 
 
 def main() -> None:
-    """Measure, print, and write the figures where asked."""
+    """Measure, print, and write the figures to a page if one is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS), help="sizes")
     parser.add_argument("--rounds", type=int, default=ROUNDS)

@@ -155,18 +155,18 @@ def import_times(rounds: int = 5) -> dict[str, float]:
         + [line for step in steps.values() for line in (step, clock)]
         + ["print(json.dumps(marks))"]
     )
-    # Once unmeasured, so that files are compiled and in the system's cache.
+    # One unmeasured run compiles the files and fills the system's cache.
     child(["-c", script])
     marks = [json.loads(child(["-c", script])) for _ in range(rounds)]
     return dict(zip(steps, np.median(np.diff(marks), axis=0).tolist(), strict=True))
 
 
 def disagreements(setting: Setting) -> list[str]:
-    """Say which estimates are not what another program, or the truth, says."""
+    """List the estimates that differ from another program's or from the truth."""
     found = []
     for first, second in ((OURS, STATSMODELS), (OURS, STATSPAI), (OURS_ML, STATSPAI_ML)):
         both = [setting.programs.get(program) for program in (first, second)]
-        if any(one is None or not one.values for one in both):
+        if any(result is None or not result.values for result in both):
             continue
         gap = max(abs(np.subtract(both[0].values, both[1].values)))
         if not gap <= AGREEMENT:
@@ -184,10 +184,10 @@ def disagreements(setting: Setting) -> list[str]:
 def largest_gap(settings: Sequence[Setting]) -> float:
     """Largest difference of a two-step estimate between heckmanfa and another program."""
     gaps = [
-        float(max(abs(np.subtract(one.programs[OURS].values, one.programs[other].values))))
-        for one in settings
+        float(max(abs(np.subtract(setting.programs[OURS].values, setting.programs[other].values))))
+        for setting in settings
         for other in (STATSMODELS, STATSPAI)
-        if other in one.programs
+        if other in setting.programs
     ]
     return max(gaps)
 
@@ -199,27 +199,27 @@ def targets(settings: Sequence[Setting], imports: dict[str, float]) -> list[str]
     def judge(words: str, met: bool, numbers: str) -> None:
         lines.append(judged(words, met, numbers))
 
-    by_size = {(one.n, one.k): one.programs for one in settings}
+    by_size = {(setting.n, setting.k): setting.programs for setting in settings}
     if (1_000_000, 30) in by_size:
-        ours, theirs = (by_size[1_000_000, 30][one].best for one in (OURS, STATSPAI))
+        ours, theirs = (by_size[1_000_000, 30][program].best for program in (OURS, STATSPAI))
         judge(
             "two-step at 1,000,000 x 30 takes at most a quarter of StatsPAI's time",
             ours <= 0.25 * theirs,
             f"{ours:.2f} s against {theirs:.2f} s, {ours / theirs:.2f} of it",
         )
     if (100_000, 30) in by_size:
-        ours, theirs = (by_size[100_000, 30][one].best for one in (OURS_ML, STATSPAI))
+        ours, theirs = (by_size[100_000, 30][program].best for program in (OURS_ML, STATSPAI))
         judge(
             "ML at 100,000 x 30 takes no longer than StatsPAI's two-step",
             ours <= theirs,
             f"{ours:.2f} s against {theirs:.2f} s, {ours / theirs:.2f} of it",
         )
-    # A few megabytes of blocks are in work whatever n is, so that small X prove nothing.
+    # A few megabytes of blocks are in use whatever n is, so a small X proves nothing.
     used = {
-        (one.n, one.k): max(one.programs[program].memory for program in (OURS, OURS_ML))
-        / one.x_bytes
-        for one in settings
-        if one.n >= SIZES[1]
+        (setting.n, setting.k): max(setting.programs[program].memory for program in (OURS, OURS_ML))
+        / setting.x_bytes
+        for setting in settings
+        if setting.n >= SIZES[1]
     }
     if np.isnan(list(used.values())).any():
         lines.append("not measured: peak memory (this system has no /proc/self/clear_refs)")
@@ -255,22 +255,28 @@ HEADER = (
 
 def rows(settings: Sequence[Setting]) -> Iterator[tuple[str, ...]]:
     """The table, cell by cell."""
-    for one in settings:
-        ours, ours_ml = (one.programs[program].best for program in (OURS, OURS_ML))
-        for program, found in one.programs.items():
+    for setting in settings:
+        ours, ours_ml = (setting.programs[program].best for program in (OURS, OURS_ML))
+        for program, found in setting.programs.items():
             if found.timed_out and not found.seconds:
-                yield f"{one.n:,}", str(one.k), program, "timed out", *[""] * (len(HEADER) - 4)
+                yield (
+                    f"{setting.n:,}",
+                    str(setting.k),
+                    program,
+                    "timed out",
+                    *[""] * (len(HEADER) - 4),
+                )
                 continue
             yield (
-                f"{one.n:,}",
-                str(one.k),
+                f"{setting.n:,}",
+                str(setting.k),
                 program,
                 f"{found.best:.3f}",
                 f"{found.best / ours:.2f}",
                 f"{found.best / ours_ml:.2f}",
                 f"{min(found.cpu_seconds):.3f}",
                 f"{found.memory / 1e6:.0f}",
-                f"{found.memory / one.x_bytes:.2f}",
+                f"{found.memory / setting.x_bytes:.2f}",
             )
 
 
@@ -307,14 +313,14 @@ def main(arguments: Any = None) -> int:
         for k in FEATURES:
             progress.print(f"{time.perf_counter() - start:4.0f} s: {n:,} x {k} ...", style="dim")
             settings.append(run_setting(n, k, BESIDE, rounds_of(n)))
-    wrong = [line for one in settings for line in disagreements(one)]
+    wrong = [line for setting in settings for line in disagreements(setting)]
 
     lines = {
         "machine": machine(load.share(), INSTALLED),
         "notes": [
             *NOTES,
             "Seconds are the best of "
-            + ", ".join(f"{one.rounds} at {one.name}" for one in settings)
+            + ", ".join(f"{setting.rounds} at {setting.name}" for setting in settings)
             + " rounds.",
         ],
         "agreement": agreement(settings, wrong),
@@ -322,8 +328,8 @@ def main(arguments: Any = None) -> int:
     }
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     table = Table(title="Heckman's model: seconds and peak memory beyond the data")
-    for place, name in enumerate(HEADER):
-        table.add_column(name, justify="left" if place == 2 else "right", no_wrap=True)
+    for column, name in enumerate(HEADER):
+        table.add_column(name, justify="left" if column == 2 else "right", no_wrap=True)
     size = None
     for cells in rows(settings):
         if size not in (None, cells[:2]):

@@ -124,7 +124,7 @@ class Results:
 
 
 def _ask(arguments: Sequence[str], threads: str = ONE_THREAD) -> dict[str, Any]:
-    environment = {name: one for name, one in os.environ.items() if name not in THREADS}
+    environment = {name: value for name, value in os.environ.items() if name not in THREADS}
     if threads == ONE_THREAD:
         environment.update(dict.fromkeys(THREADS, "1"))
     printed = child(["-m", "benchmarks.measure_searches", *arguments], environment=environment)
@@ -173,13 +173,13 @@ def measure(simulate: bool, progress: Console) -> Results:
 
 
 def disagreements(found: Results) -> list[str]:
-    """Say what is not as another program, or an earlier proof, says."""
+    """List what differs from another program or from an earlier proof."""
     wrong = []
-    one = found.training
-    if not one.pi_gap <= AGREEMENT:
-        wrong.append(f"probabilities after {LOOP_EPOCHS} epochs differ by {one.pi_gap:.2g}")
-    if not one.draw_gap <= AGREEMENT:
-        wrong.append(f"rho or adjusted R^2 of {LOOP_DRAWS} draws differ by {one.draw_gap:.2g}")
+    training = found.training
+    if not training.pi_gap <= AGREEMENT:
+        wrong.append(f"probabilities after {LOOP_EPOCHS} epochs differ by {training.pi_gap:.2g}")
+    if not training.draw_gap <= AGREEMENT:
+        wrong.append(f"rho or adjusted R^2 of {LOOP_DRAWS} draws differ by {training.draw_gap:.2g}")
     for search, best in found.subsets.items():
         name = f"best subset of K = {best.k} by {best.criterion}, window {best.window}"
         if not best.optimal:
@@ -200,7 +200,7 @@ def agreement(found: Results, wrong: Sequence[str]) -> list[str]:
     """What the programs say about one another."""
     if wrong:
         return [f"RESULTS DISAGREE: {line}" for line in wrong]
-    one = found.training
+    training = found.training
     gap = max(best.criterion_gap for best in found.subsets.values())
     known = (
         f"The {len(KNOWN)} best by adjusted R^2 are those known for CRIME, to six digits and the "
@@ -210,28 +210,28 @@ def agreement(found: Results, wrong: Sequence[str]) -> list[str]:
     )
     return [
         f"Results agree: on the same noise, the probabilities after {LOOP_EPOCHS} epochs of the "
-        f"paper's loop and of ours differ by {one.pi_gap:.1e} at most, rho and adjusted R^2 of "
-        f"{LOOP_DRAWS} draws by {one.draw_gap:.1e}. Every best subset comes with a proof; its "
+        f"paper's loop and of ours differ by {training.pi_gap:.1e} at most, rho and adjusted R^2 "
+        f"of {LOOP_DRAWS} draws by {training.draw_gap:.1e}. Every best subset is proven; its "
         f"adjusted R^2 and that of a least-squares fit with statsmodels' probit differ by "
         f"{gap:.1e} at most. {known}"
     ]
 
 
 def targets(found: Results) -> list[str]:
-    """One line a target, with its numbers."""
-    one = found.training
-    ratio = one.loop / one.fit
+    """One line per target, with its numbers."""
+    training = found.training
+    ratio = training.loop / training.fit
     lines = [
         judged(
             f"T = {EPOCHS:,} epochs and B = {DRAWS:,} draws are at least {LEAST_GAIN:.0f} times as "
             "fast as the paper's loop",
             ratio >= LEAST_GAIN,
-            f"{one.fit:.3f} s against {one.loop:.1f} s ({SCALED_UP}), {ratio:.0f} times",
+            f"{training.fit:.3f} s against {training.loop:.1f} s ({SCALED_UP}), {ratio:.0f} times",
         ),
         judged(
-            f"an epoch at m = {one.m:,}, K = {one.k} takes {MOST_EPOCH_US:.0f} µs at most",
-            1e6 * one.epoch <= MOST_EPOCH_US,
-            f"{1e6 * one.epoch:.1f} µs",
+            f"at m = {training.m:,}, K = {training.k} an epoch takes {MOST_EPOCH_US:.0f} µs or less",
+            1e6 * training.epoch <= MOST_EPOCH_US,
+            f"{1e6 * training.epoch:.1f} µs",
         ),
     ]
     for search, most in MOST_SECONDS.items():
@@ -265,23 +265,29 @@ def targets(found: Results) -> list[str]:
 
 def tables(found: Results) -> Iterator[Figures]:
     name = "CRIME" if found.real else "Simulated"
-    one = found.training
+    training = found.training
     in_all = f"s for {EPOCHS:,} + {DRAWS:,}"
     yield Figures(
-        f"{name}, n = {one.n:,}, m = {one.m:,}, K = {one.k}: training and draws",
-        ("program", "ms an epoch", "ms a draw", in_all, "× ours"),
+        f"{name}, n = {training.n:,}, m = {training.m:,}, K = {training.k}: training and draws",
+        ("program", "ms per epoch", "ms per draw", in_all, "× ours"),
         (0,),
         [
             (label, f"{1e3 * epoch:.3f}", f"{1e3 * draw:.3f}", f"{whole:.3f}", f"{ratio:.0f}")
             for label, epoch, draw, whole, ratio in (
-                ("HeckmanFA", one.epoch, one.draw, one.fit, 1.0),
-                ("the paper's loop", one.loop_epoch, one.loop_draw, one.loop, one.loop / one.fit),
+                ("HeckmanFA", training.epoch, training.draw, training.fit, 1.0),
+                (
+                    "the paper's loop",
+                    training.loop_epoch,
+                    training.loop_draw,
+                    training.loop,
+                    training.loop / training.fit,
+                ),
             )
         ],
     )
     with_leaps = any(best.leaps is not None for best in found.subsets.values())
     yield Figures(
-        f"{name}, n = {one.n:,}: the best of all assignments",
+        f"{name}, n = {training.n:,}: the best of all assignments",
         (
             *(
                 "K",
@@ -289,7 +295,7 @@ def tables(found: Results) -> Iterator[Figures]:
                 "window",
                 "fit s",
                 "search s",
-                "looked at",
+                "evaluated",
                 "all by lstsq",
             ),
             *(["R leaps s"] if with_leaps else []),
@@ -301,7 +307,7 @@ def tables(found: Results) -> Iterator[Figures]:
     if found.millions:
         yield Figures(
             f"Simulated, m = {MILLION:,}, K = {MILLION_FEATURES}: an epoch",
-            ("threads", "ms an epoch", "ms X @ beta, X.T @ v", "ratio"),
+            ("threads", "ms per epoch", "ms X @ beta, X.T @ v", "ratio"),
             (0,),
             [
                 (
@@ -355,13 +361,13 @@ def main(arguments: Any = None) -> int:
     }
     figures = list(tables(found))
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-    for one in figures:
-        one.show(console)
+    for table in figures:
+        table.show(console)
     tell(console, lines, time.perf_counter() - start)
     if options.out is not None:
         write(
             options.out,
-            markdown((one.markdown() for one in figures), lines, BEGIN, END),
+            markdown((table.markdown() for table in figures), lines, BEGIN, END),
             BEGIN,
             END,
         )

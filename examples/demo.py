@@ -2,11 +2,11 @@
 
     make demo
 
-Women who work are not a random draw of all women, so that least squares on the 428 wages may be
+Women who work are not a random draw from all women, so least squares on the 428 wages may be
 biased. The selection model uses all 753 rows. Fifteen features may drive who works; which of them
 also predict the wage? Two searches answer: Heckman-FA, which trains and draws, and the best of all
-assignments, by proof. The answer goes into a report, reports/mroz.html, as `heckmanfa fit --report`
-writes one.
+assignments, proven optimal. The answer goes into a report, reports/mroz.html, as
+`heckmanfa fit --report` writes it.
 """
 
 import warnings
@@ -46,7 +46,7 @@ print(best.diagnostics())
 print("\nWhich features predict the log wage?")
 for name, model in (("Best subset", best), ("Heckman-FA", learned)):
     chosen = ", ".join(model.prediction_features_)
-    print(f"{name}: {chosen} (BIC {model.bic_:.1f}, {model.n_assignments_:,} looked at)")
+    print(f"{name}: {chosen} (BIC {model.bic_:.1f}, {model.n_assignments_:,} evaluated)")
 
 table = pd.DataFrame(
     {

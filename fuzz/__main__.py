@@ -108,17 +108,19 @@ def _main() -> int:
         return 0
     seed = secrets.randbelow(10**9) if chosen.seed is None else chosen.seed
     print(f"seed {seed}", flush=True)
-    runners = [_Runner(one, seed) for one in _TARGETS if chosen.target in (None, one)]
+    runners = [_Runner(target, seed) for target in _TARGETS if chosen.target in (None, target)]
     end = time.monotonic() + 60.0 * chosen.minutes
     # Turns are short enough for every target to have several on two processes.
     turn = 60.0 * chosen.minutes / (2 * len(runners))
     with ThreadPoolExecutor(2) as processes:
         while time.monotonic() < end:
-            list(processes.map(lambda one: one.run(min(end, time.monotonic() + turn)), runners))
+            list(
+                processes.map(lambda runner: runner.run(min(end, time.monotonic() + turn)), runners)
+            )
     for runner in runners:
         said = f"{runner.counts['fine']:,} cases fine, {len(runner.findings)} broken"
         print(f"{runner.target:>8}: {said}; cases {seed} to {runner.next - 1}")
-    return 1 if any(one.findings for one in runners) else 0
+    return 1 if any(runner.findings for runner in runners) else 0
 
 
 if __name__ == "__main__":

@@ -67,11 +67,11 @@ def run_case(target: str, seed: int, folder: Path) -> None:
     with warnings.catch_warnings(record=True) as told, _watching(folder):
         warnings.simplefilter("always")
         TARGETS[target](source, folder)
-    for one in told:
-        if not issubclass(one.category, HeckmanfaWarning | DeprecationWarning):
-            where = f"{one.filename}:{one.lineno}"
+    for warning in told:
+        if not issubclass(warning.category, HeckmanfaWarning | DeprecationWarning):
+            kind, where = warning.category.__name__, f"{warning.filename}:{warning.lineno}"
             raise BrokenPromiseError(
-                f"a warning that is not ours: {one.category.__name__}: {one.message} {where}"
+                f"a warning that is not ours: {kind}: {warning.message} {where}"
             )
 
 
@@ -103,9 +103,11 @@ def _command(folder: Path, arguments: list[str]) -> bool:
         raise BrokenPromiseError(f"{arguments}: {type(error).__name__}: {error}") from error
     if "unexpected error" in said or "Traceback" in said:
         raise BrokenPromiseError(f"{arguments}: {said[-2000:]}")
-    if strange := [one for one in said if not one.isprintable() and one not in "\n\t\r"]:
+    if strange := [
+        character for character in said if not character.isprintable() and character not in "\n\t\r"
+    ]:
         raise BrokenPromiseError(f"{arguments}: prints {strange[0]!r}")
-    if longest := [one for one in said.splitlines() if len(one) > 4000]:
+    if longest := [line for line in said.splitlines() if len(line) > 4000]:
         raise BrokenPromiseError(f"{arguments}: prints a line of {len(longest[0])} characters")
     after = _contents(folder)
     if result.exit_code == 0:
@@ -195,13 +197,13 @@ def _model(source: Source, folder: Path) -> None:
     (folder / "m.skops").write_bytes(data)
     _command(folder, ["predict", "m.skops", "t.csv", "--out", "p.csv"])
 
-    def look() -> None:
+    def read() -> None:
         model = model_file.load_model(folder / "m.skops").model
         if hasattr(model, "summary"):
             str(model.summary())
             str(model.diagnostics())
 
-    _ours(look, "load_model, summary, diagnostics")
+    _ours(read, "load_model, summary, diagnostics")
 
 
 _HOSTILE_NAMES = (
@@ -382,7 +384,7 @@ def _known_options(application: Any, command: str) -> set[str]:
     import typer
 
     found = typer.main.get_command(application).commands[command]  # type: ignore[attr-defined]
-    return {text for one in found.params for text in one.opts}
+    return {text for parameter in found.params for text in parameter.opts}
 
 
 def _command_that_may_replace(folder: Path, arguments: list[str]) -> None:

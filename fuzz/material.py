@@ -97,8 +97,8 @@ def table(source: Source, rows: int | None = None) -> pd.DataFrame:
     if source.random() < 0.2:
         column = pick(source, frame.columns)
         values = frame[column].to_list()
-        for place in source.integers(0, n, 3):
-            values[place] = pick(source, HOSTILE_TEXT)
+        for row in source.integers(0, n, 3):
+            values[row] = pick(source, HOSTILE_TEXT)
         frame[column] = pd.Series(values, dtype=object)
     return frame
 
@@ -120,7 +120,7 @@ def parquet_bytes(source: Source, frame: pd.DataFrame) -> bytes:
     import pyarrow.parquet as pq
 
     arrow = pa.Table.from_pandas(
-        frame.astype({one: str for one in frame if frame[one].dtype == object}),
+        frame.astype({name: str for name in frame if frame[name].dtype == object}),
         preserve_index=False,
     )
     n = arrow.num_rows
@@ -132,7 +132,7 @@ def parquet_bytes(source: Source, frame: pd.DataFrame) -> bytes:
         pa.array(np.arange(n)).cast(pa.duration("s")),
         pa.array(np.arange(n) / 8).cast(pa.decimal128(20, 3)),
         pa.array([b"\x00\xff"] * n),
-        pa.array([str(one % 4) for one in range(n)]).dictionary_encode(),
+        pa.array([str(row % 4) for row in range(n)]).dictionary_encode(),
         pa.array(source.normal(size=n).astype("float16")),
         pa.array([2**63] * n, type=pa.uint64()),
         pa.array([pick(source, HOSTILE_TEXT) for _ in range(n)]),
