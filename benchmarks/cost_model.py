@@ -3,11 +3,11 @@
     python -m benchmarks.cost_model [--out docs/how_far.md] [--folder WHERE]
 
 Constants are of one core: seconds per byte to decode Parquet into blocks, and seconds per row of
-each block function as a + b K + c K^2, fitted to blocks of several widths in memory. One more says how
-well two threads share the work, from fits in memory on one and on two. From these alone, and from
-the number of passes that a fit makes, follows what a two-step fit from files takes. That is
-compared with fits of three sizes. Then the same formulas are worked out for sizes that do not fit
-here. The other program is pyarrow, which reads the same columns in the same run.
+each block function as a + b K + c K^2, fitted to blocks of several widths in memory. One more says
+how well two threads share the work, from fits in memory on one and on two. These constants and the
+number of passes predict the time of a two-step fit from files. The prediction is compared with fits
+of three sizes, and then made for sizes that do not fit here. The other program is pyarrow, which
+reads the same columns in the same run.
 """
 
 from __future__ import annotations
