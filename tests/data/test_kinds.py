@@ -7,12 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.data.columns.kinds import decide_kinds
+from heckmanfa.data.columns.learning import learn_columns
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, UnknownFeatureError
 
 N = 200
+
+
+def decide_kinds(frame, **options):
+    return {learned.kind.name: learned.kind for learned in learn_columns(frame, **options)}
 
 
 def kinds(**columns):

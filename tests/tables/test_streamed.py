@@ -220,23 +220,23 @@ def test_a_tally_does_not_depend_on_the_pieces(cuts):
     pieces = list(pairwise(cuts))
     for name in ("income", "number", "shop_id"):
         values = frame[name].to_numpy(dtype=np.float64)
-        marks = np.zeros(4000, dtype=bool)
-        whole = tally.NumberTally(told_apart=True, marks=marks)
+        seen = np.zeros(4000, dtype=bool)
+        whole = tally.NumberTally(distinct=True, seen=seen)
         for low, high in pieces:
-            part = tally.NumberTally(told_apart=True, marks=marks)
+            part = tally.NumberTally(distinct=True, seen=seen)
             part.add(values[low:high])
             whole.merge(part)
         given = values[~np.isnan(values)]
         assert (whole.n, whole.gaps) == (len(given), len(values) - len(given))
         assert (whole.low, whole.high) == (given.min(), given.max())
         assert whole.mean == pytest.approx(given.mean(), rel=1e-12)
-        assert whole.whole == (name != "income")
-        if whole.whole:
+        assert whole.integers == (name != "income")
+        if whole.integers:
             assert whole.distinct == len(np.unique(given))
     for name in ("region", "few", "spelt", "words"):
-        text = tally.TextTally()
+        text = tally.TextTally(tally.NumberTally())
         for low, high in pieces:
-            part = tally.TextTally()
+            part = tally.TextTally(tally.NumberTally())
             part.add(frame[name].iloc[low:high], low)
             text.merge(part)
         levels = levels_of(frame[name])

@@ -165,7 +165,7 @@ def _check_weights(question: Question, values: NumberTally) -> None:
     name = question.weights
     if values.gaps:
         raise InputError(f"--weights: column {quoted(name)} is missing in {values.gaps} rows")
-    if question.weight_kind == "frequency" and not values.whole:
+    if question.weight_kind == "frequency" and not values.integers:
         raise InputError(
             f"--weights: column {quoted(name)} holds fractions, and frequency weights count rows; "
             "where rows stand for shares of a population, use fit with --weight-kind sampling"

@@ -145,7 +145,7 @@ def _refuse_no_model(path: Any, model: Any) -> None:
 def _checked_encoding(encoding: Any, columns: list[str]) -> Encoding:
     """Return an encoding; one that passes the columns of the model where there is none."""
     if encoding is None:
-        return Encoding.of_numbers(columns)
+        return Encoding.plain(columns)
     if isinstance(encoding, Encoding):
         return encoding
     if isinstance(encoding, tuple) and encoding and isinstance(encoding[0], Encoding):

@@ -22,7 +22,7 @@ from heckmanfa.errors import DataError, InputError
 from heckmanfa.tables.reading import read_table
 from heckmanfa.text.printable import shown
 
-__all__ = ["GIGABYTE", "StoredTable", "find_stored"]
+__all__ = ["GIGABYTE", "StoredTable", "decode_dictionaries", "find_stored"]
 
 GIGABYTE = 1e9
 """bytes of one"""
@@ -91,23 +91,21 @@ class StoredTable:
                     f"{str(error).strip().splitlines()[0]}; "
                     "it is damaged or cut off. Write it again, or leave it out."
                 ) from error
-            parts.append(_decoded(part.rename_columns(list(columns)), self.schema))
+            parts.append(decode_dictionaries(part.rename_columns(list(columns)), self.schema))
         whole = pa.concat_tables(parts, promote_options="permissive")
         frame: pd.DataFrame = whole.to_pandas(ignore_metadata=True, date_as_object=False)
         return frame
 
 
-def _decoded(table: Any, schema: Any) -> Any:
-    """Take declared levels for text where other files have text."""
+def decode_dictionaries(table: Any, schema: Any = None) -> Any:
+    """Return a table with plain text for declared levels, unless a schema declares them as well."""
     from pyarrow import types
 
-    for place, field in enumerate(table.schema):
-        if types.is_dictionary(field.type) and not types.is_dictionary(
-            schema.field(field.name).type
-        ):
-            table = table.set_column(
-                place, field.name, table.column(place).cast(field.type.value_type)
-            )
+    for index, field in enumerate(table.schema):
+        declared = schema is not None and types.is_dictionary(schema.field(field.name).type)
+        if types.is_dictionary(field.type) and not declared:
+            values = table.column(index).cast(field.type.value_type)
+            table = table.set_column(index, field.name, values)
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,19 +12,12 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared import frame_as_stored
 from heckmanfa.data.columns.features import nearest
-from heckmanfa.data.columns.kinds import Kind, can_be_asked_for, decide_kinds
-from heckmanfa.data.columns.values import (
-    Levels,
-    as_number,
-    infinite_values,
-    is_text,
-    levels_of,
-    to_numbers,
-)
-from heckmanfa.errors import InputError, MissingValueError, UnknownFeatureError
+from heckmanfa.data.columns.learning import LearnedColumn, encoded_names, learn_columns
+from heckmanfa.data.columns.values import is_text, levels_of, to_numbers
+from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["Encoding", "order_levels", "refuse_absent", "refuse_same_names"]
+__all__ = ["Encoding", "refuse_absent", "refuse_same_names"]
 
 _SHOWN = 5
 _NAMED = 3
@@ -41,21 +34,23 @@ class Encoding:
     sources: tuple[str, ...]
     """columns that a table must have, in the order of the fit"""
     levels: dict[str, tuple[str, ...]]
-    """of each category, the reference first"""
+    """levels of each category, the reference first"""
     left_out: dict[str, str]
-    """columns that are no features, and why"""
+    """columns that are not features, and why"""
     missing: str
-    """``"drop"`` leaves what is missing as NaN; ``"mean"`` fills it"""
+    """``"drop"`` leaves missing values as NaN; ``"mean"`` fills them"""
     means: dict[str, float]
-    """of each encoded column over the rows of the fit that have it"""
+    """mean of each encoded column over the rows of the fit that have it"""
     n_missing: dict[str, int]
-    """in how many rows of the fit each source was missing, where it was"""
+    """rows of the fit in which a source was missing; sources without gaps are not listed"""
     decimal: str | None = None
-    """the decimal mark of the file of the fit; None where its numbers had no marks, or types"""
+    """decimal mark of the file of the fit; None if its numbers had no marks, or had types"""
     thousands: str | None = None
-    """the mark between thousands there, where the user said so"""
+    """mark between thousands in that file, if the user named it"""
     percent: tuple[str, ...] = ()
-    """sources that were in per cent there, and of which the sign was left out"""
+    """sources that were percentages in that file, read without their sign"""
+    can_override: tuple[str, ...] = ()
+    """columns left out that --numeric or --categorical can make features"""
 
     @classmethod
     def learn(
@@ -68,7 +63,7 @@ class Encoding:
         missing: str = "drop",
         untyped: bool = False,
     ) -> tuple[Self, pd.DataFrame]:
-        """Learn from the rows of a fit.
+        """Learn from the rows of a fit, in memory.
 
         Parameters
         ----------
@@ -78,12 +73,12 @@ class Encoding:
         categorical, numeric : sequence of str
             Columns for which the user has decided; those not among ``features`` do nothing.
         missing : {"drop", "mean"}
-            With "mean", a missing number becomes the mean of the rows that have it, and each
-            dummy of a missing category the share of its level among the rows that have one: in
-            every way the mean of the encoded column, here and whenever other rows are encoded.
+            With "mean", a missing value of an encoded column becomes the column's mean over the
+            rows that have it, here and whenever other rows are encoded. For the dummies of a
+            category, that mean is the share of each level.
         untyped : bool
             Whether text that spells numbers is numbers, as in CSV and Excel files, which have no
-            types; see `decide_kinds`.
+            types; see `kinds`.
 
         Returns
         -------
@@ -95,109 +90,92 @@ class Encoding:
             raise InputError(f"missing must be 'drop' or 'mean'; got {quoted(missing)}")
         features = list(features)
         refuse_absent(frame, [*features, *categorical, *numeric])
-        twice = sorted({one for one in features if features.count(one) > 1})
+        twice = sorted({name for name in features if features.count(name) > 1})
         if twice:
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
         frame = frame_as_stored(frame[features])
-        kinds = decide_kinds(
+        learned = learn_columns(
             frame,
-            categorical=[one for one in categorical if one in features],
-            numeric=[one for one in numeric if one in features],
+            categorical=[name for name in categorical if name in features],
+            numeric=[name for name in numeric if name in features],
             untyped=untyped,
         )
-        plain = cls.of_kinds(
-            {name: kinds[name] for name in features}, lambda name: _ordered(frame[name])
-        )
-        encoded = plain.transform(frame)
-        return cls._filled(plain, missing, encoded)
+        encoding = cls.of_columns(learned, missing)
+        return encoding, encoding.transform(frame)
 
     @classmethod
-    def of_kinds(cls, kinds: dict[str, Kind], levels: Callable[[str], tuple[str, ...]]) -> Self:
-        """Make an encoding that fills nothing from what each column is.
+    def of_columns(cls, learned: Sequence[LearnedColumn], missing: str) -> Self:
+        """Make an encoding from what was learned of each column, in the order of the features.
 
         Parameters
         ----------
-        kinds : dict of str to Kind
-            In the order of the features.
-        levels : callable
-            Returns those of a category, the reference first.
+        learned : sequence of LearnedColumn
+        missing : {"drop", "mean"}
 
         Returns
         -------
         Encoding
-            Without means and counts of what is missing.
         """
-        used = [name for name, one in kinds.items() if one.kind in ("number", "category")]
+        used = [column for column in learned if column.kind.is_feature]
+        left_out = [column.kind for column in learned if not column.kind.is_feature]
         if not used:
-            said = "; ".join(
-                f"{quoted(one.name)} {one.reason}" for one in list(kinds.values())[:_SHOWN]
+            reasons = "; ".join(f"{quoted(kind.name)} {kind.reason}" for kind in left_out[:_SHOWN])
+            raise InputError(
+                f"no column is left to fit a model with: {reasons or 'none was named'}"
             )
-            raise InputError(f"no column is left to fit a model with: {said or 'none was named'}")
-        plain = cls(
-            sources=tuple(used),
-            levels={name: levels(name) for name in used if kinds[name].kind == "category"},
-            left_out={name: one.reason for name, one in kinds.items() if name not in used},
-            missing="drop",
-            means={},
-            n_missing={},
+        levels = {
+            column.kind.name: column.levels for column in used if column.kind.kind == "category"
+        }
+        sources = [column.kind.name for column in used]
+        refuse_same_names(cls.plain(sources, levels).columns)
+        return cls(
+            sources=tuple(sources),
+            levels=levels,
+            left_out={kind.name: kind.reason for kind in left_out},
+            missing=missing,
+            means={name: mean for column in used for name, mean in column.means().items()},
+            n_missing={column.kind.name: column.gaps for column in used if column.gaps},
+            can_override=tuple(kind.name for kind in left_out if kind.can_override),
         )
-        refuse_same_names(plain.columns)
-        return plain
 
     @classmethod
-    def of_numbers(cls, columns: Sequence[str]) -> Self:
-        """Make an encoding of columns that are numbers already, and pass as they are.
+    def plain(
+        cls, sources: Sequence[str], levels: Mapping[str, tuple[str, ...]] | None = None
+    ) -> Self:
+        """Make an encoding that fills nothing and has counted nothing.
 
         Parameters
         ----------
-        columns : sequence of str
+        sources : sequence of str
+        levels : mapping of str to tuple of str, optional
+            Levels of each category, the reference first; the other columns are numbers.
 
         Returns
         -------
         Encoding
         """
-        return cls(tuple(columns), {}, left_out={}, missing="drop", means={}, n_missing={})
-
-    @classmethod
-    def _filled(
-        cls, plain: Encoding, missing: str, encoded: pd.DataFrame
-    ) -> tuple[Self, pd.DataFrame]:
-        for name in plain.sources:
-            if name not in plain.levels and np.isinf(encoded[name].to_numpy()).any():
-                raise MissingValueError(infinite_values(name))
-        holes = {name: int(encoded[name].isna().sum()) for name in plain.columns}
-        first = {name: plain._columns_of(name)[0] for name in plain.sources}
-        encoding = cls(
-            sources=plain.sources,
-            levels=plain.levels,
-            left_out=plain.left_out,
-            missing=missing,
-            means={name: float(encoded[name].mean()) for name in plain.columns},
-            n_missing={name: holes[one] for name, one in first.items() if holes[one]},
+        return cls(
+            tuple(sources), dict(levels or {}), left_out={}, missing="drop", means={}, n_missing={}
         )
-        if missing == "mean" and encoding.n_missing:
-            encoded = encoded.fillna(encoding.means)
-        return encoding, encoded
 
     @property
     def columns(self) -> list[str]:
         """Names of the encoded columns, in order."""
-        return [one for name in self.sources for one in self._columns_of(name)]
+        return [column for source in self.sources for column in self.columns_of(source)]
 
     @property
     def groups(self) -> dict[str, list[str]]:
         """The dummies of each category, which a search may hold together."""
-        return {name: self._columns_of(name) for name in self.levels}
+        return {name: self.columns_of(name) for name in self.levels}
 
     @property
     def references(self) -> dict[str, str]:
         """The level of each category that has no dummy."""
         return {name: levels[0] for name, levels in self.levels.items()}
 
-    def _columns_of(self, name: str) -> list[str]:
-        if name not in self.levels:
-            return [name]
-        return [f"{name}[{level}]" for level in self.levels[name][1:]]
+    def columns_of(self, source: str) -> list[str]:
+        """Names of the encoded columns that a source becomes."""
+        return encoded_names(source, self.levels.get(source))
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Encode the rows of a table.
@@ -219,7 +197,7 @@ class Encoding:
         for name in self.sources:
             if name in self.levels:
                 codes = self._codes(frame[name], name)
-                for place, column in enumerate(self._columns_of(name), start=1):
+                for place, column in enumerate(self.columns_of(name), start=1):
                     arrays[column] = np.where(codes < 0, np.nan, codes == place)
             else:
                 self._refuse_points(frame[name], name)
@@ -244,25 +222,29 @@ class Encoding:
             )
 
     def _codes(self, series: pd.Series[Any], name: str) -> Any:
-        """Return each row's place among the levels, -1 where missing; refuse levels never seen."""
-        found = _levels(series, name)
-        known = {level: place for place, level in enumerate(self.levels[name])}
-        unseen = [place for place, label in enumerate(found.labels) if label not in known]
+        """Return each row's index among the levels, -1 if missing; refuse levels never seen."""
+        try:
+            found = levels_of(series)
+        except TypeError as error:
+            raise InputError(
+                f"column {quoted(name)} holds lists or other objects, not levels"
+            ) from error
+        known = {level: index for index, level in enumerate(self.levels[name])}
+        unseen = [index for index, label in enumerate(found.labels) if label not in known]
         if unseen:
             counts = found.counts()
-            said = [
-                f"{quoted(found.labels[place])} ({_count(int(counts[place]), 'row')}, the first "
-                "is row "
-                f"{int(np.argmax(found.codes == place)) + 1} of the data)"
-                for place in unseen[:_SHOWN]
+            examples = [
+                f"{quoted(found.labels[index])} ({_count(int(counts[index]), 'row')}, the first is "
+                f"row {int(np.argmax(found.codes == index)) + 1} of the data)"
+                for index in unseen[:_SHOWN]
             ]
             more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
             raise InputError(
                 f"column {quoted(name)} holds levels that the model was not fitted with: "
-                f"{', '.join(said)}{more}; known are {_list(self.levels[name])}"
+                f"{', '.join(examples)}{more}; known are {_list(self.levels[name])}"
             )
-        places = np.array([known[label] for label in found.labels] + [-1], dtype=np.intp)
-        return places[found.codes]
+        codes = np.array([known[label] for label in found.labels] + [-1], dtype=np.intp)
+        return codes[found.codes]
 
     def explain(self, left_out: Mapping[str, str] | None = None) -> list[str]:
         """Say in sentences what became of the columns.
@@ -278,7 +260,7 @@ class Encoding:
         """
         left_out = self.left_out if left_out is None else left_out
         sources = [one for one in self.sources if one not in left_out]
-        columns = [one for name in sources for one in self._columns_of(name)]
+        columns = [one for name in sources for one in self.columns_of(name)]
         n_numbers = sum(one not in self.levels for one in sources)
         n_categories = len(sources) - n_numbers
         kinds = [_count(n_numbers, "number")] if n_numbers else []
@@ -308,58 +290,13 @@ class Encoding:
             )
             said.append(f"Missing values were {done}: {where}.")
         said += [f"Left out: {quoted(name)} {reason}." for name, reason in left_out.items()]
-        others = [name for name, reason in self.left_out.items() if can_be_asked_for(reason)]
-        if others:
-            listed = " or ".join(quoted(one) for one in others)
-            which = listed if len(others) <= _NAMED else "such a column"
-            if len(others) == len(self.left_out):
+        if self.can_override:
+            names = " or ".join(quoted(name) for name in self.can_override)
+            which = names if len(self.can_override) <= _NAMED else "such a column"
+            if len(self.can_override) == len(self.left_out):
                 which = "a column"
             said.append(f"To use {which} all the same, pass it to --numeric or --categorical.")
         return said
-
-
-def _levels(series: pd.Series[Any], name: str) -> Levels:
-    try:
-        return levels_of(series)
-    except TypeError as error:
-        raise InputError(
-            f"column {quoted(name)} holds lists or other objects, not levels"
-        ) from error
-
-
-def _ordered(series: pd.Series[Any]) -> tuple[str, ...]:
-    found = _levels(series, str(series.name))
-    declared = None
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        declared = levels_of(pd.Series(series.cat.categories)).labels
-    return order_levels(dict(zip(found.labels, found.counts(), strict=True)), declared)
-
-
-def order_levels(
-    counts: Mapping[str, int], declared: Sequence[str] | None = None
-) -> tuple[str, ...]:
-    """Order the levels, the most frequent first, then as declared, by size, or by alphabet.
-
-    Parameters
-    ----------
-    counts : mapping of str to int
-        How many rows have each level.
-    declared : sequence of str, optional
-        Levels in the order in which the data declares them.
-
-    Returns
-    -------
-    tuple of str
-    """
-    if declared is not None:
-        order = [one for one in declared if one in counts]
-    else:
-        numbers = {one: as_number(one) for one in counts}
-        order = sorted(counts)
-        if None not in numbers.values():
-            order.sort(key=lambda one: numbers[one] or 0.0)
-    reference = max(order, key=lambda one: counts[one])
-    return (reference, *(one for one in order if one != reference))
 
 
 def refuse_absent(frame: pd.DataFrame, names: Sequence[str]) -> None:

@@ -1,12 +1,13 @@
-"""What a column holds, counted over rows that come in pieces.
+"""Counts of what a column holds, over rows that come in chunks.
 
-The pieces of a column are added one after the other, or counted apart and merged in row order. A
-tally stays small however many rows there are: where a column has very many different values, it
-says that there are more than it has counted.
+The chunks of a column are added one after the other, or counted separately and merged in row order.
+A capped tally stays small however many rows there are: if a column has very many different values,
+the tally only records that there are more than it has counted.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,44 +21,59 @@ from heckmanfa.data.rows import Mask
 __all__ = ["MOST_LABELS", "GapTally", "NumberTally", "Tally", "TextTally"]
 
 MOST_LABELS = 100_000
-"""texts of a column that are told apart"""
+"""distinct texts that a capped tally keeps"""
 MOST_VALUES = 1_000_000
-"""numbers of a column that are told apart"""
+"""distinct numbers that a capped tally keeps"""
 
 _SHOWN = 3
 
 
 class GapTally:
-    """How many values are missing, and nothing else."""
+    """Counts missing values, and nothing else."""
 
     def __init__(self) -> None:
         self.gaps = 0
 
     def add(self, series: pd.Series[Any]) -> None:
-        """Count some rows."""
+        """Count a chunk."""
         self.gaps += int(series.isna().sum())
 
     def merge(self, other: GapTally) -> None:
-        """Add what was counted of later rows."""
+        """Add the counts of later rows."""
         self.gaps += other.gaps
 
 
 class NumberTally:
-    """Numbers, counted: how many, how spread, and how many are missing."""
+    """Counts numbers: how many there are, their range and total, and how many are missing.
 
-    def __init__(self, *, told_apart: bool = False, marks: Mask | None = None) -> None:
+    Parameters
+    ----------
+    distinct : bool
+        Whether to keep the different values of a column of integers.
+    seen : (m,) ndarray of bool, optional
+        Shared by all chunks: marks each integer from 0 to m - 1 that a chunk holds. It costs less
+        than ``distinct`` if the integers may count the rows.
+    capped : bool
+        Whether at most `MOST_VALUES` different values are kept.
+    """
+
+    def __init__(
+        self, *, distinct: bool = False, seen: Mask | None = None, capped: bool = True
+    ) -> None:
         self.n = self.gaps = self.zeros = 0
         self.low, self.high = np.inf, -np.inf
         self.total = 0.0
-        self.whole = self.binary = True
-        """whether all are whole, and whether all are 0 or 1"""
-        self._values: Floats | None = np.empty(0) if told_apart else None
-        self._more = False
-        # One for all pieces, with a place for each whole number from 0 that has been seen.
-        self._marks = marks
+        self.integers = self.binary = True
+        """whether all are integers, and whether all are 0 or 1"""
+        self.kept: Floats | None = np.empty(0) if distinct else None
+        """the different integers, if they are kept"""
+        self.kept_cut = False
+        """whether there are more than these"""
+        self._seen = seen
+        self._most = MOST_VALUES if capped else math.inf
 
     def add(self, values: Floats) -> None:
-        """Count some rows; NaN is missing."""
+        """Count a chunk; NaN is missing."""
         holes = np.isnan(values)
         n_holes = int(np.count_nonzero(holes))
         given = values[~holes] if n_holes else values
@@ -67,141 +83,157 @@ class NumberTally:
         self.n += len(given)
         self.low = min(self.low, float(given.min()))
         self.high = max(self.high, float(given.max()))
-        # Infinite values are refused by whoever wants the mean of finite ones.
+        # Callers that need a finite mean refuse infinite values.
         with np.errstate(invalid="ignore", over="ignore"):
             self.total += float(given.sum())
         self.zeros += len(given) - int(np.count_nonzero(given))
-        self.whole = self.whole and bool(np.all(given == np.floor(given)))
+        self.integers = self.integers and bool(np.all(given == np.floor(given)))
         self.binary = self.binary and bool(np.all((given == 0) | (given == 1)))
-        if self.whole and self._values is not None:
-            self._tell_apart(np.unique(given))
-        if self._marks is not None and self._can_mark():
-            self._marks[given.astype(np.intp)] = True
+        if self.integers and self.kept is not None:
+            self._keep(np.unique(given))
+        if self._seen is not None and self._all_fit():
+            self._seen[given.astype(np.intp)] = True
 
     def merge(self, other: NumberTally) -> None:
-        """Add what was counted of later rows."""
+        """Add the counts of later rows."""
         self.n += other.n
         self.gaps += other.gaps
         self.zeros += other.zeros
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self.total += other.total
-        self.whole, self.binary = self.whole and other.whole, self.binary and other.binary
-        if self.whole and self._values is not None and other._values is not None:
-            self._tell_apart(other._values)
-        self._more |= other._more
+        self.integers = self.integers and other.integers
+        self.binary = self.binary and other.binary
+        if self.integers and other.kept is not None:
+            self._keep(other.kept)
+        self.kept_cut |= other.kept_cut
 
-    def _tell_apart(self, values: Floats) -> None:
-        if self._values is None or self._more:
+    def _keep(self, values: Floats) -> None:
+        if self.kept is None or self.kept_cut:
             return
-        together = np.union1d(self._values, values)
-        self._more = len(together) > MOST_VALUES
-        self._values = together[:MOST_VALUES]
+        self.kept = np.union1d(self.kept, values)
+        if len(self.kept) > self._most:
+            self.kept, self.kept_cut = self.kept[: int(self._most)], True
 
-    def _can_mark(self) -> bool:
-        return (
-            self._marks is not None
-            and self.whole
-            and self.low >= 0
-            and self.high < len(self._marks)
-        )
+    def _all_fit(self) -> bool:
+        """Whether all values so far have a place in ``seen``."""
+        seen = self._seen
+        return seen is not None and self.integers and self.low >= 0 and self.high < len(seen)
 
     @property
     def mean(self) -> float:
-        """The mean of those that are not missing."""
+        """Mean of the values that are not missing."""
         return self.total / self.n if self.n else float("nan")
 
     @property
     def infinite(self) -> bool:
-        """Whether any is infinite."""
+        """Whether any value is infinite."""
         return self.n > 0 and not (np.isfinite(self.low) and np.isfinite(self.high))
 
     @property
     def distinct(self) -> int:
-        """How many different ones there are; 0 where they were not told apart."""
-        if self._marks is not None and self._can_mark():
-            return int(np.count_nonzero(self._marks))
-        return 0 if self._values is None else len(self._values)
+        """How many different integers there are; 0 if they were not kept."""
+        if self._seen is not None and self._all_fit():
+            return int(np.count_nonzero(self._seen))
+        return 0 if self.kept is None else len(self.kept)
 
     @property
     def more(self) -> bool:
-        """Whether there are more different ones than were counted."""
-        return self._more and not self._can_mark()
+        """Whether there are more different integers than were counted."""
+        return self.kept_cut and not self._all_fit()
 
 
 class TextTally:
-    """Texts, counted: their levels, and what they are if they are read as numbers.
+    """Counts texts by level, and what they are if they are read as numbers.
 
-    Whether the data declares levels, and their order, has to be said: readers make categories of
-    texts that are none.
+    Parameters
+    ----------
+    numbers : NumberTally, optional
+        Counts the texts as numbers, in which true and false are not numbers.
+    declared : bool
+        Whether the data declares the levels and their order. A pandas category alone does not say
+        so: readers make categories of plain text.
+    capped : bool
+        Whether at most `MOST_LABELS` levels are kept.
     """
 
-    def __init__(self, numbers: NumberTally | None = None, *, has_declared: bool = False) -> None:
-        self._has_declared = has_declared
+    def __init__(
+        self, numbers: NumberTally | None = None, *, declared: bool = False, capped: bool = True
+    ) -> None:
         self.counts: dict[str, int] = {}
         """rows of each level, in order of appearance"""
-        self.declared: dict[str, None] = {}
-        """levels in the order in which the data declares them"""
+        self.declared: dict[str, None] | None = {} if declared else None
+        """levels in the order in which the data declares them; None if it does not"""
         self.more = False
         """whether there are more levels, which were not kept"""
         self.given = self.gaps = 0
-        self.spelt = numbers or NumberTally()
-        """the numbers among them; true and false are none here"""
-        self._bad: dict[int, str] = {}
-        self._n_bad = self._n_missing = 0
+        self.numbers = numbers
+        self.bad: dict[int, str] = {}
+        """the first rows that are not numbers, from 0, and what they hold"""
+        self.n_bad = self.n_missing = 0
+        """rows that are not numbers, and rows that are missing if read as numbers"""
+        self._most = MOST_LABELS if capped else math.inf
 
-    def add(self, series: pd.Series[Any], start: int) -> None:
-        """Count some rows, the first of which has number ``start`` in the data."""
+    def add(self, series: pd.Series[Any], start: int = 0) -> None:
+        """Count a chunk whose first row has number ``start`` in the data."""
         found = levels_of(series)
-        self.given += int(np.count_nonzero(found.codes >= 0))
-        self.gaps += int(np.count_nonzero(found.codes < 0))
+        n_given = int(np.count_nonzero(found.codes >= 0))
+        self.given += n_given
+        self.gaps += len(found.codes) - n_given
         self._count(dict(zip(found.labels, found.counts().tolist(), strict=True)))
-        if self._has_declared and not self.more and isinstance(series.dtype, pd.CategoricalDtype):
-            declared = levels_of(pd.Series(series.cat.categories)).labels
-            self.declared |= dict.fromkeys(declared)
-        self._read_numbers(found.codes, found.labels, start)
+        if isinstance(series.dtype, pd.CategoricalDtype):
+            self._declare(dict.fromkeys(levels_of(pd.Series(series.cat.categories)).labels))
+        if self.numbers is not None:
+            self._read_numbers(self.numbers, found.codes, found.labels, start)
 
-    def _read_numbers(self, codes: NDArray[np.intp], labels: list[str], start: int) -> None:
-        read = spellings_of(labels, truths=False)
-        self.spelt.add(read.value[codes])
-        self._n_missing += int(np.count_nonzero(read.missing[codes]))
-        bad = read.bad[codes]
-        self._n_bad += int(np.count_nonzero(bad))
-        if len(self._bad) < _SHOWN and read.bad.any():
-            for row in np.flatnonzero(bad)[: _SHOWN - len(self._bad)]:
-                self._bad[start + int(row)] = labels[codes[row]]
+    def _read_numbers(
+        self, numbers: NumberTally, codes: NDArray[np.intp], labels: list[str], start: int
+    ) -> None:
+        read = spellings_of(labels, booleans=False)
+        numbers.add(read.value[codes])
+        self.n_missing += int(np.count_nonzero(read.missing[codes]))
+        if not read.bad.any():
+            return
+        rows = np.flatnonzero(read.bad[codes])
+        self.n_bad += len(rows)
+        for row in rows[: _SHOWN - len(self.bad)]:
+            self.bad[start + int(row)] = labels[codes[row]]
 
     def merge(self, other: TextTally) -> None:
-        """Add what was counted of later rows."""
+        """Add the counts of later rows."""
         self.given += other.given
         self.gaps += other.gaps
         self._count(other.counts)
         self.more |= other.more
-        if not self.more:
-            self.declared |= other.declared
-        self.spelt.merge(other.spelt)
-        self._n_bad += other._n_bad
-        self._n_missing += other._n_missing
-        for row, text in other._bad.items():
-            if len(self._bad) < _SHOWN:
-                self._bad[row] = text
+        self._declare(other.declared or {})
+        if self.numbers is not None and other.numbers is not None:
+            self.numbers.merge(other.numbers)
+        self.n_bad += other.n_bad
+        self.n_missing += other.n_missing
+        for row, text in list(other.bad.items())[: _SHOWN - len(self.bad)]:
+            self.bad[row] = text
+
+    def _declare(self, levels: dict[str, None]) -> None:
+        if self.declared is not None and not self.more:
+            self.declared |= levels
 
     def _count(self, counts: dict[str, int]) -> None:
         if self.more:
             return
         for label, rows in counts.items():
-            if label not in self.counts and len(self.counts) == MOST_LABELS:
+            if label not in self.counts and len(self.counts) == self._most:
                 self.more = True
                 return
             self.counts[label] = self.counts.get(label, 0) + rows
 
     def as_numbers(self) -> tuple[NumberTally, NotNumbers]:
-        """Read it as numbers, true and false as 1 and 0 where there is nothing else."""
-        if not self.more and spellings_of(list(self.counts)).truths:
-            return self._truths()
+        """Read the column as numbers; true and false are 1 and 0 if there is nothing else."""
+        if not self.more and spellings_of(list(self.counts)).booleans:
+            return self._as_booleans()
+        assert self.numbers is not None
         n_rows = self.given + self.gaps
-        return self.spelt, NotNumbers(self._bad, self._n_bad, n_rows - self._n_missing)
+        return self.numbers, NotNumbers(self.bad, self.n_bad, n_rows - self.n_missing)
 
-    def _truths(self) -> tuple[NumberTally, NotNumbers]:
+    def _as_booleans(self) -> tuple[NumberTally, NotNumbers]:
         read = spellings_of(list(self.counts))
         counted = NumberTally()
         counted.add(read.value[:-1])

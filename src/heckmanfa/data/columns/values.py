@@ -120,7 +120,7 @@ class Spellings:
     """(L + 1,) which are marks of a missing number"""
     bad: Mask
     """(L + 1,) which are something else"""
-    truths: bool
+    booleans: bool
     """whether they are true and false, which are 1 and 0"""
 
 
@@ -208,15 +208,15 @@ def numbers_of(series: pd.Series[Any]) -> Numbers:
     )
 
 
-def spellings_of(labels: Sequence[str], *, truths: bool = True) -> Spellings:
+def spellings_of(labels: Sequence[str], *, booleans: bool = True) -> Spellings:
     """Read levels as numbers.
 
     Parameters
     ----------
     labels : sequence of str
-        All levels of a column: true and false are numbers only where there are no others.
-    truths : bool
-        Whether they may be numbers; not where these are levels of some rows only.
+        All levels of a column: true and false are numbers only if there are no others.
+    booleans : bool
+        Whether true and false may be numbers; pass False for the levels of some rows only.
 
     Returns
     -------
@@ -224,15 +224,15 @@ def spellings_of(labels: Sequence[str], *, truths: bool = True) -> Spellings:
     """
     words = [label.lower() for label in labels]
     missing = np.array([word in NUMBER_MARKS for word in words] + [True])
-    truths = truths and {*words} - NUMBER_MARKS <= {"true", "false"}
-    if truths:
+    booleans = booleans and {*words} - NUMBER_MARKS <= {"true", "false"}
+    if booleans:
         spelt: list[float | None] = [float(word == "true") for word in words]
     else:
         spelt = [as_number(label) for label in labels]
     value = np.array([np.nan if one is None else one for one in spelt] + [np.nan])
     value[missing] = np.nan
     bad = np.array([one is None for one in spelt] + [False]) & ~missing
-    return Spellings(value, missing, bad, truths)
+    return Spellings(value, missing, bad, booleans)
 
 
 def nearly_all(good: int, given: int) -> bool:
