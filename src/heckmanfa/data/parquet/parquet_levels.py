@@ -160,9 +160,10 @@ def learn_encoding(
     asked = _asked_for(sources, categorical, numeric)
     columns = {name: stored_column(schema, name, asked.get(name)) for name in sources}
     for column in columns.values():
-        if column.stored == "objects":
-            _refuse(column.kind_of_objects())
-        kind = column.kind_by_type()
+        if column.stored == "objects" and column.asked != "category":
+            reason = f"is {schema.field(column.name).type}, which no model can use"
+            _refuse(Kind(column.name, "text", reason, can_override=False))
+        kind = column.kind_of_objects() if column.stored == "objects" else column.kind_by_type()
         if kind is not None:
             _refuse(kind)
     texts = [
