@@ -21,7 +21,7 @@ from heckmanfa.analysis.request import Question, check_question, feature_names, 
 from heckmanfa.analysis.streaming import prepare_stream
 from heckmanfa.analysis.usable_rows import refuse_leaks, refuse_rows
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.declared import frame_as_stored, told_of_numbers
+from heckmanfa.data.columns.declared import frame_as_stored, notes_on_numbers
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.devices import find_device
 from heckmanfa.data.rows import Mask
@@ -146,7 +146,7 @@ def _encode(
     names = feature_names(question, columns)
     frame = frame_as_stored(table.frame)
     declared = {*question.categorical, *question.numeric}
-    notes = told_of_numbers(table.frame, [name for name in names if name not in declared])
+    notes = notes_on_numbers(table.frame, [name for name in names if name not in declared])
     outcome = read_outcome(question, frame)
     selected = read_selected(question, frame)
     weight = read_weights(question, frame)

@@ -198,12 +198,12 @@ def _encoded(table: Table, encoding: Encoding) -> tuple[pd.DataFrame, tuple[str,
     """Encode a table as that of the fit, or say in which way it is written otherwise."""
     import numpy as np
 
-    from heckmanfa.data.columns.encoding import refuse_absent
+    from heckmanfa.data.columns.features import refuse_absent
     from heckmanfa.data.columns.values import to_numbers
     from heckmanfa.errors import InputError, UnknownFeatureError
 
     try:
-        refuse_absent(table.frame, encoding.sources)
+        refuse_absent(encoding.sources, table.frame.columns)
     except UnknownFeatureError as error:
         raise UnknownFeatureError(f"{error}{table.hint}") from error
 

@@ -105,9 +105,9 @@ def _read_numbers(path: Path, layout: Layout, asked: Asked) -> Marked:
     fractions, proof = _fractions(frame)
     proven = {} if proof is None else {first: proof}
     others = list(texts.values())
-    shown = bool(proven) or any(one.says(first) for one in others)
+    shown = bool(proven) or any(column.says(first) for column in others)
     shown = shown or (first == "." and layout.delimiter == ",")
-    contradicted = any(one.says("," if first == "." else ".") for one in others)
+    contradicted = any(column.says("," if first == "." else ".") for column in others)
     if asked.settled is not None or (shown and not contradicted):
         decided = decide(others, asked, layout.delimiter, proven)
         marked = apply(frame, texts, decided)
@@ -126,7 +126,7 @@ def _read_twice(path: Path, layout: Layout, asked: Asked) -> Marked:
     marked = apply(frames[mark], texts[mark], decided)
     other = "," if mark == "." else "."
     # What is in doubt stays as it is spelt.
-    doubts = {one: frames[other][one] for one in decided.doubts if one in texts[other]}
+    doubts = {name: frames[other][name] for name in decided.doubts if name in texts[other]}
     return marked._replace(
         frame=with_columns(marked.frame, doubts),
         seen=marked.seen or any(_fractions(frame)[0] for frame in frames.values()),
@@ -208,13 +208,13 @@ def find_layout(path: Path) -> Layout:
     if told:
         skipped, delimiter, text = 1, told[1], text[told.end() :]
     if delimiter is None:
-        delimiter = max(_DELIMITERS, key=lambda one: _fit(_records(text, one)))
+        delimiter = max(_DELIMITERS, key=lambda mark: _fit(_records(text, mark)))
         if len(_records(text, delimiter)[0]) == 1:
             _refuse_title(text, path)
     records = _records(text, delimiter)
     names = tidy_names(_header(records, path), path)
     shapes = [shape_of(field) for record in records[1:] for field in record]
-    marks = Counter(one.decimal for one in shapes if one is not None)
+    marks = Counter(shape.decimal for shape in shapes if shape is not None)
     decimal = "," if marks[","] > marks["."] else "."
     return Layout(encoding, delimiter, decimal, skipped, tuple(names))
 
@@ -258,7 +258,7 @@ def _fit(records: list[list[str]]) -> tuple[float, int]:
     width = len(records[0])
     if len(records) == 1:
         return 1.0, width
-    usual, rows = Counter(len(one) for one in records[1:]).most_common(1)[0]
+    usual, rows = Counter(len(record) for record in records[1:]).most_common(1)[0]
     return (rows / (len(records) - 1) if usual in (width, width + 1) else 0.0), width
 
 

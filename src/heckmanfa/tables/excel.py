@@ -74,12 +74,12 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
         if cells.empty:
             raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
         return Sheet(_table(cells, path), None, "")
-    chosen = next((one for one in names if not _cells(book, one, _PEEK).empty), names[0])
+    chosen = next((name for name in names if not _cells(book, name, _PEEK).empty), names[0])
     cells = _cells(book, chosen)
     if cells.empty:
         raise InputError(f"{shown(path)} is empty: there is nothing in its first sheet")
     later = names[names.index(chosen) + 1 :]
-    others = [one for one in later if not _cells(book, one, _PEEK).empty]
+    others = [name for name in later if not _cells(book, name, _PEEK).empty]
     if not others:
         return Sheet(_table(cells, path), None, "")
     hint = (
@@ -100,7 +100,7 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
 def _names(book: Any) -> list[str]:
     # A chart may have a sheet of its own, which has no cells.
     sheets = getattr(book.book, "worksheets", None)
-    return list(book.sheet_names) if sheets is None else [str(one.title) for one in sheets]
+    return list(book.sheet_names) if sheets is None else [str(sheet.title) for sheet in sheets]
 
 
 def _chosen(names: Sequence[str], sheet: str, path: Path) -> str:
@@ -134,7 +134,7 @@ def _table(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def _listed(names: Sequence[str]) -> str:
-    some = [quoted(one) for one in names[:5]]
+    some = [quoted(name) for name in names[:5]]
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     if more or len(some) == 1:
         return ", ".join(some) + more

@@ -166,14 +166,14 @@ def _look(series: pd.Series[Any], name: str, asked: Asked) -> Evidence | None:
     Evidence or None
     """
     # Most columns of text are words, and their first values say so.
-    first = [one for one in series.dropna().head(5 * _FIRST).unique() if isinstance(one, str)]
-    if not first or 2 * sum(_may_be_number(one) for one in first[:_FIRST]) < len(first[:_FIRST]):
+    first = [text for text in series.dropna().head(5 * _FIRST).unique() if isinstance(text, str)]
+    if not first or 2 * sum(_may_be_number(text) for text in first[:_FIRST]) < len(first[:_FIRST]):
         return None
     n_plain, numbers = 0, None
     if series.dtype == object:
-        is_text = series.map(lambda one: isinstance(one, str)).to_numpy(dtype=bool)
+        is_text = series.map(lambda cell: isinstance(cell, str)).to_numpy(dtype=bool)
         rest = series[~is_text].dropna()
-        n_plain = sum(isinstance(one, int | float) and not isinstance(one, bool) for one in rest)
+        n_plain = sum(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in rest)
         if n_plain < len(rest):
             return None
         numbers = ~is_text & series.notna().to_numpy(dtype=bool)
@@ -182,13 +182,13 @@ def _look(series: pd.Series[Any], name: str, asked: Asked) -> Evidence | None:
         levels = levels_of(series)
     except TypeError:
         return None
-    shapes = [shape_of(one) for one in levels.labels]
+    shapes = [shape_of(label) for label in levels.labels]
     if asked.thousands != _BLANK and not _has_blanks(shapes):
-        shapes = [None if one and one.thousands == _BLANK else one for one in shapes]
-    percent = [one.rstrip().endswith("%") for one in levels.labels]
+        shapes = [None if shape and shape.thousands == _BLANK else shape for shape in shapes]
+    percent = [label.rstrip().endswith("%") for label in levels.labels]
     counts = levels.counts()
-    missing = np.array([one.lower() in NUMBER_MARKS for one in levels.labels], dtype=bool)
-    good = np.array([one is not None for one in shapes], dtype=bool)
+    missing = np.array([label.lower() in NUMBER_MARKS for label in levels.labels], dtype=bool)
+    good = np.array([shape is not None for shape in shapes], dtype=bool)
     n_given = int(counts[~missing].sum()) + n_plain
     money = None
     if not good.any():
@@ -208,19 +208,23 @@ def _may_be_number(text: str) -> bool:
 
 def _has_blanks(shapes: Iterable[Shape | None]) -> bool:
     """Whether blanks part thousands: codes of digits and blanks all have the same length."""
-    known = [one for one in shapes if one is not None]
-    blanks = [one for one in known if one.thousands == _BLANK]
-    short = [one for one in known if one.thousands is None and one.decimal is None and one.lead < 4]
-    return any(one.decimal is not None for one in blanks) or (
-        len({one.lead for one in [*blanks, *short]}) > 1
+    known = [shape for shape in shapes if shape is not None]
+    blanks = [shape for shape in known if shape.thousands == _BLANK]
+    short = [
+        shape
+        for shape in known
+        if shape.thousands is None and shape.decimal is None and shape.lead < 4
+    ]
+    return any(shape.decimal is not None for shape in blanks) or (
+        len({shape.lead for shape in [*blanks, *short]}) > 1
     )
 
 
 def _money(levels: Levels, counts: Any, missing: Any) -> str | None:
     """Return an amount of money, where (nearly) all levels are such."""
     amounts = [
-        _MONEY.search(one) is not None and shape_of(_MONEY.sub("", one)) is not None
-        for one in levels.labels
+        _MONEY.search(label) is not None and shape_of(_MONEY.sub("", label)) is not None
+        for label in levels.labels
     ]
     if not _enough(int(counts[np.array(amounts)].sum()), int(counts[~missing].sum())):
         return None
@@ -270,7 +274,7 @@ def decide(
     Decided
     """
     found = {
-        mark: [one.name for one in columns if one.says(mark)]
+        mark: [column.name for column in columns if column.says(mark)]
         + [one for known, one in (proven or {}).items() if known == mark]
         for mark in DECIMALS
     }
@@ -282,22 +286,22 @@ def decide(
             decimal = "."
     if decimal is None and delimiter == ",":
         decimal = "."
-    marks = "".join(one for one in _WORDS if one != decimal)
+    marks = "".join(mark for mark in _WORDS if mark != decimal)
     if asked.thousands is not None:
         marks = "" if asked.thousands == "none" else asked.thousands
     decided = Decided(decimal, marks)
     # A file that commas delimit is hardly written as that of the fit was.
     strange = asked.by_model and delimiter == decimal == "," and not found[","]
-    for one in columns:
-        doubt = _doubt(one, decided, asked, found)
-        if doubt is None and strange and one.either():
+    for column in columns:
+        doubt = _doubt(column, decided, asked, found)
+        if doubt is None and strange and column.either():
             doubt = (
-                f"column {quoted(one.name)} holds {quoted(one.either())}: ',' is the decimal mark "
-                "in the table of the fit, but delimits this one; pass --decimal '.' or "
+                f"column {quoted(column.name)} holds {quoted(column.either())}: ',' is the decimal "
+                "mark in the table of the fit, but delimits this one; pass --decimal '.' or "
                 "--decimal ','"
             )
         if doubt:
-            decided.doubts[one.name] = doubt
+            decided.doubts[column.name] = doubt
     return decided
 
 
@@ -318,14 +322,14 @@ def _doubt(
         )
         if is_one and shape is not None
     ]
-    numbers = [one for one in column.shapes if one is not None]
+    numbers = [shape for shape in column.shapes if shape is not None]
     if signs and (len(signs) < len(numbers) or column.plain):
         return f"column {name} holds {_mixture(column)}; write all of them one way"
     if decided.decimal is None:
         text = column.either()
         if text is None:
             return None
-        mark = next(one for one in DECIMALS if one in text)
+        mark = next(mark for mark in DECIMALS if mark in text)
         return (
             f"column {name} holds {quoted(text)}, and nothing in the file says whether "
             f"{quoted(mark)} is the decimal mark or separates thousands; pass --decimal "
@@ -353,7 +357,7 @@ def _doubt(
             else "as asked; look at --decimal and --thousands, or write the column another way"
         )
         return f"column {name} holds {quoted(bad[0])}, which is not a number {what}, {why}"
-    others = [one for one in found[mark] if one != column.name]
+    others = [name for name in found[mark] if name != column.name]
     why = f"as in column {quoted(others[0])}" if others else "as in its other values"
     return (
         f"column {name} holds {quoted(bad[0])}, which is not a number where {quoted(mark)} is the "
@@ -366,7 +370,7 @@ def _doubt(
 def _mixture(column: Evidence) -> str:
     """Say how many numbers have a per cent sign and how many have none, and where the fewer are."""
     codes = column.levels.codes
-    good = np.array([*(one is not None for one in column.shapes), False], dtype=bool)[codes]
+    good = np.array([*(shape is not None for shape in column.shapes), False], dtype=bool)[codes]
     signed = np.array([*column.percent, False], dtype=bool)[codes] & good
     unsigned = good & ~signed
     if column.numbers is not None:
@@ -407,7 +411,7 @@ def convert(series: pd.Series[Any], column: Evidence, decided: Decided) -> pd.Se
     )
     if any(lost) and not marks:
         return series
-    numbers = np.array([np.nan if one is None else one for one in values] + [np.nan])[codes]
+    numbers = np.array([np.nan if value is None else value for value in values] + [np.nan])[codes]
     if column.plain:
         text = codes >= 0
         numbers = np.where(text, numbers, pd.to_numeric(series.where(~text)).to_numpy(np.float64))
@@ -435,7 +439,7 @@ def look_at(frame: pd.DataFrame, asked: Asked) -> dict[str, Evidence]:
     """Look at all text of a table."""
     texts = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
     found = {str(name): _look(frame[name], str(name), asked) for name in texts}
-    return {name: one for name, one in found.items() if one is not None}
+    return {name: column for name, column in found.items() if column is not None}
 
 
 def with_columns(frame: pd.DataFrame, new: dict[str, pd.Series[Any]]) -> pd.DataFrame:
@@ -460,16 +464,16 @@ def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: Decided) -
     -------
     Marked
     """
-    sure = {name: one for name, one in columns.items() if name not in decided.doubts}
-    new = {name: convert(frame[name], one, decided) for name, one in sure.items()}
-    shapes = [one for column in columns.values() for one in column.shapes if one is not None]
-    used = {one.thousands for one in shapes} | {
-        one.either for one in shapes if one.either != decided.decimal
+    sure = {name: column for name, column in columns.items() if name not in decided.doubts}
+    new = {name: convert(frame[name], column, decided) for name, column in sure.items()}
+    shapes = [shape for column in columns.values() for shape in column.shapes if shape is not None]
+    used = {shape.thousands for shape in shapes} | {
+        shape.either for shape in shapes if shape.either != decided.decimal
     }
     return Marked(
         frame=with_columns(frame, new),
         decided=decided,
-        seen=any(one.decimal or one.thousands or one.either for one in shapes),
-        thousands="".join(one for one in _WORDS if one in used),
-        percent=tuple(name for name, one in sure.items() if any(one.percent)),
+        seen=any(shape.decimal or shape.thousands or shape.either for shape in shapes),
+        thousands="".join(mark for mark in _WORDS if mark in used),
+        percent=tuple(name for name, column in sure.items() if any(column.percent)),
     )

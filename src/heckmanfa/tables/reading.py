@@ -25,7 +25,7 @@ _TEXT = (".csv", ".tsv", ".txt")
 _EXCEL = (".xlsx", ".xls")
 _KNOWN = (
     *_TEXT,
-    *(f"{one}.gz" for one in _TEXT),
+    *(f"{ending}.gz" for ending in _TEXT),
     ".parquet",
     ".feather",
     ".arrow",
@@ -227,7 +227,7 @@ def _said(marked: Marked) -> list[str]:
     decimal = marked.decided.decimal
     parts = [f"a {'comma' if decimal == ',' else 'point'} as the decimal mark"] if decimal else []
     if marked.thousands:
-        parts.append(f"{' and '.join(_MARKS[one] for one in marked.thousands)} between thousands")
+        parts.append(f"{' and '.join(_MARKS[mark] for mark in marked.thousands)} between thousands")
     if decimal == "," or marked.thousands:
         said.append(f"Numbers were read with {' and '.join(parts)} (see --decimal).")
     for name in marked.percent:
@@ -237,7 +237,9 @@ def _said(marked: Marked) -> list[str]:
 
 def _without_blanks(frame: pd.DataFrame) -> pd.DataFrame:
     """Leave out rows without any value, and columns without name and values."""
-    spare = [one for one in frame.columns if one.startswith(UNNAMED) and frame[one].isna().all()]
+    spare = [
+        name for name in frame.columns if name.startswith(UNNAMED) and frame[name].isna().all()
+    ]
     if spare:
         frame = frame.drop(columns=spare)
     blank = frame.iloc[:, 0].isna() if frame.shape[1] else pd.Series([], dtype=bool)
@@ -275,7 +277,7 @@ def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.Da
         names = _arrow_names(raw, path)
         if columns is not None:
             check_wanted(columns, list(names.values()), path)
-            names = {one: name for one, name in names.items() if name in columns}
+            names = {stored: name for stored, name in names.items() if name in columns}
         table = file.read(columns=list(names))
     else:
         try:
@@ -294,5 +296,5 @@ def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.Da
 
 def _arrow_names(raw: list[str], path: Path) -> dict[str, str]:
     # pandas keeps its row labels in columns of such names.
-    kept = [one for one in raw if not one.startswith("__index_level_")]
+    kept = [name for name in raw if not name.startswith("__index_level_")]
     return dict(zip(kept, tidy_names(kept, path), strict=True))

@@ -48,12 +48,12 @@ class StoredTable:
     @property
     def paths(self) -> list[Path]:
         """The files."""
-        return [one.path for one in self.files]
+        return [file.path for file in self.files]
 
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
-        return sum(sum(one.group_rows) for one in self.files)
+        return sum(sum(file.group_rows) for file in self.files)
 
     @property
     def described(self) -> str:
@@ -80,14 +80,14 @@ class StoredTable:
             return read_table(self.paths[0], columns)
         pa, pq = arrow()
         parts = []
-        for one in self.files:
-            raw = [one.stored_names[name] for name in columns]
+        for file in self.files:
+            raw = [file.stored_names[name] for name in columns]
             try:
-                part = pq.ParquetFile(one.path).read(columns=raw).select(raw)
+                part = pq.ParquetFile(file.path).read(columns=raw).select(raw)
                 part.validate(full=True)
             except (OSError, pa.ArrowException) as error:
                 raise DataError(
-                    f"{shown(one.path)} cannot be read as Parquet: "
+                    f"{shown(file.path)} cannot be read as Parquet: "
                     f"{str(error).strip().splitlines()[0]}; "
                     "it is damaged or cut off. Write it again, or leave it out."
                 ) from error
@@ -155,8 +155,10 @@ def _common(schemas: Sequence[Any]) -> Any:
 
     fields = []
     for name in schemas[0].names:
-        found = [one.field(name) for one in schemas if kind_of(one.field(name).type) != "empty"]
+        found = [
+            schema.field(name) for schema in schemas if kind_of(schema.field(name).type) != "empty"
+        ]
         # Levels that are declared in some files only are text as in the others.
-        plain = [one for one in found if not types.is_dictionary(one.type)]
+        plain = [field for field in found if not types.is_dictionary(field.type)]
         fields.append((plain or found or [schemas[0].field(name)])[0])
     return pa.schema(fields)

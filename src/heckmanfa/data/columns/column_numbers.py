@@ -1,4 +1,4 @@
-"""One column of a table as numbers; what holds none is refused, and the message says what to do."""
+"""One column of a table as numbers; other columns are refused with advice on what to do."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _DATES = (date, np.datetime64, pd.Period)
 _DURATIONS = (timedelta, np.timedelta64, pd.DateOffset)
 _PARTS = (list, tuple, dict, set, np.ndarray)
 
-_TO_NUMERIC = "convert it with pandas.to_numeric where it spells numbers"
+_TO_NUMERIC = "convert it with pandas.to_numeric if it spells numbers"
 _TEXT = (
-    f"{_TO_NUMERIC}; where it holds categories, make dummies of it (Heckman.from_formula does, and "
+    f"{_TO_NUMERIC}; if it holds categories, make dummies of it (Heckman.from_formula does, and "
     "so does pandas.get_dummies)"
 )
-_AMOUNTS = "convert it with .astype(float) where its categories are amounts"
+_AMOUNTS = "convert it with .astype(float) if its categories are amounts"
 _CATEGORIES = (
-    "make dummies of it (Heckman.from_formula does where the formula says C(column), and so does "
+    "make dummies of it (Heckman.from_formula does if the formula says C(column), and so does "
     f"pandas.get_dummies), or {_AMOUNTS}"
 )
 _POINTS = "convert it first, for example to the year (.dt.year) or to the days since a date"
@@ -39,8 +39,8 @@ _COMPLEX = "pass its real part, or its absolute value"
 _NESTED = "make a column of numbers of each of its parts, or leave it out"
 _OTHERS = "convert it with .astype(float), or leave it out"
 _WEIGHTS = (
-    "weights are numbers of zero or more, one for each row: convert it with pandas.to_numeric "
-    "where it spells numbers, or pass another column"
+    "weights are numbers of zero or more, one for each row: convert it with pandas.to_numeric if "
+    "it spells numbers, or pass another column"
 )
 _FLAGS = "pass true or false (or 1 and 0) for every row, as a comparison does (column == 'yes')"
 _ADVICE: tuple[tuple[Any, str], ...] = (
@@ -50,7 +50,7 @@ _ADVICE: tuple[tuple[Any, str], ...] = (
     (time, _CLOCK),
     (_PARTS, _NESTED),
 )
-# Dummies are for features; what stands beside X is one column.
+# Only features can become dummies; a column beside X stays one column.
 _BESIDE = {
     _TEXT: _TO_NUMERIC,
     _CATEGORIES: _AMOUNTS,
@@ -67,7 +67,7 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
     ----------
     series : narwhals Series
     what : str, optional
-        What it is where it is no feature: y, selected or sample_weight.
+        y, selected or sample_weight, if the column is not a feature.
 
     Returns
     -------
@@ -102,16 +102,7 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
 def entries(values: Any, what: str) -> NDArray[Any]:
     """Return the labels in a column, or in a frame of one column, as an array.
 
-    Parameters
-    ----------
-    values : array_like, series or frame
-    what : str
-        What it is, for messages.
-
-    Returns
-    -------
-    ndarray
-        Of any type and shape; integers of 128 bits as objects, since no float holds them all.
+    Integers of 128 bits become objects, since no float holds them all; ``what`` is for messages.
     """
     found = nw.from_native(as_table(values), eager_only=True, allow_series=True, pass_through=True)
     if isinstance(found, nw.DataFrame) and found.shape[1] == 1:
@@ -128,9 +119,9 @@ def entries(values: Any, what: str) -> NDArray[Any]:
 
 
 def as_table(values: Any) -> Any:
-    """Return a record batch of PyArrow's as a table, and anything else as it is.
+    """Return a PyArrow record batch as a table, and anything else unchanged.
 
-    narwhals reads tables alone, and a batch would be taken for an array without names.
+    narwhals reads only tables, and would take a batch for an array without names.
     """
     kind = type(values)
     if kind.__name__ != "RecordBatch" or kind.__module__.split(".")[0] != "pyarrow":
@@ -141,7 +132,7 @@ def as_table(values: Any) -> Any:
 
 
 def is_wide(dtype: Any) -> bool:
-    """Whether a column is of integers that NumPy does not have."""
+    """Whether a column holds 128-bit integers, which NumPy does not have."""
     return isinstance(dtype, nw.Int128 | nw.UInt128)
 
 
@@ -150,7 +141,7 @@ def _nested(dtype: Any) -> str:
 
 
 def _for_role(advice: str, what: str | None) -> str:
-    """Give advice about a feature, or about what stands beside X."""
+    """Return advice about a feature, or about a column beside X."""
     if what == "selected":
         return _FLAGS
     if what == "sample_weight" and advice in (_TEXT, _CATEGORIES):
@@ -159,7 +150,7 @@ def _for_role(advice: str, what: str | None) -> str:
 
 
 def _categories_of(series: nw.Series[Any]) -> str:
-    """Say what the categories of a column are."""
+    """Name the type of a column's categories."""
     native = series.to_native()
     kind = getattr(native, "dtype", getattr(native, "type", None))
     if isinstance(kind, pd.CategoricalDtype):
@@ -170,7 +161,7 @@ def _categories_of(series: nw.Series[Any]) -> str:
 
 
 def _dense(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Write out a column of which pandas keeps the values that are not zero alone."""
+    """Return a sparse pandas column as a dense one."""
     native = series.to_native()
     if not isinstance(getattr(native, "dtype", None), pd.SparseDtype):
         return series
@@ -178,21 +169,20 @@ def _dense(series: nw.Series[Any]) -> nw.Series[Any]:
 
 
 def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
-    """Numbers that came as objects; text is refused, even where it spells a number.
+    """Return an array of objects as float64; refuse text, even if it spells a number.
 
     Parameters
     ----------
     values : ndarray
-        Of objects, or of any other type.
     what : str
-        What it is, for messages.
+        Name of the array in messages.
     role : str, optional
-        What it is for, y, selected or sample_weight, where ``what`` does not say it alone.
+        y, selected or sample_weight, if ``what`` alone does not say it.
 
     Returns
     -------
     ndarray of float64
-        NaN where an object says that nothing is there (None, NaN, pandas' NA and NaT).
+        NaN for missing entries (None, NaN, pandas' NA and NaT).
     """
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
@@ -203,8 +193,8 @@ def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
     found = np.full(values.shape, np.nan)
     for kind in dict.fromkeys(map(type, present)):
         if not issubclass(kind, Real | Decimal | np.bool_) or issubclass(kind, _DURATIONS):
-            one = next(one for one in present if type(one) is kind)
-            raise _refusal(what, one, kind.__name__, role or what)
+            entry = next(entry for entry in present if type(entry) is kind)
+            raise _refusal(what, entry, kind.__name__, role or what)
     try:
         found[~missing] = present.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -213,15 +203,12 @@ def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
 
 
 def missing_in(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which entries say that nothing is there: None, NaN, NaT, or pandas' NA."""
+    """Return which entries are missing: None, NaN, NaT, or pandas' NA."""
     return np.asarray(pd.isna(values), dtype=bool)
 
 
 def plain_array(values: Any) -> Any:
-    """Return what NumPy would misread as an array that says the same; anything else unchanged.
-
-    A masked entry is a missing one, which NumPy forgets. Objects may hold None or pandas' NA.
-    """
+    """Return a masked array as a plain one with NaN for masked entries; others unchanged."""
     if isinstance(values, np.ma.MaskedArray):
         if values.dtype.kind not in "biufO":
             return values.data
@@ -238,11 +225,11 @@ def _sample(values: NDArray[Any]) -> Any:
     return values.reshape(-1)[0] if values.size else values.dtype.type()
 
 
-def _refusal(what: str, one: Any, kind: str, role: str) -> InputError:
-    """Say that something holds no numbers, and what to do about what it holds."""
-    if isinstance(one, complex | np.complexfloating):
+def _refusal(what: str, entry: Any, kind: str, role: str) -> InputError:
+    """Build the error for values that are not numbers, with advice on their type."""
+    if isinstance(entry, complex | np.complexfloating):
         return InputError(f"Complex data not supported: {what} holds complex numbers; {_COMPLEX}")
-    advice = next((advice for kinds, advice in _ADVICE if isinstance(one, kinds)), _OTHERS)
-    # NumPy's names for text and bytes count their bits.
-    found = "text" if isinstance(one, str) else "bytes" if isinstance(one, bytes) else kind
+    advice = next((advice for kinds, advice in _ADVICE if isinstance(entry, kinds)), _OTHERS)
+    # NumPy's type names for text and bytes include their length.
+    found = "text" if isinstance(entry, str) else "bytes" if isinstance(entry, bytes) else kind
     return InputError(f"{what} does not hold numbers (found {found}): {_for_role(advice, role)}")

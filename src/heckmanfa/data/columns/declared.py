@@ -1,8 +1,8 @@
-"""Columns whose levels somebody declared: pandas categories and Arrow dictionaries.
+"""Columns with declared levels: pandas categories and Arrow dictionaries.
 
-Parquet keeps the levels of text only: a category of numbers, truths or dates is stored as numbers,
-truths or dates. Tables in memory follow the same rule, so one table gives one model whichever way
-it comes in.
+Parquet keeps only the levels of text: a category of numbers, booleans or dates is stored as plain
+numbers, booleans or dates. Tables in memory follow the same rule, so a table gives the same model
+however it comes in.
 """
 
 from __future__ import annotations
@@ -15,27 +15,20 @@ import pandas as pd
 
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["as_stored", "frame_as_stored", "told_of_numbers"]
+__all__ = ["as_stored", "frame_as_stored", "notes_on_numbers"]
 
 _NUMBERS = frozenset({"integer", "floating", "mixed-integer-float", "decimal", "boolean"})
 _TIMES = frozenset({"datetime64", "datetime", "date", "time", "timedelta64", "timedelta", "period"})
 
 
 def as_stored(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as its Parquet file has it: only text keeps levels that were declared.
+    """Return a column as a Parquet file would store it: only text keeps declared levels.
 
-    Parameters
-    ----------
-    series : Series
-
-    Returns
-    -------
-    Series
-        A pandas category of text stays one, and an Arrow dictionary of text becomes one; numbers,
-        truths and dates are plain. A column without declared levels is returned as it is.
+    An Arrow dictionary of text becomes a pandas category. Categories of numbers, booleans and dates
+    become plain columns. A column without declared levels is returned unchanged.
     """
     series = _as_category(series)
-    if _values_of(series) not in _NUMBERS | _TIMES:
+    if _level_type(series) not in _NUMBERS | _TIMES:
         return series
     codes = series.cat.codes.to_numpy()
     taken: Any = pd.api.extensions.take(series.cat.categories.array, codes, allow_fill=True)
@@ -43,7 +36,7 @@ def as_stored(series: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def frame_as_stored(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose columns are as Parquet files have them; see `as_stored`."""
+    """Return a table with every column as Parquet files store it; see `as_stored`."""
     changed = {
         name: as_stored(frame[name])
         for name in frame.columns
@@ -52,32 +45,31 @@ def frame_as_stored(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**changed) if changed else frame
 
 
-def told_of_numbers(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Say which columns were declared as categories and are taken as numbers.
+def notes_on_numbers(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Return a sentence for each column declared as a category and taken as numbers.
 
     Parameters
     ----------
     frame : DataFrame
-        As it came.
+        As the user passed it.
     names : sequence of str
-        Columns of which the user said nothing.
+        Columns for which the user has not decided.
 
     Returns
     -------
     list of str
-        A sentence for each such column.
     """
     return [
         f"{quoted(name)} is declared as a category, but its values are numbers: it was taken as a "
         f"number, as Parquet files store it; pass --categorical {shown(shlex.quote(name))} for "
         "dummies."
         for name in names
-        if _values_of(frame[name]) in _NUMBERS
+        if _level_type(frame[name]) in _NUMBERS
     ]
 
 
-def _values_of(series: pd.Series[Any]) -> str | None:
-    """Say what the declared levels of a column are; None where none are declared."""
+def _level_type(series: pd.Series[Any]) -> str | None:
+    """Return pandas' name for the type of a column's declared levels; None if there are none."""
     series = _as_category(series)
     if not isinstance(series.dtype, pd.CategoricalDtype):
         return None
@@ -85,7 +77,7 @@ def _values_of(series: pd.Series[Any]) -> str | None:
 
 
 def _as_category(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return an Arrow dictionary as the pandas category that says the same."""
+    """Return an Arrow dictionary as a pandas category."""
     if not _is_dictionary(series.dtype):
         return series
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""From the columns of a table to the numbers that a model is fitted with, and again later."""
+"""How columns of a table become the numbers that a model is fitted with, then and later."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared import frame_as_stored
-from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.learning import LearnedColumn, encoded_names, learn_columns
 from heckmanfa.data.columns.values import is_text, levels_of, to_numbers
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["Encoding", "refuse_absent", "refuse_same_names"]
+__all__ = ["Encoding", "refuse_same_names"]
 
 _SHOWN = 5
 _NAMED = 3
@@ -25,9 +25,9 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Encoding:
-    """How each column of a table becomes numbers; `learn` makes one, `transform` applies it.
+    """How each column of a table becomes numbers; `learn` makes it, `transform` applies it.
 
-    A number stays one, and true and false become 1 and 0. A category becomes a dummy named
+    Numbers stay as they are, and true and false become 1 and 0. A category becomes a dummy named
     ``column[level]`` for each level but the most frequent, its reference.
     """
 
@@ -89,7 +89,7 @@ class Encoding:
         if missing not in ("drop", "mean"):
             raise InputError(f"missing must be 'drop' or 'mean'; got {quoted(missing)}")
         features = list(features)
-        refuse_absent(frame, [*features, *categorical, *numeric])
+        refuse_absent([*features, *categorical, *numeric], frame.columns)
         twice = sorted({name for name in features if features.count(name) > 1})
         if twice:
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
@@ -183,35 +183,35 @@ class Encoding:
         Parameters
         ----------
         frame : DataFrame
-            With the columns of the fit; others are ignored.
+            Has the columns of the fit; others are ignored.
 
         Returns
         -------
-        DataFrame
-            Of float64, with the columns of the fit in their order and the rows of ``frame``. NaN
-            where something is missing (in all dummies of a category), unless means fill it.
+        DataFrame of float64
+            The columns of the fit in their order, with the rows of ``frame``. Missing values are
+            NaN (in all dummies of a category), unless means fill them.
         """
-        refuse_absent(frame, self.sources)
+        refuse_absent(self.sources, frame.columns)
         frame = frame_as_stored(frame[list(self.sources)])
         arrays: dict[str, Floats] = {}
         for name in self.sources:
             if name in self.levels:
                 codes = self._codes(frame[name], name)
-                for place, column in enumerate(self.columns_of(name), start=1):
-                    arrays[column] = np.where(codes < 0, np.nan, codes == place)
+                for index, column in enumerate(self.columns_of(name), start=1):
+                    arrays[column] = np.where(codes < 0, np.nan, codes == index)
             else:
                 self._refuse_points(frame[name], name)
                 arrays[name] = to_numbers(frame[name], name)
         if self.missing == "mean":
             for column, values in arrays.items():
                 arrays[column] = np.where(np.isnan(values), self.means[column], values)
-        # Not copied into one block: the fit reads a column at a time.
+        # No copy into one block: the fit reads a column at a time.
         return pd.DataFrame(arrays, index=frame.index, copy=False)
 
     def _refuse_points(self, series: pd.Series[Any], name: str) -> None:
-        """Refuse text with points where the fit took commas for decimal marks.
+        """Refuse text with points if commas were the decimal marks of the fit.
 
-        Text of CSV and Excel files has become numbers when it was read, and needs nothing here.
+        Text of CSV and Excel files became numbers when it was read, so it does not get here.
         """
         if self.decimal != "," or not is_text(series):
             return
@@ -247,21 +247,21 @@ class Encoding:
         return codes[found.codes]
 
     def explain(self, left_out: Mapping[str, str] | None = None) -> list[str]:
-        """Say in sentences what became of the columns.
+        """Return sentences about how the columns were encoded.
 
         Parameters
         ----------
         left_out : mapping of str to str, optional
-            Columns that are in no equation, and why, where a fit left out more than these.
+            Columns that are in no equation, and why, if a fit left out more than the encoding did.
 
         Returns
         -------
         list of str
         """
         left_out = self.left_out if left_out is None else left_out
-        sources = [one for one in self.sources if one not in left_out]
-        columns = [one for name in sources for one in self.columns_of(name)]
-        n_numbers = sum(one not in self.levels for one in sources)
+        sources = [source for source in self.sources if source not in left_out]
+        columns = [column for name in sources for column in self.columns_of(name)]
+        n_numbers = sum(source not in self.levels for source in sources)
         n_categories = len(sources) - n_numbers
         kinds = [_count(n_numbers, "number")] if n_numbers else []
         if n_categories:
@@ -299,22 +299,9 @@ class Encoding:
         return said
 
 
-def refuse_absent(frame: pd.DataFrame, names: Sequence[str]) -> None:
-    """Refuse a table that lacks some columns, and name them all."""
-    there = [str(one) for one in frame.columns]
-    absent = list(dict.fromkeys(one for one in names if one not in there))
-    if absent:
-        hint = nearest(absent[0], there) if len(absent) == 1 else ""
-        raise UnknownFeatureError(
-            f"the data has no column{'s' if len(absent) > 1 else ''} "
-            + ", ".join(quoted(one) for one in absent)
-            + hint
-        )
-
-
 def refuse_same_names(columns: Sequence[str]) -> None:
-    """Refuse dummies that would be called like another column."""
-    twice = sorted({one for one in columns if columns.count(one) > 1})
+    """Refuse dummies that would have the name of another column."""
+    twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
         raise InputError(
             f"two features would be called {quoted(twice[0])}: a dummy and a column; rename the "
@@ -322,10 +309,10 @@ def refuse_same_names(columns: Sequence[str]) -> None:
         )
 
 
-def _count(n: int, one: str, many: str | None = None) -> str:
-    return f"{n} {one if n == 1 else many or one + 's'}"
+def _count(n: int, singular: str, many: str | None = None) -> str:
+    return f"{n} {singular if n == 1 else many or singular + 's'}"
 
 
 def _list(levels: Sequence[str]) -> str:
     more = f" and {len(levels) - _SHOWN} more" if len(levels) > _SHOWN else ""
-    return ", ".join(quoted(one) for one in levels[:_SHOWN]) + more
+    return ", ".join(quoted(level) for level in levels[:_SHOWN]) + more

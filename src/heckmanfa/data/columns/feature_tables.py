@@ -1,4 +1,4 @@
-"""X as the user passes it: its columns and their names, checked against those of the fit."""
+"""X as the user passes it, with its columns and names checked against those of the fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heckmanfa.data.columns.features import (
     FeatureTable,
     check_labels,
     refuse_same_labels,
-    tell_names,
+    split_labels,
 )
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.tensors import NamedTensor, check_tensor
@@ -31,12 +31,12 @@ __all__ = ["read_features"]
 
 
 def read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
-    """Take in X, and check its names and width against those of the fit.
+    """Read X, and check its names and width against those of the fit.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Gets ``feature_names_in_`` and ``n_features_in_`` where ``reset``, else is compared.
+        Gets ``feature_names_in_`` and ``n_features_in_`` if ``reset``; otherwise X must match them.
     X : array or data frame
         NumPy, or any frame that narwhals reads (pandas, Polars, PyArrow).
 
@@ -48,7 +48,7 @@ def read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTa
         return _read_features(estimator, X, reset=reset)
     except HeckmanfaError:
         raise
-    # What scikit-learn and narwhals say is clear; it only has to be one of our errors.
+    # The messages of scikit-learn and narwhals are clear; only the class must be ours.
     except TypeError as error:
         raise InputTypeError(str(error)) from error
     except (ValueError, nw.exceptions.NarwhalsError) as error:
@@ -69,7 +69,7 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
             f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan_parquet(...) of a Parquet "
             "file, or read it into a data frame first"
         )
-    # A sparse matrix of keys is a dictionary, too.
+    # A sparse matrix in DOK format is a dictionary as well.
     if isinstance(X, dict) and not hasattr(X, "tocsr"):
         raise InputError("X is a dictionary: make a data frame of it, pandas.DataFrame(X)")
     X = as_table(X)
@@ -78,8 +78,8 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
     if isinstance(frame, nw.LazyFrame):
         raise InputError("X is a lazy frame; call .collect() on it first")
     if isinstance(frame, nw.DataFrame):
-        # Like scikit-learn, count columns by position where their labels are not text.
-        names, others = tell_names(frame.columns)
+        # Like scikit-learn, go by position if labels are not text.
+        names, others = split_labels(frame.columns)
         _compare_names(estimator, names or others or (), reset=reset)
         if frame.shape[0] == 0:
             raise TooFewRowsError("X has 0 rows; there is nothing to fit or predict")
@@ -94,9 +94,9 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
 
 
 def _plain_matrix(X: Any) -> Any:
-    """Refuse what scikit-learn takes for numbers in silence, and say what is missing by NaN."""
+    """Refuse text and dates that scikit-learn silently converts, and mark missing values as NaN."""
     if isinstance(X, list | tuple):
-        # Lists of several lengths are refused in scikit-learn's words.
+        # scikit-learn refuses lists of unequal lengths in its own words.
         with suppress(ValueError):
             X = np.asarray(X)
     X = plain_array(X)
@@ -106,7 +106,7 @@ def _plain_matrix(X: Any) -> Any:
         missing = missing_in(X)
         if missing.any():
             X = np.where(missing, np.nan, X)
-        text = [one for one in X.flat if isinstance(one, str | bytes)]
+        text = [entry for entry in X.flat if isinstance(entry, str | bytes)]
         if text:
             floats(np.array(text[:1], dtype=object), "X")
     elif X.dtype.kind in "MmUS":
@@ -115,7 +115,7 @@ def _plain_matrix(X: Any) -> Any:
 
 
 def _labels_of(frame: Any) -> Sequence[Any]:
-    """Return what a frame calls its columns; narwhals refuses two of a name in many lines."""
+    """Return the labels of a frame, since narwhals' message about duplicates is many lines long."""
     if isinstance(frame, pd.DataFrame):
         return list(frame.columns)
     named = type(frame).__module__.startswith("pyarrow")
@@ -123,16 +123,15 @@ def _labels_of(frame: Any) -> Sequence[Any]:
 
 
 def _compare_names(estimator: BaseEstimator, labels: Sequence[Any], *, reset: bool) -> None:
-    """Keep the names of the columns, or compare them with those of the fit."""
-    # scikit-learn compares names that are text, and refuses some that are and some that are not;
-    # an empty frame of its favourite kind has them too.
+    """Store the names of the columns, or compare them with those of the fit."""
+    # scikit-learn does both for a pandas frame, even an empty one.
     empty = pd.DataFrame(columns=pd.Index(list(labels), dtype=object))
     validate_data(estimator, X=empty, skip_check_array=True, reset=reset)
-    _keep_labels(estimator, tell_names(labels)[1], reset=reset)
+    _keep_labels(estimator, split_labels(labels)[1], reset=reset)
 
 
 def _keep_labels(estimator: BaseEstimator, labels: tuple[Any, ...] | None, *, reset: bool) -> None:
-    """Keep labels that are not text, or compare them with those of the fit."""
+    """Store labels that are not text, or compare them with those of the fit."""
     if reset:
         estimator._column_labels = labels
     else:
@@ -145,7 +144,7 @@ def _read_tensor(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTab
     shape = (values.shape[0], values.shape[1])
     if named:
         refuse_same_labels(X.names)
-        names, others = tell_names(X.names)
+        names, others = split_labels(X.names)
         _compare_names(estimator, X.names, reset=reset)
         return FeatureTable(names, shape, values, others)
     validate_data(estimator, X=np.empty((1, shape[1])), skip_check_array=True, reset=reset)

@@ -1,8 +1,9 @@
-"""The columns of X: what they are called, where they are, and their numbers."""
+"""The columns of X: their names, positions and numbers."""
 
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Number
@@ -15,11 +16,7 @@ import pandas as pd
 from heckmanfa.data.arrays import Array, Floats, is_tensor, like, namespace
 from heckmanfa.data.columns.column_numbers import floats, numbers
 from heckmanfa.data.rows import Columns, Matrix, Positions, Source
-from heckmanfa.errors import (
-    InputError,
-    InputTypeError,
-    UnknownFeatureError,
-)
+from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 
 __all__ = [
@@ -32,29 +29,30 @@ __all__ = [
     "nearest",
     "nearest_file",
     "numbers",
+    "refuse_absent",
     "refuse_same_labels",
     "resolve",
     "same",
-    "tell_names",
+    "split_labels",
 ]
 
 _PREDICT_ROWS, _PREDICT_ROWS_OF_TENSORS = 2**13, 2**19
-# Of two names without their ending, how alike they are.
+# How alike two names without their endings must be.
 _CLOSE_FILES = 0.7
 
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """X as it came: its shape, its names where it has any, and its columns on demand."""
+    """X as the user passed it: its shape, its names if it has any, and its columns on demand."""
 
     names: tuple[str, ...] | None
     shape: tuple[int, int]
     native: Any
     """a 2-D array, or a narwhals frame"""
     labels_given: tuple[Any, ...] | None = None
-    """what the columns of a frame are called where that is not text: they count by position"""
+    """labels of a frame's columns if they are not all text; such columns go by position"""
     dummies: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """the names that stand for a column of files which became several"""
+    """dummies of each text column of files"""
 
     def label(self, column: int) -> str:
         """Name a column for a message or a table."""
@@ -70,31 +68,30 @@ class FeatureTable:
         return is_tensor(self.native)
 
     def source(self, columns: Positions) -> Source:
-        """Return the rows of X; only these columns will be asked for."""
+        """Return the rows of X, of which only these columns will be read."""
         if self.tensors or isinstance(self.native, np.ndarray):
             return Matrix(self.native)
-        arrays = {int(one): numbers(self.native[:, int(one)]) for one in columns}
+        arrays = {int(index): numbers(self.native[:, int(index)]) for index in columns}
         return Columns(arrays, self.shape)
 
 
-def tell_names(labels: Sequence[Any]) -> tuple[tuple[str, ...] | None, tuple[Any, ...] | None]:
-    """Tell columns that have names, which are text, from those that count by position.
+def split_labels(labels: Sequence[Any]) -> tuple[tuple[str, ...] | None, tuple[Any, ...] | None]:
+    """Split a frame's labels into names, which are text, and labels that go by position.
 
     Parameters
     ----------
     labels : sequence
-        What a frame calls its columns.
 
     Returns
     -------
     names : tuple of str, or None
-        Where all are text: subclasses of it (NumPy's, an Enum's) as plain text.
+        The labels as plain text if all are text; subclasses of str lose their class.
     others : tuple, or None
-        The labels as they are where none, or not all, are.
+        The labels themselves if they are not all text.
     """
-    if all(isinstance(one, str) for one in labels):
-        return tuple(str.__str__(one) for one in labels), None
-    return None, tuple(str.__str__(one) if isinstance(one, str) else one for one in labels)
+    if all(isinstance(label, str) for label in labels):
+        return tuple(str.__str__(label) for label in labels), None
+    return None, tuple(str.__str__(label) if isinstance(label, str) else label for label in labels)
 
 
 def refuse_same_labels(labels: Iterable[Any], what: str = "X") -> None:
@@ -106,10 +103,10 @@ def refuse_same_labels(labels: Iterable[Any], what: str = "X") -> None:
 
 
 def check_labels(fitted: tuple[Any, ...] | None, here: tuple[Any, ...] | None) -> None:
-    """Refuse columns that count by position and are called otherwise than in the fit.
+    """Refuse columns that go by position and have other labels than in the fit.
 
-    Scikit-learn compares names that are text. The numbers from 0 on, in order, are no names: pandas
-    gives them to whatever has none.
+    Scikit-learn compares names that are text. The integers from 0 on, in order, are not names:
+    pandas gives them to columns without names.
     """
     if fitted is None or here is None or len(fitted) != len(here):
         return
@@ -121,7 +118,7 @@ def check_labels(fitted: tuple[Any, ...] | None, here: tuple[Any, ...] | None) -
         return
     raise InputError(
         f"X's columns are named {_listed(here)}, and were {_listed(fitted)} in the fit: pass the "
-        "columns of the fit in its order (names that are text are checked one by one)"
+        "columns of the fit in its order (names that are text are compared individually)"
     )
 
 
@@ -132,7 +129,7 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
     ----------
     table : FeatureTable
     features : None, or sequence of str, int or bool
-        None is all columns. The name of a text column of files is all of its dummies.
+        None means all columns. The name of a text column of files means all of its dummies.
     role : str
         The parameter's name, for messages.
 
@@ -146,39 +143,40 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
     if isinstance(features, str | bytes) or not isinstance(features, Iterable):
         kind = "text" if isinstance(features, str) else type(features).__name__
         raise InputTypeError(f"{role} must be a list of columns; got the {kind} {quoted(features)}")
-    # PyArrow hands out its own scalars.
-    wanted = [one.as_py() if hasattr(one, "as_py") else one for one in features]
-    if wanted and all(isinstance(one, bool | np.bool_) for one in wanted):
-        if any(isinstance(one, bool | np.bool_) for one in table.labels_given or ()):
+    # PyArrow yields its own scalars.
+    wanted = [feature.as_py() if hasattr(feature, "as_py") else feature for feature in features]
+    if wanted and all(isinstance(feature, bool | np.bool_) for feature in wanted):
+        if any(isinstance(label, bool | np.bool_) for label in table.labels_given or ()):
             raise InputError(
                 f"{role} could be a mask or names, since X has columns named True or False; "
                 f"{_RENAME}"
             )
         if len(wanted) != k:
             raise InputError(f"{role} is a mask of {len(wanted)} entries, but X has {k} columns")
-        return [place for place, use in enumerate(wanted) if use]
-    places = [_place(table, one, role) for one in _spread(table, wanted)]
-    twice = sorted({place for place in places if places.count(place) > 1})
+        return [index for index, use in enumerate(wanted) if use]
+    positions = [_position(table, feature, role) for feature in _with_dummies(table, wanted)]
+    twice = sorted({index for index in positions if positions.count(index) > 1})
     if twice:
         raise InputError(f"{role} names {quoted(table.label(twice[0]))} twice")
-    return sorted(places)
+    return sorted(positions)
 
 
-def _spread(table: FeatureTable, wanted: Sequence[Any]) -> Iterator[Any]:
-    """Take the name of a column of files for all of its dummies."""
-    for one in wanted:
-        if isinstance(one, str) and one not in (table.names or ()) and one in table.dummies:
-            yield from table.dummies[one]
+def _with_dummies(table: FeatureTable, wanted: Sequence[Any]) -> Iterator[Any]:
+    """Replace the name of a text column of files by its dummies."""
+    for feature in wanted:
+        is_name = isinstance(feature, str) and feature not in (table.names or ())
+        if is_name and feature in table.dummies:
+            yield from table.dummies[feature]
         else:
-            yield one
+            yield feature
 
 
-_RENAME = "rename the columns to text (X.columns = [str(one) for one in X.columns])"
+_RENAME = "rename the columns to text (X.columns = [str(name) for name in X.columns])"
 
 
-def _place(table: FeatureTable, one: Any, role: str) -> int:
+def _position(table: FeatureTable, feature: Any, role: str) -> int:
     k, labels = table.shape[1], table.labels_given
-    if isinstance(one, str):
+    if isinstance(feature, str):
         if table.names is None:
             why = (
                 "X has no column names"
@@ -186,76 +184,98 @@ def _place(table: FeatureTable, one: Any, role: str) -> int:
                 else f"X's columns have names that are not text ({_listed(labels)})"
             )
             raise UnknownFeatureError(
-                f"{role} names {quoted(one)}, but {why}; give positions 0 to {k - 1}"
+                f"{role} names {quoted(feature)}, but {why}; give positions 0 to {k - 1}"
                 if labels is None or not _hold_numbers(labels)
-                else f"{role} names {quoted(one)}, but {why}; {_RENAME}"
+                else f"{role} names {quoted(feature)}, but {why}; {_RENAME}"
             )
-        if one not in table.names:
+        if feature not in table.names:
             raise UnknownFeatureError(
-                f"{role}: X has no column {quoted(one)}{nearest(one, table.names)}"
+                f"{role}: X has no column {quoted(feature)}{nearest(feature, table.names)}"
             )
-        return table.names.index(one)
-    if isinstance(one, int | np.integer) and not isinstance(one, bool):
+        return table.names.index(feature)
+    if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
         if labels is not None and _hold_numbers(labels) and not _are_positions(labels):
             raise InputError(
-                f"{role}: {int(one)} could be the name of a column or its position, since X's "
+                f"{role}: {int(feature)} could be the name of a column or its position, since X's "
                 f"columns are named {_listed(labels)}; {_RENAME}, or pass a boolean mask of {k} "
                 "entries"
             )
-        if not 0 <= one < k:
-            raise UnknownFeatureError(f"{role}: X has no column {one}; it has 0 to {k - 1}")
-        return int(one)
+        if not 0 <= feature < k:
+            raise UnknownFeatureError(f"{role}: X has no column {feature}; it has 0 to {k - 1}")
+        return int(feature)
     hint = ""
-    if labels is not None and any(type(one) is type(label) for label in labels):
+    if labels is not None and any(type(feature) is type(label) for label in labels):
         hint = f". Names of columns have to be text: {_RENAME}, or pass a boolean mask"
-    raise InputError(f"{role} must hold names, positions or booleans; got {quoted(one)}{hint}")
+    raise InputError(f"{role} must hold names, positions or booleans; got {quoted(feature)}{hint}")
 
 
 def _are_positions(labels: Sequence[Any]) -> bool:
-    """Whether labels are the numbers from 0 on, in order, so that names and positions agree."""
+    """Whether labels are the integers from 0 on, in order, so names and positions agree."""
     return tuple(labels) == tuple(range(len(labels)))
 
 
 def _hold_numbers(labels: Sequence[Any]) -> bool:
-    return any(isinstance(one, Number | np.bool_) for one in labels)
+    return any(isinstance(label, Number | np.bool_) for label in labels)
 
 
 def _listed(labels: Sequence[Any]) -> str:
-    said = [shown(one, 30) for one in labels[:5]]
-    return ", ".join(said) + (f" … ({len(labels)} columns)" if len(labels) > 5 else "")
+    some = [shown(label, 30) for label in labels[:5]]
+    return ", ".join(some) + (f" … ({len(labels)} columns)" if len(labels) > 5 else "")
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Suggest the closest names to one that is not there."""
-    close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
-    return _suggested(close)
+    """Suggest the closest names to one that does not exist."""
+    return _suggested(difflib.get_close_matches(name, list(names), n=3, cutoff=0.6))
 
 
 def nearest_file(name: str, names: Iterable[str]) -> str:
-    """Suggest the closest names of files to one that is not there; only those that end alike."""
+    """Suggest the files with the closest names and the same ending as one that does not exist."""
     stem, ending = Path(name).stem, Path(name).suffix.lower()
-    there = {Path(one).stem: one for one in names if Path(one).suffix.lower() == ending}
-    close = difflib.get_close_matches(stem, list(there), n=3, cutoff=_CLOSE_FILES)
-    # Of a short name, one wrong letter is much of it.
-    slips = [one for one in there if len(one) == len(stem) and _n_other(one, stem) == 1]
-    return _suggested([there[one] for one in close or slips[:3]])
-
-
-def _n_other(one: str, other: str) -> int:
-    return sum(mine != theirs for mine, theirs in zip(one, other, strict=True))
+    files = {Path(file).stem: file for file in names if Path(file).suffix.lower() == ending}
+    close = difflib.get_close_matches(stem, list(files), n=3, cutoff=_CLOSE_FILES)
+    # One wrong letter is a large share of a short name.
+    typos = [
+        other
+        for other in files
+        if len(other) == len(stem) and sum(map(operator.ne, other, stem)) == 1
+    ]
+    return _suggested([files[other] for other in close or typos[:3]])
 
 
 def _suggested(close: Sequence[str]) -> str:
-    return f". Did you mean {' or '.join(quoted(one) for one in close)}?" if close else ""
+    return f". Did you mean {' or '.join(quoted(name) for name in close)}?" if close else ""
+
+
+def refuse_absent(
+    wanted: Iterable[str], names: Iterable[str], source: str = "the data", hint: str | None = None
+) -> None:
+    """Refuse columns that a table does not have, naming all of them.
+
+    Parameters
+    ----------
+    wanted, names : iterable of str
+    source : str
+        What the table is called in the message.
+    hint : str, optional
+        Advice in place of the nearest names.
+    """
+    there = [str(name) for name in names]
+    absent = list(dict.fromkeys(name for name in wanted if name not in there))
+    if not absent:
+        return
+    if hint is None:
+        hint = nearest(absent[0], there) if len(absent) == 1 else ""
+    listed = ", ".join(quoted(name) for name in absent)
+    raise UnknownFeatureError(f"{source} has no column{'s' * (len(absent) > 1)} {listed}{hint}")
 
 
 def names_or_positions(names: Sequence[str] | None, columns: Positions) -> list[Any]:
-    """Name columns the way the user knows them: by name, or by position where X has none."""
+    """Name columns the way the user knows them: by name, or by position if X has no names."""
     return [column if names is None else names[column] for column in columns]
 
 
 def feature_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Array]]:
-    """Yield some columns of X, a run of rows at a time, with where it is."""
+    """Yield blocks of rows of some columns of X, each with its slice."""
     if len(columns) == 0:
         return
     source = table.source(columns)
@@ -266,7 +286,7 @@ def feature_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[sl
 
 
 def same(table: FeatureTable, value: float) -> Array:
-    """Return one number for every row, where X is."""
+    """Return the same number for every row, on X's device."""
     if not table.tensors:
         return np.full(table.shape[0], value)
     xp = namespace(table.native)
@@ -274,7 +294,7 @@ def same(table: FeatureTable, value: float) -> Array:
 
 
 def linear(table: FeatureTable, columns: Positions, coef: Floats) -> Array:
-    """Sum of columns times coefficients, where X is."""
+    """Return the sum of columns times coefficients, on X's device."""
     values = same(table, 0.0)
     for where, block in feature_blocks(table, columns):
         values[where] = block @ like(coef[list(columns)], block)

@@ -1,4 +1,4 @@
-"""The row of names above a table, and which of its columns are wanted."""
+"""The header of a table: the row with the names of its columns."""
 
 from __future__ import annotations
 
@@ -7,75 +7,63 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.numerals import shape_of
 from heckmanfa.data.columns.values import as_number, label_of
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, shown
 
 __all__ = ["UNNAMED", "check_wanted", "tidy_names"]
 
 UNNAMED = "Unnamed: "
-"""what pandas calls a column without a name, before its position"""
+"""how pandas begins the name of a column that has none, before its position"""
 
 
 def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
-    """Return the columns' names, runs of white space as one blank, and refuse what is no header.
+    """Return the distinct names of a table's columns, and refuse a row that is not a header.
 
     Parameters
     ----------
     raw : sequence
-        As the file has them.
+        The names in the file.
     path : Path
-        For the message.
+        The file, for messages.
 
     Returns
     -------
     list of str
-        Distinct; a column without a name gets one from its position.
+        With runs of white space as one blank; a column without a name is named by its position.
     """
-    names = ["" if _is_blank(one) else label_of(one) for one in raw]
-    given = [one for one in names if one]
-    if given and all(as_number(one) is not None or shape_of(one) for one in given):
-        called = ", ".join(quoted(one) for one in given[:3]) + (", …" if len(given) > 3 else "")
+    names = ["" if _is_blank(name) else label_of(name) for name in raw]
+    given = [name for name in names if name]
+    if given and all(as_number(name) is not None or shape_of(name) for name in given):
+        called = ", ".join(quoted(name) for name in given[:3]) + (", …" if len(given) > 3 else "")
         raise InputError(
             f"{shown(path)} has no row of names: its columns would be called {called}; put a row "
-            "with the "
-            "names of the columns above the data"
+            "with the names of the columns above the data"
         )
     if 2 * len(given) < len(names):
         raise InputError(
             f"{shown(path)}: the first row names {len(given)} of {len(names)} columns; remove "
-            "titles "
-            "above the row of names"
+            "titles above the row of names"
         )
-    twice = {one: places for one in given if len(places := _places(one, names)) > 1}
-    if twice:
-        said = "; ".join(
-            f"columns {' and '.join(str(place + 1) for place in places)} are called {quoted(one)}"
-            for one, places in twice.items()
-        )
-        raise InputError(f"{shown(path)}: {said}; give each column its own name")
-    return [one or f"{UNNAMED}{place}" for place, one in enumerate(names)]
+    clashes = []
+    for name in dict.fromkeys(given):
+        numbers = [str(index) for index, other in enumerate(names, start=1) if other == name]
+        if len(numbers) > 1:
+            clashes.append(f"columns {' and '.join(numbers)} are called {quoted(name)}")
+    if clashes:
+        raise InputError(f"{shown(path)}: {'; '.join(clashes)}; give each column its own name")
+    return [name or f"{UNNAMED}{position}" for position, name in enumerate(names)]
 
 
 def _is_blank(name: Any) -> bool:
     return name is None or (isinstance(name, float) and math.isnan(name))
 
 
-def _places(name: str, names: Sequence[str]) -> list[int]:
-    return [place for place, one in enumerate(names) if one == name]
-
-
 def check_wanted(columns: Sequence[str], names: Sequence[str], path: Path) -> None:
-    """Refuse columns that a table does not have, naming all of them."""
-    absent = [one for one in columns if one not in names]
-    if not absent:
-        return
-    said = ", ".join(quoted(one) for one in absent)
-    hint = nearest(absent[0], names) if len(absent) == 1 else ""
+    """Refuse columns that a file does not have, naming all of them."""
+    hint = None
     if len(names) == 1:
         hint = f"; its only column is {quoted(names[0])}: are columns separated by , ; | or tabs?"
-    raise UnknownFeatureError(
-        f"{shown(path)} has no column{'s' if len(absent) > 1 else ''} {said}{hint}"
-    )
+    refuse_absent(columns, names, shown(path), hint)

@@ -1,4 +1,4 @@
-"""Numbers as people write them, and what each says of its marks."""
+"""Numbers as people write them, and what their marks mean."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 __all__ = ["DECIMALS", "Shape", "shape_of", "tidy"]
 
 DECIMALS = (".", ",")
-"""marks that may be decimal"""
+"""marks that may be the decimal mark"""
 
 _NUMBER = re.compile(r"[+-]?(?P<body>[0-9.,' ]*[0-9][0-9.,' ]*)(?P<power>[eE][+-]?[0-9]+)?")
 _LEAD, _GROUP = re.compile(r"[1-9][0-9]{0,2}"), re.compile(r"[0-9]{3}")
 
 
 class Shape(NamedTuple):
-    """What the marks of a number are, as far as it says so itself."""
+    """The marks of a number, as far as the number alone shows what they are."""
 
     decimal: str | None
     thousands: str | None
@@ -26,18 +26,18 @@ class Shape(NamedTuple):
 
 
 def tidy(text: str) -> str:
-    """Make one of all kinds of blanks, of minus signs, and of apostrophes."""
+    """Unify the kinds of blanks, minus signs and apostrophes."""
     text = " ".join(text.split())
     return text.replace("\N{MINUS SIGN}", "-").replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
 
 def shape_of(text: str) -> Shape | None:
-    """Look at the marks of a number; None where a text is none in any country."""
+    """Return the marks of a number; None if a text is not a number in any country."""
     found = _NUMBER.fullmatch(tidy(text).removesuffix("%").strip())
     if found is None:
         return None
     body: str = found["body"]
-    marks = [one for one in body if not one.isdigit()]
+    marks = [char for char in body if not char.isdigit()]
     kinds = list(dict.fromkeys(marks))
     lead = len(body) if not kinds else body.index(kinds[0])
     if not kinds:
@@ -56,6 +56,6 @@ def shape_of(text: str) -> Shape | None:
 
 
 def _grouped(body: str, mark: str) -> bool:
-    """Whether a mark parts a number into thousands."""
+    """Whether a mark separates the thousands of a number."""
     lead, *groups = body.split(mark)
-    return _LEAD.fullmatch(lead) is not None and all(_GROUP.fullmatch(one) for one in groups)
+    return _LEAD.fullmatch(lead) is not None and all(_GROUP.fullmatch(group) for group in groups)

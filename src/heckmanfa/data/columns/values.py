@@ -1,4 +1,4 @@
-"""What a cell says: a missing mark, a number, or a level of a category."""
+"""What a cell holds: a missing mark, a number, or a level of a category."""
 
 from __future__ import annotations
 
@@ -44,22 +44,24 @@ __all__ = [
 ]
 
 _MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", ".", "-", "?"})
-# Among numbers it means nothing else; among words it may be a level, such as no schooling.
+# Among numbers, none is a missing mark; among words it may be a level, such as no schooling.
 NUMBER_MARKS = _MARKS | {"none"}
-"""what is missing among numbers, in lower case"""
+"""missing marks among numbers, in lower case"""
 MISSING_SPELLINGS: tuple[str, ...] = tuple(
-    sorted({spelt for one in _MARKS for spelt in (one, one.upper(), one.capitalize())} | {"NaN"})
+    sorted(
+        {spelt for mark in _MARKS for spelt in (mark, mark.upper(), mark.capitalize())} | {"NaN"}
+    )
 )
 """the missing marks as files spell them"""
 
 TRUE_WORDS = frozenset({"1", "1.0", "true", "t", "yes", "y"})
-"""what says that a row is selected, in lower case"""
+"""words for a selected row, in lower case"""
 FALSE_WORDS = frozenset({"0", "0.0", "false", "f", "no", "n"})
-"""what says that it is not"""
+"""words for an unselected row, in lower case"""
 
 Time = Literal["dates", "times of day", "spans of time"]
 UNITS: dict[Time, str] = {"dates": "years", "times of day": "hours", "spans of time": "days"}
-"""numbers that can be made of each"""
+"""numbers that can be made of each kind of time"""
 _TIMES: dict[str, Time] = {
     "datetime64": "dates",
     "datetime": "dates",
@@ -71,7 +73,7 @@ _TIMES: dict[str, Time] = {
 }
 
 _NEARLY_ALL = 0.95
-# So few numbers among words may be levels that happen to be digits.
+# Fewer numbers among words may be levels that happen to be digits.
 _LEAST_NUMBERS = 10
 _SHOWN = 3
 _LONGEST = 30
@@ -82,21 +84,21 @@ class Levels:
     """The distinct values of a column as text, and which row has which."""
 
     codes: NDArray[np.intp]
-    """(n,) places in ``labels``; -1 where missing"""
+    """(n,) positions in ``labels``; -1 for missing values"""
     labels: list[str]
     """in order of first appearance"""
 
     def counts(self) -> NDArray[np.intp]:
-        """How many rows have each level."""
+        """Return how many rows have each level."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.labels))
 
 
 @dataclass(frozen=True)
 class NotNumbers:
-    """What in a column that is read as numbers is none."""
+    """The values of a column that are not numbers."""
 
     bad: dict[int, str]
-    """the first rows that hold something else, from 0, and what they hold"""
+    """the first rows that hold something else, counted from 0, and what they hold"""
     n_bad: int
     n_given: int
     """rows that are not missing"""
@@ -104,28 +106,28 @@ class NotNumbers:
 
 @dataclass(frozen=True)
 class Numbers(NotNumbers):
-    """A column read as numbers, and what in it is none."""
+    """A column read as numbers, and the values that are not numbers."""
 
     found: Floats
-    """(n,) NaN where missing or not a number"""
+    """(n,) NaN for missing values and for what is not a number"""
 
 
 @dataclass(frozen=True)
 class Spellings:
-    """The levels of a column read as numbers; the last entry of each is for what is missing."""
+    """The L levels of a column read as numbers; the last entry of an array is for missing rows."""
 
     value: Floats
-    """(L + 1,) NaN where missing or not a number"""
+    """(L + 1,) NaN for missing marks and for what is not a number"""
     missing: Mask
-    """(L + 1,) which are marks of a missing number"""
+    """(L + 1,) which levels are missing marks"""
     bad: Mask
-    """(L + 1,) which are something else"""
+    """(L + 1,) which levels are neither numbers nor missing marks"""
     booleans: bool
     """whether they are true and false, which are 1 and 0"""
 
 
 def is_plain_number(series: pd.Series[Any]) -> bool:
-    """Whether a column's type already is a number or a truth."""
+    """Whether a column's type is a real number or a boolean."""
     types = pd.api.types
     return bool(types.is_numeric_dtype(series) or types.is_bool_dtype(series)) and not bool(
         types.is_complex_dtype(series) or isinstance(series.dtype, pd.CategoricalDtype)
@@ -133,14 +135,14 @@ def is_plain_number(series: pd.Series[Any]) -> bool:
 
 
 def is_text(series: pd.Series[Any]) -> bool:
-    """Whether a column's type says that it is text, or all of its objects are."""
+    """Whether a column's type is text, or all of its objects are."""
     return bool(pd.api.types.infer_dtype(series, skipna=True) == "string")
 
 
 def as_number(text: str) -> float | None:
     """Return the number that a text spells, or None."""
     try:
-        # Python takes 1_000 for a number, and no spreadsheet does.
+        # Python takes 1_000 for a number, but no spreadsheet does.
         return None if "_" in text else float(text.replace("\N{MINUS SIGN}", "-"))
     except ValueError:
         return None
@@ -156,54 +158,37 @@ def label_of(value: Any) -> str:
 def levels_of(series: pd.Series[Any]) -> Levels:
     """Find the distinct values of a column.
 
-    Parameters
-    ----------
-    series : Series
-        Of any type whose values can be told apart.
-
-    Returns
-    -------
-    Levels
-        Missing marks are missing, and values that differ in white space only are the same.
+    Missing marks are missing values, and values that differ only in white space are the same.
 
     Raises
     ------
     TypeError
-        Where the values are lists or the like.
+        If the values are lists or other objects without a hash.
     """
     codes, uniques = pd.factorize(series)
-    places: dict[str, int] = {}
-    # The last place is for -1, what pandas takes for missing.
+    labels: dict[str, int] = {}
+    # The last entry is for -1, pandas' code for missing values.
     new = np.full(len(uniques) + 1, -1, dtype=np.intp)
-    for place, value in enumerate(uniques):
+    for code, value in enumerate(uniques):
         label = label_of(value)
         if label.lower() not in _MARKS:
-            new[place] = places.setdefault(label, len(places))
-    return Levels(new[codes], list(places))
+            new[code] = labels.setdefault(label, len(labels))
+    return Levels(new[codes], list(labels))
 
 
 def numbers_of(series: pd.Series[Any]) -> Numbers:
-    """Read a column as numbers: text that spells them, and true and false as 1 and 0.
-
-    Parameters
-    ----------
-    series : Series
-
-    Returns
-    -------
-    Numbers
-    """
+    """Read a column as numbers: text that spells them, and true and false as 1 and 0."""
     if is_plain_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
         given = int(np.count_nonzero(~np.isnan(values)))
         return Numbers(bad={}, n_bad=0, n_given=given, found=values)
     levels = levels_of(series)
     spelt = spellings_of(levels.labels)
-    bad = spelt.bad[levels.codes]
+    bad = np.flatnonzero(spelt.bad[levels.codes])
     return Numbers(
         found=spelt.value[levels.codes],
-        bad=_first(bad, levels),
-        n_bad=int(np.count_nonzero(bad)),
+        bad={int(row): levels.labels[levels.codes[row]] for row in bad[:_SHOWN]},
+        n_bad=len(bad),
         n_given=int(np.count_nonzero(~spelt.missing[levels.codes])),
     )
 
@@ -229,37 +214,26 @@ def spellings_of(labels: Sequence[str], *, booleans: bool = True) -> Spellings:
         spelt: list[float | None] = [float(word == "true") for word in words]
     else:
         spelt = [as_number(label) for label in labels]
-    value = np.array([np.nan if one is None else one for one in spelt] + [np.nan])
+    value = np.array([np.nan if number is None else number for number in spelt] + [np.nan])
     value[missing] = np.nan
-    bad = np.array([one is None for one in spelt] + [False]) & ~missing
+    bad = np.array([number is None for number in spelt] + [False]) & ~missing
     return Spellings(value, missing, bad, booleans)
 
 
 def nearly_all(good: int, given: int) -> bool:
-    """Whether so many of a column's values are numbers that the others must be slips."""
+    """Whether so many of a column's values are numbers that the others must be mistakes."""
     return good >= _NEARLY_ALL * given and good >= _LEAST_NUMBERS
 
 
-def _first(bad: Mask, levels: Levels) -> dict[int, str]:
-    rows = np.flatnonzero(bad)[:_SHOWN]
-    return {int(row): levels.labels[levels.codes[row]] for row in rows}
-
-
 def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floats:
-    """Return a column as float64, or refuse what is no number in it.
+    """Return a column as (n,) float64, NaN where missing; refuse what is not a number.
 
     Parameters
     ----------
     series : Series
     name : str
-        For the message.
     asked : bool
-        Whether a number is what it has to be; otherwise the message offers ``--categorical``.
-
-    Returns
-    -------
-    (n,) ndarray
-        NaN where missing.
+        Whether it must be a number; otherwise the message offers ``--categorical``.
     """
     time = time_in(series)
     if time is not None:
@@ -276,7 +250,7 @@ def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floa
 
 
 def times_not_numbers(name: str, time: Time) -> str:
-    """Say that a column that has to be numbers holds dates or the like."""
+    """Explain that a column that must hold numbers holds dates or the like."""
     return (
         f"column {quoted(name)} holds {time}, not numbers; make numbers of them first, such as "
         f"{UNITS[time]}"
@@ -284,7 +258,7 @@ def times_not_numbers(name: str, time: Time) -> str:
 
 
 def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
-    """Say what in a column is not a number, in which rows, and what to do."""
+    """Explain which rows of a column are not numbers, and what to do."""
     where = ", ".join(f"row {row + 1} {_short(text)}" for row, text in numbers.bad.items())
     more = ", …" if numbers.n_bad > len(numbers.bad) else ""
     verb, it = ("is not a number", "it") if numbers.n_bad == 1 else ("are not numbers", "them")
@@ -309,12 +283,12 @@ def _short(text: str) -> str:
 
 
 def time_in(series: pd.Series[Any]) -> Time | None:
-    """Say whether a column holds dates, times of day or spans of time; None for anything else."""
+    """Return whether a column holds dates, times of day or spans of time; None if none of them."""
     return _TIMES.get(pd.api.types.infer_dtype(series, skipna=True))
 
 
 def infinite_values(name: str) -> str:
-    """Say what to do about a column with infinite values."""
+    """Explain what to do about a column with infinite values."""
     return (
         f"column {quoted(name)} holds infinite values; correct them, mark them missing, or leave "
         "the column out with --exclude"

@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from heckmanfa.data.arrays import is_dask
-from heckmanfa.data.columns.features import refuse_same_labels, tell_names
+from heckmanfa.data.columns.features import refuse_same_labels, split_labels
 from heckmanfa.data.dask.dask_worker import Pass, failure, heckmanfa_pass
 from heckmanfa.data.row_sources import Reading, RowSource, Task
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
@@ -62,7 +62,7 @@ class DaskSource(RowSource):
         # As in memory, columns are known by position where their labels are not text.
         self.names = None
         if self._labels is not None:
-            self.names, self.labels_given = tell_names(self._labels)
+            self.names, self.labels_given = split_labels(self._labels)
         self.has_selected = "selected" in given
         self.has_weight = "sample_weight" in given
         self.has_groups = "groups" in given

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, and never over an input."""
+"""Files that are written completely or not at all, and never over an input."""

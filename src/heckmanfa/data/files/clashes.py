@@ -1,4 +1,4 @@
-"""Whether files that a call writes are files that it reads, or one another."""
+"""Refuses to write a file that the same call reads, or to write two outputs to one file."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Reads = PathLike | Sequence[PathLike] | None
 """a file, a folder, a pattern, or several of these"""
 
 _STDIN = "-"
-# What is read of a folder: Parquet files, which have these endings.
+# Of a folder, only Parquet files are read.
 _IN_FOLDERS = (".parquet", ".parq", ".pq")
 
 
 def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | None]) -> None:
     """Refuse to write a file that is read, or two outputs to one file, before any work is done.
 
-    Two names are one file where they lead to the same place by links, where the file system says
-    so (hard links, names that it does not tell apart), and for two outputs also where they differ
-    in upper and lower case only, since many systems take these for one. A Parquet file in a folder
-    that is read as a whole, and a file that a pattern matches, would be read the next time, and
-    are refused too.
+    Two names are the same file if links lead to the same place, or if the file system says so (hard
+    links, names that it does not tell apart). Two outputs are also the same file if they differ
+    only in upper and lower case, since many file systems ignore case. A Parquet file in a folder
+    that is read as a whole, and a file that a pattern matches, would be read the next time, so they
+    are refused as well.
 
     Parameters
     ----------
     reads : mapping
-        Of the option or parameter to what it names. A folder or a pattern stands for what is in
+        From each option or parameter to what it names. A folder or a pattern stands for what is in
         it now and later.
     writes : mapping
-        Of the option or parameter to the file; None where it was not given.
+        From each option or parameter to the file; None if it was not given.
     """
     given = {option: Path(path) for option, path in writes.items() if path is not None}
     for path in given.values():
@@ -48,8 +48,8 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
         if "" in _each(named):
             raise InputError(f"{source} is empty; name a file")
     options = list(given)
-    for place, option in enumerate(options):
-        for other in options[:place]:
+    for index, option in enumerate(options):
+        for other in options[:index]:
             first, second = given[other], given[option]
             if _same_file(first, second):
                 raise InputError(
@@ -63,9 +63,9 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
                     "case, or in how accents are stored; name two files"
                 )
     for source, named in reads.items():
-        for one in _each(named):
+        for item in _each(named):
             for option, path in given.items():
-                how = _read_by(source, one, path)
+                how = _read_by(source, item, path)
                 if how:
                     raise InputError(
                         f"{option} would write {shown(path)}, which {how}; name another file for "
@@ -74,7 +74,7 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
 
 
 def refuse_standard_output(path: PathLike) -> None:
-    """Refuse to write a file called ``-``, which whoever asks for it takes for the terminal."""
+    """Refuse to write a file called ``-``, by which users mean the terminal."""
     if os.fspath(path) == _STDIN:
         raise InputError("name a file to write; '-' is for input only")
 
@@ -84,15 +84,17 @@ def _each(named: Reads) -> list[str]:
         return []
     if isinstance(named, str | os.PathLike):
         return [os.fspath(named)]
-    return [os.fspath(one) for one in named]
+    return [os.fspath(item) for item in named]
 
 
-def _names(one: Path, other: Path) -> str:
-    return shown(one) if str(one) == str(other) else f"one file ({shown(one)} and {shown(other)})"
+def _names(first: Path, other: Path) -> str:
+    if str(first) == str(other):
+        return shown(first)
+    return f"one file ({shown(first)} and {shown(other)})"
 
 
 def _read_by(source: str, named: str, path: Path) -> str:
-    """Say how an input reads an output, or nothing where it does not."""
+    """Describe how an input reads an output; empty if it does not."""
     if named == _STDIN:
         return f"{source} reads (as the standard input)" if _is_stdin(path) else ""
     place = Path(named)
@@ -102,7 +104,7 @@ def _read_by(source: str, named: str, path: Path) -> str:
         return f"is in the folder that {source} reads, {shown(named)}" * _in_folder(path, place)
     if glob.has_magic(named) and not os.path.lexists(place):
         found = map(Path, glob.iglob(named, recursive=True))  # noqa: PTH207
-        if any(_same_file(one, path) or _in_folder(path, one) for one in found):
+        if any(_same_file(match, path) or _in_folder(path, match) for match in found):
             return f"{source} reads by its pattern, {shown(named)}"
         if _would_match(named, path):
             return f"matches the pattern that {source} reads, {shown(named)}"
@@ -114,24 +116,24 @@ def _in_folder(path: Path, folder: Path) -> bool:
     if not folder.is_dir():
         return False
     if path.suffix.lower() in _IN_FOLDERS and any(
-        _same_file(one, folder) for one in _real(path).parents
+        _same_file(parent, folder) for parent in _real(path).parents
     ):
         return True
-    # What is in the folder may be a link to elsewhere.
-    linked = (one for one in folder.rglob("*") if one.suffix.lower() in _IN_FOLDERS)
-    return path.exists() and any(_same_file(one, path) for one in linked)
+    # Entries of the folder may be links to elsewhere.
+    linked = (file for file in folder.rglob("*") if file.suffix.lower() in _IN_FOLDERS)
+    return path.exists() and any(_same_file(file, path) for file in linked)
 
 
 def _real(path: Path) -> Path:
-    """Follow all links; one that leads nowhere or to itself stays."""
+    """Follow all links; a link that leads nowhere or to itself stays."""
     return Path(os.path.realpath(path))
 
 
-def _same_file(one: Path, other: Path) -> bool:
-    if _real(one) == _real(other):
+def _same_file(path: Path, other: Path) -> bool:
+    if _real(path) == _real(other):
         return True
     try:
-        return one.samefile(other)
+        return path.samefile(other)
     except OSError:
         return False
 
@@ -148,18 +150,18 @@ def _is_stdin(path: Path) -> bool:
 
 
 def _would_match(pattern: str, path: Path) -> bool:
-    """Whether a file would match a pattern if it were there."""
+    """Whether a file would match a pattern if it existed."""
     parts = Path(pattern).parts
-    first = next(place for place, part in enumerate(parts) if glob.has_magic(part))
+    first = next(index for index, part in enumerate(parts) if glob.has_magic(part))
     base = _real(Path(*parts[:first]))
     wanted = parts[first:]
     real = _real(path)
-    # The name may be a link's, or what the link leads to.
+    # The name may be that of a link, or of the file that it leads to.
     candidates = {real, _real(path.parent) / path.name}
     return any(
-        _matches(wanted, one.relative_to(base).parts)
-        for one in candidates
-        if one.is_relative_to(base)
+        _matches(wanted, candidate.relative_to(base).parts)
+        for candidate in candidates
+        if candidate.is_relative_to(base)
     )
 
 
@@ -171,7 +173,7 @@ def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
         return any(_matches(pattern[1:], parts[start:]) for start in range(len(parts) + 1))
     if not parts:
         return False
-    # As glob does, leave hidden names to patterns that say so.
+    # As in glob, only patterns that begin with a dot match hidden names.
     if parts[0].startswith(".") and not pattern[0].startswith("."):
         return False
     return fnmatchcase(parts[0], pattern[0]) and _matches(pattern[1:], parts[1:])

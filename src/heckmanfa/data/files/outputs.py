@@ -1,7 +1,7 @@
-"""Files and folders that are written whole or not at all.
+"""Files and folders that are written completely or not at all.
 
-What is written goes into a part beside its place, and is moved there at the end. Parts are made in
-private folders (`private_folders`), since others may be allowed to write to the folder too.
+Data is written to a part beside its target, which is moved into place at the end. Parts are made in
+private folders (`private_folders`), since other users may also be able to write to the folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
 )
 
-# Why a file cannot be given a second name: the file system has no hard links.
+# Errors of file systems without hard links.
 _NO_LINKS = frozenset(
     getattr(errno, name)
     for name in ("EPERM", "EACCES", "ENOSYS", "EOPNOTSUPP", "ENOTSUP", "EMLINK", "EINVAL")
@@ -38,18 +38,18 @@ _NO_LINKS = frozenset(
 
 @dataclass(frozen=True)
 class Place:
-    """A file to be, and the part that is written meanwhile."""
+    """A file to write, and the part that holds it until it is complete."""
 
     target: Path
     """as the user named it"""
     part: Path
-    """where to write: in a private folder beside the file, by the same name"""
+    """where to write: a file of the same name in a private folder beside the target"""
     made: os.stat_result
-    """of the part, as it was made"""
+    """status of the part when it was made"""
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
-        """Write the part; what the system refuses meanwhile is said of this file and no other."""
+        """Write the part; an error of the system becomes an error about this file."""
         try:
             yield self.part
         except OSError as error:
@@ -57,7 +57,7 @@ class Place:
 
 
 _written: dict[Path, Place] = {}
-"""by their parts, what this process is writing"""
+"""what this process is writing, by part"""
 
 
 @contextmanager
@@ -69,23 +69,22 @@ def outputs(
 ) -> Iterator[dict[str, Place]]:
     """Write all files of a call, or none of them.
 
-    What cannot be written is said at once: clashes of paths, files that are there already, places
-    that are not ordinary files. At the end all files are moved into place together; where
-    anything goes wrong, none is.
+    Obstacles are reported at once: clashes of paths, files that exist, targets that are not
+    ordinary files. At the end all files are moved into place together; if anything fails, none is.
 
     Parameters
     ----------
     writes : mapping
-        Of the option to the file that it names, or None.
+        From each option to the file that it names, or None.
     reads : mapping, optional
-        Of the option to the file, folder or pattern that the call reads.
+        From each option to the file, folder or pattern that the call reads.
     force : bool
-        Whether files that are there already may be replaced.
+        Whether existing files may be replaced.
 
     Yields
     ------
     dict of str to Place
-        By option, of those that name a file.
+        By option, for the options that name a file.
     """
     given = {option: Path(path) for option, path in writes.items() if path is not None}
     refuse_clashes(reads or {}, given)
@@ -106,24 +105,24 @@ def outputs(
 
 @contextmanager
 def replacing(path: PathLike, force: bool) -> Iterator[Path]:
-    """Write a file whole or not at all.
+    """Write a file completely or not at all.
 
     Parameters
     ----------
     path : str or path
-        What is to be written. Only ordinary files are ever replaced; of a link, what it leads to.
+        Only ordinary files are ever replaced; for a link, the file that it leads to.
     force : bool
-        Whether a file that is there already may be replaced.
+        Whether an existing file may be replaced.
 
     Yields
     ------
     Path
         Where to write: beside ``path``, with the same ending. It is moved into place at the end,
-        and removed where anything goes wrong.
+        and removed if anything fails.
     """
     part = Path(path)
     if part in _written:
-        # It is written whole already by whoever named it.
+        # The caller named a part, which is moved into place as a whole already.
         with _written[part].writing():
             yield part
         return
@@ -133,19 +132,18 @@ def replacing(path: PathLike, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: PathLike) -> Iterator[Path]:
-    """Make a folder of files whole or not at all.
+    """Make a folder of files completely or not at all.
 
     Parameters
     ----------
     path : str or path
-        What is to be made. A folder that is there already is never replaced: nobody knows what
-        else is in it.
+        An existing folder is never replaced, since it may hold other files.
 
     Yields
     ------
     Path
         Where to write: a folder beside ``path``. It is moved into place at the end, and removed
-        where anything goes wrong.
+        if anything fails.
     """
     refuse_standard_output(path)
     target = Path(path)
@@ -166,7 +164,7 @@ def new_folder(path: PathLike) -> Iterator[Path]:
 
 
 def make_folder(path: PathLike) -> Path:
-    """Make a folder, and those that it is in, where it is not there yet."""
+    """Make a folder and its parents, unless they exist."""
     refuse_standard_output(path)
     folder = Path(path)
     try:
@@ -179,13 +177,9 @@ def make_folder(path: PathLike) -> Path:
 
 
 def check_place(path: PathLike, force: bool) -> None:
-    """Refuse to write where there is no folder, no ordinary file, or a file that is to stay.
+    """Refuse a target without a folder, one that is not an ordinary file, or one to be kept.
 
-    Parameters
-    ----------
-    path : str or path
-        A link stands for what it leads to.
-    force : bool
+    A link stands for what it leads to.
     """
     target = Path(path)
     try:
@@ -198,7 +192,7 @@ def check_place(path: PathLike, force: bool) -> None:
             raise InputError(f"{shown(target)} is a link that leads to itself") from error
         raise _unwritable(target, error) from error
     if not stat.S_ISREG(found.st_mode):
-        kind = next((name for test, name in _KINDS if test(found.st_mode)), "no ordinary file")
+        kind = next((name for test, name in _KINDS if test(found.st_mode)), "not an ordinary file")
         leads = f"leads to {shown(_real(target))}, which is" if target.is_symlink() else "is"
         raise InputError(f"{shown(target)} {leads} {kind}; name a file to write")
     if not force:
@@ -232,7 +226,7 @@ def _real(path: Path) -> Path:
 
 @contextmanager
 def _room(target: Path, real: Path) -> Iterator[Path]:
-    """Make a private folder beside what is written, and remove it at the end."""
+    """Make a private folder beside a target, and remove it at the end."""
     remove_leftovers(real.parent)
     with ExitStack() as stack:
         try:
@@ -244,8 +238,8 @@ def _room(target: Path, real: Path) -> Iterator[Path]:
 
 @contextmanager
 def _part_of(target: Path) -> Iterator[Place]:
-    """Make the part of a file, and remove it at the end where it was not moved away."""
-    # A link stays one; what it points to is replaced.
+    """Make the part of a file, and remove it at the end if it was not moved."""
+    # A link stays a link; the file that it points to is replaced.
     real = _real(target)
     with _room(target, real) as room:
         part = room / real.name
@@ -265,10 +259,10 @@ def _part_of(target: Path) -> Iterator[Place]:
 
 
 def _refuse_another(place: Place) -> None:
-    """Refuse to move anything but the part that was made: somebody put a link in its place, say."""
+    """Refuse to move anything but the part that was made, such as a link put in its place."""
     try:
         found = place.part.lstat()
-        # A link can have the number of a file that was removed just before.
+        # A link can get the inode of a file that was removed just before.
         same_kind = stat.S_IFMT(found.st_mode) == stat.S_IFMT(place.made.st_mode)
         if same_kind and os.path.samestat(place.made, found):
             return
@@ -289,13 +283,13 @@ def _move(place: Place, force: bool) -> None:
         elif _linked(place.target, part, real):
             return
         else:
-            # There is a moment in between, but no better way on such a file system.
+            # This check can race, but such a file system offers nothing better.
             check_place(place.target, force)
         part.replace(real)
 
 
 def _linked(target: Path, part: Path, real: Path) -> bool:
-    """Put a part into place unless there is a file by now; False where that cannot be done."""
+    """Move a part into place unless a file exists by now; False if the system cannot do that."""
     try:
         os.link(part, real)
     except FileExistsError as error:
@@ -309,7 +303,7 @@ def _linked(target: Path, part: Path, real: Path) -> bool:
 
 
 def _take_back(place: Place) -> None:
-    """Remove a new file again, since another of the same call could not be written."""
+    """Remove a new file again, since another file of the same call could not be written."""
     real = _real(place.target)
     with suppress(OSError):
         if os.path.samestat(place.made, real.lstat()):
@@ -319,8 +313,8 @@ def _take_back(place: Place) -> None:
 def _take_mode(real: Path, part: Path) -> None:
     """Give a part the permissions of the file that it replaces, but no privilege.
 
-    The setuid, setgid and sticky bits are dropped. Where the file is another's, it becomes ours,
-    and what its owner allowed to others may take permissions away but add none.
+    The setuid, setgid and sticky bits are dropped. A file of another owner becomes ours, and its
+    permissions may then remove some of the part's permissions, but add none.
     """
     try:
         old = real.stat()

@@ -1,13 +1,12 @@
 """Private folders in which files are written before they are moved into place.
 
-A room is a folder that only its owner can enter, beside the file to be. It is locked by the process
-that writes in it; the system gives the lock back when that process ends, however it ends. So a room
-that nobody locks is what a killed run left behind, and the next run that writes into the folder
-removes it.
+A room is a folder beside the target that only its owner can enter. The process that writes in it
+locks it; the system releases the lock when that process ends, however it ends. So a room without a
+lock was left behind by a killed run, and the next run that writes to the folder removes it.
 
-Somebody who may write to the folder can rename a room and put another in its place. So where the
-system has ``/proc``, a room is reached by its open handle and not by its name; and a room is known
-for one of ours only by what its lock file says, which nobody else can write.
+Other users who may write to the folder can rename a room and put another in its place. So if the
+system has ``/proc``, a room is reached through its open handle and not through its name. A room
+counts as ours only if its lock file says so, which nobody else can write.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows, where nothing is known about the rooms of others
+except ImportError:  # on Windows, which does not show who else uses a room
     _HAS_LOCKS = False
 else:
     _HAS_LOCKS = True
@@ -35,7 +34,7 @@ __all__ = ["remove_leftovers", "room_for"]
 _NAME = re.compile(r"\.heckmanfa-([0-9a-f]{8})-([0-9a-f]{8})\.(.+)", re.DOTALL)
 # The longest name that file systems take, in bytes.
 _LONGEST_NAME = 255
-# Parts are in a folder of their own, so that a part may have the name of the lock.
+# Parts have their own folder, so a part may have the name of the lock.
 _LOCK, _PARTS = "lock", "part"
 _TRIES = 100
 _HANDLES = Path("/proc/self/fd")
@@ -43,18 +42,18 @@ _HANDLES = Path("/proc/self/fd")
 
 @contextmanager
 def room_for(real: Path) -> Iterator[Path]:
-    """Make a private folder beside a file to be, lock it, and remove it at the end.
+    """Make a private folder beside a target, lock it, and remove it at the end.
 
     Parameters
     ----------
     real : Path
-        What is to be written, all links followed.
+        The target, all links followed.
 
     Yields
     ------
     Path
-        Of an empty folder in it, by the room's handle where the system can. What is in it at the
-        end is removed.
+        An empty folder in the room, reached through the room's handle if the system can. Its
+        contents are removed at the end.
     """
     for _ in range(_TRIES):
         name = real.with_name(_room_name(real.name))
@@ -72,7 +71,7 @@ def room_for(real: Path) -> Iterator[Path]:
                 inner = way / _PARTS
                 inner.mkdir()
             except FileNotFoundError:
-                # Somebody has removed or renamed it already.
+                # Somebody has already removed or renamed it.
                 continue
             yield inner
             return
@@ -84,16 +83,16 @@ def remove_leftovers(folder: Path) -> None:
     if not _HAS_LOCKS:
         return
     with suppress(OSError), os.scandir(folder) as found:
-        for one in found:
-            match = _NAME.fullmatch(one.name)
+        for entry in found:
+            match = _NAME.fullmatch(entry.name)
             if match is None or match[2] != _digest(match[1], match[3]):
                 continue
             with suppress(OSError), ExitStack() as held:
-                _remove_dead(Path(one.path), held)
+                _remove_dead(Path(entry.path), held)
 
 
 def _entered(name: Path, held: ExitStack) -> Path:
-    """Open a room; the way into it, which leads there whatever becomes of its name."""
+    """Open a room, and return a path that leads there even if the room is renamed."""
     if not _HAS_LOCKS:
         return name
     handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -106,7 +105,7 @@ def _entered(name: Path, held: ExitStack) -> Path:
 
 
 def _is_locked(name: Path, way: Path, held: ExitStack) -> bool:
-    """Lock a new room; False where another was faster."""
+    """Lock a new room; False if another process was faster."""
     if not _HAS_LOCKS:
         return True
     if not _is_ours(way.stat()):
@@ -118,9 +117,9 @@ def _is_locked(name: Path, way: Path, held: ExitStack) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # Where a file system has no locks, nobody gets one, and nobody removes this room.
+        # Without locks in a file system, nobody can take this room for a leftover.
         return True
-    # Said only now: before it is locked, nobody takes it for a leftover.
+    # Written only now: until then, nobody takes the room for a leftover.
     os.write(lock, _marker(way.stat()))
     with suppress(OSError):
         return os.path.samestat(way.stat(), name.lstat())
@@ -128,12 +127,12 @@ def _is_locked(name: Path, way: Path, held: ExitStack) -> bool:
 
 
 def _remove_dead(name: Path, held: ExitStack) -> None:
-    """Remove a room, unless it is not ours or a process that is alive holds its lock."""
+    """Remove a room, unless it is not ours or a live process holds its lock."""
     if not stat.S_ISDIR(name.lstat().st_mode):
         return
     way = _entered(name, held)
     room = way.stat()
-    # Some file systems lock only what is open for writing.
+    # Some file systems lock only files that are open for writing.
     lock = os.open(way / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     held.callback(os.close, lock)
     if not (_is_ours(room) and _is_ours(os.fstat(lock)) and stat.S_ISREG(os.fstat(lock).st_mode)):
@@ -149,20 +148,20 @@ def _is_ours(found: os.stat_result) -> bool:
 
 
 def _marker(room: os.stat_result) -> bytes:
-    """What a lock file says: which folder it was made in. A folder by the same name is another."""
+    """Return the text of a lock file, which names the folder that it was made in."""
     return f"a part of heckmanfa in {room.st_dev} {room.st_ino}\n".encode()
 
 
 def _empty(way: Path) -> None:
-    """Remove all that is in a room, its lock file last."""
+    """Remove everything in a room, its lock file last."""
     with suppress(OSError):
-        for name in sorted(os.listdir(way), key=lambda one: one == _LOCK):  # noqa: PTH208
-            one = way / name
+        for name in sorted(os.listdir(way), key=lambda name: name == _LOCK):  # noqa: PTH208
+            item = way / name
             with suppress(OSError):
-                if stat.S_ISDIR(one.lstat().st_mode):
-                    shutil.rmtree(one, ignore_errors=True)
+                if stat.S_ISDIR(item.lstat().st_mode):
+                    shutil.rmtree(item, ignore_errors=True)
                 else:
-                    one.unlink()
+                    item.unlink()
 
 
 def _remove_if_empty(name: Path) -> None:
@@ -171,9 +170,9 @@ def _remove_if_empty(name: Path) -> None:
 
 
 def _room_name(name: str) -> str:
-    """Name a room such that it can be known for one of ours: no other name has the right digest."""
+    """Return a name for a room that is recognizably ours: no other name has the right digest."""
     random = secrets.token_hex(4)
-    # The name says to people what is written there.
+    # The target's name tells people what is written there.
     room = _LONGEST_NAME - len(f".heckmanfa-{random}-{random}.")
     while len(os.fsencode(name)) > room:
         name = name[1:]

@@ -1,4 +1,4 @@
-"""Files that are there, and tables that are written; `reading` reads them."""
+"""Checks of files that are read, and tables that are written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _PIECE = 2**20
-_NO_FILES: tuple[tuple[Callable[[Path], bool], str], ...] = (
+_NOT_FILES: tuple[tuple[Callable[[Path], bool], str], ...] = (
     (Path.is_fifo, "pipe"),
     (Path.is_socket, "socket"),
     (Path.is_char_device, "device"),
@@ -33,30 +33,30 @@ _NO_FILES: tuple[tuple[Callable[[Path], bool], str], ...] = (
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file that is there, or say what is there instead."""
+    """Return the path of an existing file; refuse anything else."""
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{shown(path)} is a folder; name a file in it")
     if path.is_file():
         return path
-    # Whoever reads from what is no file may wait for ever, or read without end.
-    for is_one, what in _NO_FILES:
-        if is_one(path):
+    # Reading from anything but a file may wait forever, or never end.
+    for is_kind, what in _NOT_FILES:
+        if is_kind(path):
             raise InputError(f"{shown(path)} is a {what}, not a file; name a file")
     if not path.parent.is_dir():
         raise InputError(f"there is no file {shown(path)}: there is no folder {shown(path.parent)}")
-    names = [one.name for one in path.parent.iterdir() if one.is_file()]
+    names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     raise InputError(f"there is no file {shown(path)}{nearest_file(path.name, names)}")
 
 
 def ending_of(path: Path) -> str:
-    """Return how a file's name ends, in lower case; of a compressed one also what comes before."""
-    endings = [one.lower() for one in path.suffixes]
+    """Return the ending of a file's name in lower case; ``.csv.gz`` counts as one ending."""
+    endings = [suffix.lower() for suffix in path.suffixes]
     return "".join(endings[-2:] if endings[-1:] == [".gz"] else endings[-1:])
 
 
 def words_of(error: Exception) -> str:
-    """Return the first sentence of what an error says."""
+    """Return the first sentence of an error's message."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     lines = said.strip().splitlines()
     return lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__
@@ -69,7 +69,7 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     ----------
     frame : DataFrame
     path : str or path
-        Ends in ``.csv`` or ``.parquet``.
+        It ends in ``.csv`` or ``.parquet``.
     """
     check_ending(path)
     path = Path(path)
@@ -85,14 +85,14 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:
-    """Refuse to write a table in a format that `write_table` does not have."""
+    """Refuse to write a table in a format that `write_table` does not support."""
     refuse_standard_output(path)
     if ending_of(Path(path)) not in (".csv", ".parquet"):
         raise InputError(f"{shown(path)} must end in .csv or .parquet to be written")
 
 
 def sha256_of(*paths: str | os.PathLike[str]) -> str:
-    """Return the sha256 of files, one after the other, in hexadecimal, read a piece at a time."""
+    """Return the hexadecimal SHA-256 of the contents of files, in order."""
     total = hashlib.sha256()
     for path in paths:
         with existing(path).open("rb") as file:

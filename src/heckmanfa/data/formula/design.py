@@ -64,7 +64,7 @@ class Equation:
         """Take what a formula has learned out of formulaic's own objects."""
         return cls(
             text=text,
-            numeric=[one for one in variables_of(spec.formula, frame) if is_numeric(frame[one])],
+            numeric=[name for name in variables_of(spec.formula, frame) if is_numeric(frame[name])],
             transforms=_plain(spec.transform_state),
             encodings={
                 expression: (
@@ -130,7 +130,7 @@ class FormulaDesign:
         """
         frame = to_pandas(data)
         for text in (prediction, selection):
-            refuse_other_languages(text, [str(one) for one in frame.columns])
+            refuse_other_languages(text, [str(column) for column in frame.columns])
         left, right, right_text = _parse(prediction, "prediction")
         who, drivers, drivers_text = _parse(selection, "selection")
         if left is None:
@@ -200,7 +200,7 @@ class FormulaDesign:
         """Return the names that the right sides use, in a table with some columns or without."""
         table = pd.DataFrame(columns=list(columns))
         formulas = (self.prediction.spec().formula, self.selection.spec().formula)
-        return sorted({name for one in formulas for name in variables_of(one, table)})
+        return sorted({name for formula in formulas for name in variables_of(formula, table)})
 
     def without_data(self) -> FormulaDesign:
         """Return what prediction needs, and no row of the data."""
@@ -245,7 +245,7 @@ class FormulaDesign:
         if absent:
             raise UnknownFeatureError(
                 f"the outcome of the model is {quoted(str(left))}, and these data have no column "
-                f"{quoted(absent[0])}{nearest(absent[0], [str(one) for one in frame.columns])}. "
+                f"{quoted(absent[0])}{nearest(absent[0], map(str, frame.columns))}. "
                 "Pass y, or data with the outcome"
             )
         refuse_other_rows(left, frame, "y")
@@ -299,7 +299,10 @@ class FormulaDesign:
         frame = to_pandas(data)
         needed = ((prediction, self.prediction), (selection, self.selection))
         names = [
-            name for use, one in needed if use for name in variables_of(Formula(one.text), frame)
+            name
+            for use, equation in needed
+            if use
+            for name in variables_of(Formula(equation.text), frame)
         ]
         counts = {name: int(frame[name].isna().sum()) for name in dict.fromkeys(names)}
         return {name: count for name, count in counts.items() if count}
@@ -316,9 +319,9 @@ def _columns_by_term(spec: ModelSpec) -> dict[str, list[str]]:
 def _plain(value: Any) -> Any:
     """Turn NumPy scalars, tuples and keys into what any format can save."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -338,7 +341,7 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
         ) from error
     left = getattr(parsed, "lhs", None)
     right = getattr(parsed, "rhs", parsed)
-    if not all(isinstance(one, SimpleFormula) for one in (left, right) if one is not None):
+    if not all(isinstance(side, SimpleFormula) for side in (left, right) if side is not None):
         raise FormulaError(
             f"the {equation} formula {quoted(text)} has several parts, divided by | or ~: write "
             "each equation as a formula of its own, the prediction equation first"
@@ -362,7 +365,7 @@ def _emptiest(frame: pd.DataFrame, names: list[str]) -> str:
 
 def _warn_of_nan(columns: Sequence[str], count: int) -> None:
     if count:
-        listed = ", ".join(quoted(one) for one in columns[:5])
+        listed = ", ".join(quoted(column) for column in columns[:5])
         warn(
             f"the formulas give NaN in {count} rows whose variables are there ({listed}), which "
             "are left out of the fit",

@@ -30,7 +30,7 @@ def refuse_other_languages(text: str, columns: Sequence[str]) -> None:
     if not isinstance(text, str):
         return
     # Names in backticks and texts in quotes say nothing about the language.
-    bare = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", lambda one: "_" * len(one.group()), text)
+    bare = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", lambda match: "_" * len(match.group()), text)
     advice = _stata(bare, columns) or _r(bare, text, columns)
     if advice:
         raise FormulaError(advice)

@@ -49,7 +49,7 @@ __all__ = [
 # So few categories are for the fit to judge.
 _FEW_LEVELS = 20
 # What gives a row the same value whatever the other rows are.
-_ROW_BY_ROW = {name for name, one in FUNCTIONS.items() if not one.stateful} | {"Q"}
+_ROW_BY_ROW = {name for name, signature in FUNCTIONS.items() if not signature.stateful} | {"Q"}
 _ROW_BY_ROW -= {"lag", "C", "hashed"}
 
 
@@ -57,11 +57,15 @@ def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
     """Columns that a formula uses; `a.b` in quotes is one, which formulaic calls 'a'."""
     expressions = {factor.expr for term in formula for factor in term.factors}
     names: set[str] = set()
-    for variable in (str(one) for one in formula.required_variables):
-        dotted = [one for one in expressions if one in frame and one.startswith(variable + ".")]
+    for variable in (str(name) for name in formula.required_variables):
+        dotted = [
+            expression
+            for expression in expressions
+            if expression in frame and expression.startswith(variable + ".")
+        ]
         names.update(dotted if dotted and variable not in frame else [variable])
     # Neither a column with the name of a function of formulaic's is among those,
-    names.update(one for one in expressions if one in frame)
+    names.update(expression for expression in expressions if expression in frame)
     # nor is what is inside a stateful function (center, a spline).
     for expression in expressions - {*frame.columns}:
         try:
@@ -99,11 +103,12 @@ def check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
         column = None if categories is None else _column_of(expression, frame, ("C",))
         if column is not None:
             known = {*(categories or ())}
-            unseen = [one for one in column.dropna().unique() if one not in known]
+            unseen = [category for category in column.dropna().unique() if category not in known]
             if unseen:
+                some = ", ".join(quoted(category) for category in sorted(unseen, key=str)[:5])
                 raise InputError(
                     f"column {quoted(column.name)} has categories that the model was not fitted "
-                    f"with: {', '.join(quoted(one) for one in sorted(unseen, key=str)[:5])}"
+                    f"with: {some}"
                 )
 
 
@@ -119,7 +124,7 @@ def _column_of(
         return None
     if not (isinstance(tree, ast.Call) and ast.unparse(tree.func) in functions and tree.args):
         return None
-    named = [one for one in names if one in frame]
+    named = [name for name in names if name in frame]
     return frame[named[0]] if len(named) == 1 and isinstance(tree.args[0], ast.Name) else None
 
 
@@ -156,9 +161,9 @@ def refuse_other_rows(formula: Formula, frame: pd.DataFrame, instead: str) -> No
                 nodes = list(ast.walk(parse_factor(factor.expr)[0]))
             except SyntaxError:
                 continue
-            calls = [ast.unparse(one.func) for one in nodes if isinstance(one, ast.Call)]
-            odd = [one for one in calls if one not in _ROW_BY_ROW]
-            if odd or any(isinstance(one, ast.Subscript) for one in nodes):
+            calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
+            odd = [call for call in calls if call not in _ROW_BY_ROW]
+            if odd or any(isinstance(node, ast.Subscript) for node in nodes):
                 raise InputError(
                     f"the left side {quoted(factor.expr)} goes by more than the row itself, so it "
                     f"is another in other data: pass {instead}"
@@ -267,8 +272,8 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
     values = np.full(len(frame), np.nan)
     if rows.any():
         # Before it is evaluated: text would become a column for each of its values.
-        text = [one for one in variables_of(formula, frame) if not is_numeric(frame[one])]
-        times = [one for one in text if is_time(frame[one])]
+        text = [name for name in variables_of(formula, frame) if not is_numeric(frame[name])]
+        times = [name for name in text if is_time(frame[name])]
         if times:
             raise InputError(about_times(times[0]))
         if text:

@@ -1,8 +1,8 @@
-"""Whether the formula of a model file does no more than listed functions can do.
+"""Checks that the formula of a model file only does what listed functions can do.
 
 formulaic evaluates the Python in a formula, some of it while it reads the text. So the text is
-taken apart here first, by formulaic's own tokens and Python's own syntax tree, neither of which
-evaluates anything, and compared with a list of what is allowed: what is not listed is refused.
+first split here with formulaic's own tokenizer and Python's own parser, neither of which evaluates
+anything. Whatever is not on the list of allowed expressions is refused.
 """
 
 from __future__ import annotations
@@ -88,21 +88,21 @@ def check_formula(text: Any, n_columns: int, learned: Mapping[str, Any] | None =
     odd = re.search(r"[^\S \n\r\t]|[\x00-\x08\x0e-\x1f\x7f\\]", text)
     if odd:
         raise FormulaError(f"the formula holds {quoted(odd.group())}, which is not allowed there")
-    if not text.isascii() and any(not one.isprintable() for one in text if one not in "\n\r\t"):
+    if not text.isascii() and any(not char.isprintable() for char in text if char not in "\n\r\t"):
         raise FormulaError("the formula holds characters that cannot be seen")
     try:
         # What comes next takes time that grows fast with the depth and the number of tokens.
         _check_brackets(text)
         tokens = list(tokenize(text))
         _check_counts(tokens, n_columns)
-        found = [_check_token(one, n_columns, learned) for one in sanitize_tokens(tokens)]
+        found = [_check_token(token, n_columns, learned) for token in sanitize_tokens(tokens)]
         _check_size(text, n_columns)
     except FormulaError:
         raise
     # formulaic's parser fails in many ways where brackets do not match.
     except Exception as error:
         raise FormulaError(f"the formula {quoted(text)} cannot be read") from error
-    known = [one for one in found if one is not None]
+    known = [factor for factor in found if factor is not None]
     return Factors(
         names={expression: names for expression, names, _, _ in known},
         widths={expression: width for expression, _, width, _ in known},
@@ -116,8 +116,8 @@ def check_formula(text: Any, n_columns: int, learned: Mapping[str, Any] | None =
 def _check_brackets(text: str) -> None:
     """Refuse brackets that are nested deeply, whether or not they are inside of quotes."""
     depth = deepest = 0
-    for one in re.findall(r"[][(){}]", text):
-        depth += 1 if one in "[({" else -1
+    for bracket in re.findall(r"[][(){}]", text):
+        depth += 1 if bracket in "[({" else -1
         deepest = max(deepest, depth)
     if deepest > _DEEPEST:
         raise FormulaError(f"the formula has brackets nested {deepest:,} deep")
@@ -164,7 +164,7 @@ def _check_size(text: str, n_columns: int) -> None:
     most = _MOST_PRODUCTS + 50 * n_columns
     sizes: dict[int, tuple[int, int]] = {}
     for node in _bottom_up(root):
-        counts = [sizes[id(one)] if isinstance(one, ASTNode) else (1, 1) for one in node.args]
+        counts = [sizes[id(part)] if isinstance(part, ASTNode) else (1, 1) for part in node.args]
         sizes[id(node)] = size, longest = _expanded(node, counts)
         if size > most:
             raise FormulaError(f"the formula multiplies out to more than {most:,} terms")
@@ -185,7 +185,7 @@ def _bottom_up(root: Any) -> Iterator[ASTNode]:
 
 def _expanded(node: ASTNode, counts: list[tuple[int, int]]) -> tuple[int, int]:
     """Return how many terms a node makes, and how many factors the longest has, at most."""
-    sizes, lengths = [one for one, _ in counts], [one for _, one in counts]
+    sizes, lengths = [size for size, _ in counts], [length for _, length in counts]
     symbol = node.operator.symbol
     if symbol in ("**", "^"):
         exponent = str(getattr(node.args[1], "token", ""))
@@ -196,7 +196,7 @@ def _expanded(node: ASTNode, counts: list[tuple[int, int]]) -> tuple[int, int]:
         return sum(sizes) + math.prod(sizes), sum(lengths)
     if symbol in ("/", "in"):
         # Each term of one side is multiplied by all the terms of the other side at once.
-        return sum(sizes), max(lengths) + max(one * two for one, two in counts)
+        return sum(sizes), max(lengths) + max(size * length for size, length in counts)
     return sum(sizes), max(lengths, default=0)
 
 
@@ -249,21 +249,23 @@ class _Checker:
             case ast.UnaryOp() if isinstance(node.op, _SIGNS):
                 return self._operands([self._kind(node.operand, **below)])
             case ast.BinOp() if isinstance(node.op, _OPERATORS):
-                kind = self._operands([self._kind(one, **below) for one in (node.left, node.right)])
+                kind = self._operands(
+                    [self._kind(part, **below) for part in (node.left, node.right)]
+                )
                 if isinstance(node.op, ast.Pow) and kind == "number":
                     self._refuse("raises a constant to a power")
                 return kind
             case ast.BoolOp():
-                return self._operands([self._kind(one, **below) for one in node.values])
-            case ast.Compare() if all(isinstance(one, _COMPARISONS) for one in node.ops):
+                return self._operands([self._kind(part, **below) for part in node.values])
+            case ast.Compare() if all(isinstance(operator, _COMPARISONS) for operator in node.ops):
                 below["compared"] = True
-                kinds = [self._kind(one, **below) for one in (node.left, *node.comparators)]
-                return self._operands([one for one in kinds if one != "text"] or ["text"])
+                kinds = [self._kind(part, **below) for part in (node.left, *node.comparators)]
+                return self._operands([kind for kind in kinds if kind != "text"] or ["text"])
             case ast.Call():
                 return self._call(node, below)
             case ast.List() | ast.Tuple():
-                for one in node.elts:
-                    self._literal(one, below)
+                for element in node.elts:
+                    self._literal(element, below)
                 return "list"
             case ast.Dict():
                 for part in (*node.keys, *node.values):
@@ -324,10 +326,10 @@ class _Checker:
 
     def _call(self, node: ast.Call, below: dict[str, Any]) -> str:
         name, signature = _dotted(node.func), self._signature(node)
-        keywords = [one.arg for one in node.keywords]
+        keywords = [keyword.arg for keyword in node.keywords]
         if (
             not signature.least <= len(node.args) <= signature.most
-            or not signature.keywords.issuperset({str(one) for one in keywords})
+            or not signature.keywords.issuperset({str(keyword) for keyword in keywords})
             or len({*keywords}) < len(keywords)
         ):
             self._refuse(f"calls {name} with arguments that a model file may not give it")
@@ -336,7 +338,8 @@ class _Checker:
             return self._quoted_column(node.args[0], inside["compared"])
         given = _given(node)
         kinds = [
-            self._argument(name, signature, place, one, inside) for place, one in given.items()
+            self._argument(name, signature, place, argument, inside)
+            for place, argument in given.items()
         ]
         if name in CONTRASTS:
             return "contrast"
@@ -394,7 +397,9 @@ class _Checker:
         if place in _CONTRASTS_AT.get(name, ()) and not isinstance(node, ast.Call):
             sound = none or contrasts_are_sound(node)
         elif name in _CODES and place == "levels" and name == "C":
-            sound = none or (listed and all(isinstance(one, ast.Constant) for one in node.elts))  # type: ignore[attr-defined]
+            sound = none or (
+                listed and all(isinstance(element, ast.Constant) for element in node.elts)
+            )  # type: ignore[attr-defined]
         elif name in ("contr.poly", "Poly"):
             sound = none or listed
         elif name == "contr.custom":
@@ -416,11 +421,11 @@ class _Checker:
         name, signature, given = _dotted(node.func), self._signature(node), _given(node)
         own = 1
         if name in _CODES:
-            own = max(listed_width(one) for one in given.values())
+            own = max(listed_width(argument) for argument in given.values())
         if signature.widths:
-            asked = [one for place, one in given.items() if place in signature.widths]
-            whole = [one.value for one in asked if isinstance(one, ast.Constant)]
-            own = max(own, *(one for one in whole if isinstance(one, int)), 1)
+            asked = [argument for place, argument in given.items() if place in signature.widths]
+            whole = [argument.value for argument in asked if isinstance(argument, ast.Constant)]
+            own = max(own, *(value for value in whole if isinstance(value, int)), 1)
         if signature.stateful and self._learned is not None:
             call = Call(name, format_expr(node), given)
             learned = learned_width(call, self._learned, below)
@@ -442,7 +447,7 @@ class _Checker:
 def _given(node: ast.Call) -> dict[int | str, ast.expr]:
     """Return the arguments of a call, by place or name."""
     given: dict[int | str, ast.expr] = dict(enumerate(node.args))
-    given.update((str(one.arg), one.value) for one in node.keywords)
+    given.update((str(keyword.arg), keyword.value) for keyword in node.keywords)
     return given
 
 

@@ -50,7 +50,11 @@ def _check_left(text: str, n_columns: int) -> None:
     if not text.strip():
         return
     found = check_formula(text, n_columns)
-    wide = [one for one, kind in found.kinds.items() if kind != "column" or found.widths[one] > 1]
+    wide = [
+        factor
+        for factor, kind in found.kinds.items()
+        if kind != "column" or found.widths[factor] > 1
+    ]
     if wide:
         raise FormulaError(f"the left side {quoted(wide[0])} is not one number a row")
 
@@ -66,10 +70,10 @@ def _check_equation(equation: Equation, n_columns: int) -> None:
         raise FormulaError(f"the formula has {len(terms):,} terms; the model, {n_columns:,}")
     total = 0
     for term in terms:
-        factors = [one for one in term.factors if one.eval_method.value != "literal"]
-        widths = [_width(one.expr, equation, kinds, found) for one in factors]
+        factors = [factor for factor in term.factors if factor.eval_method.value != "literal"]
+        widths = [_width(factor.expr, equation, kinds, found) for factor in factors]
         # A category has a column more where no other term holds its reference.
-        more = [kinds[one.expr] is Factor.Kind.CATEGORICAL for one in factors]
+        more = [kinds[factor.expr] is Factor.Kind.CATEGORICAL for factor in factors]
         size, whole = math.prod(widths), math.prod(map(sum, zip(widths, more, strict=True)))
         total += size
         if size > n_columns + 1 or whole > 2 * n_columns + _SPARE:
@@ -88,7 +92,9 @@ def _width(
         raise FormulaError(f"the term {quoted(expression)} was not part of the fit")
     width, categories = found.widths[expression], equation.encodings[expression][1]
     if kinds[expression] is Factor.Kind.CATEGORICAL:
-        if not all(one is None or isinstance(one, _CATEGORY) for one in categories or ()):
+        if not all(
+            category is None or isinstance(category, _CATEGORY) for category in categories or ()
+        ):
             raise FormulaError(f"the term {quoted(expression)} has categories that are no values")
         if categories is None and width == 1:
             raise FormulaError(f"the term {quoted(expression)} has no categories")
@@ -108,8 +114,8 @@ def _is_small(value: Any, most: int, depth: int = 0) -> bool:
         return (
             depth < 5
             and len(value) <= most + (1000 if depth == 0 else 0)
-            and all(_is_small(one, most, depth + 1) for one in inner)
+            and all(_is_small(item, most, depth + 1) for item in inner)
         )
     if isinstance(value, np.ndarray):
-        return value.dtype.kind in "biuf" and all(one <= most for one in value.shape)
+        return value.dtype.kind in "biuf" and all(length <= most for length in value.shape)
     return value is None or isinstance(value, int | float | np.number | np.bool_ | str)

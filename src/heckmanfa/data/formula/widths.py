@@ -50,7 +50,7 @@ def learned_width(call: Call, learned: Mapping[str, Any], below: int) -> int | N
     if call.function == "poly":
         degree = call.setting(1, "degree", 1)
         parts = (state.get("alpha"), state.get("norms2"))
-        sound = all(isinstance(one, dict) and _are_numbers(one.values()) for one in parts)
+        sound = all(isinstance(part, dict) and _are_numbers(part.values()) for part in parts)
         return degree if sound else None
     if call.function in _SCALING:
         return 1 if _is_scaling(state, below) else None
@@ -81,51 +81,53 @@ def _is_scaling(state: dict[Any, Any], below: int) -> bool:
     if not {*state} <= {"center", "scale", "ddof"}:
         # Of a spline, each column has its own.
         return len(state) <= below and all(
-            isinstance(one, dict)
-            and {*one} <= {"center", "scale", "ddof"}
-            and _is_scaling(one, below)
-            for one in state.values()
+            isinstance(column, dict)
+            and {*column} <= {"center", "scale", "ddof"}
+            and _is_scaling(column, below)
+            for column in state.values()
         )
-    for one in state.values():
-        if isinstance(one, np.ndarray):
-            if one.ndim > 1 or one.size > below or one.dtype.kind not in "biuf":
+    for value in state.values():
+        if isinstance(value, np.ndarray):
+            if value.ndim > 1 or value.size > below or value.dtype.kind not in "biuf":
                 return False
-        elif not (one is None or isinstance(one, _NUMBER)):
+        elif not (value is None or isinstance(value, _NUMBER)):
             return False
     return {"center", "scale", "ddof"} <= {*state}
 
 
 def _are_numbers(values: Any) -> bool:
-    return all(isinstance(one, _NUMBER) for one in values)
+    return all(isinstance(value, _NUMBER) for value in values)
 
 
 def listed_width(node: ast.AST) -> int:
     """Return the length of the longest list, tuple or table in an argument, at least one."""
     lengths = [1]
-    for one in ast.walk(node):
-        if isinstance(one, ast.List | ast.Tuple):
-            lengths.append(len(one.elts))
-        elif isinstance(one, ast.Dict):
-            lengths.append(len(one.values))
+    for part in ast.walk(node):
+        if isinstance(part, ast.List | ast.Tuple):
+            lengths.append(len(part.elts))
+        elif isinstance(part, ast.Dict):
+            lengths.append(len(part.values))
     return max(lengths)
 
 
 def contrasts_are_sound(node: ast.expr) -> bool:
     """Whether a literal is a table of contrasts: equally long rows of numbers, or named ones."""
     if isinstance(node, ast.Dict):
-        if not all(isinstance(one, ast.Constant) for one in node.keys):
+        if not all(isinstance(key, ast.Constant) for key in node.keys):
             return False
         rows: list[ast.expr] = node.values
     elif isinstance(node, ast.List | ast.Tuple):
         rows = node.elts
     else:
         return False
-    lengths = {len(one.elts) if isinstance(one, ast.List | ast.Tuple) else 0 for one in rows}
+    lengths = {len(row.elts) if isinstance(row, ast.List | ast.Tuple) else 0 for row in rows}
     return len(lengths) == 1 and 0 not in lengths and all(map(_is_row, rows))
 
 
 def _is_row(node: ast.expr) -> bool:
     return isinstance(node, ast.List | ast.Tuple) and all(
-        isinstance(one, ast.Constant) and isinstance(one.value, int | float)
-        for one in (part.operand if isinstance(part, ast.UnaryOp) else part for part in node.elts)
+        isinstance(number, ast.Constant) and isinstance(number.value, int | float)
+        for number in (
+            part.operand if isinstance(part, ast.UnaryOp) else part for part in node.elts
+        )
     )
