@@ -205,7 +205,7 @@ def test_a_centre_is_no_wider_than_its_argument(saved, rewritten, wide):
 @pytest.mark.parametrize("left", ["C(a)", "hashed(a, 3)", "poly(a, 2)", "bs(a, df=4)"])
 def test_a_left_side_is_one_column(saved, rewritten, left):
     change = carry("a + b", {"a": NUMBER, "b": NUMBER}, left=left)
-    assert "is not one number a row" in refusal(saved, rewritten, change)
+    assert "is not one number per row" in refusal(saved, rewritten, change)
 
 
 def test_text_on_a_left_side_is_refused_before_it_is_evaluated(monkeypatch):
@@ -222,7 +222,7 @@ def test_text_on_a_left_side_is_refused_before_it_is_evaluated(monkeypatch):
 @pytest.mark.parametrize("categories", [[["u"], ["v"]], [{"u": 1}, 1]])
 def test_categories_are_values(saved, rewritten, categories):
     change = carry("b + C(a)", {"b": NUMBER, "C(a)": ("categorical", categories)})
-    assert "categories that are no values" in refusal(saved, rewritten, change)
+    assert "categories that are not values" in refusal(saved, rewritten, change)
 
 
 @pytest.mark.parametrize("error", [IndexError, KeyError, AttributeError])

@@ -1,4 +1,4 @@
-"""Two formulas to the arrays of the model, and again for prediction (through formulaic)."""
+"""Two formulas as the arrays of a model, for the fit and again for prediction (with formulaic)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from formulaic import Formula, ModelSpec, SimpleFormula
 from formulaic.parser.types import Factor
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.columns.features import nearest, refuse_absent
 from heckmanfa.data.formula.dialects import refuse_other_languages
 from heckmanfa.data.formula.expressions import refuse_powers, right_side
 from heckmanfa.data.formula.frames import is_numeric, to_pandas
@@ -27,7 +27,7 @@ from heckmanfa.data.formula.matrix import (
     refuse_infinity,
     refuse_many_levels,
     refuse_other_rows,
-    truth_of,
+    selected_rows,
     variables_of,
 )
 from heckmanfa.data.row_checks import explain_known_only
@@ -53,15 +53,15 @@ class Equation:
 
     text: str
     transforms: dict[str, Any]
-    """what stateful terms (a centre, a spline) have learned"""
+    """what stateful terms (a center, a spline) have learned"""
     encodings: dict[str, tuple[str, list[Any] | None]]
-    """kind of each factor, and its categories where it has any"""
+    """kind of each factor, and its categories if it has any"""
     numeric: list[str]
     """the variables that held numbers"""
 
     @classmethod
     def of(cls, text: str, spec: ModelSpec, frame: pd.DataFrame) -> Equation:
-        """Take what a formula has learned out of formulaic's own objects."""
+        """Extract what a formula has learned from formulaic's own objects."""
         return cls(
             text=text,
             numeric=[name for name in variables_of(spec.formula, frame) if is_numeric(frame[name])],
@@ -92,12 +92,12 @@ class Equation:
 
 @dataclass(frozen=True)
 class FormulaDesign:
-    """What two formulas make of a frame, and how to do the same to another frame."""
+    """The columns that two formulas make of a frame, and how to make them of another frame."""
 
     prediction: Equation
     selection: Equation
     texts: tuple[str, str]
-    """the two formulas as they were given"""
+    """the two formulas as the user wrote them"""
     selection_columns: list[str]
     prediction_columns: list[str]
     prediction_terms: dict[str, list[str]]
@@ -106,13 +106,13 @@ class FormulaDesign:
     n_rows: int
     """rows of the frame"""
     n_left_out: int
-    """rows without a regressor that they need"""
+    """rows that miss a regressor"""
     features: pd.DataFrame | None = None
     """union of both equations' columns over the rows kept, without intercepts"""
     outcome: Floats | None = None
     selected: Mask | None = None
     kept: Mask | None = None
-    """(n_rows,)"""
+    """(n_rows,) which rows of the frame are used"""
 
     @classmethod
     def build(cls, prediction: str, selection: str, data: Any) -> FormulaDesign:
@@ -141,30 +141,29 @@ class FormulaDesign:
         for part in (left, right, who, drivers):
             check_variables(part, frame)
         outcome = one_column(left, frame, "prediction")
-        chosen = ~np.isnan(outcome) if who is None else truth_of(who, frame)
+        chosen = ~np.isnan(outcome) if who is None else selected_rows(who, frame)
         _refuse_known_only(drivers, frame, chosen)
         complete = complete_rows(drivers, frame)
         complete_prediction = complete_rows(right, frame)
         kept = complete & (complete_prediction | ~chosen)
         if not kept.any():
             raise InputError(
-                f"no row is left: every one of the {len(frame)} rows misses a regressor"
+                f"no row is left: each of the {len(frame)} rows misses a regressor"
                 + _emptiest(frame, [*variables_of(drivers, frame), *variables_of(right, frame)])
             )
         refuse_many_levels(drivers, frame[kept], "selection")
         refuse_many_levels(right, frame[kept & complete_prediction], "prediction")
-        # A stateful term (a centre, a spline) learns from the rows that have its variables.
-        z = matrix_of(drivers, frame[kept], "selection")
-        selection_spec = z.attrs.pop("spec")
+        # A stateful term (a center, a spline) learns from the rows that have its variables.
+        z, selection_spec = matrix_of(drivers, frame[kept], "selection")
         learned = Equation.of(drivers_text, selection_spec, frame)
-        # What a term in both equations has learned, it learned in the selection equation.
+        # A term in both equations learns in the selection equation.
         known = replace(learned, text=right_text).spec()
-        x = matrix_of(known, frame[kept & complete_prediction], "prediction")
+        x, spec = matrix_of(known, frame[kept & complete_prediction], "prediction")
         features = z.reindex(frame.index[kept])
         for column in x.columns:
             if column not in features.columns:
                 features[column] = x[column].reindex(frame.index[kept])
-        # Without a column there is no dtype to tell from, so it is named.
+        # A frame without columns has no dtype, so name it.
         shortage = features.isna().to_numpy(dtype=bool)
         needs = np.zeros(shortage.shape, dtype=bool)
         needs[:, : z.shape[1]] = True
@@ -174,10 +173,9 @@ class FormulaDesign:
         if also.all():
             raise InputError("no row is left: the formulas give NaN in every row")
         gaps = np.flatnonzero((shortage & needs).any(axis=0))
-        _warn_of_nan([str(features.columns[int(place)]) for place in gaps], int(also.sum()))
+        _warn_of_nan([str(features.columns[int(index)]) for index in gaps], int(also.sum()))
         rows = kept.copy()
         rows[kept] = ~also
-        spec = x.attrs.pop("spec")
         predictor = Equation.of(right_text, spec, frame)
         _warn_of_text_numbers({**learned.encodings, **predictor.encodings}, frame)
         return cls(
@@ -197,26 +195,22 @@ class FormulaDesign:
         )
 
     def variables(self, columns: Sequence[str]) -> list[str]:
-        """Return the names that the right sides use, in a table with some columns or without."""
+        """Return the variables of the right sides, given the columns of a table."""
         table = pd.DataFrame(columns=list(columns))
         formulas = (self.prediction.spec().formula, self.selection.spec().formula)
         return sorted({name for formula in formulas for name in variables_of(formula, table)})
 
     def without_data(self) -> FormulaDesign:
-        """Return what prediction needs, and no row of the data."""
+        """Return only what prediction needs, without rows of data."""
         return replace(self, features=None, outcome=None, selected=None, kept=None)
 
     def rows_of(self, data: Any, values: Any, what: str) -> Any:
-        """Return the kept rows of a column of the frame, or of an array as long as it."""
+        """Return the used rows of a column of the frame, or of an array of the same length."""
         if values is None:
             return None
         if isinstance(values, str):
             frame = to_pandas(data)
-            if values not in frame.columns:
-                raise UnknownFeatureError(
-                    f"{what}: the data has no column "
-                    f"{quoted(values)}{nearest(values, frame.columns)}"
-                )
+            refuse_absent([values], frame.columns, f"{what}: the data")
             values = frame[values].to_numpy()
         array = np.asarray(values)
         if array.shape[:1] != (self.n_rows,):
@@ -224,7 +218,7 @@ class FormulaDesign:
         return array[self.kept]
 
     def who_is_selected(self, data: Any) -> Mask:
-        """Return what the left side of the selection formula says of each row of a frame."""
+        """Return which rows of a frame the left side of the selection formula selects."""
         who, _, _ = _parse(self.texts[1], "selection")
         if who is None:
             raise FormulaError(
@@ -234,10 +228,10 @@ class FormulaDesign:
         frame = to_pandas(data)
         check_variables(who, frame)
         refuse_other_rows(who, frame, "selected")
-        return truth_of(who, frame)
+        return selected_rows(who, frame)
 
     def outcome_of(self, data: Any) -> Floats:
-        """Return what the left side of the prediction formula is in each row of a frame."""
+        """Return the left side of the prediction formula for each row of a frame."""
         left, _, _ = _parse(self.texts[0], "prediction")
         assert left is not None
         frame = to_pandas(data)
@@ -263,7 +257,7 @@ class FormulaDesign:
         Returns
         -------
         DataFrame
-            The model's columns, one row for each row of ``data``, NaN where a variable is missing.
+            The model's columns for each row of ``data``, NaN if a variable is missing.
         """
         frame = to_pandas(data)
         columns = list(dict.fromkeys([*self.selection_columns, *self.prediction_columns]))
@@ -275,26 +269,18 @@ class FormulaDesign:
             if needed:
                 spec = learned.spec()
                 check_variables(spec.formula, frame)
-                check_kinds(learned, frame)
+                check_kinds(learned.numeric, learned.encodings, frame)
                 rows = complete_rows(spec.formula, frame)
                 if rows.any():
-                    part = matrix_of(spec, frame[rows], equation)
+                    part, _ = matrix_of(spec, frame[rows], equation)
                     refuse_infinity(part)
                     result.loc[rows, list(part.columns)] = part.to_numpy()
         return result
 
     def missing_variables(self, data: Any, *, prediction: bool, selection: bool) -> dict[str, int]:
-        """Count the rows of a frame that miss each variable of the formulas, where any do.
+        """Count the rows of a frame that miss each variable of the formulas that are needed.
 
-        Parameters
-        ----------
-        data : data frame
-        prediction, selection : bool
-            Which formulas are needed.
-
-        Returns
-        -------
-        dict of str to int
+        Variables that are never missing are not listed.
         """
         frame = to_pandas(data)
         needed = ((prediction, self.prediction), (selection, self.selection))
@@ -310,14 +296,14 @@ class FormulaDesign:
 
 def _columns_by_term(spec: ModelSpec) -> dict[str, list[str]]:
     return {
-        str(term): [spec.column_names[place] for place in places]
-        for term, places in spec.term_indices.items()
+        str(term): [spec.column_names[index] for index in indices]
+        for term, indices in spec.term_indices.items()
         if str(term) != "1"
     }
 
 
 def _plain(value: Any) -> Any:
-    """Turn NumPy scalars, tuples and keys into what any format can save."""
+    """Turn NumPy scalars and tuples into types that any format can save."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -334,7 +320,7 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
         parsed = Formula(text)
     except FormulaError:
         raise
-    # formulaic's parser fails in many ways where brackets do not match.
+    # formulaic's parser fails in many ways if brackets do not match.
     except Exception as error:
         raise FormulaError(
             f"the {equation} formula {quoted(text)} cannot be read: {plain_words(error)}"
@@ -359,16 +345,16 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
 
 def _emptiest(frame: pd.DataFrame, names: list[str]) -> str:
     missing = frame[names].isna().sum().sort_values(ascending=False)
-    said = [f"{quoted(name)} ({count} missing)" for name, count in missing.items() if count][:3]
-    return ": " + ", ".join(said) if said else ""
+    listed = [f"{quoted(name)} ({count} missing)" for name, count in missing.items() if count][:3]
+    return ": " + ", ".join(listed) if listed else ""
 
 
 def _warn_of_nan(columns: Sequence[str], count: int) -> None:
     if count:
         listed = ", ".join(quoted(column) for column in columns[:5])
         warn(
-            f"the formulas give NaN in {count} rows whose variables are there ({listed}), which "
-            "are left out of the fit",
+            f"the formulas give NaN in {count} rows that miss no variable ({listed}), which are "
+            "left out of the fit",
             MissingFeaturesWarning,
         )
 
@@ -387,7 +373,7 @@ def _warn_of_text_numbers(encodings: dict[str, Any], frame: pd.DataFrame) -> Non
 
 
 def _refuse_known_only(drivers: Formula, frame: pd.DataFrame, chosen: Mask) -> None:
-    """Refuse variables that drive selection and are known only for the rows that are selected."""
+    """Refuse variables of the selection formula that are known only for selected rows."""
     names = variables_of(drivers, frame)
     gaps = [frame[name].isna().to_numpy() for name in names]
     known_only = explain_known_only(names, FeatureCounts.of_gaps(gaps, chosen))

@@ -1,4 +1,4 @@
-"""What R and Stata write in formulas and formulaic does not read, with the spelling that works."""
+"""Formulas in the syntax of R and Stata, refused with the spelling that works here."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _NUMBERS = ("as.numeric", "as.integer", "as.double", "as.logical")
 
 
 def refuse_other_languages(text: str, columns: Sequence[str]) -> None:
-    """Refuse the spellings of R and of Stata, each with the one that works here.
+    """Refuse the spellings of R and Stata, each with the spelling that works here.
 
     Parameters
     ----------
     text : str
-        A formula. Anything but text is left to who reads it.
+        A formula. Anything but text is left to the parser.
     columns : sequence of str
-        Of the data; what is one of these is no spelling of another language.
+        Columns of the data, whose names are not spellings of another language.
     """
     if not isinstance(text, str):
         return
-    # Names in backticks and texts in quotes say nothing about the language.
+    # Names in backticks and text in quotes say nothing about the language.
     bare = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", lambda match: "_" * len(match.group()), text)
     advice = _stata(bare, columns) or _r(bare, text, columns)
     if advice:
@@ -39,7 +39,7 @@ def refuse_other_languages(text: str, columns: Sequence[str]) -> None:
 def _stata(text: str, columns: Sequence[str]) -> str | None:
     product = re.search(r"([\w.]+)\s*(##?)\s*([\w.]+)", text)
     if product:
-        left, right = (_plain(product.group(place), columns) for place in (1, 3))
+        left, right = (_plain(product.group(group), columns) for group in (1, 3))
         if left == right:
             meant = f"I({left}**2)" if product.group(2) == "#" else f"{left} + I({left}**2)"
         else:
@@ -63,7 +63,7 @@ def _stata(text: str, columns: Sequence[str]) -> str | None:
 
 
 def _plain(factor: str, columns: Sequence[str]) -> str:
-    """Return what a factor of Stata's is called here."""
+    """Return the spelling of a Stata factor that works here."""
     found = None if factor in columns else _STATA.fullmatch(factor)
     if found is None:
         return factor
@@ -90,7 +90,7 @@ def _r(text: str, given: str, columns: Sequence[str]) -> str | None:
                 f"{shown(given[found.start() : end])}) is the spelling of another language; in a "
                 f"formula, write {shown(meant)}"
             )
-    # Between terms, %in% nests them here as it does in R; in Python it is nothing.
+    # Between terms, %in% nests them here as in R; inside I() it is not Python.
     inside = re.search(r"I\([^()]*%in%", text)
     if inside:
         return (
@@ -101,19 +101,19 @@ def _r(text: str, given: str, columns: Sequence[str]) -> str | None:
 
 
 def _inside(text: str, start: int) -> tuple[int, int]:
-    """Return where the first argument of a call ends, and where its last does."""
+    """Return where the first argument of a call ends, and where the last does."""
     depth, comma = 0, None
-    for place in range(start, len(text)):
-        if text[place] == "," and depth == 0 and comma is None:
-            comma = place
-        depth += (text[place] in "([{") - (text[place] in ")]}")
+    for index in range(start, len(text)):
+        if text[index] == "," and depth == 0 and comma is None:
+            comma = index
+        depth += (text[index] in "([{") - (text[index] in ")]}")
         if depth < 0:
-            return place if comma is None else comma, place
+            return index if comma is None else comma, index
     return len(text) if comma is None else comma, len(text)
 
 
 def _meant(name: str, inside: str, first: str) -> str | None:
-    """Return the spelling of a call that works, or None where none is known."""
+    """Return the spelling of a call that works, or None if none is known."""
     if name in _CATEGORIES:
         return f"C({first})"
     if name in _NUMBERS:

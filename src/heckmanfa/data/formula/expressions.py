@@ -1,4 +1,4 @@
-"""What a factor of a formula names: Python, but for names in backticks and ``Q("...")``."""
+"""Names in the factors of a formula: Python, plus names in backticks and ``Q("...")``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def parse_factor(expression: str) -> tuple[ast.expr, list[str]]:
     Parameters
     ----------
     expression : str
-        As in ``center(age)``, ``np.log(`hours worked`)`` or ``Q("hours worked")``.
+        For example ``center(age)``, ``np.log(`hours worked`)`` or ``Q("hours worked")``.
 
     Returns
     -------
     tree : ast.expr
-        With stand-ins for names in backticks.
+        Stand-ins replace names in backticks.
     names : list of str
-        In order, without functions that are called and the modules that they are called from.
+        In order, without called functions and their modules.
     """
     tree, alias = _parsed(expression)
     nodes = list(ast.walk(tree))
@@ -48,7 +48,7 @@ def parse_factor(expression: str) -> tuple[ast.expr, list[str]]:
 
 
 def called_in(expression: str) -> set[str]:
-    """Return the functions that a factor calls by a plain name, and the modules it calls from."""
+    """Return the functions that a factor calls by a plain name, and the modules of others."""
     try:
         tree, _ = _parsed(expression)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -60,7 +60,7 @@ def called_in(expression: str) -> set[str]:
 
 
 def right_side(text: str) -> str:
-    """Return what is behind the ``~`` of a formula, or all of it where there is none."""
+    """Return the part of a formula after ``~``, or all of it if there is none."""
     for token in tokenize(text):
         if token.kind is Token.Kind.OPERATOR and "~" in token.token:
             return text[(token.source_start or 0) :].split("~", 1)[1]
@@ -68,21 +68,16 @@ def right_side(text: str) -> str:
 
 
 def refuse_powers(text: str) -> None:
-    """Refuse powers of a column that are none: ``I(x^2)`` and, outside of ``I()``, ``x^2``.
+    """Refuse expressions that look like powers but are not: ``I(x^2)`` and ``x^2``.
 
-    In Python, ``^`` is an exclusive or of bits. In the language of formulas, as in R, a power of
-    terms crosses them with one another, and a column crossed with itself is that column.
-    ``(a + b)^2`` is fine: a, b, and their interaction.
-
-    Parameters
-    ----------
-    text : str
-        A formula; one that cannot be parsed is left to who evaluates it.
+    In Python, ``^`` is a bitwise exclusive or. In formulas, as in R, a power of terms crosses them
+    with each other, and a column crossed with itself is that column. ``(a + b)^2`` is fine: a, b,
+    and their interaction. A formula that cannot be parsed is left to the caller that evaluates it.
     """
     try:
         tokens = list(tokenize(text))
         root = DefaultFormulaParser().get_ast(text, context={})
-    # formulaic's parser fails in many ways where brackets do not match.
+    # formulaic's parser fails in many ways if brackets do not match.
     except Exception:
         return
     for token in tokens:
@@ -96,7 +91,7 @@ def refuse_powers(text: str) -> None:
             waiting.extend(parts)
             if node.operator.symbol in ("^", "**") and isinstance(parts[0], Token):
                 name = str(parts[0])
-                # I(x)^2 is meant for I(x**2); other calls are as they stand.
+                # Users who write I(x)^2 mean I(x**2); other calls stay as they are.
                 inner = re.fullmatch(r"I\(([\w.]+)\)", name)
                 call = parts[0].kind is Token.Kind.PYTHON
                 odd = re.search(r"[^\w.]", name) and not call
@@ -116,18 +111,18 @@ def _refuse_carets(expression: str) -> None:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
             if not (_is_number(node.left) or _is_number(node.right)):
                 continue
-            # The text, not the tree: in Python, ^ binds less than +, as no power does.
+            # From the text, not the tree: in Python, ^ binds less tightly than +, unlike a power.
             meant = re.sub(r"\s*\^\s*", " ** ", expression).strip()
             raise FormulaError(
-                f"{shown(expression)}: in Python, ^ is not a power but an exclusive or of bits; "
+                f"{shown(expression)}: in Python, ^ is not a power but a bitwise exclusive or; "
                 f"write {shown(meant)}"
             )
 
 
 def _parsed(expression: str) -> tuple[ast.expr, dict[str, str]]:
-    """Return the tree of a factor, and which names in backticks its stand-ins stand for."""
+    """Return the tree of a factor, and the name in backticks for each stand-in."""
     quoted = list(dict.fromkeys(re.findall("`[^`]*`", expression)))
-    alias = {f"quoted_{place}_": name for place, name in enumerate(quoted)}
+    alias = {f"quoted_{index}_": name for index, name in enumerate(quoted)}
     text = expression
     for stand_in, name in alias.items():
         text = text.replace(name, stand_in)

@@ -1,4 +1,4 @@
-"""The data of formulas as a pandas frame whose columns are numbers, categories, or refused."""
+"""The data of formulas as a pandas frame, with columns that a formula cannot use refused."""
 
 from __future__ import annotations
 
@@ -13,21 +13,14 @@ from heckmanfa.data.columns.features import refuse_same_labels
 from heckmanfa.errors import InputError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["about_times", "is_numeric", "is_time", "refuse_nested", "to_pandas"]
+__all__ = ["advice_on_times", "is_numeric", "is_time", "refuse_nested", "to_pandas"]
 
 
 def to_pandas(data: Any) -> pd.DataFrame:
-    """Take in the data of formulas as a pandas frame.
+    """Return the data of formulas (pandas, Polars or PyArrow) as a pandas frame.
 
-    Parameters
-    ----------
-    data : data frame
-        pandas, Polars or PyArrow.
-
-    Returns
-    -------
-    DataFrame
-        Text of every kind as objects, which formulaic takes for categories; decimals as floats.
+    Text of every type becomes objects, which formulaic takes for categories. Decimals become
+    floats.
     """
     if isinstance(data, pd.DataFrame):
         refuse_same_labels(data.columns, "the data")
@@ -48,16 +41,15 @@ def to_pandas(data: Any) -> pd.DataFrame:
         raise InputError(str(error)) from error
     if len(pandas) == 0:
         raise TooFewRowsError("the data has 0 rows; there is nothing to fit or predict")
-    # Numbers that came as objects are numbers.
     pandas = pandas.infer_objects()
     plain = {
-        place: _plain(pandas.iloc[:, place])
-        for place, dtype in enumerate(pandas.dtypes)
+        index: _plain(pandas.iloc[:, index])
+        for index, dtype in enumerate(pandas.dtypes)
         if pd.api.types.is_object_dtype(dtype) or _is_text(dtype)
     }
     if not plain:
         return pandas
-    columns = [plain.get(place, pandas.iloc[:, place]) for place in range(pandas.shape[1])]
+    columns = [plain.get(index, pandas.iloc[:, index]) for index in range(pandas.shape[1])]
     made = pd.concat(columns, axis=1)
     made.columns = pandas.columns
     return made
@@ -84,7 +76,7 @@ def is_time(column: pd.Series[Any]) -> bool:
 
 
 def refuse_nested(column: pd.Series[Any]) -> None:
-    """Refuse a column of lists, structs or other objects, which are no categories."""
+    """Refuse a column of lists, structs or other objects, which cannot be categories."""
     if not pd.api.types.is_object_dtype(column.dtype):
         return
     present = column.dropna()
@@ -97,8 +89,8 @@ def refuse_nested(column: pd.Series[Any]) -> None:
             )
 
 
-def about_times(name: str) -> str:
-    """Say what to do about a column of dates or times."""
+def advice_on_times(name: str) -> str:
+    """Explain what to do about a column of dates or times."""
     return (
         f"column {quoted(name)} holds dates or times, which a formula cannot use as they are: make "
         "it a number in a new column of the data before the fit, not in the formula, such as days "
@@ -122,7 +114,7 @@ def _is_text(dtype: Any) -> bool:
 
 
 def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return text as objects with NaN where it is missing, and decimals as floats."""
+    """Return text as objects with NaN for missing values, and decimals as floats."""
     if _is_text(column.dtype):
         return column.astype(object).where(column.notna().to_numpy(), np.nan)
     if pd.api.types.infer_dtype(column, skipna=True) == "decimal":

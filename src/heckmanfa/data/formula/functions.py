@@ -1,8 +1,8 @@
-"""The functions that the formula of a model file may call, and how.
+"""The functions that the formula of a model file may call, and with which arguments.
 
 A formula in a program may call whatever Python offers. The formula of a model file comes from
-elsewhere: it may call what is listed here, with the arguments that are listed here. Each of these
-turns columns into columns; none reads, writes, imports, or calls what it is given.
+elsewhere: it may only call what is listed here, with the arguments that are listed here. Each of
+these functions turns columns into columns; none reads, writes, imports, or calls its arguments.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ __all__ = ["CONSTANTS", "CONTRASTS", "FUNCTIONS", "Signature"]
 
 @dataclass(frozen=True)
 class Signature:
-    """What a listed function may be given."""
+    """The arguments that a listed function may get."""
 
     least: int = 1
-    """positional arguments"""
+    """fewest positional arguments"""
     most: int = 1
     keywords: frozenset[str] = frozenset()
     settings: bool = False
     """whether arguments after the first may be text, lists and contrasts"""
     stateful: bool = False
-    """whether formulaic writes the call into program text of its own"""
+    """whether formulaic writes the call into Python code of its own"""
     widths: frozenset[int | str] = frozenset()
     """arguments that say how many columns there will be"""
 
@@ -46,7 +46,7 @@ _BINARY = _words(
 
 CONSTANTS = frozenset({"np.pi", "np.e", "np.nan", "np.inf"})
 
-# The data of a contrast is the factor that it belongs to, so that these need no argument.
+# A contrast applies to the factor that it belongs to, so these need no argument.
 CONTRASTS: dict[str, Signature] = {
     "contr.treatment": Signature(0, 1, _words("base"), settings=True),
     "contr.SAS": Signature(0, 1, _words("base"), settings=True),

@@ -1,11 +1,12 @@
-"""Formulas evaluated on the columns of a frame, and what cannot be evaluated told in our words."""
+"""Formulas evaluated on the columns of a frame; failures are explained in our words."""
 
 from __future__ import annotations
 
 import ast
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from formulaic.errors import DataMismatchWarning, FormulaicError
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.formula.expressions import called_in, parse_factor
-from heckmanfa.data.formula.frames import about_times, is_numeric, is_time, refuse_nested
+from heckmanfa.data.formula.frames import advice_on_times, is_numeric, is_time, refuse_nested
 from heckmanfa.data.formula.functions import FUNCTIONS
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
@@ -28,9 +29,6 @@ from heckmanfa.errors import (
 )
 from heckmanfa.text.printable import quoted, shown
 
-if TYPE_CHECKING:
-    from heckmanfa.data.formula.design import Equation
-
 __all__ = [
     "check_kinds",
     "check_variables",
@@ -41,20 +39,20 @@ __all__ = [
     "refuse_infinity",
     "refuse_many_levels",
     "refuse_other_rows",
-    "truth_of",
+    "selected_rows",
     "variables_of",
 ]
 
 
-# So few categories are for the fit to judge.
+# The fit judges columns with fewer categories.
 _FEW_LEVELS = 20
-# What gives a row the same value whatever the other rows are.
+# Functions that give a row the same value whatever the other rows are.
 _ROW_BY_ROW = {name for name, signature in FUNCTIONS.items() if not signature.stateful} | {"Q"}
 _ROW_BY_ROW -= {"lag", "C", "hashed"}
 
 
 def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
-    """Columns that a formula uses; `a.b` in quotes is one, which formulaic calls 'a'."""
+    """Return the columns that a formula uses; formulaic takes `a.b` in quotes for 'a'."""
     expressions = {factor.expr for term in formula for factor in term.factors}
     names: set[str] = set()
     for variable in (str(name) for name in formula.required_variables):
@@ -64,9 +62,9 @@ def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
             if expression in frame and expression.startswith(variable + ".")
         ]
         names.update(dotted if dotted and variable not in frame else [variable])
-    # Neither a column with the name of a function of formulaic's is among those,
+    # formulaic lists neither a column with the name of one of its functions,
     names.update(expression for expression in expressions if expression in frame)
-    # nor is what is inside a stateful function (center, a spline).
+    # nor columns inside a stateful function (center, a spline).
     for expression in expressions - {*frame.columns}:
         try:
             named = parse_factor(expression)[1]
@@ -77,7 +75,7 @@ def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
 
 
 def _used(formula: Formula, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns that a formula uses; others could stand in the place of functions."""
+    """Return the columns that a formula uses; others could hide functions of the same name."""
     names = variables_of(formula, frame)
     for term in formula:
         for factor in term.factors:
@@ -90,16 +88,28 @@ def _used(formula: Formula, frame: pd.DataFrame) -> pd.DataFrame:
     return frame[names]
 
 
-def check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
-    """Refuse text where the fit had numbers, and categories that it did not have."""
-    for name in learned.numeric:
-        _check_there(name, frame)
+def check_kinds(
+    numeric: Sequence[str],
+    encodings: Mapping[str, tuple[str, list[Any] | None]],
+    frame: pd.DataFrame,
+) -> None:
+    """Refuse text in columns that held numbers in the fit, and categories that it did not have.
+
+    Parameters
+    ----------
+    numeric : sequence of str
+    encodings : mapping
+        As in `design.Equation`.
+    frame : DataFrame
+    """
+    for name in numeric:
+        _refuse_absent(name, frame)
         if not is_numeric(frame[name]) and frame[name].notna().any():
             raise InputError(
                 f"column {quoted(name)} held numbers in the fit and holds text or categories here; "
                 "convert it, for example with pandas.to_numeric"
             )
-    for expression, (_, categories) in learned.encodings.items():
+    for expression, (_, categories) in encodings.items():
         column = None if categories is None else _column_of(expression, frame, ("C",))
         if column is not None:
             known = {*(categories or ())}
@@ -115,7 +125,7 @@ def check_kinds(learned: Equation, frame: pd.DataFrame) -> None:
 def _column_of(
     expression: str, frame: pd.DataFrame, functions: tuple[str, ...]
 ) -> pd.Series[Any] | None:
-    """Return the column that a factor is, by itself or as what a function is given first."""
+    """Return the column that a factor is, by itself or as the first argument of a function."""
     if expression in frame:
         return frame[expression]
     try:
@@ -129,9 +139,9 @@ def _column_of(
 
 
 def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> None:
-    """Refuse a column with so many categories that these rows cannot tell them apart.
+    """Refuse a column with too many categories for these rows.
 
-    This comes before any column of zeros and ones is made: they could fill the memory.
+    This comes before any dummy is made, since dummies could fill the memory.
     """
     for term in formula:
         for factor in term.factors:
@@ -140,19 +150,19 @@ def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> 
                 continue
             try:
                 levels = int(column.nunique())
-            except TypeError:  # lists are no categories, as the evaluation says
+            except TypeError:  # lists are refused when the formula is evaluated
                 continue
             if levels > _FEW_LEVELS and 2 * levels > len(frame):
                 raise TooFewRowsError(
                     f"column {quoted(column.name)} of the {equation} formula has {levels:,} "
                     f"categories in {len(frame):,} rows, too many to fit a coefficient to each. "
-                    "Leave it out, merge its categories, or, where it is a date or a number "
+                    "Leave it out, merge its categories, or, if it is a date or a number "
                     "written as text, make it a number in a new column of the data before the fit"
                 )
 
 
 def refuse_other_rows(formula: Formula, frame: pd.DataFrame, instead: str) -> None:
-    """Refuse a left side that is not worked out row by row: in other data it would be another."""
+    """Refuse a left side that depends on other rows: in other data its values would differ."""
     for term in formula:
         for factor in term.factors:
             if factor.expr in frame:
@@ -165,46 +175,48 @@ def refuse_other_rows(formula: Formula, frame: pd.DataFrame, instead: str) -> No
             odd = [call for call in calls if call not in _ROW_BY_ROW]
             if odd or any(isinstance(node, ast.Subscript) for node in nodes):
                 raise InputError(
-                    f"the left side {quoted(factor.expr)} goes by more than the row itself, so it "
-                    f"is another in other data: pass {instead}"
+                    f"the left side {quoted(factor.expr)} depends on other rows, so it is not the "
+                    f"same in other data: pass {instead}"
                 )
 
 
 def refuse_infinity(part: pd.DataFrame) -> None:
-    """Refuse columns that functions made infinite, by name."""
+    """Refuse columns that functions made infinite, naming them."""
     counts = np.isinf(part.to_numpy()).sum(axis=0)
     if counts.any():
-        said = ", ".join(
+        listed = ", ".join(
             f"{quoted(name)} ({count} rows)"
             for name, count in zip(part.columns, counts, strict=True)
             if count
         )
-        raise MissingValueError(f"the formulas give infinite values in {said}; correct these rows")
+        raise MissingValueError(
+            f"the formulas give infinite values in {listed}; correct these rows"
+        )
 
 
 def plain_words(error: Exception) -> str:
-    """Return the first line of an error of formulaic's, without the colours of a terminal."""
+    """Return the first line of a formulaic error, without terminal colors."""
     text = re.sub(r"\x1b?\[[0-9;]*m|[⧛⧚]", "", str(error)).strip()
     return text.splitlines()[0] if text else type(error).__name__
 
 
 def check_variables(formula: Formula | None, frame: pd.DataFrame) -> None:
-    """Refuse a formula that uses a column which is not there."""
+    """Refuse a formula that uses a column that the data does not have."""
     if formula is not None:
         for name in variables_of(formula, frame):
-            _check_there(name, frame)
+            _refuse_absent(name, frame)
 
 
-def _check_there(name: str, frame: pd.DataFrame) -> None:
+def _refuse_absent(name: str, frame: pd.DataFrame) -> None:
     if name not in frame.columns and "(" in name:
         raise FormulaError(
-            f"the formula works with {quoted(name)}..., which it cannot: make such a column in the "
-            "data before the fit, and name it in the formula"
+            f"the formula uses {quoted(name)}..., which it cannot evaluate: make such a column in "
+            "the data before the fit, and name it in the formula"
         )
     if name not in frame.columns:
         raise UnknownFeatureError(
             f"the formula uses {quoted(name)}, which the data does not have"
-            + nearest(name, [str(column) for column in frame.columns])
+            + nearest(name, map(str, frame.columns))
         )
 
 
@@ -214,8 +226,10 @@ def complete_rows(formula: Formula, frame: pd.DataFrame) -> Mask:
     return np.asarray(frame[names].notna().all(axis=1).to_numpy(), dtype=bool)
 
 
-def matrix_of(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) -> pd.DataFrame:
-    """Evaluate the right side of a formula, without its intercept."""
+def matrix_of(
+    formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str
+) -> tuple[pd.DataFrame, ModelSpec]:
+    """Evaluate the right side of a formula without its intercept, and return what it learned."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataMismatchWarning)
         try:
@@ -223,18 +237,16 @@ def matrix_of(formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str) 
         except DataMismatchWarning as error:
             raise InputError(
                 f"the {equation} formula meets categories that the model was not fitted with: "
-                + _unseen(str(error))
+                + _categories_in_warning(error)
             ) from error
         except (HeckmanfaError, MemoryError):
             raise
-        # What a formula calls fails in many ways on data that it was not written for.
+        # Functions fail in many ways on data that they were not written for.
         except Exception as error:
             raise FormulaError(
                 f"the {equation} formula cannot be evaluated on the data: {plain_words(error)}"
             ) from error
-    made = made.drop(columns="Intercept")
-    made.attrs["spec"] = spec
-    return made
+    return made.drop(columns="Intercept"), spec
 
 
 def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.DataFrame, ModelSpec]:
@@ -244,41 +256,42 @@ def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.Dat
         for factor in term.factors:
             column = _column_of(factor.expr, used, ("C", "I"))
             if column is not None and is_time(column):
-                raise InputError(about_times(str(column.name)))
+                raise InputError(advice_on_times(str(column.name)))
             if column is not None:
                 refuse_nested(column)
     try:
-        # What is NaN or infinite after it is for the caller to say, not for NumPy.
+        # The caller reports NaN and infinite values, not NumPy.
         with np.errstate(all="ignore"):
             matrix = formula.get_model_matrix(used, na_action="ignore", context={})
         return pd.DataFrame(matrix).astype(np.float64), matrix.model_spec
     except (FormulaicError, TypeError, ValueError) as error:
         times = [name for name in used.columns if is_time(used[name])]
         if times:
-            raise InputError(about_times(str(times[0]))) from error
+            raise InputError(advice_on_times(str(times[0]))) from error
         raise
 
 
-def _unseen(message: str) -> str:
-    """Return the categories that formulaic's warning lists as a set, as they look in a table."""
-    listed = re.search(r"\{(.*)\}\. They are being", message, re.DOTALL)
-    said = listed.group(1) if listed else message
-    return shown(re.sub(r"np\.\w+\((.*?)\)", r"\1", said))
+def _categories_in_warning(warning: DataMismatchWarning) -> str:
+    """Return the unknown categories that formulaic lists only in the text of its warning."""
+    message = str(warning)
+    found = re.search(r"\{(.*)\}\. They are being", message, re.DOTALL)
+    listed = found.group(1) if found else message
+    return shown(re.sub(r"np\.\w+\((.*?)\)", r"\1", listed))
 
 
 def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
-    """Evaluate the left side of a formula to one number a row; missing stays missing."""
+    """Evaluate the left side of a formula to one number per row, NaN if a variable is missing."""
     rows = complete_rows(formula, frame)
     values = np.full(len(frame), np.nan)
     if rows.any():
-        # Before it is evaluated: text would become a column for each of its values.
+        # Checked before the evaluation: text would become a column for each of its values.
         text = [name for name in variables_of(formula, frame) if not is_numeric(frame[name])]
         times = [name for name in text if is_time(frame[name])]
         if times:
-            raise InputError(about_times(times[0]))
+            raise InputError(advice_on_times(times[0]))
         if text:
             raise FormulaError(
-                f"the left side of the {equation} formula, {formula}, must be one number a row; "
+                f"the left side of the {equation} formula, {formula}, must be one number per row; "
                 f"column {quoted(text[0])} holds text or categories"
             )
         try:
@@ -291,25 +304,25 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
             ) from error
         if part.shape[1] != 1:
             raise FormulaError(
-                f"the left side of the {equation} formula, {formula}, must be one number a row"
+                f"the left side of the {equation} formula, {formula}, must be one number per row"
             )
         values[rows] = part.iloc[:, 0].to_numpy(dtype=np.float64)
     return values
 
 
-def truth_of(who: Formula, frame: pd.DataFrame) -> Mask:
-    """Evaluate a left side that says of each row whether it is selected."""
+def selected_rows(who: Formula, frame: pd.DataFrame) -> Mask:
+    """Evaluate a left side that says whether each row is selected."""
     values = one_column(who, frame, "selection")
     missing = np.count_nonzero(np.isnan(values))
     if missing:
         raise InputError(
-            f"the selection formula's left side is missing in {missing} rows; it must say of "
+            f"the selection formula's left side is missing in {missing} rows; it must say for "
             "every row whether it is selected"
         )
-    strange = sorted(set(values) - {0.0, 1.0})
-    if strange:
+    other = sorted(set(values) - {0.0, 1.0})
+    if other:
         raise InputError(
-            f"the selection formula's left side holds {strange[0]:g}; it must be 0 or 1, or true "
-            f"or false. Write for example I({who} == {strange[-1]:g})."
+            f"the selection formula's left side holds {other[0]:g}; it must be 0 or 1, or true "
+            f"or false. Write for example I({who} == {other[-1]:g})."
         )
     return np.asarray(values == 1)

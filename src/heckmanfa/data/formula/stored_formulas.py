@@ -1,4 +1,4 @@
-"""Whether the formulas of a saved model, with what they have learned, can be trusted to a file."""
+"""Checks of the formulas in a model file, and of what they have learned."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ _CATEGORY = str | int | float | np.number | np.bool_
 
 
 def check_design(design: FormulaDesign, names: list[str]) -> None:
-    """Refuse formulas that call what is not listed, or that ask for far more than the model has.
+    """Refuse formulas that call unlisted functions, or that make far more columns than the model.
 
     Parameters
     ----------
     design : FormulaDesign
-        Each attribute of the type that it should have, and otherwise of any content.
+        Its attributes have the right types, but may have any content.
     names : list of str
         The columns of the model.
     """
     strange = {*design.selection_columns, *design.prediction_columns} - {*names}
     if strange:
-        raise FormulaError(f"the formulas make {quoted(sorted(strange)[0])}, which is no feature")
+        raise FormulaError(
+            f"the formulas make {quoted(sorted(strange)[0])}, which is not a feature"
+        )
     for text, equation in zip(design.texts, (design.prediction, design.selection), strict=True):
         check_formula(text, len(names))
         if right_side(text) != equation.text or right_side(equation.text) != equation.text:
@@ -46,7 +48,7 @@ def check_design(design: FormulaDesign, names: list[str]) -> None:
 
 
 def _check_left(text: str, n_columns: int) -> None:
-    """Refuse a left side of more than one column, of which a table could make any number."""
+    """Refuse a left side of several columns, of which a table could make any number."""
     if not text.strip():
         return
     found = check_formula(text, n_columns)
@@ -56,7 +58,7 @@ def _check_left(text: str, n_columns: int) -> None:
         if kind != "column" or found.widths[factor] > 1
     ]
     if wide:
-        raise FormulaError(f"the left side {quoted(wide[0])} is not one number a row")
+        raise FormulaError(f"the left side {quoted(wide[0])} is not one number per row")
 
 
 def _check_equation(equation: Equation, n_columns: int) -> None:
@@ -72,7 +74,7 @@ def _check_equation(equation: Equation, n_columns: int) -> None:
     for term in terms:
         factors = [factor for factor in term.factors if factor.eval_method.value != "literal"]
         widths = [_width(factor.expr, equation, kinds, found) for factor in factors]
-        # A category has a column more where no other term holds its reference.
+        # A category has one column more if no other term includes its reference.
         more = [kinds[factor.expr] is Factor.Kind.CATEGORICAL for factor in factors]
         size, whole = math.prod(widths), math.prod(map(sum, zip(widths, more, strict=True)))
         total += size
@@ -81,13 +83,13 @@ def _check_equation(equation: Equation, n_columns: int) -> None:
     if total > 2 * n_columns + _SPARE:
         raise FormulaError(f"the formula makes {total:,} columns; the model has {n_columns:,}")
     if not _is_small(equation.transforms, 2 * n_columns + _SPARE):
-        raise FormulaError("what the formulas have learned is not what functions learn")
+        raise FormulaError("the formulas have learned something that no function learns")
 
 
 def _width(
     expression: str, equation: Equation, kinds: dict[str, Factor.Kind], found: Factors
 ) -> int:
-    """Return how many columns a factor makes, about, or refuse what was never learned."""
+    """Return about how many columns a factor makes; refuse what was never learned."""
     if expression not in found.names or expression not in kinds:
         raise FormulaError(f"the term {quoted(expression)} was not part of the fit")
     width, categories = found.widths[expression], equation.encodings[expression][1]
@@ -95,19 +97,19 @@ def _width(
         if not all(
             category is None or isinstance(category, _CATEGORY) for category in categories or ()
         ):
-            raise FormulaError(f"the term {quoted(expression)} has categories that are no values")
+            raise FormulaError(f"the term {quoted(expression)} has categories that are not values")
         if categories is None and width == 1:
             raise FormulaError(f"the term {quoted(expression)} has no categories")
         return max(width, len(categories or ()) - 1)
-    # What holds text would become as many columns as the data to predict for has categories.
+    # Text would become as many columns as the data has categories when it predicts.
     text = found.names[expression] - {*equation.numeric}
     if text:
-        raise FormulaError(f"{quoted(sorted(text)[0])} held no numbers in the fit")
+        raise FormulaError(f"{quoted(sorted(text)[0])} did not hold numbers in the fit")
     return width
 
 
 def _is_small(value: Any, most: int, depth: int = 0) -> bool:
-    """Whether a state is plain numbers, in lists and tables that are no longer than a spline's."""
+    """Whether a state holds plain numbers, in lists and tables no longer than a spline's."""
     if isinstance(value, dict | list | tuple):
         inner = value.values() if isinstance(value, dict) else value
         # The outermost table has an entry for each call of a function.

@@ -1,4 +1,4 @@
-"""How wide a function of a formula is, by what it has learned and by the lists that it is given."""
+"""How many columns a function of a formula makes, from what it has learned and from its lists."""
 
 from __future__ import annotations
 
@@ -22,26 +22,18 @@ class Call:
 
     function: str
     key: str
-    """what formulaic calls it"""
+    """formulaic's name for it"""
     given: Mapping[int | str, ast.expr]
-    """arguments by place or name"""
+    """arguments by position or name"""
 
-    def setting(self, place: int, name: str, default: Any) -> Any:
-        """Return an argument that is a constant, or else its default."""
-        node = self.given.get(name, self.given.get(place))
+    def setting(self, position: int, name: str, default: Any) -> Any:
+        """Return an argument if it is a constant, and otherwise its default."""
+        node = self.given.get(name, self.given.get(position))
         return node.value if isinstance(node, ast.Constant) else default
 
 
 def learned_width(call: Call, learned: Mapping[str, Any], below: int) -> int | None:
-    """Return how many columns a call makes of each column, or None where that was never learned.
-
-    Parameters
-    ----------
-    call : Call
-    learned : mapping of str to state
-    below : int
-        How many columns it is given.
-    """
+    """Return how many columns a call makes of each of ``below`` columns; None if never learned."""
     state = learned.get(call.key)
     if call.function == "Q" or (call.function == "poly" and call.setting(2, "raw", False)):
         return 1
@@ -77,9 +69,9 @@ def _cubic_width(state: dict[str, Any], n_knots: int) -> int | None:
 
 
 def _is_scaling(state: dict[Any, Any], below: int) -> bool:
-    """Whether a centre and a scale are no wider than what they are taken from."""
+    """Whether a center and a scale are no wider than their columns."""
     if not {*state} <= {"center", "scale", "ddof"}:
-        # Of a spline, each column has its own.
+        # Each column of a spline has its own.
         return len(state) <= below and all(
             isinstance(column, dict)
             and {*column} <= {"center", "scale", "ddof"}
