@@ -275,7 +275,7 @@ def test_cut_off_text(tmp_path):
 
 def test_rows_that_do_not_fit_the_header(tmp_path):
     said = refusal(text(tmp_path, "a,b\n1,2\n3,4,5\n"), DataError)
-    assert "line 3 has 3 fields where there are 2 columns" in said
+    assert "line 3 has 3 fields, but there are 2 columns" in said
     said = refusal(text(tmp_path, "a,b\n1,2,3\n3,4,5\n"), InputError)
     assert "the first line names 2 columns, and the rows have 3 fields" in said
     said = refusal(text(tmp_path, "Wages of 2020\na,b\n1,2\n"), InputError)

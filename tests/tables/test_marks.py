@@ -154,7 +154,7 @@ def test_what_can_be_read_in_two_ways_is_refused_with_the_column_and_the_option(
         ("a;b\n90 EUR;1\n1.200 EUR;2\n", {}, "amounts of money such as '90 EUR'"),
         ("a;b\n1;2\n", {"decimal": ";"}, r"--decimal must be '\.' or ','"),
         ("a;b\n1;2\n", {"thousands": "x"}, "--thousands must be"),
-        ("a;b\n1;2\n", {"decimal": ".", "thousands": "."}, "they have to differ"),
+        ("a;b\n1;2\n", {"decimal": ".", "thousands": "."}, "they must differ"),
     ],
 )
 def test_what_is_refused_says_what_to_do(tmp_path, content, options, said):

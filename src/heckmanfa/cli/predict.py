@@ -182,12 +182,12 @@ def _read(
     say: Callable[[str], None],
 ) -> Table:
     """Read a table, and of Parquet only the columns that are needed."""
-    from heckmanfa.tables.marks import Asked
+    from heckmanfa.tables.marks import MarkOptions
     from heckmanfa.tables.reading import Table, open_table
 
     if table is None:
         # A few rows may say less of how they are written than all those of the fit did.
-        like = Asked(encoding.decimal, encoding.thousands, by_model=True)
+        like = MarkOptions(encoding.decimal, encoding.thousands, by_model=True)
         return open_table(data, like=like, tell=say, **options)
     # Those that are not there are named by whoever needs them.
     needed = [one for one in table.columns if columns is None or one in columns]

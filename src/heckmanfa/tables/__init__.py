@@ -1,4 +1,4 @@
-"""Files that people have: CSV, Excel, Stata, Feather, and what a person meant by them."""
+"""Files that people have (CSV, Excel, Stata, Feather): their layout, header, and number marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text files of columns: find out how one is written, then let pandas' C parser read it."""
+"""Delimited text files: find out how a file is written, then read it with pandas' C parser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,24 +21,17 @@ from heckmanfa.data.columns.headers import check_wanted, tidy_names
 from heckmanfa.data.columns.numerals import shape_of
 from heckmanfa.data.columns.values import MISSING_SPELLINGS
 from heckmanfa.errors import DataError, InputError
-from heckmanfa.tables.marks import (
-    Asked,
-    Marked,
-    apply,
-    decide,
-    fractions_prove,
-    look_at,
-    with_columns,
-)
+from heckmanfa.tables.evidence import BLANK, fractions_prove, other_mark, read_evidence
+from heckmanfa.tables.marks import MarkedTable, MarkOptions, apply, decide, with_columns
 from heckmanfa.text.printable import quoted, shown
 
 __all__ = ["Layout", "find_layout", "read_delimited"]
 
 _HEAD = 1 << 18
 _RECORDS = 200
-# Where two fit equally well, the comma is the one that also occurs inside of values.
+# The comma comes last: if two delimiters fit equally well, commas may be inside values.
 _DELIMITERS = (";", "\t", "|", ",")
-# The second is what Windows writes; it has no character for a few bytes, the third has for all.
+# Windows writes the second, which does not define all bytes; the third does.
 _ENCODINGS = ("utf-8", "cp1252", "latin-1")
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -55,27 +48,27 @@ class Layout:
     encoding: str
     delimiter: str
     decimal: str
-    """the mark that the first lines suggest"""
+    """decimal mark that the first lines suggest"""
     skipped: int
-    """lines above the names"""
+    """number of lines above the names"""
     names: tuple[str, ...]
 
 
-def read_delimited(path: Path, columns: Sequence[str] | None, asked: Asked) -> Marked:
-    """Read a text file of columns.
+def read_delimited(path: Path, columns: Sequence[str] | None, asked: MarkOptions) -> MarkedTable:
+    """Read a delimited text file.
 
     Parameters
     ----------
     path : Path
-        Compressed by gzip where its name ends in ``.gz``.
+        Compressed with gzip if its name ends in ``.gz``.
     columns : sequence of str, optional
-        Columns that have to be there; all are read, because all say how numbers are written.
-    asked : Asked
+        Columns that must exist; all are read, because all show how numbers are written.
+    asked : MarkOptions
 
     Returns
     -------
-    Marked
-        A row with fewer fields than there are columns is missing the last ones.
+    MarkedTable
+        In a row with fewer fields than columns, the last columns are missing.
     """
     try:
         layout = find_layout(path)
@@ -93,48 +86,50 @@ def read_delimited(path: Path, columns: Sequence[str] | None, asked: Asked) -> M
         ) from error
 
 
-def _read_numbers(path: Path, layout: Layout, asked: Asked) -> Marked:
+def _read_numbers(path: Path, layout: Layout, asked: MarkOptions) -> MarkedTable:
     """Read a file with the decimal mark that its first lines suggest, or with both.
 
-    What is a number with one mark is text with the other, so both readings together show how all
-    values are spelt.
+    A number with one mark is text with the other, so both readings together show the spelling of
+    all values.
     """
     first = asked.settled or layout.decimal
     frame = _read(path, layout, first)
-    texts = look_at(frame, asked)
+    texts = read_evidence(frame, blanks=asked.thousands == BLANK)
     fractions, proof = _fractions(frame)
     proven = {} if proof is None else {first: proof}
     others = list(texts.values())
-    shown = bool(proven) or any(column.says(first) for column in others)
-    shown = shown or (first == "." and layout.delimiter == ",")
-    contradicted = any(column.says("," if first == "." else ".") for column in others)
-    if asked.settled is not None or (shown and not contradicted):
+    supported = bool(proven) or any(column.says(first) for column in others)
+    supported = supported or (first == "." and layout.delimiter == ",")
+    contradicted = any(column.says(other_mark(first)) for column in others)
+    if asked.settled is not None or (supported and not contradicted):
         decided = decide(others, asked, layout.delimiter, proven)
         marked = apply(frame, texts, decided)
-        return marked._replace(seen=marked.seen or fractions)
+        return replace(marked, seen=marked.seen or fractions)
     del frame
     return _read_twice(path, layout, asked)
 
 
-def _read_twice(path: Path, layout: Layout, asked: Asked) -> Marked:
-    """Read a file of which the first reading leaves open what its decimal mark is."""
+def _read_twice(path: Path, layout: Layout, asked: MarkOptions) -> MarkedTable:
+    """Read a file whose first reading does not show the decimal mark."""
     frames = {mark: _read(path, layout, mark) for mark in (".", ",")}
-    texts = {mark: look_at(frame, asked) for mark, frame in frames.items()}
+    blanks = asked.thousands == BLANK
+    texts = {mark: read_evidence(frame, blanks=blanks) for mark, frame in frames.items()}
     spelt = texts["."] | texts[","]
     decided = decide(list(spelt.values()), asked, layout.delimiter)
     mark = decided.decimal or "."
     marked = apply(frames[mark], texts[mark], decided)
-    other = "," if mark == "." else "."
-    # What is in doubt stays as it is spelt.
+    other = other_mark(mark)
+    # Columns in doubt stay as they are spelled.
     doubts = {name: frames[other][name] for name in decided.doubts if name in texts[other]}
-    return marked._replace(
+    return replace(
+        marked,
         frame=with_columns(marked.frame, doubts),
         seen=marked.seen or any(_fractions(frame)[0] for frame in frames.values()),
     )
 
 
 def _fractions(frame: pd.DataFrame) -> tuple[bool, str | None]:
-    """Say whether any number has a fraction, and name a column whose spelling leaves no doubt."""
+    """Return whether any number has a fraction, and a column that proves the decimal mark."""
     found = False
     for name in frame.columns:
         if frame[name].dtype != np.float64:
@@ -154,15 +149,15 @@ def _read(path: Path, layout: Layout, decimal: str) -> pd.DataFrame:
             return _parse(path, layout, decimal, encoding)
         except UnicodeError:
             continue
-    raise DataError(f"{shown(path)} is not text in {layout.encoding}, as its first bytes say it is")
+    raise DataError(f"{shown(path)} is not text in {layout.encoding}, as its first bytes claim")
 
 
 def _parse(
     path: Path, layout: Layout, decimal: str, encoding: str, whole: bool = False
 ) -> pd.DataFrame:
-    """Parse a part at a time, which is twice as fast, or whole where the parts' types differ."""
+    """Parse in parts, which is twice as fast, or as a whole if the types of the parts differ."""
     with warnings.catch_warnings():
-        # pandas cuts off fields that have no name, and only warns.
+        # pandas drops fields without a name, and only warns.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         warnings.simplefilter("error", pd.errors.DtypeWarning)
         try:
@@ -185,16 +180,7 @@ def _parse(
 
 
 def find_layout(path: Path) -> Layout:
-    """Find out how a text file is written, from its first lines.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    Layout
-    """
+    """Find out how a text file is written from its first lines."""
     with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         head = file.read(_HEAD)
     text, encoding = _decode(head, path)
@@ -203,10 +189,10 @@ def find_layout(path: Path) -> Layout:
     if len(head) == _HEAD:
         text = text[: text.rfind("\n") + 1] or text
     skipped, delimiter = 0, None
-    # Spreadsheets can be told the delimiter in a first line.
-    told = re.match(r"sep=(.)\r?\n", text, re.IGNORECASE)
-    if told:
-        skipped, delimiter, text = 1, told[1], text[told.end() :]
+    # A first line can name the delimiter for spreadsheets.
+    named = re.match(r"sep=(.)\r?\n", text, re.IGNORECASE)
+    if named:
+        skipped, delimiter, text = 1, named[1], text[named.end() :]
     if delimiter is None:
         delimiter = max(_DELIMITERS, key=lambda mark: _fit(_records(text, mark)))
         if len(_records(text, delimiter)[0]) == 1:
@@ -225,8 +211,8 @@ def _decode(head: bytes, path: Path) -> tuple[str, str]:
             return codecs.getincrementaldecoder(encoding)("replace").decode(head), encoding
     if b"\0" in head or head.startswith(b"PK\x03\x04"):
         raise DataError(
-            f"{shown(path)} is not a text file, whatever its name says; give it the ending of "
-            "what it is"
+            f"{shown(path)} is not a text file, whatever its name says; give it the ending of its "
+            "format"
         )
     for encoding in _ENCODINGS:
         try:
@@ -246,13 +232,13 @@ def _records(text: str, delimiter: str) -> list[list[str]]:
             if len(found) == _RECORDS:
                 break
     except csv.Error:
-        # What was read so far is enough to judge by.
+        # The records so far are enough.
         pass
     return found
 
 
 def _fit(records: list[list[str]]) -> tuple[float, int]:
-    """How well a delimiter explains a file: the share of rows as wide as most, and the width."""
+    """Return how well a delimiter fits: the share of rows with the usual width, and the width."""
     if not records or len(records[0]) == 1:
         return 0.0, 0
     width = len(records[0])
@@ -263,14 +249,13 @@ def _fit(records: list[list[str]]) -> tuple[float, int]:
 
 
 def _refuse_title(text: str, path: Path) -> None:
-    """Refuse a first line of one field above rows of more."""
+    """Refuse a first line with one field above rows with several."""
     for delimiter in _DELIMITERS:
         first, *rows = _records(text, delimiter)
         if len(first) == 1 and rows and all(len(row) > 1 for row in rows):
             raise InputError(
                 f"{shown(path)}: the first line names 1 column, {quoted(first[0])}, and the rows "
-                "have "
-                f"{len(rows[-1])} fields; put the names of all columns into the first line"
+                f"have {len(rows[-1])} fields; put the names of all columns in the first line"
             )
 
 
@@ -283,13 +268,12 @@ def _header(records: list[list[str]], path: Path) -> list[str]:
         return [*header, ""]
     raise InputError(
         f"{shown(path)}: the first line names {len(header)} columns, and the rows have "
-        f"{len(rows[0])} "
-        "fields; put one name for each column into the first line"
+        f"{len(rows[0])} fields; put one name for each column in the first line"
     )
 
 
 def _refuse_cut(path: Path, layout: Layout) -> None:
-    """Refuse a file whose last line neither ends nor has all its fields."""
+    """Refuse a file whose last line has neither a line break nor all its fields."""
     if path.suffix.lower() == ".gz" or layout.encoding == "utf-16":
         return
     with path.open("rb") as file:
@@ -303,17 +287,18 @@ def _refuse_cut(path: Path, layout: Layout) -> None:
     if fields < len(layout.names):
         raise DataError(
             f"{shown(path)} seems to be cut off: its last line has {fields} of "
-            f"{len(layout.names)} fields "
-            "and no end; get it again, or end the line if it is meant"
+            f"{len(layout.names)} fields and no line break; get it again, or end the line if it is "
+            "meant to be short"
         )
 
 
 def _parser_words(error: Exception) -> str:
+    """Explain an error of pandas' parser, which has nothing but its message."""
     found = _TOO_MANY.search(str(error))
     if found:
         return (
-            f"line {found[2]} has {found[3]} fields where there are {found[1]} columns; put values "
-            "that hold the delimiter into quotes"
+            f"line {found[2]} has {found[3]} fields, but there are {found[1]} columns; put values "
+            "that contain the delimiter in quotes"
         )
     if "EOF inside string" in str(error):
         return "a quote is opened and never closed, or the file is cut off"

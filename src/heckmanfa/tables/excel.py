@@ -1,4 +1,4 @@
-"""Excel files: which sheet is read, and its cells as a table."""
+"""Excel files: which sheet to read, and its cells as a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from heckmanfa.text.printable import quoted, shown
 
 __all__ = ["Sheet", "read_excel"]
 
-# Whatever is below so many empty rows is not looked for in sheets that are not read.
+# A sheet whose first rows are empty counts as empty, unless it is the one to read.
 _PEEK = 50
 
 
@@ -29,9 +29,9 @@ class Sheet:
 
     frame: pd.DataFrame
     note: str | None
-    """which sheet was read, where nobody said and there are others"""
+    """which sheet was read, if the user did not say and there are others"""
     hint: str
-    """what to do where it is not the right one; empty where there is no other"""
+    """what to do if it is the wrong sheet; empty if there is no other"""
 
 
 def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
@@ -42,7 +42,7 @@ def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
     path : Path
     ending : {".xlsx", ".xls"}
     sheet : str or None
-        Its name, or its number from 1; unless given, the first that is not empty.
+        Its name, or its number from 1; by default, the first that is not empty.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
     engine: Literal["openpyxl", "xlrd"] = "openpyxl" if ending == ".xlsx" else "xlrd"
     try:
         with warnings.catch_warnings():
-            # openpyxl tells of decorations that it leaves out.
+            # openpyxl warns about decorations that it ignores.
             warnings.simplefilter("ignore", UserWarning)
             with pd.ExcelFile(path, engine=engine) as book:
                 return _read(book, path, sheet)
@@ -98,7 +98,7 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
 
 
 def _names(book: Any) -> list[str]:
-    # A chart may have a sheet of its own, which has no cells.
+    # A chart may have its own sheet, which has no cells.
     sheets = getattr(book.book, "worksheets", None)
     return list(book.sheet_names) if sheets is None else [str(sheet.title) for sheet in sheets]
 

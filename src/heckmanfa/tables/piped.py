@@ -1,4 +1,4 @@
-"""Tables that come through a pipe: kept in a file while they are read, and removed afterwards."""
+"""Tables from a pipe, kept in a temporary file while they are read."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from heckmanfa.text.printable import called, shown
 __all__ = ["STDIN", "is_piped", "spooled"]
 
 STDIN = "-"
-"""what names standard input"""
+"""name of standard input"""
 
 _PIECE = 2**20
 _INPUTS = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
-# Formats that are read from their end, by how they begin.
-_NO_TEXT = {b"PAR1": "Parquet", b"PK\x03\x04": "Excel", b"ARROW1": "Arrow", b"<stata": "Stata"}
+# Formats that are read from the end, by their first bytes.
+_NOT_TEXT = {b"PAR1": "Parquet", b"PK\x03\x04": "Excel", b"ARROW1": "Arrow", b"<stata": "Stata"}
 
 
 def is_piped(path: str | os.PathLike[str]) -> bool:
-    """Whether a table comes through a pipe: standard input, or a pipe that has a name."""
+    """Whether a table comes through a pipe: standard input, or a named pipe."""
     return str(path) == STDIN or str(path) in _INPUTS or Path(path).is_fifo()
 
 
@@ -34,19 +34,19 @@ def is_piped(path: str | os.PathLike[str]) -> bool:
 def spooled(
     path: str | os.PathLike[str], tell: Callable[[str], None] | None = None
 ) -> Iterator[Path]:
-    """Keep what comes through a pipe in a file, a piece at a time.
+    """Copy the contents of a pipe to a file.
 
     Parameters
     ----------
     path : str or path
         ``"-"``, or a pipe.
     tell : callable, optional
-        Told that there may be something to wait for.
+        Gets a few words about what it is waiting for.
 
     Yields
     ------
     Path
-        A file that is removed at the end. Errors name the pipe in its place.
+        A file that is removed at the end. Errors name the pipe instead.
     """
     standard = str(path) == STDIN or str(path) in _INPUTS
     name = "standard input" if standard else f"the pipe {shown(path)}"
@@ -71,7 +71,7 @@ def spooled(
             head = file.read(8)
         if not head:
             raise InputError(f"{name} is empty")
-        for first, what in _NO_TEXT.items():
+        for first, what in _NOT_TEXT.items():
             if head.startswith(first):
                 raise InputError(
                     f"{name} holds a table in {what}, and only delimited text can come through a "
@@ -88,7 +88,7 @@ def _standard_input() -> IO[bytes]:
         raise InputError("standard input is closed; pipe a table into the command, or name a file")
     if sys.stdin.isatty():
         raise InputError(
-            "standard input is a terminal, and no table comes from there; pipe one into the "
-            "command (cat wages.csv | heckmanfa fit - ...), or name a file"
+            "standard input is a terminal, which provides no table; pipe a table into the command "
+            "(cat wages.csv | heckmanfa fit - ...), or name a file"
         )
     return sys.stdin.buffer

@@ -1,10 +1,10 @@
-"""Tables from files: what spreadsheets and statistics programs write."""
+"""Tables from files that spreadsheets and statistics programs write."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from heckmanfa.data.columns.headers import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.files.table_files import ending_of, existing, words_of
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
 from heckmanfa.tables.delimited import read_delimited
+from heckmanfa.tables.evidence import BLANK, read_evidence
 from heckmanfa.tables.excel import read_excel
-from heckmanfa.tables.marks import Asked, Marked, apply, decide, look_at
+from heckmanfa.tables.marks import MarkedTable, MarkOptions, apply, decide
 from heckmanfa.tables.piped import is_piped, spooled
 from heckmanfa.text.printable import quoted, shown
 
@@ -37,25 +38,25 @@ _MARKS = {".": "points", ",": "commas", "'": "apostrophes", " ": "blanks"}
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table as a file has it, and what is known of how it was written."""
+    """A table in a file, and what is known about how it was written."""
 
     frame: pd.DataFrame
     """distinct names, at least one row"""
     untyped: bool = False
-    """whether the file has cells only, and no types that say which columns are text"""
+    """whether the file has only cells, and no types that say which columns are text"""
     decimal: str | None = None
-    """the decimal mark that its numbers were read with; None where no number has a mark"""
+    """decimal mark that its numbers were read with; None if no number has a mark"""
     percent: tuple[str, ...] = ()
-    """columns in per cent, of which the sign was left out"""
+    """columns of percentages, read without their sign"""
     doubts: dict[str, str] = field(default_factory=dict)
-    """columns of which nobody can say what they hold, and why"""
+    """columns that can be read in two ways, and why"""
     notes: tuple[str, ...] = ()
-    """sentences about what was read, where there was a choice"""
+    """sentences about choices made in reading"""
     hint: str = ""
-    """what to do where it is the wrong table; empty where there is no other"""
+    """what to do if it is the wrong table; empty if there is no other"""
 
     def refuse_doubts(self, columns: Sequence[str]) -> None:
-        """Refuse columns of which nobody can say what they hold."""
+        """Refuse columns that can be read in two ways."""
         for name in columns:
             if name in self.doubts:
                 raise InputError(self.doubts[name])
@@ -69,12 +70,12 @@ def read_table(
     thousands: str | None = None,
     sheet: str | None = None,
 ) -> pd.DataFrame:
-    """Read a table, in a way that its name's ending tells.
+    """Read a table in the format that the ending of its name tells.
 
     Text files (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``) may be delimited by commas,
-    semicolons, tabs or bars, and be UTF-8 or of Windows. The others are ``.xlsx``, ``.xls``,
-    ``.parquet``, ``.feather``, ``.arrow`` and Stata's ``.dta``. ``"-"`` is delimited text from
-    standard input.
+    semicolons, tabs or bars, in UTF-8 or a Windows encoding. The other formats are ``.xlsx``,
+    ``.xls``, ``.parquet``, ``.feather``, ``.arrow`` and Stata's ``.dta``. ``"-"`` is delimited text
+    from standard input.
 
     Parameters
     ----------
@@ -82,19 +83,19 @@ def read_table(
     columns : sequence of str, optional
         Only these, in this order.
     decimal : {None, ".", ","}
-        The decimal mark of text and Excel files; unless given, all values of the file together say
-        which it is.
+        The decimal mark of text and Excel files; by default, all values of the file decide
+        together.
     thousands : {None, ",", ".", " ", "'", "none"}
-        The mark between thousands there; unless given, any but the decimal one.
+        The mark between thousands there; by default, any but the decimal mark.
     sheet : str, optional
-        The sheet of an Excel file: its name, or its number from 1; unless given, the first that is
+        The sheet of an Excel file: its name, or its number from 1; by default, the first that is
         not empty.
 
     Returns
     -------
     DataFrame
-        With distinct names and at least one row. In text and Excel files, the usual marks for
-        missing values are missing, columns without name or values are left out, and so are blank
+        It has distinct names and at least one row. In text and Excel files, the usual missing
+        marks are missing values, and columns without name or values are left out. So are blank
         rows (for text files, unless ``columns`` are given). A column whose numbers can be read in
         two ways is refused.
     """
@@ -110,26 +111,26 @@ def open_table(
     decimal: str | None = None,
     thousands: str | None = None,
     sheet: str | None = None,
-    like: Asked | None = None,
+    like: MarkOptions | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Table:
-    """Read a table with what is known of how it was written.
+    """Read a table, and what is known about how it was written.
 
     Parameters
     ----------
     path, columns, decimal, thousands, sheet
         As in `read_table`.
-    like : Asked, optional
-        What holds for text and Excel files where neither ``decimal`` nor ``thousands`` is given.
+    like : MarkOptions, optional
+        Options for text and Excel files if neither ``decimal`` nor ``thousands`` is given.
     tell : callable, optional
-        Told in a few words what is waited for.
+        Gets a few words about what it is waiting for.
 
     Returns
     -------
     Table
-        Columns in doubt are there, as text or as one of the ways to read them.
+        It includes columns in doubt, as text or in one of the ways to read them.
     """
-    asked = Asked(decimal, thousands)
+    asked = MarkOptions(decimal, thousands)
     if is_piped(path):
         with spooled(path, tell) as copy:
             return _open(copy, columns, asked, like, sheet)
@@ -139,20 +140,20 @@ def open_table(
 def _open(
     path: Path,
     columns: Sequence[str] | None,
-    asked: Asked,
-    like: Asked | None,
+    asked: MarkOptions,
+    like: MarkOptions | None,
     sheet: str | None,
 ) -> Table:
     ending = ending_of(path)
     if ending not in _KNOWN:
-        said = (
+        problem = (
             f"the ending {quoted(ending)} of {shown(path)} is not known"
             if ending
             else f"{shown(path)} has no ending"
         )
-        raise InputError(f"{said}; known are {', '.join(_KNOWN)}")
+        raise InputError(f"{problem}; known are {', '.join(_KNOWN)}")
     _check_options(path, ending, asked, sheet)
-    if like is not None and asked == Asked():
+    if like is not None and asked == MarkOptions():
         asked = like
     if path.stat().st_size == 0:
         raise InputError(f"{shown(path)} is empty")
@@ -166,38 +167,36 @@ def _open(
             raise DataError(f"{shown(path)} cannot be read: {words_of(error)}") from error
         raise DataError(
             f"{shown(path)} cannot be read as {ending}: {words_of(error)}; it is damaged, cut "
-            "off, or "
-            "something else than its name says"
+            "off, or not what its name says"
         ) from error
     if len(table.frame) == 0:
         raise InputError(f"{shown(path)} has names of columns but no rows")
     return table
 
 
-def _check_options(path: Path, ending: str, asked: Asked, sheet: str | None) -> None:
-    """Refuse options that say nothing of a file."""
+def _check_options(path: Path, ending: str, asked: MarkOptions, sheet: str | None) -> None:
+    """Refuse options that do not apply to a file."""
     if sheet is not None and ending not in _EXCEL:
         raise InputError(f"--sheet is for Excel files, and {shown(path)} is not one")
-    if asked != Asked() and not ending.startswith((*_TEXT, *_EXCEL)):
+    if asked != MarkOptions() and not ending.startswith((*_TEXT, *_EXCEL)):
         raise InputError(
             f"--decimal and --thousands are for text and Excel files; {shown(path)} stores "
-            "numbers as "
-            "numbers"
+            "numbers as numbers"
         )
 
 
 def _read(
-    path: Path, ending: str, columns: Sequence[str] | None, asked: Asked, sheet: str | None
+    path: Path, ending: str, columns: Sequence[str] | None, asked: MarkOptions, sheet: str | None
 ) -> Table:
     hint, notes = "", []
     if ending.startswith(_TEXT):
         marked = read_delimited(path, columns, asked)
         if columns is None:
-            marked = marked._replace(frame=_without_blanks(marked.frame))
+            marked = replace(marked, frame=_without_blanks(marked.frame))
     elif ending in _EXCEL:
         found = read_excel(path, ending, sheet)
         hint, notes = found.hint, [found.note] if found.note else []
-        texts = look_at(found.frame, asked)
+        texts = read_evidence(found.frame, blanks=asked.thousands == BLANK)
         marked = apply(found.frame, texts, decide(list(texts.values()), asked, None))
     else:
         frame = _read_stata(path) if ending == ".dta" else _read_arrow(path, ending, columns)
@@ -209,7 +208,7 @@ def _read(
         decimal=marked.decided.decimal if seen else None,
         percent=marked.percent,
         doubts=marked.decided.doubts,
-        notes=(*notes, *_said(marked)),
+        notes=(*notes, *_notes(marked)),
         hint=hint,
     )
 
@@ -221,22 +220,22 @@ def _of(frame: pd.DataFrame, columns: Sequence[str] | None, path: Path) -> pd.Da
     return frame[list(columns)]
 
 
-def _said(marked: Marked) -> list[str]:
-    """Say how numbers were read, where another reader would have read others."""
-    said = []
+def _notes(marked: MarkedTable) -> list[str]:
+    """Explain how numbers were read if another reader would read them otherwise."""
+    notes = []
     decimal = marked.decided.decimal
     parts = [f"a {'comma' if decimal == ',' else 'point'} as the decimal mark"] if decimal else []
     if marked.thousands:
         parts.append(f"{' and '.join(_MARKS[mark] for mark in marked.thousands)} between thousands")
     if decimal == "," or marked.thousands:
-        said.append(f"Numbers were read with {' and '.join(parts)} (see --decimal).")
+        notes.append(f"Numbers were read with {' and '.join(parts)} (see --decimal).")
     for name in marked.percent:
-        said.append(f"{quoted(name)} is in per cent: 5% was read as 5.")
-    return said
+        notes.append(f"{quoted(name)} is in per cent: 5% was read as 5.")
+    return notes
 
 
 def _without_blanks(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out rows without any value, and columns without name and values."""
+    """Leave out rows without any value, and columns with neither name nor values."""
     spare = [
         name for name in frame.columns if name.startswith(UNNAMED) and frame[name].isna().all()
     ]
@@ -256,7 +255,7 @@ def _read_stata(path: Path) -> pd.DataFrame:
     except ValueError as error:
         if "not unique" not in str(error):
             raise
-        # Two values of a column have the same label, so that only the values tell them apart.
+        # Two values of a column have the same label, so only the values tell them apart.
         frame = pd.read_stata(path, convert_categoricals=False)
     frame.columns = pd.Index(tidy_names(list(frame.columns), path))
     return frame
@@ -283,18 +282,18 @@ def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.Da
         try:
             table = feather.read_table(path)
         except pa.ArrowInvalid:
-            # Arrow has a format for files and one for streams.
+            # Arrow has a file format and a stream format.
             with path.open("rb") as stream:
                 table = ipc.open_stream(stream).read_all()
         names = _arrow_names(list(table.schema.names), path)
         table = table.select(list(names))
-    # Text that is not UTF-8, say, would fail wherever somebody looks at it first.
+    # Text that is not UTF-8, for example, would otherwise fail at its first use.
     table.validate(full=True)
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, date_as_object=False)
     return frame.rename(columns=names)
 
 
 def _arrow_names(raw: list[str], path: Path) -> dict[str, str]:
-    # pandas keeps its row labels in columns of such names.
+    # pandas stores row labels in columns with such names.
     kept = [name for name in raw if not name.startswith("__index_level_")]
     return dict(zip(kept, tidy_names(kept, path), strict=True))

@@ -1,4 +1,4 @@
-"""Parquet files as one table: what is known of it before a row is read, and all of it in memory."""
+"""Parquet files as one table: its schema before a row is read, and its rows in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from heckmanfa.text.printable import shown
 __all__ = ["GIGABYTE", "StoredTable", "decode_dictionaries", "find_stored"]
 
 GIGABYTE = 1e9
-"""bytes of one"""
+"""bytes"""
 
 _ENDINGS = (".parquet", ".parq", ".pq")
 
@@ -37,8 +37,7 @@ class StoredTable:
     files: tuple[StoredFile, ...]
     """in the order of their rows"""
     schema: Any
-    """pyarrow.Schema under tidy names; of columns that are empty in the first files, a later one's
-    """
+    """pyarrow.Schema with tidy names; the type of a column comes from the first file with values"""
 
     @property
     def columns(self) -> list[str]:
@@ -52,7 +51,7 @@ class StoredTable:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return sum(sum(file.group_rows) for file in self.files)
 
     @property
@@ -62,20 +61,11 @@ class StoredTable:
         return f"{count} Parquet file{'s' if count > 1 else ''}"
 
     def size(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes some columns would need in memory."""
+        """Estimate how many bytes some columns need in memory."""
         return 8 * self.n_rows * len(columns)
 
     def load(self, columns: Sequence[str]) -> pd.DataFrame:
-        """Read some columns of all files into memory.
-
-        Parameters
-        ----------
-        columns : sequence of str
-
-        Returns
-        -------
-        DataFrame
-        """
+        """Read some columns of all files into memory."""
         if len(self.files) == 1 and self.paths[0].suffix.lower() == ".parquet":
             return read_table(self.paths[0], columns)
         pa, pq = arrow()
@@ -110,16 +100,9 @@ def decode_dictionaries(table: Any, schema: Any = None) -> Any:
 
 
 def find_stored(data: str) -> StoredTable | None:
-    """Look at the Parquet files that a file's name, a folder or a pattern names.
+    """Return the table in the Parquet files that a path, a folder or a pattern names.
 
-    Parameters
-    ----------
-    data : str
-
-    Returns
-    -------
-    StoredTable or None
-        None where it names one file of another format, or none that is there.
+    None if it names a single file of another format, or one that does not exist.
     """
     place = Path(data)
     is_one = place.is_file() or not (place.is_dir() or glob.has_magic(data))
@@ -130,8 +113,7 @@ def find_stored(data: str) -> StoredTable | None:
         if path.suffix.lower() not in _ENDINGS:
             raise InputError(
                 f"{shown(path)} is not a Parquet file: only such files can be read as one table; "
-                "name one "
-                f"file, or a pattern such as {path.parent / '*.parquet'}"
+                f"name one file, or a pattern such as {path.parent / '*.parquet'}"
             )
     files: list[StoredFile] = []
     schemas: list[Any] = []
@@ -149,7 +131,7 @@ def find_stored(data: str) -> StoredTable | None:
 
 
 def _common(schemas: Sequence[Any]) -> Any:
-    """Take each column's type from the first file that has any values of it."""
+    """Take each column's type from the first file that has values of it."""
     pa, _ = arrow()
     from pyarrow import types
 
@@ -158,7 +140,7 @@ def _common(schemas: Sequence[Any]) -> Any:
         found = [
             schema.field(name) for schema in schemas if kind_of(schema.field(name).type) != "empty"
         ]
-        # Levels that are declared in some files only are text as in the others.
+        # Levels that only some files declare are text, as in the other files.
         plain = [field for field in found if not types.is_dictionary(field.type)]
         fields.append((plain or found or [schemas[0].field(name)])[0])
     return pa.schema(fields)
