@@ -64,7 +64,7 @@ def test_what_comes_through_standard_input_and_is_no_table_is_refused(monkeypatc
 def test_nobody_waits_for_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stdin", Input(b"", terminal=True))
     for path in ("-", "/dev/stdin"):
-        with pytest.raises(InputError, match=r"standard input is a terminal, .* pipe one into"):
+        with pytest.raises(InputError, match=r"standard input is a terminal, .* pipe a table into"):
             read_table(path)
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match="standard input is closed"):
