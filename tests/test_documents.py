@@ -217,3 +217,15 @@ def test_files_that_documents_name_exist():
     assert named
     for page, path in sorted(named):
         assert any((folder / path).exists() for folder in (ROOT, SOURCE)), (page, path)
+
+
+def test_the_reference_shows_only_names_that_rooms_export():
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^::: ([\w.]+)", page, re.MULTILINE)
+    assert len(shown) > 40
+    for path in shown:
+        room, _, name = path.rpartition(".")
+        if room == "heckmanfa" and name not in importlib.import_module(room).__all__:
+            assert importlib.import_module(path).__all__
+        else:
+            assert name in importlib.import_module(".".join(room.split(".")[:2])).__all__, path

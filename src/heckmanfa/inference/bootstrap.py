@@ -61,7 +61,7 @@ class Bootstrap(Report):
     searched: bool
     """whether features were searched for"""
     caveats: tuple[str, ...]
-    """sentences of `heckmanfa.results.caveats`"""
+    """caveats that bear on these estimates, as sentences"""
     weighing: str = ""
     """what weights make of what was drawn, in words"""
 

@@ -60,7 +60,7 @@ def rho_profile(
 
     See Also
     --------
-    heckmanfa.inference.likelihood_profile.profile_rho : the numbers.
+    heckmanfa.inference.profile_rho : the numbers.
     """
     from heckmanfa.inference.likelihood_profile import profile_rho
 

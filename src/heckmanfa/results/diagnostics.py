@@ -90,7 +90,7 @@ class Diagnostics:
     findings: tuple[Finding, ...] = ()
     """what other reports found"""
     caveats: tuple[Finding, ...] = ()
-    """those of `heckmanfa.results.caveats` that bear on the estimates and tests"""
+    """the caveats that bear on the estimates and tests"""
     r2: float = float("nan")
     """R^2 of the prediction equation among the selected rows, lambda included"""
     saturated: bool = False
