@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from heckmanfa.results.coefficients import Summary, Wald
+from heckmanfa.results.coefficients import Wald
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.search_report import SearchReport
+from heckmanfa.results.summary import Summary
 
 __all__ = ["Diagnostics", "SearchReport", "Summary", "Wald"]
