@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heckmanfa.results.coefficients import Wald
 from heckmanfa.results.diagnostics import Diagnostics
+from heckmanfa.results.reference import Wald
 from heckmanfa.results.search_report import SearchReport
 from heckmanfa.results.summary import Summary
 
