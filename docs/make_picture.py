@@ -1,9 +1,9 @@
-"""Draw docs/img/selection.png, the picture of the README and of the home page, and uncertainty.png.
+"""Draw docs/img/selection.png, for the README and the home page, and docs/img/uncertainty.png.
 
     python docs/make_picture.py
 
-The data of the first are simulated, so that the truth is known; least squares and the selection
-model both see only the outcomes of the selected rows.
+The first uses simulated data, so the truth is known; least squares and the selection model both see
+only the outcomes of the selected rows.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ import matplotlib.pyplot as plt
 TARGET = Path(__file__).parent / "img" / "selection.png"
 UNCERTAINTY = TARGET.with_name("uncertainty.png")
 
-# Black, blue and vermillion of the palette of Okabe and Ito, which colour-blind readers can tell
-# apart; line styles and markers differ too.
+# Black, blue and vermillion from Okabe and Ito's palette, which colour-blind readers can tell apart;
+# line styles and markers also differ.
 TRUTH, HECKMAN, NAIVE = "#000000", "#0072B2", "#D55E00"
 SEEN, HIDDEN = "#4D4D4D", "#C9C9C9"
 
 
 def naive(data: Selection, features: list[int]) -> Heckman:
-    """Least squares on the rows with an outcome, which is what Heckman fits when all have one."""
+    """Least squares on the rows with an outcome: Heckman fits it if no outcome is missing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AllObservedWarning)
         return Heckman(features).fit(data.X[data.selected], data.y[data.selected])
@@ -71,10 +71,10 @@ def intervals(axes: Any) -> None:
     data = make_selection(
         5000, n_features=8, n_prediction=5, rho=0.8, correlation=0.3, strength=1.5, random_state=0
     )
-    features = [int(one) for one in np.flatnonzero(data.support)]
-    terms = ["Intercept", *(data.feature_names[one] for one in features)]
+    features = [int(feature) for feature in np.flatnonzero(data.support)]
+    terms = ["Intercept", *(data.feature_names[feature] for feature in features)]
     truth = np.array([data.intercept, *data.coef[features]])
-    places = np.arange(len(terms), dtype=float)
+    positions = np.arange(len(terms), dtype=float)
     axes.axvline(0.0, color=TRUTH, linestyle=(0, (1, 1.2)), linewidth=2.2)
     for model, colour, marker, shift in (
         (naive(data, features), NAIVE, "s", -0.15),
@@ -85,14 +85,14 @@ def intervals(axes: Any) -> None:
         reach = np.abs(table[["ci_low", "ci_high"]].to_numpy() - estimate[:, None]).T
         axes.errorbar(
             estimate - truth,
-            places + shift,
+            positions + shift,
             xerr=reach,
             fmt=marker,
             color=colour,
             markersize=6,
             elinewidth=2.2,
         )
-    axes.set_yticks(places, terms)
+    axes.set_yticks(positions, terms)
     axes.set_ylim(len(terms) - 0.5, -0.5)
     axes.set_xlabel("estimate minus true coefficient, with 95% interval")
     axes.set_title("Five features that predict, three that only select", loc="left")

@@ -1,8 +1,8 @@
-"""Draw docs/img/report.png, the picture of the report in the README.
+"""Draw docs/img/report.png, the README's picture of a report.
 
     python docs/make_report_picture.py
 
-Needs what the tests of the report need: Playwright, and a Chromium that it can start.
+Needs Playwright and Chromium, as the report's tests do.
 """
 
 from __future__ import annotations

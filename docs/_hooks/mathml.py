@@ -1,4 +1,4 @@
-"""Turn the formulas that arithmatex has marked into MathML while the site is built."""
+"""Turn the formulas marked by arithmatex into MathML while the site is built."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 
-# A warning of this logger makes `mkdocs build --strict` fail.
+# A warning from this logger makes `mkdocs build --strict` fail.
 _log = logging.getLogger("mkdocs.hooks.mathml")
 
 
 def on_page_content(content: str, *, page: Any, **_: Any) -> str:
-    """Called by MkDocs for each page, after Markdown and docstrings have become HTML."""
+    """Convert the formulas of one page; MkDocs calls this once its Markdown has become HTML."""
 
     def to_mathml(formula: re.Match[str]) -> str:
         tag = formula["tag"]
         latex = html.unescape(formula["latex"]).strip()
         mathml = convert(latex, display="block" if tag == "div" else "inline")
-        # The converter copies a command that it does not know instead of refusing it.
+        # The converter copies unknown commands instead of raising an error.
         for command in sorted(set(re.findall(r"\\\w+", mathml))):
             _log.warning("%s: %s is not understood in %r", page.file.src_uri, command, latex)
         return f'<{tag} class="arithmatex">{mathml}</{tag}>'
