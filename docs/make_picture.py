@@ -25,8 +25,8 @@ import matplotlib.pyplot as plt
 TARGET = Path(__file__).parent / "img" / "selection.png"
 UNCERTAINTY = TARGET.with_name("uncertainty.png")
 
-# Black, blue and vermillion from Okabe and Ito's palette, which colour-blind readers can tell apart;
-# line styles and markers also differ.
+# Black, blue and vermillion from Okabe and Ito's palette for colour-blind readers; line styles and
+# markers also differ.
 TRUTH, HECKMAN, NAIVE = "#000000", "#0072B2", "#D55E00"
 SEEN, HIDDEN = "#4D4D4D", "#C9C9C9"
 

@@ -1,9 +1,9 @@
 """The code in documents runs and prints what is shown under it.
 
-A fence of ``python`` is run; where a fence of ``text`` follows it, that is its output. So is, in
-README.md and docs/cli.md, a fence of ``sh`` whose every line is a command of ``heckmanfa``; its
-output is what the command prints, or the line of its error where it ends with one. The blocks of a
-file share their names and a folder, in order.
+Fences of ``python`` are run; a fence of ``text`` right after one is its output. In README.md and
+docs/cli.md the same goes for fences of ``sh`` in which every line is a ``heckmanfa`` command; the
+output of a command that fails is the line of its error. The blocks of a file run in order, and
+share their names and a folder.
 """
 
 import contextlib
@@ -40,8 +40,7 @@ WITH_COMMANDS = ("README.md", "docs/cli.md")
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE
 )
-# Where nothing says that there is a terminal, results are 110 columns wide and have no colours,
-# whatever the width of the window that the tests run in.
+# Results are 110 columns wide and have no colours, whatever terminal the tests run in.
 NO_TERMINAL = {"COLUMNS": "110", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
 
 
@@ -58,7 +57,7 @@ def run_python(code, name, names):
 
 
 def commands(code):
-    """The arguments of each command of a block; none where others than heckmanfa are in it."""
+    """The arguments of each command of a block; none if it holds other commands than heckmanfa."""
     said = code.replace("\\\n", " ").splitlines()
     if not all(line.startswith("heckmanfa ") for line in said):
         return []
@@ -66,26 +65,26 @@ def commands(code):
 
 
 def run_command(arguments):
-    """Whether a command ends well, and what it prints: its error alone where it does not."""
+    """Whether a command succeeds, and what it prints: its error alone if it fails."""
     result = CliRunner().invoke(app, arguments, env=NO_TERMINAL)
     if result.exit_code == 0:
         return True, result.stdout
     if not isinstance(result.exception, SystemExit):
         raise result.exception
-    # Lines that end in dots say how far it has come.
+    # Lines that end in dots show progress.
     said = [line for line in result.stderr.splitlines() if not line.endswith(" ...")]
     return False, "".join(f"{line}\n" for line in said)
 
 
 def write_tables():
-    """Write the tables that README.md speaks of: that of the demo, and women without a wage."""
+    """Write the tables that README.md uses: the demo's, and the women without a wage."""
     table = load_mroz()[["lwage", *FEATURES]]
     table.to_csv("mroz.csv", index=False)
     table[table["lwage"].isna()].drop(columns="lwage").to_csv("women.csv", index=False)
 
 
 def run_blocks(name):
-    """Yield each block of a document that is run, what is shown below it, and what it prints."""
+    """Yield each block of a document that is run, the output shown below it, and its output."""
     names = {}
     if name == "README.md":
         write_tables()
@@ -96,7 +95,7 @@ def run_blocks(name):
         elif name in WITH_COMMANDS and commands(code):
             ends = [run_command(arguments) for arguments in commands(code)]
             printed = "".join(text for _, text in ends)
-            # Where nothing is shown, what is written to files is all that matters.
+            # If no output is shown, only the files that the commands write matter.
             assert shown is not None or all(well for well, _ in ends), printed
             yield block, shown or "", printed if shown is not None else ""
 
@@ -177,6 +176,17 @@ def test_the_picture_that_documents_show_is_there():
         page = ROOT / name
         for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).is_file()
+
+
+@pytest.mark.parametrize("name", ["README.md", "SECURITY.md", *PAGES])
+def test_headings_and_fences_have_blank_lines_around_them(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```.*?^```$", text, re.DOTALL | re.MULTILINE)
+    for block in blocks:
+        text = text.replace(block, "# fence")
+    for line in re.finditer(r"^#.*$", text, re.MULTILINE):
+        assert text[: line.start()].endswith(("\n\n", "")[line.start() == 0]), line[0]
+        assert text[line.end() :].startswith("\n\n") or not text[line.end() :].strip(), line[0]
 
 
 def test_links_between_documents_lead_somewhere():
