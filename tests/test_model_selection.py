@@ -592,7 +592,7 @@ def test_a_splitter_needs_y_or_selected():
     ):
         np.testing.assert_array_equal(train, mine)
         np.testing.assert_array_equal(test, held)
-    with pytest.raises(InputError, match=r"SelectionKFold needs y, .* or selected=") as caught:
+    with pytest.raises(InputError, match=r"SelectionKFold needs y .* or selected=") as caught:
         next(SelectionKFold(3).split(X))
     assert "estimator" not in str(caught.value)
     with pytest.raises(InputError, match="selected has 5 entries, but X has 753 rows"):

@@ -1,9 +1,9 @@
 """Cross-validation when some outcomes are missing: scorers and a splitter.
 
 A scorer that sees NaN outcomes fails or scores the wrong rows; a split may put all unselected
-rows in one fold. These do neither, and see through pipelines and grid searches.
+rows in one fold. These do neither, and work with pipelines and grid searches.
 
-Where ``selected`` says who is selected, turn on scikit-learn's metadata routing
+If you pass ``selected`` to fit, turn on scikit-learn's metadata routing
 (``sklearn.set_config(enable_metadata_routing=True)``) and pass it once, as in
 ``cross_validate(model, X, y, params={"selected": s})`` or ``search.fit(X, y, selected=s)``: fit,
 scorers and splitter all ask for it.
@@ -49,10 +49,10 @@ Request = bool | str | None
 
 
 class SelectionScorer(ABC):
-    """A scorer of scikit-learn's kind, larger is better: call it, or pass it as ``scoring``.
+    """A scikit-learn scorer, larger is better: call it, or pass it as ``scoring``.
 
-    It looks into pipelines and fitted searches: steps before the model are applied, then the
-    model itself is asked.
+    In pipelines and fitted searches, it applies the steps before the model and scores the model
+    itself.
     """
 
     def __init__(self, name: str) -> None:
@@ -76,10 +76,10 @@ class SelectionScorer(ABC):
             A model of this package, a pipeline that ends in one, or a fitted search for one.
         X : array or data frame
         y : array_like, optional
-            NaN where missing. A model from formulas finds it in X.
+            NaN where missing. A model with formulas reads it from X.
         sample_weight : array_like, optional
         selected : array_like of bool, optional
-            As in `fit`, and needed where `fit` was given it.
+            As in `fit`; required if it was passed to `fit`.
 
         Returns
         -------
@@ -97,16 +97,14 @@ class SelectionScorer(ABC):
     def set_score_request(
         self, *, selected: Request = UNCHANGED, sample_weight: Request = UNCHANGED
     ) -> Self:
-        """Return a scorer that asks scikit-learn's metadata routing for something else.
-
-        This one stays as it is: it is the same object wherever it is imported.
+        """Return a copy of this scorer with other requests to scikit-learn's metadata routing.
 
         Parameters
         ----------
         selected, sample_weight : True, False, None or str
-            Ask for it, do without it, refuse it, or ask for it under another name. Unless set,
-            ``selected`` is asked for, and ``sample_weight`` is refused: whether a score is a
-            weighted one is for you to say.
+            Request it, ignore it, refuse it, or request it under another name. By default,
+            ``selected`` is requested, and ``sample_weight`` is refused: you decide whether a score
+            is weighted.
 
         Returns
         -------
@@ -117,32 +115,32 @@ class SelectionScorer(ABC):
                 "set_score_request does nothing unless metadata routing is on: call "
                 "sklearn.set_config(enable_metadata_routing=True) first"
             )
-        asked = {"selected": selected, "sample_weight": sample_weight}
+        given = {"selected": selected, "sample_weight": sample_weight}
         scorer = copy(self)
         scorer._requests = self._requests | {
-            name: request for name, request in asked.items() if request is not UNCHANGED
+            name: request for name, request in given.items() if request is not UNCHANGED
         }
         scorer.get_metadata_routing()
         return scorer
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn's metadata routing hands to this scorer."""
+        """Return what scikit-learn's metadata routing passes to this scorer."""
         request = MetadataRequest(owner=self._name)
-        for name, asked in self._requests.items():
-            request.score.add_request(param=name, alias=asked)
+        for name, alias in self._requests.items():
+            request.score.add_request(param=name, alias=alias)
         return request
 
     def _accept_sample_weight(self) -> bool:
-        # scikit-learn asks this of the scorers in a dict where routing is off.
+        # scikit-learn calls this for scorers in a dict when routing is off.
         return True
 
     def __repr__(self) -> str:
-        """Return the name that it is imported by."""
+        """Return its name in this module."""
         return self._name
 
 
 class _ObservedScorer(SelectionScorer):
-    """A metric over the rows that are selected and have an outcome, given their selection."""
+    """A metric over the rows that are selected and have an outcome, conditional on selection."""
 
     def __init__(self, name: str, metric: Callable[..., float], sign: float) -> None:
         super().__init__(name)
@@ -158,14 +156,14 @@ class _ObservedScorer(SelectionScorer):
 
 
 class _LikelihoodScorer(SelectionScorer):
-    """The joint log-likelihood of selection and outcomes, an average over rows."""
+    """The joint log-likelihood of selection and outcomes, averaged over rows."""
 
     def _score(
         self, model: ScoredRegressor, X: Any, y: Any, sample_weight: Any, selected: Any
     ) -> float:
         if isinstance(model, ObservedRegressor):
             raise InputError(
-                f"{type(model).__name__} has no selection equation, and so no joint likelihood; "
+                f"{type(model).__name__} has no selection equation, so it has no joint likelihood; "
                 "use observed_r2, observed_mse or observed_mae"
             )
         total, count = sum_log_likelihood(model, X, y, selected, sample_weight)
@@ -184,12 +182,12 @@ observed_mae = _ObservedScorer("observed_mae", mean_absolute_error, -1.0)
 ``kind="selected"``."""
 
 joint_log_likelihood = _LikelihoodScorer("joint_log_likelihood")
-"""Joint log-likelihood of selection and outcomes, an average over rows. Unlike the others it also
-judges the selection equation, and uses every row."""
+"""Joint log-likelihood of selection and outcomes, averaged over rows. Unlike the others it also
+scores the selection equation, and uses every row."""
 
 
 def _last_model(estimator: Any, X: Any, scorer: str) -> tuple[ScoredRegressor, Any]:
-    """Return the model that pipelines and searches lead to, and X as it gets there."""
+    """Return the model inside pipelines and searches, and X as transformed for it."""
     while not isinstance(estimator, ScoredRegressor):
         if isinstance(estimator, Pipeline):
             if len(estimator.steps) > 1:
@@ -204,14 +202,14 @@ def _last_model(estimator: Any, X: Any, scorer: str) -> tuple[ScoredRegressor, A
                 check_is_fitted(estimator)
             raise InputTypeError(
                 f"{scorer} scores models of heckmanfa, pipelines that end in one and fitted "
-                f"searches for one; {type(estimator).__name__} is none of these, and what it "
-                "predicts need not be the outcome given selection"
+                f"searches for one; {type(estimator).__name__} is none of these, and its "
+                "predictions need not be conditional on selection"
             )
     return estimator, X
 
 
 class SelectionKFold(BaseCrossValidator):
-    """K folds that each hold their share of the selected and of the other rows.
+    """K folds that each contain their share of selected and unselected rows.
 
     Parameters
     ----------
@@ -220,11 +218,11 @@ class SelectionKFold(BaseCrossValidator):
     shuffle : bool
         Whether to shuffle rows (or groups) first.
     random_state : int, RandomState or None
-        Used when shuffling.
+        Seed for shuffling.
 
     Notes
     -----
-    Under scikit-learn's metadata routing, ``selected`` and ``groups`` get to `split` without a
+    Scikit-learn's metadata routing passes ``selected`` and ``groups`` to `split` without a
     request.
     """
 
@@ -240,37 +238,20 @@ class SelectionKFold(BaseCrossValidator):
     def split(
         self, X: Any, y: Any = None, groups: Any = None, *, selected: Any = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield row numbers for fitting and for testing, fold by fold.
+        """Yield the row indices for fitting and for testing, fold by fold.
 
         Parameters
         ----------
         X : array or data frame
         y : array_like
-            NaN where missing; may be None where ``selected`` is given.
+            NaN where missing; optional if ``selected`` is given.
         groups : array_like, optional
             Rows of a group stay in one fold.
         selected : array_like of bool, optional
-            As in `fit`; None takes the rows whose y is not NaN.
+            As in `fit`; by default the rows whose y is not NaN.
         """
-        if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
-            raise InputError(
-                f"n_splits must be a whole number of 2 or more; got {quoted(self.n_splits)}"
-            )
-        if self.random_state is not None and not self.shuffle:
-            raise InputError(
-                "random_state is used with shuffle=True only; set it, or drop the seed"
-            )
-        if is_dask(X):
-            raise InputError(
-                "SelectionKFold gives row numbers, and rows of a Dask collection cannot be taken "
-                "by number: call X.compute() (and y.compute()) first"
-            )
-        if y is None and selected is None:
-            raise InputError(
-                "SelectionKFold needs y, NaN where an outcome is missing, or selected=..., to tell "
-                "the rows that are selected from the others"
-            )
-        y, groups, selected = (on_host(one) for one in compute_dask(y, groups, selected))
+        self._check(X, y, selected)
+        y, groups, selected = (on_host(values) for values in compute_dask(y, groups, selected))
         if y is None:
             outcome = np.zeros(len(selected) if X is None else _num_samples(X))
         else:
@@ -278,15 +259,15 @@ class SelectionKFold(BaseCrossValidator):
         observed = ~np.isnan(outcome)
         if selected is None and len(outcome) and observed.all():
             raise InputError(
-                f"all {len(outcome)} rows have an outcome, so no fold can hold rows of both "
-                "kinds. Where selected says who is selected, it did not get here: pass "
-                f"split(X, y, selected=...); {ROUTING}. Where nobody is missing, use KFold"
+                f"all {len(outcome)} rows have an outcome, so no fold can hold rows of both kinds. "
+                "If selected says which rows are selected, it did not reach the splitter: pass "
+                f"split(X, y, selected=...); {ROUTING}. If no outcome is missing, use KFold"
             )
         chosen = observed if selected is None else flags(selected, len(outcome))
-        # A fit leaves out rows that are selected and have no outcome: they count as neither kind.
+        # A fit leaves out selected rows without an outcome: they count as neither kind.
         kinds = np.where(chosen, np.where(observed, 1, 2), 0)
         if groups is None:
-            folds = self._folds_of_rows(kinds, told=selected is not None)
+            folds = self._folds_of_rows(kinds, given=selected is not None)
         else:
             codes, _ = group_codes(groups, np.ones(len(kinds), dtype=bool))
             order = check_random_state(self.random_state) if self.shuffle else None
@@ -294,15 +275,36 @@ class SelectionKFold(BaseCrossValidator):
         for fold in range(self.n_splits):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
-    def _folds_of_rows(self, kinds: NDArray[np.intp], told: bool) -> NDArray[np.intp]:
+    def _check(self, X: Any, y: Any, selected: Any) -> None:
+        """Refuse invalid parameters and data that cannot be split by row number."""
+        if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
+            raise InputError(
+                f"n_splits must be an integer of at least 2; got {quoted(self.n_splits)}"
+            )
+        if self.random_state is not None and not self.shuffle:
+            raise InputError(
+                "random_state has no effect without shuffle=True; pass that, or drop random_state"
+            )
+        if is_dask(X):
+            raise InputError(
+                "SelectionKFold yields row numbers, and rows of a Dask collection cannot be taken "
+                "by number: call X.compute() (and y.compute()) first"
+            )
+        if y is None and selected is None:
+            raise InputError(
+                "SelectionKFold needs y (NaN where an outcome is missing) or selected=..., to know "
+                "which rows are selected"
+            )
+
+    def _folds_of_rows(self, kinds: NDArray[np.intp], given: bool) -> NDArray[np.intp]:
         """Return the fold of each row."""
-        counts = [int(np.count_nonzero(kinds == one)) for one in (1, 0)]
+        counts = [int(np.count_nonzero(kinds == kind)) for kind in (1, 0)]
         if min(counts) < self.n_splits:
             few = f"at least {self.n_splits} rows"
             raise InputError(
                 f"{self.n_splits} folds need {few} that are selected and have an outcome, and "
                 f"{few} that are not selected; there are {counts[0]} and {counts[1]}"
-                if told
+                if given
                 else f"{self.n_splits} folds need {few} with and {self.n_splits} without an "
                 f"outcome; there are {counts[0]} and {counts[1]}"
             )
@@ -328,10 +330,10 @@ class SelectionKFold(BaseCrossValidator):
 def _whole_groups(
     kinds: NDArray[np.intp], groups: NDArray[np.intp], n_folds: int, order: Any = None
 ) -> NDArray[np.intp]:
-    """Put groups of rows into folds, with a share of both kinds of row in each.
+    """Assign whole groups to folds, with a share of both kinds of row in each.
 
-    Groups go one by one, the largest first, where their kinds of row are rarest so far; never to
-    a fold that would leave another one without both kinds.
+    Each group, the largest first, goes to the fold where its kinds of row are rarest so far, but
+    never so that another fold could not get both kinds.
 
     Parameters
     ----------
@@ -358,15 +360,15 @@ def _whole_groups(
     places = places[np.argsort(-shares[places].max(axis=1), kind="stable")]
     filled = np.zeros((n_folds, 3))
     has = np.zeros((n_folds, 2), dtype=bool)
-    # How many groups to come hold kind 0 alone, kind 1 alone, and both.
-    left = np.array([holds @ [1, 2] == one for one in (1, 2, 3)]).sum(axis=1)
+    # How many of the remaining groups hold only kind 0, only kind 1, and both.
+    left = np.array([holds @ [1, 2] == kind for kind in (1, 2, 3)]).sum(axis=1)
     fold_of = np.zeros(n_groups, dtype=np.intp)
     for group in places:
         kind = int(holds[group] @ [1, 2]) - 1
         if kind >= 0:
             left[kind] -= 1
-        # To add a share d to a share p adds 2 p d, and what is the same everywhere, to the sum
-        # of squares that equal shares would make least; ties go to the fold with fewest rows.
+        # Equal shares minimise the sum of squares. Adding a share d to a share p adds 2 p d to it,
+        # plus a constant; ties go to the fold with the fewest rows.
         cost = filled @ shares[group]
         for fold in np.lexsort((filled.sum(axis=1), cost)):
             then = has.copy()
@@ -379,8 +381,8 @@ def _whole_groups(
 
 
 def _can_be_filled(has: NDArray[np.bool_], left: NDArray[np.intp]) -> bool:
-    """Whether groups that are left can give every fold both kinds of row."""
-    first, second, both = (int(one) for one in left)
+    """Whether the remaining groups can give every fold both kinds of row."""
+    first, second, both = (int(count) for count in left)
     lack_first = int(np.count_nonzero(~has[:, 0] & has[:, 1]))
     lack_second = int(np.count_nonzero(has[:, 0] & ~has[:, 1]))
     empty = int(np.count_nonzero(~has.any(axis=1)))
@@ -391,12 +393,12 @@ def _can_be_filled(has: NDArray[np.bool_], left: NDArray[np.intp]) -> bool:
 
 def _refuse_too_many(holds: NDArray[np.bool_], n_folds: int) -> None:
     both = int(np.count_nonzero(holds.all(axis=1)))
-    other, selected = (int(np.count_nonzero(one)) - both for one in holds.T)
+    other, selected = (int(np.count_nonzero(kind)) - both for kind in holds.T)
     most = both + min(other, selected)
     if most < n_folds:
         raise InputError(
             f"{n_folds} folds of whole groups cannot all hold selected and other rows: of "
-            f"{len(holds)} groups, {both} hold both, {selected} selected rows only and {other} "
-            f"other rows only. Use "
+            f"{len(holds)} groups, {both} hold both, {selected} only selected rows and {other} "
+            f"only other rows. Use "
             + (f"{most} folds or fewer" if most > 1 else "larger groups, or none")
         )

@@ -434,7 +434,7 @@ def test_a_gpu_that_is_really_full_says_what_to_do():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_kernel_gives_what_two_products_give(dtype, weighted):
     from heckmanfa.search.training.fused import fused_pulls
-    from heckmanfa.search.training.training_rows import _InTensors
+    from heckmanfa.search.training.training_rows import _in_tensors
 
     for rows, width in ((1, 1), (1000, 13), (100_003, 104), (5000, 700)):
         matrix = torch.randn(rows, width, dtype=dtype, device="cuda")
@@ -443,7 +443,7 @@ def test_the_kernel_gives_what_two_products_give(dtype, weighted):
         fused = fused_pulls(matrix, weight)
         assert fused is not None
         value, pulls = fused(contrast, "mae")
-        expected, expected_pulls = _InTensors(matrix.double(), weight)(contrast, "mae")
+        expected, expected_pulls = _in_tensors(matrix.double(), weight, contrast, "mae")
         tolerance = 1e-4 if dtype is torch.float32 else 1e-12
         torch.testing.assert_close(value, expected, rtol=tolerance, atol=0)
         size = expected_pulls.abs().max()

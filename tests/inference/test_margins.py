@@ -20,7 +20,7 @@ from heckmanfa.errors import (
     UnknownFeatureError,
 )
 from heckmanfa.inference.targets import mills_curve
-from heckmanfa.model.normal import mills_slope
+from heckmanfa.model.normal import mills
 
 KINDS = ("marginal", "selected", "unselected", "selection")
 DISCRETE = (1, 4)
@@ -169,8 +169,8 @@ def test_effects_agree_with_the_truth_of_simulated_data():
     g, b, imr = truth.selection_coef, truth.coef, truth.rho * truth.sigma
     expected = {
         "marginal": b,
-        "selected": b - imr * mills_slope(index).mean() * g,
-        "unselected": b - imr * mills_slope(-index).mean() * g,
+        "selected": b - imr * mills(index)[1].mean() * g,
+        "unselected": b - imr * mills(-index)[1].mean() * g,
         "selection": norm.pdf(index).mean() * g,
     }
     table = model.margins(truth.X, kind=KINDS).tidy()

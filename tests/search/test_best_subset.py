@@ -9,7 +9,7 @@ import pytest
 from heckmanfa import compress
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning
-from heckmanfa.model.normal import inverse_mills, mills_slope
+from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.search import Goal, best_subset
 from heckmanfa.search.best_subset import tree
 from heckmanfa.search.choices import Choices, all_features
@@ -21,7 +21,7 @@ def everything(data, gamma, choices):
     """Every assignment allowed, each by least squares on the selected rows."""
     X, y = data.X[data.selected], data.y[data.selected]
     index = gamma[0] + X @ gamma[1:]
-    lam, delta = inverse_mills(index), mills_slope(index).mean()
+    lam, delta = inverse_mills(index), mills(index)[1].mean()
     m = len(y)
     found = []
     for inside in itertools.product([False, True], repeat=len(choices.units)):

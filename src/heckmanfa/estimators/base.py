@@ -21,7 +21,7 @@ from heckmanfa.estimators.remembered import column_or_values, weights_of
 from heckmanfa.estimators.scoring import ScoredRegressor, sum_log_likelihood
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.model.options import CovType, Method, WeightKind
+from heckmanfa.model.option_types import CovType, Method, WeightKind
 from heckmanfa.model.probit import Probit
 from heckmanfa.results import caveats
 from heckmanfa.results import coefficients as results

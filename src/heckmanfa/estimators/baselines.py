@@ -42,7 +42,7 @@ from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.normal import log_cdf
-from heckmanfa.model.options import OnProblem
+from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.probit import Probit
 
 __all__ = ["InverseProbabilityWeighted", "NaiveOLS", "ObservedRegressor"]

@@ -49,7 +49,7 @@ from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import MaximumLikelihood, fit_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.options import CovType, Method, OnProblem, WeightKind
+from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.results.problems import higher_maximum, rho_text
 from heckmanfa.results.reference import FEW_CLUSTERS, reference_of

@@ -11,7 +11,7 @@ from heckmanfa.errors import CollinearError
 from heckmanfa.estimators.search_base import SearchedHeckman
 from heckmanfa.model.equations import Selection, say_dropped
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.options import CovType, Method, OnProblem, WeightKind
+from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.search import Goal, Search
 from heckmanfa.search.adaptive_lasso import lasso
 from heckmanfa.search.choices import Choices

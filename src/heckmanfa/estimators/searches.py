@@ -17,7 +17,7 @@ from heckmanfa.estimators.search_base import SearchedHeckman
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.options import CovType, Method, OnProblem, Standardize, WeightKind
+from heckmanfa.model.option_types import CovType, Method, OnProblem, Standardize, WeightKind
 from heckmanfa.search import Goal, Search, best_subset, correlations, rank, sample
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.training.assignment_function import StepOn, Trained, train

@@ -15,7 +15,7 @@ from heckmanfa.data.sample import find_row_source, read_features, read_sample
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.model.equations import fit_selection, gather
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.options import Standardize
+from heckmanfa.model.option_types import Standardize
 from heckmanfa.model.probit import Probit
 
 __all__ = ["Compressed", "compress"]

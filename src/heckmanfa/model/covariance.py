@@ -11,7 +11,7 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, add_at, host, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.errors import InputError
-from heckmanfa.model.options import CovType, WeightKind
+from heckmanfa.model.option_types import CovType, WeightKind
 
 __all__ = [
     "BY_CLASSICAL",
@@ -56,23 +56,11 @@ def score_squares(
     columns: Positions,
     size: int,
 ) -> Floats:
-    """Sum outer products of scores, with the usual small-sample factor.
+    """Sum outer products of scores, (d, d), with the usual small-sample factor.
 
-    Parameters
-    ----------
-    kind : CovarianceKind
-        'robust' sums over rows, times n / (n - 1); 'cluster' over each cluster's total score,
-        times G / (G - 1).
-    scores : callable
-        ``scores(block, *args)`` returns the (b, d) scores of a block, before weights.
-    columns : sequence of int
-        The columns that ``scores`` reads.
-    size : int
-        The number d of scores per row.
-
-    Returns
-    -------
-    (d, d) ndarray
+    'robust' sums over rows, times n / (n - 1); 'cluster' over each cluster's total score, times
+    G / (G - 1). ``scores(block, *args)`` reads ``columns`` and returns the (b, d) scores of a
+    block, before weights; d is ``size``.
     """
     if kind.cov_type == "cluster":
         sums, seen = np.zeros((kind.n_groups, size)), np.zeros(kind.n_groups, dtype=bool)

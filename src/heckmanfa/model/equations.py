@@ -20,7 +20,7 @@ from heckmanfa.errors import (
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.linalg import dependencies, describe_dependencies
 from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.options import OnProblem
+from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
 from heckmanfa.model.separation import Separation, decided, find_separation
 from heckmanfa.text.printable import quoted_list

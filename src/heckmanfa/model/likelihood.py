@@ -109,18 +109,10 @@ def fit_likelihood(
     rows: Rows,
     start: Start = None,
 ) -> MaximumLikelihood:
-    """Maximise the joint likelihood of selection and outcome.
+    """Maximise the joint likelihood of selection and outcome, one pass per iteration.
 
-    Parameters
-    ----------
-    two_step : TwoStep
-        Provides the prediction features and the default starting values.
-    kind : CovarianceKind
-        'classical' is the inverse observed information.
-    rows : Rows
-        Read once per iteration.
-    start : float or ndarray, optional
-        A rho or a parameter vector to start from instead.
+    ``two_step`` provides the prediction features and the default start; ``start`` may be a rho or a
+    parameter vector. The classical covariance is the inverse observed information.
     """
     features, m = two_step.features, moments.n_selected
     columns = [*probit.features, *predicting_only(probit, features)]

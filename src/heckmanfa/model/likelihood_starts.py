@@ -18,7 +18,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.options import Method
+from heckmanfa.model.option_types import Method
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from heckmanfa.data.arrays import Array, as_floats, erfcx, log_ndtr, namespace
 
-__all__ = ["inverse_mills", "log_cdf", "log_cdf_and_mills", "mills", "mills_slope"]
+__all__ = ["inverse_mills", "log_cdf", "log_cdf_and_mills", "mills"]
 
 
 _SQRT_HALF = 0.5**0.5
@@ -42,13 +42,8 @@ def inverse_mills(z: ArrayLike) -> Any:
         return _SQRT_2_OVER_PI / scaled
 
 
-def mills_slope(z: ArrayLike) -> Any:
-    """Minus the derivative of the inverse Mills ratio, delta(z) = lambda (lambda + z) in [0, 1]."""
-    return mills(z)[1]
-
-
 def mills(z: ArrayLike) -> tuple[Array, Array]:
-    """Inverse Mills ratio and minus its derivative, lambda(z) and delta(z), in one evaluation."""
+    """Inverse Mills ratio lambda(z) and minus its derivative, delta(z) = lambda (lambda + z)."""
     points = as_floats(z)
     xp = namespace(points)
     ratio = xp.asarray(inverse_mills(points))

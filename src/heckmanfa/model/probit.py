@@ -86,20 +86,7 @@ class _State:
 
 
 def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str]) -> Coordinates:
-    """Find well-conditioned coordinates for some features, or refuse collinear ones.
-
-    Parameters
-    ----------
-    features : sequence of int
-        Columns of the selection equation.
-    names : sequence of str
-        A name for each of these columns.
-
-    Raises
-    ------
-    CollinearError
-        If a column is constant or a linear combination of others; it names them.
-    """
+    """Find well-conditioned coordinates for some features, or refuse collinear ones by name."""
     width = len(features) + 1
     pilot = _pilot(rows)
     r = stack(pilot.map(_design_factor, columns=features, merge=merge_factors), width)

@@ -52,12 +52,8 @@ def fit_two_step(
 ) -> TwoStep:
     """Fit the prediction equation with lambda-hat, and the joint covariance of both equations.
 
-    Parameters
-    ----------
-    features : sequence of int
-        Positions in X of the prediction features; they must not be collinear.
-    rows : Rows
-        Read only for a robust or cluster covariance.
+    The prediction features, given by their positions in X, must not be collinear. ``rows`` are
+    read only for a robust or cluster covariance.
     """
     mask = np.zeros(moments.n_features, dtype=bool)
     mask[list(features)] = True

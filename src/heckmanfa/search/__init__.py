@@ -6,8 +6,8 @@ from heckmanfa.search.best_subset.branch_and_bound import best_subset
 from heckmanfa.search.candidates import Search
 from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.search.criteria import Goal
+from heckmanfa.search.draws import sample
 from heckmanfa.search.rank import correlations, rank
-from heckmanfa.search.sample import sample
 
 __all__ = [
     "Choices",

@@ -36,14 +36,8 @@ def lasso(
 ) -> Search:
     """Evaluate the assignments on the path of the adaptive lasso.
 
-    Parameters
-    ----------
-    choices : Choices
-        Units must be single columns; columns that are always in are also partialled out.
-    names : sequence of str
-        A label for each column of X, for messages.
-    power : float
-        Exponent of the least-squares coefficients in the weights.
+    Units must be single columns; columns that are always in are also partialled out. The weights
+    are the least-squares coefficients to a ``power``. ``names`` label the columns of X.
     """
     group = next((unit for unit in choices.units if len(unit) > 1), None)
     if group is not None:

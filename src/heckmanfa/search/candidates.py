@@ -129,19 +129,10 @@ def evaluate(
     counts: tuple[int, int] | None = None,
     **details: Any,
 ) -> Search:
-    """Solve distinct assignments and sort them; none in the window is an error.
+    """Solve distinct assignments, (B, K), and sort them; none in the window is an error.
 
-    Parameters
-    ----------
-    masks : (B, K) ndarray of bool
-        Distinct.
-    names : sequence of str
-        A label for each column of X, for messages.
-    counts : (int, int), optional
-        How many assignments were evaluated and how many were in the window, if ``masks`` are
-        not all of them.
-    **details
-        Other fields of `Search`.
+    ``counts`` are the numbers of assignments evaluated and in the window, if ``masks`` are not all
+    of them; ``details`` are other fields of `Search`.
     """
     solved = _refined(moments, goal, masks, moments.solve(masks))
     order = goal.order(solved, masks)
@@ -193,16 +184,8 @@ def no_feasible(
 ) -> NoFeasibleAssignmentError:
     """Explain that no assignment is feasible, and which rho were found instead.
 
-    Parameters
-    ----------
-    rho : (B,) ndarray
-        Estimates, or an even sample of them that includes the nearest to the window.
-    masks : (B, K) ndarray of bool
-        Their assignments.
-    names : sequence of str
-        A label for each column of X.
-    extra : str
-        Appended to the message.
+    ``rho``, (B,), are the estimates, or an even sample that includes the nearest to the window, and
+    ``masks`` their assignments. ``extra`` is appended to the message.
     """
     seen = np.isfinite(rho)
     if goal.rho_range is None or not seen.any():

@@ -19,15 +19,10 @@ __all__ = ["correlations", "rank"]
 def rank(
     moments: Moments, choices: Choices, goal: Goal, scores: Floats, *, names: Sequence[str]
 ) -> Search:
-    """Evaluate the top J features by a score, for J from 1 to one less than all.
+    """Evaluate the top J features by a score, (K,), for J from 1 to one less than all.
 
-    Parameters
-    ----------
-    scores : (K,) ndarray
-        Largest first; ties in column order. A unit of several columns has the score of its
-        first.
-    names : sequence of str
-        A label for each column of X, for messages.
+    Ties go in column order. A unit of several columns has the score of its first. ``names`` label
+    the columns of X.
     """
     n_units = len(choices.units)
     order = np.argsort(-scores[[unit[0] for unit in choices.units]], kind="stable")
@@ -41,17 +36,9 @@ def rank(
 
 
 def correlations(moments: Moments, choices: Choices) -> Floats:
-    """Strength of each feature's correlation with the outcome among the selected rows.
+    """Absolute correlation of each feature with the outcome among the selected rows, (K,).
 
-    Parameters
-    ----------
-    choices : Choices
-        Columns of a unit share their multiple correlation.
-
-    Returns
-    -------
-    (K,) ndarray
-        Zero for features that may not be chosen.
+    Columns of a unit share their multiple correlation; features that may not predict have zero.
     """
     strength = np.zeros(moments.n_features)
     for unit in choices.units:

@@ -33,7 +33,7 @@ from heckmanfa.data.arrays import (
 from heckmanfa.data.rows import Mask, Rows, one_blas_thread
 from heckmanfa.errors import InputError, SearchWarning, warn
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.options import Standardize
+from heckmanfa.model.option_types import Standardize
 from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.search.training.loop import kept, repeated, sent_ahead
 from heckmanfa.search.training.loss import Gradient, psi_gradient

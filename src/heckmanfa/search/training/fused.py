@@ -25,17 +25,9 @@ _WIDEST = 1024
 
 
 def fused_pulls(matrix: Array, weight: Array | None) -> _Fused | None:
-    """Return the kernel for some rows on a GPU, or None if it does not support them.
+    """Return the kernel for rows on a GPU, (m, w), or None if it does not support them.
 
-    Parameters
-    ----------
-    matrix : (m, w) tensor
-    weight : (m,) tensor or None
-
-    Returns
-    -------
-    callable or None
-        Maps ``(contrast, "mae")`` to the sum of absolute residuals and the (w,) pulls, in float64.
+    It maps ``(contrast, "mae")`` to the sum of absolute residuals and the (w,) pulls, in float64.
     """
     if matrix.shape[1] > _WIDEST or matrix.element_size() not in _SIZES or not matrix.shape[0]:
         return None

@@ -49,22 +49,10 @@ def _sent(values: Floats, beside: Array) -> Array:
 
 
 def repeated(step: Step, state: State, given: Array) -> Callable[[Array, State], State]:
-    """Return a version of a step that is cheap to repeat.
+    """Return a version of a step that is cheap to repeat; call it with the state it returned last.
 
-    Parameters
-    ----------
-    step : callable
-        ``step(given, state)`` returns the next state. It must not change its arguments or read
-        any number back from the device.
-    state : tuple of arrays
-        The state before the first step.
-    given : array
-        An example of the input of each step.
-
-    Returns
-    -------
-    callable
-        Like ``step``; call it with the state that it returned last.
+    ``step(given, state)`` returns the next state. It must not change its arguments or read any
+    number back from the device. ``state`` and ``given`` are the first arguments.
     """
     if isinstance(given, np.ndarray) or not given.is_cuda:
         return step

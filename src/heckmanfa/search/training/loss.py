@@ -20,7 +20,7 @@ from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import InputError
 from heckmanfa.model.linalg import DEPENDENT
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.options import Standardize
+from heckmanfa.model.option_types import Standardize
 from heckmanfa.search.training.fused import Loss
 from heckmanfa.search.training.training_rows import TrainingRows, gather_training_rows
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,16 +57,10 @@ class TrainingRows:
 def gather_training_rows(
     moments: Moments, rows: Rows, train_rows: int | None, seed: int
 ) -> TrainingRows:
-    """Gather the selected rows, or a sample of them, for a training.
+    """Gather the selected rows, or a sample of at most ``train_rows`` of them, for a training.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows that were compressed.
-    train_rows : int or None
-        The most rows to train on; None is all rows in memory, and `SAMPLE_ROWS` of others.
-    seed : int
-        Seed of the sample, which depends only on it and on the rows.
+    None uses all rows in memory, and `SAMPLE_ROWS` of others. The sample depends only on the seed
+    and on the rows.
     """
     columns, norms = list(moments.columns), moments.scaled()[1]
     probit = moments.probit
@@ -84,7 +79,7 @@ def gather_training_rows(
     size = 8 * n_selected * (len(columns) + 3)
     if not tensors and rows.in_memory and size > _HOLD_BYTES:
         return TrainingRows(
-            _Streamed(rows, scaling, columns),
+            partial(_streamed, rows, scaling, columns),
             moments.n_selected,
             n_selected,
             n_selected,
@@ -126,63 +121,43 @@ def _held(matrix: Array, weight: Array | None, n_selected: int) -> TrainingRows:
     everyone = np.ones(n_rows, dtype=bool)
     rows = ArrayRows(Matrix(matrix), matrix[:, -1], everyone, weight)
     block = Block(matrix, matrix[:, -1], everyone, weight, None)
-    pulls: Pulls = _InOneBlock(block) if rows.n_blocks == 1 else _InBlocks(rows)
+    pulls = partial(_pulls, block) if rows.n_blocks == 1 else partial(_in_blocks, rows)
     return TrainingRows(pulls, n, n_rows, n_selected, np.zeros(()))
 
 
 def _on_device(matrix: Array, weight: Array | None) -> Pulls:
     """Use the kernel that reads tensors once, or else two products."""
     fused = fused_pulls(matrix, weight) if matrix.is_cuda else None
-    return _InTensors(matrix, weight) if fused is None else fused
+    return partial(_in_tensors, matrix, weight) if fused is None else fused
 
 
-@dataclass(frozen=True)
-class _InOneBlock:
-    block: Block
-
-    def __call__(self, contrast: Array, loss: Loss) -> tuple[Any, Array]:
-        return _pulls(self.block, contrast, loss)
+def _in_blocks(rows: ArrayRows, contrast: Array, loss: Loss) -> tuple[Any, Array]:
+    columns = range(rows.source.shape[1])
+    value, pulls = total(rows.map(_pulls, contrast, loss, columns=columns))
+    return float(value), pulls
 
 
-@dataclass(frozen=True)
-class _InBlocks:
-    rows: ArrayRows
-
-    def __call__(self, contrast: Array, loss: Loss) -> tuple[Any, Array]:
-        columns = range(self.rows.source.shape[1])
-        value, pulls = total(self.rows.map(_pulls, contrast, loss, columns=columns))
-        return float(value), pulls
-
-
-@dataclass(frozen=True)
-class _InTensors:
-    matrix: Array
-    weight: Array | None
-
-    def __call__(self, contrast: Array, loss: Loss) -> tuple[Any, Array]:
-        value, pulls = 0.0, 0.0
-        contrast = contrast.to(self.matrix.dtype)
-        for start in range(0, max(self.matrix.shape[0], 1), _SUM_ROWS):
-            span = slice(start, start + _SUM_ROWS)
-            weight = None if self.weight is None else self.weight[span]
-            x = self.matrix[span]
-            part, part_pulls = _pulls(Block(x, x[:, -1], None, weight, None), contrast, loss)
-            value, pulls = value + part.double(), pulls + part_pulls.double()
-        return value, pulls
+def _in_tensors(
+    matrix: Array, weight: Array | None, contrast: Array, loss: Loss
+) -> tuple[Any, Array]:
+    value, pulls = 0.0, 0.0
+    contrast = contrast.to(matrix.dtype)
+    for start in range(0, max(matrix.shape[0], 1), _SUM_ROWS):
+        span = slice(start, start + _SUM_ROWS)
+        x = matrix[span]
+        block = Block(x, x[:, -1], None, None if weight is None else weight[span], None)
+        part, part_pulls = _pulls(block, contrast, loss)
+        value, pulls = value + part.double(), pulls + part_pulls.double()
+    return value, pulls
 
 
-@dataclass(frozen=True)
-class _Streamed:
-    rows: Rows
-    scaling: tuple[Any, ...]
-    columns: Positions
-
-    def __call__(self, contrast: Array, loss: Loss) -> tuple[Any, Array]:
-        parts = self.rows.map(
-            _scaled_pulls, *self.scaling, contrast, loss, columns=self.columns, merge=total
-        )
-        value, pulls = total(parts)
-        return float(value), pulls
+def _streamed(
+    rows: Rows, scaling: tuple[Any, ...], columns: Positions, contrast: Array, loss: Loss
+) -> tuple[Any, Array]:
+    value, pulls = total(
+        rows.map(_scaled_pulls, contrast, loss, *scaling, columns=columns, merge=total)
+    )
+    return float(value), pulls
 
 
 def _drawn(
@@ -256,13 +231,5 @@ def _pulls(block: Block, contrast: Array, loss: Loss) -> tuple[Any, Array]:
     return value if loss == "mae" else 0.5 * value, pull @ matrix
 
 
-def _scaled_pulls(
-    block: Block,
-    probit: Probit,
-    places: Positions,
-    means: Floats,
-    norms: Floats,
-    contrast: Floats,
-    loss: Loss,
-) -> tuple[Any, Array]:
-    return _pulls(_scaled_rows(block, probit, places, means, norms), contrast, loss)
+def _scaled_pulls(block: Block, contrast: Floats, loss: Loss, *scaling: Any) -> tuple[Any, Array]:
+    return _pulls(_scaled_rows(block, *scaling), contrast, loss)

@@ -31,20 +31,10 @@ def sample(
     noise: Floats | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Search:
-    """Evaluate the distinct assignments among draws with the trained probabilities.
+    """Evaluate the distinct assignments among B = ``n_draws`` draws with the trained probabilities.
 
-    Parameters
-    ----------
-    choices : Choices
-        A draw of more than ``max_features`` columns keeps those with the highest scores.
-    log_pi : (2, K) ndarray
-        From `assignment.train`.
-    names : sequence of str
-        A label for each column of X, for messages.
-    n_draws : int
-        B.
-    noise : (B, 2, K) ndarray, optional
-        Gumbel noise, to replay a run; drawn by default.
+    A draw of more than ``max_features`` columns keeps those with the highest scores. ``log_pi``,
+    (2, K), is that of `assignment.train`; Gumbel ``noise``, (B, 2, K), replays a run.
     """
     first = [unit[0] for unit in choices.units]
     unit_log_pi = log_pi[:, first]
