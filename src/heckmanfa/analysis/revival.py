@@ -324,6 +324,8 @@ def _conforms(value: Any, hint: Any) -> bool:
         return len(value) == len(arguments) and all(map(_conforms, value, arguments))
     if isinstance(value, np.generic):
         value = value.item()
+    if origin is typing.Literal:
+        return isinstance(value, str) and value in arguments
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
