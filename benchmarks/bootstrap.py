@@ -106,7 +106,7 @@ def main() -> None:
             f"{BY_HAND} replicates, scaled up.",
         ],
         "agreement": [
-            "One and two processes give the same bits."
+            "Results are identical on one and on two processes."
             if one["sum"] == two["sum"]
             else "RESULTS DISAGREE between one and two processes."
         ],

@@ -238,7 +238,7 @@ def main() -> None:
             "measured",
             "ratio",
             "a pass, in reads by pyarrow",
-            "µs a row",
+            "µs per row",
         ),
         (),
         rows,

@@ -106,7 +106,7 @@ def main() -> None:
             "theirs is processor time.",
         ],
         "agreement": [
-            "One and two workers give the same bits."
+            "Results are identical on one and on two workers."
             if one["bits"] == two["bits"]
             else "RESULTS DISAGREE between one and two workers."
         ],

@@ -152,7 +152,7 @@ def main() -> None:
             "passes",
             "pass / read",
             "pass / scan",
-            "µs a row",
+            "µs per row",
             "MB",
         ),
         (),
@@ -187,7 +187,7 @@ def main() -> None:
                 f"{fit['memory'] / 1e6:,.0f} MB at {largest:,} rows",
             ),
             judged(
-                f"time a row is the same within {100 * (FLAT - 1):.0f} %",
+                f"time per row is the same within {100 * (FLAT - 1):.0f} %",
                 spread <= FLAT,
                 f"{min(runs):,} to {largest:,} rows: {100 * (spread - 1):.0f} % apart",
             ),
