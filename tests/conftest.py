@@ -144,6 +144,12 @@ def case(oracle_frame):
     return build
 
 
+@pytest.fixture(scope="module")
+def mroz():
+    """Mroz's data, a new frame for each module."""
+    return load_mroz()
+
+
 @pytest.fixture(scope="session")
 def simulated():
     """800 rows, 6 features of which 0, 2 and 3 predict; rho 0.5."""

@@ -7,17 +7,11 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import AllObservedWarning
 
 SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
 WILD = r"""[a]&b_%$#{x}~^\|"<y>*`--z"""
 NUMBERS = ["estimate", "std_error", "statistic", "p_value", "ci_low", "ci_high"]
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.fixture(scope="module", params=["two-step", "ml"])

@@ -43,3 +43,11 @@ def rewrite(path, *, seal=False, manifest=None, schema=None, members=None):
 def rewritten():
     """A function that changes a model file, and seals it where it is asked to."""
     return rewrite
+
+
+@pytest.fixture
+def saved(original, tmp_path):
+    """A copy of a module's model file, for one test to change."""
+    path = tmp_path / "m.skops"
+    path.write_bytes(original)
+    return path

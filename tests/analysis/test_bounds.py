@@ -32,13 +32,6 @@ def original(tmp_path_factory):
     return path.read_bytes()
 
 
-@pytest.fixture
-def saved(original, tmp_path):
-    path = tmp_path / "m.skops"
-    path.write_bytes(original)
-    return path
-
-
 @pytest.fixture(scope="module")
 def zeros():
     return bytes(LARGE * MEGABYTE)

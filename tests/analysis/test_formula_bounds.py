@@ -42,13 +42,6 @@ def original(tmp_path_factory):
     return path.read_bytes()
 
 
-@pytest.fixture
-def saved(original, tmp_path):
-    path = tmp_path / "m.skops"
-    path.write_bytes(original)
-    return path
-
-
 def node(one):
     """What a file says for plain data."""
     plain = {"__module__": "builtins", "__class__": type(one).__name__}
@@ -225,8 +218,19 @@ def test_categories_are_values(saved, rewritten, categories):
     assert "categories that are not values" in refusal(saved, rewritten, change)
 
 
-@pytest.mark.parametrize("error", [IndexError, KeyError, AttributeError])
-def test_what_fails_in_a_formula_fails_with_an_error_of_ours(saved, monkeypatch, error):
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [
+        (IndexError, FormulaError, "cannot be evaluated"),
+        (KeyError, FormulaError, "cannot be evaluated"),
+        (AttributeError, FormulaError, "cannot be evaluated"),
+        # Too little memory is not a fault of the formula.
+        (MemoryError, MemoryError, "x"),
+    ],
+)
+def test_what_fails_in_a_formula_fails_with_an_error_of_ours(
+    saved, monkeypatch, error, raised, words
+):
     import heckmanfa.data.formula.matrix
 
     def fail(*given):
@@ -234,19 +238,7 @@ def test_what_fails_in_a_formula_fails_with_an_error_of_ours(saved, monkeypatch,
 
     model = load_model(saved).model
     monkeypatch.setattr(heckmanfa.data.formula.matrix, "_evaluate", fail)
-    with pytest.raises(FormulaError, match="cannot be evaluated"):
-        model.predict(table(20))
-
-
-def test_too_little_memory_is_not_called_a_fault_of_the_formula(saved, monkeypatch):
-    import heckmanfa.data.formula.matrix
-
-    def fail(*given):
-        raise MemoryError("x")
-
-    model = load_model(saved).model
-    monkeypatch.setattr(heckmanfa.data.formula.matrix, "_evaluate", fail)
-    with pytest.raises(MemoryError, match="x"):
+    with pytest.raises(raised, match=words):
         model.predict(table(20))
 
 

@@ -18,17 +18,11 @@ from heckmanfa import (
     NaiveOLS,
     compress,
 )
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, InputTypeError
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
 AMBIGUOUS = "could be the name of a column or its position"
 FIRST_TWO = [True, True, False, False, False]
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from heckmanfa import (
     NaiveOLS,
     compress,
 )
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import (
     ClusterError,
     InputError,
@@ -62,11 +61,6 @@ def frame():
     table["weight"] = random.integers(0, 4, len(table)).astype(float)
     table["team"] = random.choice([f"team {one}" for one in range(45)], len(table))
     return table
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.fixture

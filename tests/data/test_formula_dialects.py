@@ -5,15 +5,9 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import FormulaError
 
 SELECTION = "~ nwifeinc + educ + age + kids5"
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,11 @@ import pyarrow as pa
 import pytest
 
 from heckmanfa import Heckman
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import FormulaError, InputError, UnknownFeatureError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
 DRIVERS = "~ educ + exper + age + kids5 + nwifeinc"
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.fixture(scope="module")

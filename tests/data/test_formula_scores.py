@@ -6,16 +6,10 @@ import polars as pl
 import pytest
 
 from heckmanfa import Heckman
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.model_selection import joint_log_likelihood, observed_mse
 
 WORK = "nwifeinc + educ + exper + age + kids5"
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.mark.parametrize("left", ["lwage", "log(wage)", "np.log(wage)", "I(lwage * 1)"])

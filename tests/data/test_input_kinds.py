@@ -16,7 +16,6 @@ from scipy import sparse
 from sklearn.base import clone
 
 from heckmanfa import Heckman, InverseProbabilityWeighted, NaiveOLS, compress
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import (
     HeckmanfaError,
     HeckmanfaWarning,
@@ -27,11 +26,6 @@ from heckmanfa.errors import (
 from heckmanfa.model_selection import SelectionKFold
 
 FEATURES = ["educ", "exper", "kids5", "nwifeinc"]
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.fixture(scope="module")

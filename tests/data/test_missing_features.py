@@ -10,16 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from heckmanfa import Heckman, InverseProbabilityWeighted, NaiveOLS, predict_parquet, scan_parquet
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning, InputError, MissingValueError
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
 KINDS = ("marginal", "selected", "unselected")
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from heckmanfa import (
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.parquet.parquet_files import whole_blocks
 from heckmanfa.data.row_sources import RowSource
-from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     DataError,
     InputError,
@@ -97,11 +97,6 @@ def files(frame, tmp_path_factory):
     write(folder, frame.iloc[:9_000], [9_000], 8_192, "a")
     write(folder, frame.iloc[9_000:], [0, 20_000, 1_000], 4_999, "b")
     return folder
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 # The same digits. ---------------------------------------------------------------------------------

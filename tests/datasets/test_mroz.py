@@ -33,11 +33,6 @@ R_SUMS = {
 }
 
 
-@pytest.fixture(scope="module")
-def mroz() -> pd.DataFrame:
-    return load_mroz()
-
-
 def test_has_753_women_and_22_columns(mroz: pd.DataFrame) -> None:
     assert mroz.shape == (753, 22)
     assert list(mroz.columns) == [*R_SUMS, "lwage", "expersq"]

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from heckmanfa import Heckman, HeckmanBestSubset
-from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (
     AllObservedWarning,
     DroppedFeaturesWarning,
@@ -22,11 +22,6 @@ from heckmanfa.inference import exclusion as module
 
 SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
 PREDICTION = ["educ", "exper", "expersq"]
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.fixture(scope="module")

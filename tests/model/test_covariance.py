@@ -8,15 +8,9 @@ import pytest
 from sklearn.base import clone
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, HeckmanLasso
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError
 
 FEATURES = ["educ", "exper", "age", "kids5", "nwifeinc"]
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.mark.parametrize("method", ["two-step", "ml"])

@@ -26,12 +26,9 @@ LOWER, HIGHER = (-1581.2577, -0.132), (-1479.654, 0.993)
 
 
 @pytest.fixture(scope="module")
-def greene():
-    mroz = load_mroz()
-    kids = ((mroz["kids5"] + mroz["kids618"]) > 0).astype(float)
-    X = mroz.assign(age2=mroz["age"] ** 2.0, exper2=mroz["exper"] ** 2.0, kids=kids)
-    columns = list(dict.fromkeys([*SELECTION, *PREDICTION]))
-    return X[columns].astype(float), mroz["wage"]
+def greene(case):
+    data = case("mroz_greene")
+    return data.X, data.y
 
 
 def fit(greene, start=None, **other):

@@ -5,15 +5,9 @@ import pandas as pd
 import pytest
 
 from heckmanfa import Heckman
-from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, UnknownFeatureError
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
-
-
-@pytest.fixture(scope="module")
-def mroz():
-    return load_mroz()
 
 
 @pytest.fixture(scope="module")
