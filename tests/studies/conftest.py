@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ BEGIN, END = "<!-- figures: made by `make study` -->", "<!-- end of figures -->"
 
 
 def write(page: Path, text: str) -> None:
-    """Replace the figures of a page and leave its other words alone."""
+    """Replace the figures of a page and leave its other text alone."""
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     page.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
@@ -21,9 +22,11 @@ def write(page: Path, text: str) -> None:
 
 @pytest.fixture(scope="session")
 def publish() -> Callable[[str, str], None]:
-    """Print the figures of a page, and put them into it where that is asked for."""
+    """Print the figures of a page, and write them to it if HECKMANFA_WRITE_DOCS is 1."""
 
     def show(page: str, text: str) -> None:
+        # Parts of a page may each bring the blank line between them.
+        text = re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
         print("\n" + text)
         if os.environ.get("HECKMANFA_WRITE_DOCS") == "1":
             write(DOCS / page, text)

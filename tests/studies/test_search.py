@@ -483,10 +483,7 @@ def markdown(figures: Figures) -> str:
         *training(figures.searches),
         *by_design(figures.searches),
     ]
-    spaced = [
-        line for place, line in enumerate(lines) if line or (place and lines[place - 1] != "")
-    ]
-    return "\n".join(spaced).rstrip() + "\n"
+    return "\n".join(lines)
 
 
 @pytest.fixture(scope="module")

@@ -322,10 +322,7 @@ def markdown(figures: dict[Design, Figures]) -> str:
         *by_kind(figures),
         *chosen(figures),
     ]
-    spaced = [
-        line for place, line in enumerate(lines) if line or (place and lines[place - 1] != "")
-    ]
-    return "\n".join(spaced).rstrip() + "\n"
+    return "\n".join(lines)
 
 
 @pytest.fixture(scope="module")
