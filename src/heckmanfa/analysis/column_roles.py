@@ -69,7 +69,7 @@ def read_groups(question: Question, frame: pd.DataFrame) -> Any:
 def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
     """Return a column as numbers; refuse one that holds text only."""
     if not is_plain_number(series) and is_text(series):
-        numbers = numbers_of(series)
+        _, numbers = numbers_of(series)
         if numbers.n_bad and numbers.n_bad == numbers.n_given:
             text = next(iter(numbers.bad.values()))
             raise InputError(

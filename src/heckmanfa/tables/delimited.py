@@ -63,7 +63,6 @@ def read_delimited(path: Path, columns: Sequence[str] | None, asked: MarkOptions
         Compressed with gzip if its name ends in ``.gz``.
     columns : sequence of str, optional
         Columns that must exist; all are read, because all show how numbers are written.
-    asked : MarkOptions
 
     Returns
     -------

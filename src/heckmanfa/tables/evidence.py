@@ -72,13 +72,8 @@ def read_evidence(frame: pd.DataFrame, *, blanks: bool) -> dict[str, Evidence]:
 
     Parameters
     ----------
-    frame : DataFrame
     blanks : bool
         Whether the user says that blanks separate thousands.
-
-    Returns
-    -------
-    dict of str to Evidence
     """
     texts = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
     found = {str(name): _read(frame[name], str(name), blanks=blanks) for name in texts}

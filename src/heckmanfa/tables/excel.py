@@ -39,14 +39,9 @@ def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
 
     Parameters
     ----------
-    path : Path
     ending : {".xlsx", ".xls"}
     sheet : str or None
         Its name, or its number from 1; by default, the first that is not empty.
-
-    Returns
-    -------
-    Sheet
     """
     engine: Literal["openpyxl", "xlrd"] = "openpyxl" if ending == ".xlsx" else "xlrd"
     try:

@@ -101,16 +101,11 @@ def decide(
     ----------
     columns : sequence of Evidence
         All columns of text that hold numbers.
-    asked : MarkOptions
     delimiter : str or None
         Delimiter of the file's columns. With a comma, the point is the decimal mark unless a value
         in quotes shows otherwise; other delimiters decide nothing.
     proven : dict of str to str, optional
         For a mark, a column of numbers that proves that it is the decimal mark.
-
-    Returns
-    -------
-    NumberFormat
     """
     found = {
         mark: [column.name for column in columns if column.says(mark)]
@@ -275,14 +270,8 @@ def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberForm
 
     Parameters
     ----------
-    frame : DataFrame
     columns : dict of str to Evidence
         What `read_evidence` found in it.
-    decided : NumberFormat
-
-    Returns
-    -------
-    MarkedTable
     """
     sure = {name: column for name, column in columns.items() if name not in decided.doubts}
     new = {name: convert(frame[name], column, decided) for name, column in sure.items()}

@@ -12,7 +12,8 @@ import pandas as pd
 
 from heckmanfa.data.columns.headers import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.files.table_files import ending_of, existing, words_of
-from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
+from heckmanfa.data.parquet.parquet_files import arrow
+from heckmanfa.errors import DataError, HeckmanfaError, InputError
 from heckmanfa.tables.delimited import read_delimited
 from heckmanfa.tables.evidence import BLANK, read_evidence
 from heckmanfa.tables.excel import read_excel
@@ -79,7 +80,6 @@ def read_table(
 
     Parameters
     ----------
-    path : str or path
     columns : sequence of str, optional
         Only these, in this order.
     decimal : {None, ".", ","}
@@ -252,9 +252,7 @@ def _without_blanks(frame: pd.DataFrame) -> pd.DataFrame:
 def _read_stata(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_stata(path)
-    except ValueError as error:
-        if "not unique" not in str(error):
-            raise
+    except ValueError:
         # Two values of a column have the same label, so only the values tell them apart.
         frame = pd.read_stata(path, convert_categoricals=False)
     frame.columns = pd.Index(tidy_names(list(frame.columns), path))
@@ -262,13 +260,9 @@ def _read_stata(path: Path) -> pd.DataFrame:
 
 
 def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.DataFrame:
-    try:
-        import pyarrow as pa
-        from pyarrow import feather, ipc, parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{ending} files need pyarrow, which is not installed: pip install 'heckmanfa[parquet]'"
-        ) from error
+    pa, parquet = arrow()
+    from pyarrow import feather, ipc
+
     table: Any
     if ending == ".parquet":
         file = parquet.ParquetFile(path)

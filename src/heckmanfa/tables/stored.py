@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.parquet.parquet_columns import kind_of
 from heckmanfa.data.parquet.parquet_files import (
     StoredFile,
@@ -26,8 +27,6 @@ __all__ = ["GIGABYTE", "StoredTable", "decode_dictionaries", "find_stored"]
 
 GIGABYTE = 1e9
 """bytes"""
-
-_ENDINGS = (".parquet", ".parq", ".pq")
 
 
 @dataclass(frozen=True)
@@ -106,11 +105,11 @@ def find_stored(data: str) -> StoredTable | None:
     """
     place = Path(data)
     is_one = place.is_file() or not (place.is_dir() or glob.has_magic(data))
-    if is_one and (place.suffix.lower() not in _ENDINGS or not place.is_file()):
+    if is_one and (place.suffix.lower() not in PARQUET_ENDINGS or not place.is_file()):
         return None
     paths = find_files(data)
     for path in paths:
-        if path.suffix.lower() not in _ENDINGS:
+        if path.suffix.lower() not in PARQUET_ENDINGS:
             raise InputError(
                 f"{shown(path)} is not a Parquet file: only such files can be read as one table; "
                 f"name one file, or a pattern such as {path.parent / '*.parquet'}"

@@ -64,7 +64,6 @@ def learn_streamed(
 
     Parameters
     ----------
-    table : StoredTable
     features : sequence of str
         Columns to use.
     categorical, numeric : sequence of str
@@ -74,10 +73,6 @@ def learn_streamed(
         Other columns to count in the same pass; of groups, only the missing values.
     tell : callable
         Gets a few words about progress.
-
-    Returns
-    -------
-    Learned
     """
     asked = asked_for(categorical, numeric)
     columns = {name: stored_column(table.schema, name, asked.get(name)) for name in features}

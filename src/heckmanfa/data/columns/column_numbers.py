@@ -65,13 +65,8 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
 
     Parameters
     ----------
-    series : narwhals Series
     what : str, optional
         y, selected or sample_weight, if the column is not a feature.
-
-    Returns
-    -------
-    ndarray
     """
     series = _dense(series)
     label = f"column {quoted(series.name)}"
@@ -173,7 +168,6 @@ def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
 
     Parameters
     ----------
-    values : ndarray
     what : str
         Name of the array in messages.
     role : str, optional

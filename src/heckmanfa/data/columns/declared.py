@@ -54,10 +54,6 @@ def notes_on_numbers(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
         As the user passed it.
     names : sequence of str
         Columns for which the user has not decided.
-
-    Returns
-    -------
-    list of str
     """
     return [
         f"{quoted(name)} is declared as a category, but its values are numbers: it was taken as a "

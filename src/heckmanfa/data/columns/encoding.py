@@ -15,7 +15,7 @@ from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.learning import LearnedColumn, encoded_names, learn_columns
 from heckmanfa.data.columns.values import is_text, levels_of, to_numbers
 from heckmanfa.errors import InputError
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted, quoted_list
 
 __all__ = ["Encoding", "refuse_same_names"]
 
@@ -67,7 +67,6 @@ class Encoding:
 
         Parameters
         ----------
-        frame : DataFrame
         features : sequence of str
             Columns to use; identifiers, constants, dates and long text among them are left out.
         categorical, numeric : sequence of str
@@ -109,12 +108,7 @@ class Encoding:
 
         Parameters
         ----------
-        learned : sequence of LearnedColumn
         missing : {"drop", "mean"}
-
-        Returns
-        -------
-        Encoding
         """
         used = [column for column in learned if column.kind.is_feature]
         left_out = [column.kind for column in learned if not column.kind.is_feature]
@@ -146,13 +140,8 @@ class Encoding:
 
         Parameters
         ----------
-        sources : sequence of str
         levels : mapping of str to tuple of str, optional
             Levels of each category, the reference first; the other columns are numbers.
-
-        Returns
-        -------
-        Encoding
         """
         return cls(
             tuple(sources), dict(levels or {}), left_out={}, missing="drop", means={}, n_missing={}
@@ -241,7 +230,7 @@ class Encoding:
             more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
             raise InputError(
                 f"column {quoted(name)} holds levels that the model was not fitted with: "
-                f"{', '.join(examples)}{more}; known are {_list(self.levels[name])}"
+                f"{', '.join(examples)}{more}; known are {quoted_list(self.levels[name], _SHOWN)}"
             )
         codes = np.array([known[label] for label in found.labels] + [-1], dtype=np.intp)
         return codes[found.codes]
@@ -253,10 +242,6 @@ class Encoding:
         ----------
         left_out : mapping of str to str, optional
             Columns that are in no equation, and why, if a fit left out more than the encoding did.
-
-        Returns
-        -------
-        list of str
         """
         left_out = self.left_out if left_out is None else left_out
         sources = [source for source in self.sources if source not in left_out]
@@ -311,8 +296,3 @@ def refuse_same_names(columns: Sequence[str]) -> None:
 
 def _count(n: int, singular: str, many: str | None = None) -> str:
     return f"{n} {singular if n == 1 else many or singular + 's'}"
-
-
-def _list(levels: Sequence[str]) -> str:
-    more = f" and {len(levels) - _SHOWN} more" if len(levels) > _SHOWN else ""
-    return ", ".join(quoted(level) for level in levels[:_SHOWN]) + more

@@ -39,10 +39,6 @@ def read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTa
         Gets ``feature_names_in_`` and ``n_features_in_`` if ``reset``; otherwise X must match them.
     X : array or data frame
         NumPy, or any frame that narwhals reads (pandas, Polars, PyArrow).
-
-    Returns
-    -------
-    FeatureTable
     """
     try:
         return _read_features(estimator, X, reset=reset)

@@ -78,10 +78,6 @@ class FeatureTable:
 def split_labels(labels: Sequence[Any]) -> tuple[tuple[str, ...] | None, tuple[Any, ...] | None]:
     """Split a frame's labels into names, which are text, and labels that go by position.
 
-    Parameters
-    ----------
-    labels : sequence
-
     Returns
     -------
     names : tuple of str, or None
@@ -127,15 +123,10 @@ def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
 
     Parameters
     ----------
-    table : FeatureTable
     features : None, or sequence of str, int or bool
         None means all columns. The name of a text column of files means all of its dummies.
     role : str
         The parameter's name, for messages.
-
-    Returns
-    -------
-    list of int
     """
     k = table.shape[1]
     if features is None:
@@ -253,7 +244,6 @@ def refuse_absent(
 
     Parameters
     ----------
-    wanted, names : iterable of str
     source : str
         What the table is called in the message.
     hint : str, optional

@@ -98,14 +98,8 @@ def kind_of_text(text: TextTally, name: str, *, by_spelling: bool = False) -> Ki
 
     Parameters
     ----------
-    text : TextTally
-    name : str
     by_spelling : bool
         Whether text that spells numbers is numbers.
-
-    Returns
-    -------
-    Kind
     """
     labels = list(text.counts)
     if len(labels) <= 1:

@@ -192,15 +192,10 @@ def asked_for(
 
     Parameters
     ----------
-    categorical, numeric : sequence of str
     names : sequence of str, optional
         Columns of the data; any other is refused.
     prefix : str
         What stands before the two options' names in messages.
-
-    Returns
-    -------
-    dict of str to {"number", "category"}
     """
     for option, wanted in (("categorical", categorical), ("numeric", numeric)):
         for name in wanted:
@@ -229,7 +224,6 @@ def learn_columns(
 
     Parameters
     ----------
-    frame : DataFrame
     categorical, numeric : sequence of str
         Columns for which the user has decided. A column with one value stays a constant.
     untyped : bool

@@ -25,7 +25,6 @@ __all__ = [
     "UNITS",
     "Levels",
     "NotNumbers",
-    "Numbers",
     "Spellings",
     "Time",
     "as_number",
@@ -49,7 +48,8 @@ NUMBER_MARKS = _MARKS | {"none"}
 """missing marks among numbers, in lower case"""
 MISSING_SPELLINGS: tuple[str, ...] = tuple(
     sorted(
-        {spelt for mark in _MARKS for spelt in (mark, mark.upper(), mark.capitalize())} | {"NaN"}
+        {spelled for mark in _MARKS for spelled in (mark, mark.upper(), mark.capitalize())}
+        | {"NaN"}
     )
 )
 """the missing marks as files spell them"""
@@ -102,14 +102,6 @@ class NotNumbers:
     n_bad: int
     n_given: int
     """rows that are not missing"""
-
-
-@dataclass(frozen=True)
-class Numbers(NotNumbers):
-    """A column read as numbers, and the values that are not numbers."""
-
-    found: Floats
-    """(n,) NaN for missing values and for what is not a number"""
 
 
 @dataclass(frozen=True)
@@ -176,21 +168,21 @@ def levels_of(series: pd.Series[Any]) -> Levels:
     return Levels(new[codes], list(labels))
 
 
-def numbers_of(series: pd.Series[Any]) -> Numbers:
-    """Read a column as numbers: text that spells them, and true and false as 1 and 0."""
+def numbers_of(series: pd.Series[Any]) -> tuple[Floats, NotNumbers]:
+    """Read a column as numbers: text that spells them, and true and false as 1 and 0.
+
+    Missing values, and those that are not numbers, are NaN.
+    """
     if is_plain_number(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
         given = int(np.count_nonzero(~np.isnan(values)))
-        return Numbers(bad={}, n_bad=0, n_given=given, found=values)
+        return values, NotNumbers({}, 0, given)
     levels = levels_of(series)
-    spelt = spellings_of(levels.labels)
-    bad = np.flatnonzero(spelt.bad[levels.codes])
-    return Numbers(
-        found=spelt.value[levels.codes],
-        bad={int(row): levels.labels[levels.codes[row]] for row in bad[:_SHOWN]},
-        n_bad=len(bad),
-        n_given=int(np.count_nonzero(~spelt.missing[levels.codes])),
-    )
+    spelled = spellings_of(levels.labels)
+    bad = np.flatnonzero(spelled.bad[levels.codes])
+    first = {int(row): levels.labels[levels.codes[row]] for row in bad[:_SHOWN]}
+    n_given = int(np.count_nonzero(~spelled.missing[levels.codes]))
+    return spelled.value[levels.codes], NotNumbers(first, len(bad), n_given)
 
 
 def spellings_of(labels: Sequence[str], *, booleans: bool = True) -> Spellings:
@@ -202,21 +194,17 @@ def spellings_of(labels: Sequence[str], *, booleans: bool = True) -> Spellings:
         All levels of a column: true and false are numbers only if there are no others.
     booleans : bool
         Whether true and false may be numbers; pass False for the levels of some rows only.
-
-    Returns
-    -------
-    Spellings
     """
     words = [label.lower() for label in labels]
     missing = np.array([word in NUMBER_MARKS for word in words] + [True])
     booleans = booleans and {*words} - NUMBER_MARKS <= {"true", "false"}
     if booleans:
-        spelt: list[float | None] = [float(word == "true") for word in words]
+        spelled: list[float | None] = [float(word == "true") for word in words]
     else:
-        spelt = [as_number(label) for label in labels]
-    value = np.array([np.nan if number is None else number for number in spelt] + [np.nan])
+        spelled = [as_number(label) for label in labels]
+    value = np.array([np.nan if number is None else number for number in spelled] + [np.nan])
     value[missing] = np.nan
-    bad = np.array([number is None for number in spelt] + [False]) & ~missing
+    bad = np.array([number is None for number in spelled] + [False]) & ~missing
     return Spellings(value, missing, bad, booleans)
 
 
@@ -230,8 +218,6 @@ def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floa
 
     Parameters
     ----------
-    series : Series
-    name : str
     asked : bool
         Whether it must be a number; otherwise the message offers ``--categorical``.
     """
@@ -239,14 +225,14 @@ def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floa
     if time is not None:
         raise InputError(times_not_numbers(name, time))
     try:
-        numbers = numbers_of(series)
+        values, others = numbers_of(series)
     except TypeError as error:
         raise InputError(
             f"column {quoted(name)} holds lists or other objects, not numbers"
         ) from error
-    if numbers.n_bad:
-        raise InputError(not_numbers(numbers, name, asked=asked))
-    return numbers.found
+    if others.n_bad:
+        raise InputError(not_numbers(others, name, asked=asked))
+    return values
 
 
 def times_not_numbers(name: str, time: Time) -> str:

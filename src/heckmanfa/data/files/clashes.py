@@ -13,15 +13,22 @@ from pathlib import Path
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 
-__all__ = ["PathLike", "Reads", "refuse_clashes", "refuse_standard_output"]
+__all__ = [
+    "PARQUET_ENDINGS",
+    "PathLike",
+    "Reads",
+    "real_path",
+    "refuse_clashes",
+    "refuse_standard_output",
+]
 
 PathLike = str | os.PathLike[str]
 Reads = PathLike | Sequence[PathLike] | None
 """a file, a folder, a pattern, or several of these"""
 
 _STDIN = "-"
-# Of a folder, only Parquet files are read.
-_IN_FOLDERS = (".parquet", ".parq", ".pq")
+PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
+"""endings of the files that are read from a folder"""
 
 
 def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | None]) -> None:
@@ -56,7 +63,7 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
                     f"{other} and {option} both name {_names(first, second)}, and one would "
                     "replace the other; name two files"
                 )
-            if _folded(_real(first)) == _folded(_real(second)):
+            if _folded(real_path(first)) == _folded(real_path(second)):
                 raise InputError(
                     f"{other} and {option} name {shown(first)} and {shown(second)}, which "
                     "many file systems take for one file: they differ only in upper and lower "
@@ -115,22 +122,22 @@ def _in_folder(path: Path, folder: Path) -> bool:
     """Whether a file is, or would be, among those that are read of a folder."""
     if not folder.is_dir():
         return False
-    if path.suffix.lower() in _IN_FOLDERS and any(
-        _same_file(parent, folder) for parent in _real(path).parents
+    if path.suffix.lower() in PARQUET_ENDINGS and any(
+        _same_file(parent, folder) for parent in real_path(path).parents
     ):
         return True
     # Entries of the folder may be links to elsewhere.
-    linked = (file for file in folder.rglob("*") if file.suffix.lower() in _IN_FOLDERS)
+    linked = (file for file in folder.rglob("*") if file.suffix.lower() in PARQUET_ENDINGS)
     return path.exists() and any(_same_file(file, path) for file in linked)
 
 
-def _real(path: Path) -> Path:
+def real_path(path: Path) -> Path:
     """Follow all links; a link that leads nowhere or to itself stays."""
     return Path(os.path.realpath(path))
 
 
 def _same_file(path: Path, other: Path) -> bool:
-    if _real(path) == _real(other):
+    if real_path(path) == real_path(other):
         return True
     try:
         return path.samefile(other)
@@ -153,11 +160,11 @@ def _would_match(pattern: str, path: Path) -> bool:
     """Whether a file would match a pattern if it existed."""
     parts = Path(pattern).parts
     first = next(index for index, part in enumerate(parts) if glob.has_magic(part))
-    base = _real(Path(*parts[:first]))
+    base = real_path(Path(*parts[:first]))
     wanted = parts[first:]
-    real = _real(path)
+    real = real_path(path)
     # The name may be that of a link, or of the file that it leads to.
-    candidates = {real, _real(path.parent) / path.name}
+    candidates = {real, real_path(path.parent) / path.name}
     return any(
         _matches(wanted, candidate.relative_to(base).parts)
         for candidate in candidates

@@ -14,7 +14,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from heckmanfa.data.files.clashes import PathLike, Reads, refuse_clashes, refuse_standard_output
+from heckmanfa.data.files.clashes import (
+    PathLike,
+    Reads,
+    real_path,
+    refuse_clashes,
+    refuse_standard_output,
+)
 from heckmanfa.data.files.private_folders import remove_leftovers, room_for
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
@@ -185,7 +191,7 @@ def check_place(path: PathLike, force: bool) -> None:
     try:
         found = target.stat()
     except FileNotFoundError:
-        _refuse_no_parent(target, _real(target))
+        _refuse_no_parent(target, real_path(target))
         return
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -193,7 +199,7 @@ def check_place(path: PathLike, force: bool) -> None:
         raise _unwritable(target, error) from error
     if not stat.S_ISREG(found.st_mode):
         kind = next((name for test, name in _KINDS if test(found.st_mode)), "not an ordinary file")
-        leads = f"leads to {shown(_real(target))}, which is" if target.is_symlink() else "is"
+        leads = f"leads to {shown(real_path(target))}, which is" if target.is_symlink() else "is"
         raise InputError(f"{shown(target)} {leads} {kind}; name a file to write")
     if not force:
         raise InputError(_exists(target))
@@ -220,10 +226,6 @@ def _unwritable(target: Path, error: OSError) -> InputError:
     return InputError(f"{shown(target)} cannot be written: {said}")
 
 
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
-
-
 @contextmanager
 def _room(target: Path, real: Path) -> Iterator[Path]:
     """Make a private folder beside a target, and remove it at the end."""
@@ -240,7 +242,7 @@ def _room(target: Path, real: Path) -> Iterator[Path]:
 def _part_of(target: Path) -> Iterator[Place]:
     """Make the part of a file, and remove it at the end if it was not moved."""
     # A link stays a link; the file that it points to is replaced.
-    real = _real(target)
+    real = real_path(target)
     with _room(target, real) as room:
         part = room / real.name
         try:
@@ -270,12 +272,12 @@ def _refuse_another(place: Place) -> None:
         pass
     raise InputError(
         f"{shown(place.target)} is not written: another program moved or replaced what was being "
-        f"written beside it; see who else may write to {shown(_real(place.target).parent)}"
+        f"written beside it; see who else may write to {shown(real_path(place.target).parent)}"
     )
 
 
 def _move(place: Place, force: bool) -> None:
-    real = _real(place.target)
+    real = real_path(place.target)
     with place.writing() as part:
         _refuse_another(place)
         if force:
@@ -304,7 +306,7 @@ def _linked(target: Path, part: Path, real: Path) -> bool:
 
 def _take_back(place: Place) -> None:
     """Remove a new file again, since another file of the same call could not be written."""
-    real = _real(place.target)
+    real = real_path(place.target)
     with suppress(OSError):
         if os.path.samestat(place.made, real.lstat()):
             real.unlink()

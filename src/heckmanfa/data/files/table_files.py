@@ -67,7 +67,6 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    frame : DataFrame
     path : str or path
         It ends in ``.csv`` or ``.parquet``.
     """

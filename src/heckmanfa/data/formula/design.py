@@ -122,11 +122,6 @@ class FormulaDesign:
         ----------
         prediction, selection : str
             The selection formula's left side is optional.
-        data : data frame
-
-        Returns
-        -------
-        FormulaDesign
         """
         frame = to_pandas(data)
         for text in (prediction, selection):
@@ -250,7 +245,6 @@ class FormulaDesign:
 
         Parameters
         ----------
-        data : data frame
         prediction, selection : bool
             Which equation's columns are needed; others are NaN.
 

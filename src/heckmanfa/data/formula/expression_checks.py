@@ -45,7 +45,6 @@ def check_expression(
 
     Parameters
     ----------
-    expression : str
     n_columns : int
         Columns of the model.
     learned : mapping of str to state, optional

@@ -10,6 +10,7 @@ import pandas as pd
 
 from heckmanfa.data.columns.column_numbers import as_table, is_wide
 from heckmanfa.data.columns.features import refuse_same_labels
+from heckmanfa.data.columns.values import time_in
 from heckmanfa.errors import InputError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
@@ -62,17 +63,7 @@ def is_numeric(column: pd.Series[Any]) -> bool:
 
 def is_time(column: pd.Series[Any]) -> bool:
     """Whether a column holds dates, times of day, spans of time or periods."""
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return False
-    if pd.api.types.is_object_dtype(dtype):
-        found = pd.api.types.infer_dtype(column, skipna=True)
-        return found in ("date", "datetime", "datetime64", "time", "timedelta", "period")
-    if isinstance(dtype, pd.ArrowDtype):
-        import pyarrow as pa
-
-        return bool(pa.types.is_temporal(dtype.pyarrow_dtype))
-    return dtype.kind in "mM" or isinstance(dtype, pd.DatetimeTZDtype | pd.PeriodDtype)
+    return not isinstance(column.dtype, pd.CategoricalDtype) and time_in(column) is not None
 
 
 def refuse_nested(column: pd.Series[Any]) -> None:

@@ -97,10 +97,8 @@ def check_kinds(
 
     Parameters
     ----------
-    numeric : sequence of str
     encodings : mapping
         As in `design.Equation`.
-    frame : DataFrame
     """
     for name in numeric:
         _refuse_absent(name, frame)

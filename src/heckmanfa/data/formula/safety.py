@@ -56,10 +56,6 @@ def check_formula(text: Any, n_columns: int, learned: Mapping[str, Any] | None =
         How many columns the model has; a formula that asks for many more is refused.
     learned : mapping of str to state, optional
         What functions have learned; with it, a function that has learned nothing is refused.
-
-    Returns
-    -------
-    Factors
     """
     if not isinstance(text, str):
         raise FormulaError(f"a formula must be text; got {type(text).__name__}")

@@ -20,6 +20,7 @@ import numpy as np
 
 from heckmanfa.data.columns.features import nearest, nearest_file
 from heckmanfa.data.columns.headers import tidy_names
+from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.table_files import existing
 from heckmanfa.data.parquet.parquet_columns import kind_of, same_kind
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
@@ -39,7 +40,6 @@ __all__ = [
 
 PathLike = str | os.PathLike[str]
 
-_ENDINGS = (".parquet", ".parq", ".pq")
 # pandas keeps its row labels in columns of such names.
 _ROW_LABELS = "__index_level_"
 # A batch is large enough that decoding its columns outweighs starting to, and small beside memory.
@@ -97,7 +97,8 @@ def arrow() -> tuple[ModuleType, ModuleType]:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError(
-            "Parquet needs PyArrow, which is not installed: pip install 'heckmanfa[parquet]'"
+            "Parquet and Feather files need PyArrow, which is not installed: pip install "
+            "'heckmanfa[parquet]'"
         ) from error
     return pa, pq
 
@@ -151,14 +152,14 @@ def _files_in(folder: Path) -> list[Path]:
     found = [
         one
         for one in folder.rglob("*")
-        if one.suffix.lower() in _ENDINGS
+        if one.suffix.lower() in PARQUET_ENDINGS
         and one.is_file()
         # Programs keep what is not data, or not yet, under such names.
         and not any(part.startswith((".", "_")) for part in one.relative_to(folder).parts)
     ]
     if not found:
         raise InputError(
-            f"the folder {shown(folder)} holds no file that ends in {' or '.join(_ENDINGS)}"
+            f"the folder {shown(folder)} holds no file that ends in {' or '.join(PARQUET_ENDINGS)}"
         )
     return found
 

@@ -73,7 +73,6 @@ def count_columns(
 
     Parameters
     ----------
-    files : sequence of StoredFile
     starts : mapping of str to callable
         Makes an empty tally for each column.
     texts : sequence of str
@@ -81,10 +80,6 @@ def count_columns(
         level instead of once per row.
     tell : callable
         Gets a few words about progress.
-
-    Returns
-    -------
-    dict of str to Tally
 
     Raises
     ------
@@ -141,7 +136,6 @@ def learn_encoding(
 
     Parameters
     ----------
-    files : sequence of StoredFile
     schema : pyarrow.Schema
         Schema of the first file.
     sources : sequence of str
