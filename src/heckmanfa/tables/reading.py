@@ -260,7 +260,7 @@ def _read_stata(path: Path) -> pd.DataFrame:
 
 
 def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.DataFrame:
-    pa, parquet = arrow()
+    pa, parquet = arrow(ending)
     from pyarrow import feather, ipc
 
     table: Any

@@ -103,9 +103,9 @@ def find_stored(data: str) -> StoredTable | None:
 
     None if it names a single file of another format, or one that does not exist.
     """
-    place = Path(data)
-    is_one = place.is_file() or not (place.is_dir() or glob.has_magic(data))
-    if is_one and (place.suffix.lower() not in PARQUET_ENDINGS or not place.is_file()):
+    location = Path(data)
+    is_single = location.is_file() or not (location.is_dir() or glob.has_magic(data))
+    if is_single and (location.suffix.lower() not in PARQUET_ENDINGS or not location.is_file()):
         return None
     paths = find_files(data)
     for path in paths:

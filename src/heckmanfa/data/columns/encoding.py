@@ -251,14 +251,14 @@ class Encoding:
         kinds = [_count(n_numbers, "number")] if n_numbers else []
         if n_categories:
             kinds.append(_count(n_categories, "category", "categories"))
-        said = [
+        sentences = [
             f"{_count(len(sources), 'column')} became {_count(len(columns), 'feature')}: "
             f"{' and '.join(kinds)}."
         ]
         for name, levels in self.levels.items():
             if name in left_out:
                 continue
-            said.append(
+            sentences.append(
                 f"The category {quoted(name)} became "
                 f"{_count(len(levels) - 1, 'dummy', 'dummies')}, "
                 f"compared with its most frequent level, {quoted(levels[0])}."
@@ -273,15 +273,15 @@ class Encoding:
                 if self.missing == "mean"
                 else "left missing"
             )
-            said.append(f"Missing values were {done}: {where}.")
-        said += [f"Left out: {quoted(name)} {reason}." for name, reason in left_out.items()]
+            sentences.append(f"Missing values were {done}: {where}.")
+        sentences += [f"Left out: {quoted(name)} {reason}." for name, reason in left_out.items()]
         if self.can_override:
             names = " or ".join(quoted(name) for name in self.can_override)
             which = names if len(self.can_override) <= _NAMED else "such a column"
             if len(self.can_override) == len(self.left_out):
                 which = "a column"
-            said.append(f"To use {which} all the same, pass it to --numeric or --categorical.")
-        return said
+            sentences.append(f"To use {which} all the same, pass it to --numeric or --categorical.")
+        return sentences
 
 
 def refuse_same_names(columns: Sequence[str]) -> None:

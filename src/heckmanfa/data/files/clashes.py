@@ -104,12 +104,12 @@ def _read_by(source: str, named: str, path: Path) -> str:
     """Describe how an input reads an output; empty if it does not."""
     if named == _STDIN:
         return f"{source} reads (as the standard input)" if _is_stdin(path) else ""
-    place = Path(named)
-    if _same_file(place, path):
+    location = Path(named)
+    if _same_file(location, path):
         return f"{source} reads"
-    if place.is_dir():
-        return f"is in the folder that {source} reads, {shown(named)}" * _in_folder(path, place)
-    if glob.has_magic(named) and not os.path.lexists(place):
+    if location.is_dir():
+        return f"is in the folder that {source} reads, {shown(named)}" * _in_folder(path, location)
+    if glob.has_magic(named) and not os.path.lexists(location):
         found = map(Path, glob.iglob(named, recursive=True))  # noqa: PTH207
         if any(_same_file(match, path) or _in_folder(path, match) for match in found):
             return f"{source} reads by its pattern, {shown(named)}"

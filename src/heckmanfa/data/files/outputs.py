@@ -222,8 +222,8 @@ def _refuse_folder(target: Path) -> None:
 
 
 def _unwritable(target: Path, error: OSError) -> InputError:
-    said = error.strerror or " ".join(str(error).split()) or type(error).__name__
-    return InputError(f"{shown(target)} cannot be written: {said}")
+    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return InputError(f"{shown(target)} cannot be written: {reason}")
 
 
 @contextmanager

@@ -57,8 +57,8 @@ def ending_of(path: Path) -> str:
 
 def words_of(error: Exception) -> str:
     """Return the first sentence of an error's message."""
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    lines = said.strip().splitlines()
+    message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    lines = message.strip().splitlines()
     return lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__
 
 

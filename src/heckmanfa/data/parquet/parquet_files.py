@@ -90,15 +90,14 @@ class Batches:
         return max(min(_BUFFER, _ALL_BUFFERS // len(self.columns)), _LEAST_BUFFER)
 
 
-def arrow() -> tuple[ModuleType, ModuleType]:
-    """Return pyarrow and its Parquet module, or say that they are not installed."""
+def arrow(files: str = "Parquet") -> tuple[ModuleType, ModuleType]:
+    """Return pyarrow and its Parquet module; refuse ``files`` if they are not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError(
-            "Parquet and Feather files need PyArrow, which is not installed: pip install "
-            "'heckmanfa[parquet]'"
+            f"{files} files need pyarrow, which is not installed: pip install 'heckmanfa[parquet]'"
         ) from error
     return pa, pq
 
