@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Array, Floats, is_tensor, like, namespace
-from heckmanfa.data.columns.column_numbers import floats, numbers
+from heckmanfa.data.columns.column_numbers import numbers
 from heckmanfa.data.rows import Columns, Matrix, Positions, Source
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
@@ -23,12 +23,10 @@ __all__ = [
     "FeatureTable",
     "check_labels",
     "feature_blocks",
-    "floats",
     "linear",
     "names_or_positions",
     "nearest",
     "nearest_file",
-    "numbers",
     "refuse_absent",
     "refuse_same_labels",
     "resolve",

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.features import FeatureTable, floats, numbers
+from heckmanfa.data.columns.column_numbers import floats, numbers
+from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.row_sources import Chunk, Task
 from heckmanfa.data.rows import Columns, Matrix, Source, one_blas_thread
 from heckmanfa.errors import ClusterError, HeckmanfaError, InputError

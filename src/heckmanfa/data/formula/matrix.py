@@ -51,9 +51,14 @@ _ROW_BY_ROW = {name for name, signature in FUNCTIONS.items() if not signature.st
 _ROW_BY_ROW -= {"lag", "C", "hashed"}
 
 
+def _expressions(formula: Formula) -> list[str]:
+    """Return the different factors of a formula, in order."""
+    return list(dict.fromkeys(factor.expr for term in formula for factor in term.factors))
+
+
 def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
     """Return the columns that a formula uses; formulaic takes `a.b` in quotes for 'a'."""
-    expressions = {factor.expr for term in formula for factor in term.factors}
+    expressions = {*_expressions(formula)}
     names: set[str] = set()
     for variable in (str(name) for name in formula.required_variables):
         dotted = [
@@ -77,14 +82,13 @@ def variables_of(formula: Formula, frame: pd.DataFrame) -> list[str]:
 def _used(formula: Formula, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that a formula uses; others could hide functions of the same name."""
     names = variables_of(formula, frame)
-    for term in formula:
-        for factor in term.factors:
-            both = called_in(factor.expr) & {*names} if factor.expr not in frame else set()
-            if both:
-                raise FormulaError(
-                    f"{quoted(min(both))} is a function and a column in the same formula; rename "
-                    "the column"
-                )
+    for expression in _expressions(formula):
+        both = called_in(expression) & {*names} if expression not in frame else set()
+        if both:
+            raise FormulaError(
+                f"{quoted(min(both))} is a function and a column in the same formula; rename "
+                "the column"
+            )
     return frame[names]
 
 
@@ -141,41 +145,39 @@ def refuse_many_levels(formula: Formula, frame: pd.DataFrame, equation: str) -> 
 
     This comes before any dummy is made, since dummies could fill the memory.
     """
-    for term in formula:
-        for factor in term.factors:
-            column = _column_of(factor.expr, frame, ("C",))
-            if column is None or (factor.expr in frame and is_numeric(column)) or is_time(column):
-                continue
-            try:
-                levels = int(column.nunique())
-            except TypeError:  # lists are refused when the formula is evaluated
-                continue
-            if levels > _FEW_LEVELS and 2 * levels > len(frame):
-                raise TooFewRowsError(
-                    f"column {quoted(column.name)} of the {equation} formula has {levels:,} "
-                    f"categories in {len(frame):,} rows, too many to fit a coefficient to each. "
-                    "Leave it out, merge its categories, or, if it is a date or a number "
-                    "written as text, make it a number in a new column of the data before the fit"
-                )
+    for expression in _expressions(formula):
+        column = _column_of(expression, frame, ("C",))
+        if column is None or (expression in frame and is_numeric(column)) or is_time(column):
+            continue
+        try:
+            levels = int(column.nunique())
+        except TypeError:  # lists are refused when the formula is evaluated
+            continue
+        if levels > _FEW_LEVELS and 2 * levels > len(frame):
+            raise TooFewRowsError(
+                f"column {quoted(column.name)} of the {equation} formula has {levels:,} "
+                f"categories in {len(frame):,} rows, too many to fit a coefficient to each. "
+                "Leave it out, merge its categories, or, if it is a date or a number "
+                "written as text, make it a number in a new column of the data before the fit"
+            )
 
 
 def refuse_other_rows(formula: Formula, frame: pd.DataFrame, instead: str) -> None:
     """Refuse a left side that depends on other rows: in other data its values would differ."""
-    for term in formula:
-        for factor in term.factors:
-            if factor.expr in frame:
-                continue
-            try:
-                nodes = list(ast.walk(parse_factor(factor.expr)[0]))
-            except SyntaxError:
-                continue
-            calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
-            odd = [call for call in calls if call not in _ROW_BY_ROW]
-            if odd or any(isinstance(node, ast.Subscript) for node in nodes):
-                raise InputError(
-                    f"the left side {quoted(factor.expr)} depends on other rows, so it is not the "
-                    f"same in other data: pass {instead}"
-                )
+    for expression in _expressions(formula):
+        if expression in frame:
+            continue
+        try:
+            nodes = list(ast.walk(parse_factor(expression)[0]))
+        except SyntaxError:
+            continue
+        calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
+        odd = [call for call in calls if call not in _ROW_BY_ROW]
+        if odd or any(isinstance(node, ast.Subscript) for node in nodes):
+            raise InputError(
+                f"the left side {quoted(expression)} depends on other rows, so it is not the "
+                f"same in other data: pass {instead}"
+            )
 
 
 def refuse_infinity(part: pd.DataFrame) -> None:
@@ -250,13 +252,12 @@ def matrix_of(
 def _evaluate(formula: Formula | ModelSpec, frame: pd.DataFrame) -> tuple[pd.DataFrame, ModelSpec]:
     parsed = formula.formula if isinstance(formula, ModelSpec) else formula
     used = _used(parsed, frame)
-    for term in parsed:
-        for factor in term.factors:
-            column = _column_of(factor.expr, used, ("C", "I"))
-            if column is not None and is_time(column):
-                raise InputError(advice_on_times(str(column.name)))
-            if column is not None:
-                refuse_nested(column)
+    for expression in _expressions(parsed):
+        column = _column_of(expression, used, ("C", "I"))
+        if column is not None and is_time(column):
+            raise InputError(advice_on_times(str(column.name)))
+        if column is not None:
+            refuse_nested(column)
     try:
         # The caller reports NaN and infinite values, not NumPy.
         with np.errstate(all="ignore"):
