@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from formulaic.utils.code import format_expr, sanitize_variable_names
@@ -16,7 +17,7 @@ from heckmanfa.data.formula.widths import Call, contrasts_are_sound, learned_wid
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["DEEPEST", "check_expression"]
+__all__ = ["DEEPEST", "CheckedFactor", "check_expression"]
 
 DEEPEST = 40
 """levels of brackets or expressions inside each other"""
@@ -38,26 +39,22 @@ _EACH = ("center", "scale", "standardize")
 _SIGNS = ast.UAdd | ast.USub | ast.Not | ast.Invert
 
 
+@dataclass(frozen=True)
+class CheckedFactor:
+    """What an allowed factor of a formula is made of."""
+
+    names: frozenset[str]
+    """columns that must hold numbers for it to be a number"""
+    width: int = 1
+    """how many columns it makes, at least one"""
+    kind: str = "column"
+    """"column", "matrix" or "categories\""""
+
+
 def check_expression(
     expression: str, n_columns: int, learned: Mapping[str, Any] | None
-) -> tuple[frozenset[str], int, str]:
-    """Refuse a factor that does more than a model file may ask for.
-
-    Parameters
-    ----------
-    n_columns : int
-        Columns of the model.
-    learned : mapping of str to state, optional
-        What functions have learned; with it, a function that has learned nothing is refused.
-
-    Returns
-    -------
-    names : frozenset of str
-        Columns that must hold numbers.
-    width : int
-        How many columns it makes.
-    kind : {"column", "matrix", "categories"}
-    """
+) -> CheckedFactor:
+    """Refuse a factor that does more than a model file may ask for; see `safety.check_formula`."""
     return _Checker(expression, n_columns, learned).check()
 
 
@@ -74,7 +71,7 @@ class _Checker:
         self._aliases: dict[str, str] = {}
         self._numbers: set[str] = set()
 
-    def check(self) -> tuple[frozenset[str], int, str]:
+    def check(self) -> CheckedFactor:
         text = sanitize_variable_names(self._expression, {}, self._aliases)
         tree = ast.parse(text, mode="eval").body
         # First, since the name of a function tells more than the kind of its surroundings.
@@ -84,7 +81,7 @@ class _Checker:
         kind = self._kind(tree, 0)
         if kind not in ("column", "matrix", "categories"):
             raise self._refusal("is not made of columns")
-        return frozenset(self._numbers), self._width(tree), kind
+        return CheckedFactor(frozenset(self._numbers), self._width(tree), kind)
 
     def _refusal(self, why: str) -> FormulaError:
         return FormulaError(f"the term {quoted(self._expression)} {why}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from formulaic.parser import DefaultFormulaParser
@@ -18,11 +17,11 @@ from formulaic.parser.algos.sanitize_tokens import sanitize_tokens
 from formulaic.parser.algos.tokenize import tokenize
 from formulaic.parser.types import ASTNode, Token
 
-from heckmanfa.data.formula.expression_checks import DEEPEST, check_expression
+from heckmanfa.data.formula.expression_checks import DEEPEST, CheckedFactor, check_expression
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["Factors", "check_formula"]
+__all__ = ["check_formula"]
 
 _LONGEST_FORMULA = 200_000
 _LONGEST_FACTOR = 20_000
@@ -33,19 +32,9 @@ _SPARE = 32
 _MOST_PRODUCTS = 500
 
 
-@dataclass(frozen=True)
-class Factors:
-    """What the factors of an allowed formula are made of."""
-
-    names: dict[str, frozenset[str]]
-    """for each factor, the columns that must hold numbers for it to be a number"""
-    widths: dict[str, int]
-    """for each factor, how many columns it makes, at least one"""
-    kinds: dict[str, str]
-    """for each factor, "column", "matrix" or "categories\""""
-
-
-def check_formula(text: Any, n_columns: int, learned: Mapping[str, Any] | None = None) -> Factors:
+def check_formula(
+    text: Any, n_columns: int, learned: Mapping[str, Any] | None = None
+) -> dict[str, CheckedFactor]:
     """Refuse a formula that does more than a model file may ask for; nothing is evaluated.
 
     Parameters
@@ -56,6 +45,11 @@ def check_formula(text: Any, n_columns: int, learned: Mapping[str, Any] | None =
         How many columns the model has; a formula that asks for many more is refused.
     learned : mapping of str to state, optional
         What functions have learned; with it, a function that has learned nothing is refused.
+
+    Returns
+    -------
+    dict of str to CheckedFactor
+        Each factor by its text.
     """
     if not isinstance(text, str):
         raise FormulaError(f"a formula must be text; got {type(text).__name__}")
@@ -71,19 +65,17 @@ def check_formula(text: Any, n_columns: int, learned: Mapping[str, Any] | None =
         _check_brackets(text)
         tokens = list(tokenize(text))
         _check_counts(tokens, n_columns)
-        found = [_check_token(token, n_columns, learned) for token in sanitize_tokens(tokens)]
+        checked = [
+            (token.token, _check_token(token, n_columns, learned))
+            for token in sanitize_tokens(tokens)
+        ]
         _check_size(text, n_columns)
     except FormulaError:
         raise
     # formulaic's parser fails in many ways if brackets do not match.
     except Exception as error:
         raise FormulaError(f"the formula {quoted(text)} cannot be read") from error
-    known = [factor for factor in found if factor is not None]
-    return Factors(
-        names={expression: names for expression, names, _, _ in known},
-        widths={expression: width for expression, _, width, _ in known},
-        kinds={expression: kind for expression, _, _, kind in known},
-    )
+    return {expression: factor for expression, factor in checked if factor is not None}
 
 
 def _check_brackets(text: str) -> None:
@@ -115,15 +107,15 @@ def _check_counts(tokens: list[Token], n_columns: int) -> None:
 
 def _check_token(
     token: Token, n_columns: int, learned: Mapping[str, Any] | None
-) -> tuple[str, frozenset[str], int, str] | None:
-    """Check a token; return a factor with its columns, width and kind."""
+) -> CheckedFactor | None:
+    """Check a token; None if it is not a factor."""
     kind, text = token.kind, token.token
     if kind is Token.Kind.PYTHON:
         if len(text) > _LONGEST_FACTOR:
             raise FormulaError(f"the formula has a term of {len(text):,} characters")
-        return text, *check_expression(text, n_columns, learned)
+        return check_expression(text, n_columns, learned)
     if kind is Token.Kind.NAME:
-        return text, frozenset({text}), 1, "column"
+        return CheckedFactor(frozenset({text}))
     if kind is Token.Kind.VALUE and not re.fullmatch(r"\d{1,15}(\.\d{0,15})?", text, re.ASCII):
         raise FormulaError(f"the formula holds {quoted(text)}, which is not a number")
     if kind is Token.Kind.OPERATOR and not re.fullmatch(r"[-+*/:^~]{1,8}|in", text):

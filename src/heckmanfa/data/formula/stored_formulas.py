@@ -10,8 +10,9 @@ from formulaic import Formula
 from formulaic.parser.types import Factor
 
 from heckmanfa.data.formula.design import Equation, FormulaDesign
+from heckmanfa.data.formula.expression_checks import CheckedFactor
 from heckmanfa.data.formula.expressions import right_side
-from heckmanfa.data.formula.safety import Factors, check_formula
+from heckmanfa.data.formula.safety import check_formula
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import quoted
 
@@ -51,18 +52,13 @@ def _check_left(text: str, n_columns: int) -> None:
     """Refuse a left side of several columns, of which a table could make any number."""
     if not text.strip():
         return
-    found = check_formula(text, n_columns)
-    wide = [
-        factor
-        for factor, kind in found.kinds.items()
-        if kind != "column" or found.widths[factor] > 1
-    ]
-    if wide:
-        raise FormulaError(f"the left side {quoted(wide[0])} is not one number per row")
+    for expression, factor in check_formula(text, n_columns).items():
+        if factor.kind != "column" or factor.width > 1:
+            raise FormulaError(f"the left side {quoted(expression)} is not one number per row")
 
 
 def _check_equation(equation: Equation, n_columns: int) -> None:
-    found = check_formula(equation.text, n_columns, equation.transforms)
+    checked = check_formula(equation.text, n_columns, equation.transforms)
     try:
         terms = list(Formula(equation.text))
         kinds = {name: Factor.Kind(kind) for name, (kind, _) in equation.encodings.items()}
@@ -73,7 +69,7 @@ def _check_equation(equation: Equation, n_columns: int) -> None:
     total = 0
     for term in terms:
         factors = [factor for factor in term.factors if factor.eval_method.value != "literal"]
-        widths = [_width(factor.expr, equation, kinds, found) for factor in factors]
+        widths = [_width(factor.expr, equation, kinds, checked) for factor in factors]
         # A category has one column more if no other term includes its reference.
         more = [kinds[factor.expr] is Factor.Kind.CATEGORICAL for factor in factors]
         size, whole = math.prod(widths), math.prod(map(sum, zip(widths, more, strict=True)))
@@ -87,12 +83,15 @@ def _check_equation(equation: Equation, n_columns: int) -> None:
 
 
 def _width(
-    expression: str, equation: Equation, kinds: dict[str, Factor.Kind], found: Factors
+    expression: str,
+    equation: Equation,
+    kinds: dict[str, Factor.Kind],
+    checked: dict[str, CheckedFactor],
 ) -> int:
     """Return about how many columns a factor makes; refuse what was never learned."""
-    if expression not in found.names or expression not in kinds:
+    if expression not in checked or expression not in kinds:
         raise FormulaError(f"the term {quoted(expression)} was not part of the fit")
-    width, categories = found.widths[expression], equation.encodings[expression][1]
+    width, categories = checked[expression].width, equation.encodings[expression][1]
     if kinds[expression] is Factor.Kind.CATEGORICAL:
         if not all(
             category is None or isinstance(category, _CATEGORY) for category in categories or ()
@@ -102,7 +101,7 @@ def _width(
             raise FormulaError(f"the term {quoted(expression)} has no categories")
         return max(width, len(categories or ()) - 1)
     # Text would become as many columns as the data has categories when it predicts.
-    text = found.names[expression] - {*equation.numeric}
+    text = checked[expression].names - {*equation.numeric}
     if text:
         raise FormulaError(f"{quoted(sorted(text)[0])} did not hold numbers in the fit")
     return width
