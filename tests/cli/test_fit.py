@@ -291,12 +291,10 @@ def test_every_row_misses_a_feature(shell, mroz):
 
 
 def test_a_run_that_fails_late_leaves_no_file(shell, mroz, monkeypatch):
-    import heckmanfa.analysis as module
-
     def broken(*args, **kwargs):
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(module, "save_model", broken)
+    monkeypatch.setattr("heckmanfa.cli.run_fit.save_model", broken)
     before = shell.files()
     status, text = shell(
         "fit", "mroz.csv", "--outcome", "lwage", "--json", "a.json", "--save", "a.skops"

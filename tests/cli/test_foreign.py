@@ -227,7 +227,7 @@ def test_the_columns_of_compare_are_left_out_by_importance(shell, monkeypatch, w
 
 
 def test_a_terminal_is_as_wide_as_it_says_and_a_file_as_wide_as_it_needs(monkeypatch):
-    from heckmanfa.cli.common import output
+    from heckmanfa.cli.console import output
 
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.delenv("FORCE_COLOR", raising=False)

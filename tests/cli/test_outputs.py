@@ -20,7 +20,6 @@ from heckmanfa.datasets import make_selection
 FIT = ("fit", "in.csv", "--outcome", "y", "--search", "none", "--predict-with", "x0")
 KILLED = """
 import sys, time, types
-from dataclasses import make_dataclass
 from pathlib import Path
 
 def write_report(analysis, path):
@@ -29,13 +28,14 @@ def write_report(analysis, path):
     time.sleep(60)
 
 # All but the writing is left out: it takes long to import.
-names = ("heckmanfa.analysis", "heckmanfa.report", "heckmanfa.cli.fit_json")
-analysis, report, fit_json = map(types.ModuleType, names)
-analysis.Question = make_dataclass("Question", ["data"])
+names = ("analysis", "report", "cli.fit_json", "cli.fit_text", "cli.questions")
+made = {name: types.ModuleType(f"heckmanfa.{name}") for name in names}
+analysis, report, fit_json, fit_text, questions = made.values()
+questions.question_of = lambda options: types.SimpleNamespace(**options)
 analysis.analyse = lambda question, say: None
-analysis.save_model = fit_json.write_json = None
+analysis.Question = analysis.save_model = fit_json.write_json = fit_text.show = None
 report.write_report = write_report
-sys.modules |= dict(zip(names, (analysis, report, fit_json)))
+sys.modules |= {module.__name__: module for module in made.values()}
 sys.argv = ["heckmanfa", *sys.argv[1:]]
 from heckmanfa.cli import main
 main()
@@ -71,10 +71,8 @@ def nothing_is_read(monkeypatch):
     def read(*args, **kwargs):
         raise AssertionError("nothing is to be read")
 
-    import heckmanfa.analysis
-
-    for name in ("analyse", "load", "load_model"):
-        monkeypatch.setattr(heckmanfa.analysis, name, read)
+    for name in ("run_fit.analyse", "run_compare.load", "run_predict.load_model"):
+        monkeypatch.setattr(f"heckmanfa.cli.{name}", read)
 
 
 @pytest.mark.parametrize(

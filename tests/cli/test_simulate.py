@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-import heckmanfa.cli.simulate as module
+import heckmanfa.cli.run_simulate as module
 from heckmanfa import Heckman
 from heckmanfa.datasets import make_selection
 from heckmanfa.datasets.simulation import draw_rows, draw_truth
@@ -18,7 +18,7 @@ from heckmanfa.datasets.simulation import draw_rows, draw_truth
 @pytest.fixture
 def small(monkeypatch):
     """Blocks of 50 rows, so that a table has many."""
-    monkeypatch.setattr(module, "_BLOCK", 50)
+    monkeypatch.setattr(module, "BLOCK", 50)
 
 
 def test_a_simulated_table_has_the_truth_it_says(shell):
@@ -59,7 +59,7 @@ def test_rows_do_not_depend_on_how_many_follow(shell, small):
 
 
 def test_the_bits_are_the_same_on_one_and_two_threads(shell, monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK", 5000)
+    monkeypatch.setattr(module, "BLOCK", 5000)
     for count in ("1", "2"):
         monkeypatch.setenv("HECKMANFA_NUM_THREADS", count)
         shell("simulate", f"{count}.parquet", "--rows", 33_000, "--correlation", 0.3)
@@ -110,14 +110,14 @@ def test_simulate_refuses(shell):
 @pytest.mark.parametrize("options", [("s.parquet",), ("s.csv",), ("s", "--files", 2)])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
 def test_what_is_interrupted_leaves_nothing(shell, small, monkeypatch, options, error):
-    make = module._block
+    make = module.make_block
 
     def fails(truth, seed, block, n):
         if block == 5:
             raise error
         return make(truth, seed, block, n)
 
-    monkeypatch.setattr(module, "_block", fails)
+    monkeypatch.setattr(module, "make_block", fails)
     status, text = shell("simulate", *options, "--rows", 500, "--truth", "t.json")
     assert status == (130 if error is KeyboardInterrupt else 2)
     assert "interrupted" in text or "No space left" in text

@@ -10,7 +10,7 @@ import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.analysis import Question, analyse
-from heckmanfa.cli.common import output
+from heckmanfa.cli.console import output
 from heckmanfa.cli.fit_json import as_json
 from heckmanfa.cli.fit_text import show
 from heckmanfa.datasets import load_mroz

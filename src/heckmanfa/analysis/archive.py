@@ -44,12 +44,12 @@ class Limits:
 
     @property
     def schema(self) -> int:
-        """Bytes of the description: lists of names, and the story of a search."""
+        """Bytes of the description: lists of names, and the candidates of a search."""
         return int(min(2**23 + 2**15 * self.n_features, 2**26))
 
     @property
     def values(self) -> int:
-        """Values in the description: a few for each name, and those of the story of a search."""
+        """Values in the description: a few for each name, and the candidates of a search."""
         return int(min(2**19 + 2**12 * self.n_features, 2**22))
 
     @property
@@ -79,22 +79,12 @@ class Members:
 def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members:
     """Inflate a model file, or refuse it before it fills the memory.
 
-    Parameters
-    ----------
-    data : bytes
-    path : Path
-        For messages.
-    manifest, schema : str
-        The names of the two members that every model file has.
-
-    Returns
-    -------
-    Members
+    ``manifest`` and ``schema`` are the names of the two members that every model file has.
     """
     _check_directory(data, path)
     with ZipFile(BytesIO(data)) as archive:
         listed = archive.infolist()
-        names = [one.filename for one in listed]
+        names = [member.filename for member in listed]
         if manifest not in names or schema not in names:
             raise DataError(f"{shown(path)} is not a model file of heckmanfa")
         if len(set(names)) < len(names):
@@ -108,12 +98,15 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
         _check_values(told, _MOST_VALUES, path)
         about = plain_json(told)
         limits = Limits(_count_features(about, path), len(data))
-        for one in by_name.values():
-            _check_size(one, limits.schema if one.filename == schema else 8 * limits.entries, path)
-        promised = sum(one.file_size for one in by_name.values())
+        for name, member in by_name.items():
+            _check_size(member, limits.schema if name == schema else 8 * limits.entries, path)
+        promised = sum(member.file_size for member in by_name.values())
         if promised > limits.total:
             _too_large(path, f"it would inflate to {promised:,} bytes")
-        raw = {name: _inflate(archive, one, one.file_size, path) for name, one in by_name.items()}
+        raw = {
+            name: _inflate(archive, member, member.file_size, path)
+            for name, member in by_name.items()
+        }
     _check_values(raw[schema], limits.values, path)
     described = plain_json(raw[schema])
     if not (isinstance(about, dict) and isinstance(described, dict)):
@@ -122,7 +115,7 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
 
 
 def plain_json(text: bytes | str) -> Any:
-    """Read JSON, or refuse it with a ValueError, also where it is nested without end."""
+    """Read JSON, or raise a ValueError, also if it is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -153,10 +146,10 @@ def array_in(content: bytes, limits: Limits) -> np.ndarray[Any, Any]:
 
 
 def _check_directory(data: bytes, path: Path) -> None:
-    """Refuse a directory that fills the memory as it is read, before it is."""
+    """Refuse a directory that would fill the memory, before it is read."""
     if len(data) > LARGEST_FILE:
         _too_large(path, f"it has {len(data):,} bytes")
-    # A reader of archives finds one behind whatever else comes first, another program say.
+    # Zip readers accept an archive behind other content, another program for example.
     if data[:4] != _START:
         raise DataError(
             f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa fit"
@@ -174,8 +167,8 @@ def _check_directory(data: bytes, path: Path) -> None:
 
 
 def _check_values(text: bytes, most: int, path: Path) -> None:
-    """Refuse JSON of so many values that they fill the memory, before any is made."""
-    count = sum(text.count(one) for one in (b"[", b"{", b","))
+    """Refuse JSON whose values would fill the memory, before any is made."""
+    count = sum(text.count(mark) for mark in (b"[", b"{", b","))
     if count > most:
         _too_large(path, f"its description has {count:,} values")
 
@@ -187,26 +180,27 @@ def _count_features(about: Any, path: Path) -> int:
             f"{shown(path)} is damaged or was changed: its list has {quoted(strange[:40])}"
         )
     features = about.get("features") if isinstance(about, dict) else None
-    if not isinstance(features, list) or not all(isinstance(one, str) for one in features):
+    if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
         raise DataError(f"{shown(path)} is damaged or was changed: it does not list its features")
     return len(features)
 
 
-def _check_size(one: ZipInfo, limit: int, path: Path) -> None:
+def _check_size(member: ZipInfo, limit: int, path: Path) -> None:
     # The header of an array comes on top of its entries.
-    if one.file_size > limit + 2**12:
-        _too_large(path, f"{quoted(one.filename[:40])} would inflate to {one.file_size:,} bytes")
-    if one.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+    size = member.file_size
+    if size > limit + 2**12:
+        _too_large(path, f"{quoted(member.filename[:40])} would inflate to {size:,} bytes")
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise DataError(
             f"{shown(path)} was not written by heckmanfa: it is compressed in another way"
         )
 
 
-def _inflate(archive: ZipFile, one: ZipInfo, limit: int, path: Path) -> bytes:
-    _check_size(one, limit, path)
-    with archive.open(one) as stream:
-        content = stream.read(one.file_size + 1)
-    if len(content) != one.file_size:
+def _inflate(archive: ZipFile, member: ZipInfo, limit: int, path: Path) -> bytes:
+    _check_size(member, limit, path)
+    with archive.open(member) as stream:
+        content = stream.read(member.file_size + 1)
+    if len(content) != member.file_size:
         raise DataError(f"{shown(path)} is damaged: a member is not as long as the file says")
     return content
 

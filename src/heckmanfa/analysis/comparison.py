@@ -1,11 +1,11 @@
-"""All methods of the package side by side, judged on held-out rows that have an outcome."""
+"""All methods of the package compared on held-out rows that have an outcome."""
 
 from __future__ import annotations
 
 import importlib.util
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +38,12 @@ CAUTION = (
     "the selected. Least squares is made for exactly this measure, and a selection model is not. "
     "Do not choose a method by this table alone."
 )
+_COLUMNS = ["method", "n_features", "rho", "mse", "mse_sd", "r2", "r2_sd", "seconds", "note"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(Report):
-    """Held-out errors of several methods, and what they found in all rows."""
+    """Held-out errors of several methods, and their estimates from all rows."""
 
     table: pd.DataFrame
     """method, n_features, rho, mse, mse_sd, r2, r2_sd, seconds, note"""
@@ -91,17 +92,8 @@ def methods(
 ) -> dict[str, Any]:
     """Return an unfitted estimator for each method, by name.
 
-    Parameters
-    ----------
-    feature_groups : list of lists, optional
-        Columns that move as one in the searches; the lasso cannot, and is then left out.
-    seed : int
-    ru : bool, optional
-        Whether RU regression is among them; where Torch is installed, unless given.
-
-    Returns
-    -------
-    dict
+    Searches keep the columns of each of ``feature_groups`` together; the lasso cannot, and is then
+    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed.
     """
     groups: dict[str, Any] = {"feature_groups": feature_groups or None}
     found: dict[str, Any] = {
@@ -120,6 +112,7 @@ def methods(
     if ru is None:
         ru = importlib.util.find_spec("torch") is not None
     if ru:
+        # Imported here because it needs Torch, an optional dependency.
         from heckmanfa.estimators.ru import RURegressor
 
         found["RU"] = RURegressor(random_state=seed)
@@ -153,7 +146,7 @@ def compare_methods(
         Every repeat is another partition into folds.
     random_state : int
     say : callable, optional
-        Told in a few words what is going on.
+        Called with a few words at each step.
 
     Returns
     -------
@@ -162,12 +155,61 @@ def compare_methods(
     Raises
     ------
     HeckmanfaError
-        That of the Heckman methods, where all of several fail on all rows for the same reason.
+        If several Heckman methods are given, and all fail on all rows for the same reason.
     """
     if n_folds < 2 or n_repeats < 1:
         raise InputError(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
+    rows = _read(X, y, selected, sample_weight)
+    estimators = methods(seed=random_state) if estimators is None else estimators
+    folds = [
+        (repeat, train, test)
+        for repeat in range(n_repeats)
+        for train, test in SelectionKFold(
+            n_folds, shuffle=True, random_state=random_state + repeat
+        ).split(X, rows.y, selected=rows.chosen)
+    ]
+    # These first: if none of them can be fitted, no table is worth waiting for.
+    wholes = {
+        name: _timed(estimator, rows)
+        for name, estimator in estimators.items()
+        if isinstance(estimator, Heckman)
+    }
+    _refuse_all([error for _, error, _ in wholes.values()])
+    records, fitted = [], {}
+    for name, estimator in estimators.items():
+        if say is not None:
+            say(f"{name}: {len(folds)} folds")
+        whole, error, seconds = wholes.get(name) or _timed(estimator, rows)
+        note = "" if error is None else str(error)
+        record: dict[str, Any] = {"method": name, "seconds": seconds, "note": note}
+        if whole is not None:
+            fitted[name] = whole
+            record["n_features"] = len(whole.prediction_features_)
+            record["rho"] = getattr(whole, "rho_", np.nan)
+            record |= _judge(estimator, rows, folds, n_repeats)
+        records.append(record)
+    return Comparison(
+        table=pd.DataFrame(records, columns=_COLUMNS),
+        n_folds=n_folds,
+        n_repeats=n_repeats,
+        features={name: list(model.prediction_features_) for name, model in fitted.items()},
+        coefficients=_coefficients(fitted, [str(name) for name in X.columns]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a comparison."""
+
+    X: pd.DataFrame
+    y: Floats
+    chosen: Mask
+    weight: Floats | None
+
+
+def _read(X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any) -> _Rows:
     given = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
     for name, values in given.items():
         if is_dask(values):
@@ -175,83 +217,38 @@ def compare_methods(
                 f"compare_methods needs its rows in memory, and {name} is a Dask "
                 f"{type(values).__name__}: call {name}.compute() first"
             )
-    given_rows = read_rows(y, len(X), selected, sample_weight)
-    outcome, weight, status = given_rows.outcome, given_rows.weight, given_rows.status
-    chosen = status.selected
-    if weight is not None:
-        # Once for all methods and folds, whose own warnings are not shown.
-        check_frequencies(count_rows(status, outcome, weight), own=False)
-    estimators = methods(seed=random_state) if estimators is None else estimators
-    folds = list(_folds(X, outcome, chosen, n_folds, n_repeats, random_state))
-    # These first: where none of them can be fitted, no table is worth waiting for.
-    wholes = {
-        name: _timed(one, X, outcome, chosen, weight)
-        for name, one in estimators.items()
-        if isinstance(one, Heckman)
-    }
-    _refuse_all([error for _, error, _ in wholes.values()])
-    rows, fitted = [], {}
-    for name, estimator in estimators.items():
-        if say is not None:
-            say(f"{name}: {len(folds)} folds")
-        whole, error, seconds = wholes.get(name) or _timed(estimator, X, outcome, chosen, weight)
-        note = "" if error is None else str(error)
-        row: dict[str, Any] = {"method": name, "seconds": seconds, "note": note}
-        if whole is not None:
-            fitted[name] = whole
-            row["n_features"] = len(whole.prediction_features_)
-            row["rho"] = getattr(whole, "rho_", np.nan)
-            row |= _judge(estimator, X, outcome, chosen, weight, folds, n_repeats)
-        rows.append(row)
-    columns = ["method", "n_features", "rho", "mse", "mse_sd", "r2", "r2_sd", "seconds", "note"]
-    table = pd.DataFrame(rows, columns=columns)
-    return Comparison(
-        table=table,
-        n_folds=n_folds,
-        n_repeats=n_repeats,
-        features={name: list(one.prediction_features_) for name, one in fitted.items()},
-        coefficients=_coefficients(fitted, [str(name) for name in X.columns]),
-    )
-
-
-def _folds(
-    X: pd.DataFrame, y: Floats, chosen: Mask, n_folds: int, n_repeats: int, seed: int
-) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
-    for repeat in range(n_repeats):
-        folds = SelectionKFold(n_folds, shuffle=True, random_state=seed + repeat)
-        for train, test in folds.split(X, y, selected=chosen):
-            yield repeat, train, test
+    rows = read_rows(y, len(X), selected, sample_weight)
+    if rows.weight is not None:
+        # Warn once for all methods and folds, whose own warnings are not shown.
+        check_frequencies(count_rows(rows.status, rows.outcome, rows.weight), own=False)
+    return _Rows(X, rows.outcome, rows.status.selected, rows.weight)
 
 
 def _refuse_all(errors: list[HeckmanfaError | None]) -> None:
-    """End with the error of the Heckman methods, where all of several fail for one reason.
+    """Raise the error of the Heckman methods if all of several fail for the same reason.
 
-    The data are to blame then; where one method is tried alone, it may be to blame itself.
+    The data are to blame then; a method that is tried alone may be to blame itself.
     """
     first = errors[0] if len(errors) > 1 else None
-    if first is not None and all(type(one) is type(first) for one in errors):
+    if first is not None and all(type(error) is type(first) for error in errors):
         raise first
 
 
-def _timed(
-    estimator: Any, X: pd.DataFrame, y: Floats, chosen: Any, weight: Floats | None
-) -> tuple[Any, HeckmanfaError | None, float]:
-    """Fit all rows; return what `_fit` does, and the seconds that it took."""
+def _timed(estimator: Any, rows: _Rows) -> tuple[Any, HeckmanfaError | None, float]:
+    """Fit all rows; return what `_fit` returns, and the seconds that it took."""
     start = time.perf_counter()
-    model, error = _fit(estimator, X, y, chosen, weight, slice(None))
+    model, error = _fit(estimator, rows, slice(None))
     return model, error, time.perf_counter() - start
 
 
-def _fit(
-    estimator: Any, X: pd.DataFrame, y: Floats, chosen: Any, weight: Floats | None, rows: Any
-) -> tuple[Any, HeckmanfaError | None]:
-    """Return a fitted clone, or None and why there is none."""
+def _fit(estimator: Any, rows: _Rows, part: Any) -> tuple[Any, HeckmanfaError | None]:
+    """Fit a clone to a part of the rows; return it, or None and the error."""
     model = clone(estimator)
-    options = {} if weight is None else {"sample_weight": weight[rows]}
+    options = {} if rows.weight is None else {"sample_weight": rows.weight[part]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
-            model.fit(X.iloc[rows], y[rows], selected=chosen[rows], **options)
+            model.fit(rows.X.iloc[part], rows.y[part], selected=rows.chosen[part], **options)
         except HeckmanfaError as error:
             return None, error
     return model, None
@@ -259,29 +256,27 @@ def _fit(
 
 def _judge(
     estimator: Any,
-    X: pd.DataFrame,
-    y: Floats,
-    chosen: Any,
-    weight: Floats | None,
+    rows: _Rows,
     folds: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]],
     n_repeats: int,
 ) -> dict[str, Any]:
-    """Errors over the held-out rows of each repeat."""
+    """Return the errors over the held-out rows of each repeat."""
     squares, spread, failed = np.zeros(n_repeats), np.zeros(n_repeats), 0
     counts = np.zeros(n_repeats)
     for repeat, train, test in folds:
-        model, _ = _fit(estimator, X, y, chosen, weight, train)
-        test = test[chosen[test] & ~np.isnan(y[test])]
+        model, _ = _fit(estimator, rows, train)
         if model is None:
             failed += 1
             continue
-        held = np.ones(len(test)) if weight is None else weight[test]
-        centre = np.average(y[test], weights=held)
-        squares[repeat] += held @ (y[test] - _predict(model, X.iloc[test])) ** 2
-        spread[repeat] += held @ (y[test] - centre) ** 2
-        counts[repeat] += held.sum()
+        test = test[rows.chosen[test] & ~np.isnan(rows.y[test])]
+        y = rows.y[test]
+        weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
+        squares[repeat] += weight @ (y - _predict(model, rows.X.iloc[test])) ** 2
+        spread[repeat] += weight @ (y - np.average(y, weights=weight)) ** 2
+        counts[repeat] += weight.sum()
+    note = f"{failed} of {len(folds)} folds could not be fitted"
     if not counts.all():
-        return {"note": f"{failed} of {len(folds)} folds could not be fitted"}
+        return {"note": note}
     mse, r2 = squares / counts, 1.0 - squares / spread
     several = n_repeats > 1
     return {
@@ -289,7 +284,7 @@ def _judge(
         "mse_sd": mse.std(ddof=1) if several else np.nan,
         "r2": r2.mean(),
         "r2_sd": r2.std(ddof=1) if several else np.nan,
-        "note": f"{failed} of {len(folds)} folds could not be fitted" if failed else "",
+        "note": note if failed else "",
     }
 
 

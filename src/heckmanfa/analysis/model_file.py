@@ -63,7 +63,7 @@ def save_model(
 ) -> None:
     """Write a fitted model, with what is needed to predict for other tables.
 
-    The file is one of skops', a zip of JSON and arrays, with a list of what is in it.
+    The file has the format of skops, a zip of JSON and arrays, with a manifest.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def save_model(
     model : estimator
         Fitted on columns that have names.
     encoding : Encoding, optional
-        What made these columns of a table. None where the table held them as they are, as numbers.
+        The encoding that made these columns; None if the table held them as numbers.
     about : dict, optional
         Anything that JSON can say; tuples come back as lists.
     force : bool
@@ -79,7 +79,7 @@ def save_model(
     """
     _refuse_no_model(path, model)
     design = getattr(model, "_design", None)
-    names = [str(one) for one in getattr(model, "feature_names_in_", [])]
+    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names:
         raise InputError(
             "the model was fitted on columns without names, and a file goes by names: fit it on a "
@@ -89,7 +89,7 @@ def save_model(
         _check_formulas(design, names)
     encoding = _checked_encoding(encoding, names if design is None else design.variables(()))
     features = names if design is None else design.variables(encoding.columns)
-    strange = [one for one in features if one not in encoding.columns]
+    strange = [name for name in features if name not in encoding.columns]
     if strange:
         raise InputError(
             "the model was not fitted on what the encoding makes: "
@@ -125,7 +125,7 @@ def save_model(
 
 
 def _refuse_no_model(path: Any, model: Any) -> None:
-    """Refuse what is no place for a file, and what is no fitted model."""
+    """Refuse a path that is not one, and a model that is not fitted."""
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(
             f"path must be a text or a path; got a {type(path).__name__}: call "
@@ -143,7 +143,7 @@ def _refuse_no_model(path: Any, model: Any) -> None:
 
 
 def _checked_encoding(encoding: Any, columns: list[str]) -> Encoding:
-    """Return an encoding; one that passes the columns of the model where there is none."""
+    """Return the encoding; without one, that which keeps the columns of the model."""
     if encoding is None:
         return Encoding.plain(columns)
     if isinstance(encoding, Encoding):
@@ -166,7 +166,7 @@ def _check_formulas(design: FormulaDesign, names: list[str]) -> None:
 
 
 def _check_readable(data: bytes) -> None:
-    """Refuse to write what would be refused when it is read."""
+    """Refuse to write a file that could not be read again."""
     try:
         _read(data, Path("the file"))
     except UnlistedError as error:
@@ -224,8 +224,7 @@ def _load(path: Path) -> Saved:
     except UnlistedError as error:
         raise DataError(
             f"{shown(path)} was not written by heckmanfa: it asks for {error}, and nothing of it "
-            "was "
-            "loaded"
+            "was loaded"
         ) from error
     except UnsoundError as error:
         raise DataError(f"{shown(path)} is damaged or was changed: {error}") from error
@@ -244,7 +243,7 @@ def _read(data: bytes, path: Path) -> Saved:
     model, encoding = parts["model"], parts["encoding"]
     if not (type(model).__name__ in MODELS and isinstance(encoding, Encoding)):
         raise DataError(f"{shown(path)} is not a model file of heckmanfa: it holds no model")
-    names = [str(one) for one in getattr(model, "feature_names_in_", ())]
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if names != manifest["features"] or not isinstance(manifest["about"], dict):
         raise UnsoundError("it does not list the features of the model")
     design = getattr(model, "_design", None)
@@ -265,7 +264,7 @@ def _read(data: bytes, path: Path) -> Saved:
 def _check_names(encoding: Encoding) -> None:
     """Refuse an encoding that names something twice: its columns would be any number."""
     named = [encoding.sources, *encoding.levels.values()]
-    if any(len({*one}) < len(one) for one in named):
+    if any(len({*names}) < len(names) for names in named):
         raise UnsoundError("its encoding names something twice")
     # By arithmetic, before any name is made: each source, and each level, takes room in the file.
     length = sum(
@@ -316,7 +315,7 @@ def _try_out(model: Any, names: list[str]) -> None:
 
 
 def _unless_refused(question: Callable[[], Any]) -> None:
-    """Ask something that some sound models have no answer to."""
+    """Call something that some valid models refuse."""
     with suppress(HeckmanfaError):
         question()
 
@@ -343,8 +342,8 @@ def _plain_list(value: Any) -> Any:
     plain = value is None or isinstance(value, str | bytes | np.ndarray | np.generic | dict)
     if plain or not isinstance(value, Iterable):
         return value
-    made = [_plain_list(one) for one in value]
-    return tuple(made) if isinstance(value, tuple) else made
+    items = [_plain_list(item) for item in value]
+    return tuple(items) if isinstance(value, tuple) else items
 
 
 def _refuse_newer(manifest: dict[str, Any], path: Path) -> None:
@@ -352,8 +351,7 @@ def _refuse_newer(manifest: dict[str, Any], path: Path) -> None:
     if int(theirs.split(".")[0]) > int(ours.split(".")[0]) or manifest["format"] > _FORMAT:
         raise DataError(
             f"{shown(path)} was written by heckmanfa {theirs}; this is {ours}: upgrade with pip "
-            "install "
-            "--upgrade heckmanfa"
+            "install --upgrade heckmanfa"
         )
 
 

@@ -19,15 +19,22 @@ KINDS = ("marginal", "selected", "unselected", "selection")
 INTERVALS = ("prediction", "confidence")
 
 
-def check_request(kind: str, interval: str | None) -> None:
-    """Refuse a kind of prediction or interval that does not exist."""
+def check_request(kind: str, interval: str | None, *, prefix: str = "") -> None:
+    """Refuse a kind of prediction or interval that does not exist.
+
+    ``prefix`` goes before the names of parameters: ``--`` on the command line.
+    """
     if kind not in KINDS:
         hint = nearest(str(kind), KINDS)
-        raise InputError(f"kind must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}")
+        raise InputError(
+            f"{prefix}kind must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}"
+        )
     if interval not in (None, *INTERVALS):
-        raise InputError(f"interval must be {' or '.join(INTERVALS)}; got {quoted(interval)}")
+        raise InputError(
+            f"{prefix}interval must be {' or '.join(INTERVALS)}; got {quoted(interval)}"
+        )
     if interval is not None and kind == "selection":
-        raise InputError("an interval is about outcomes, but kind is selection")
+        raise InputError(f"{prefix}interval is about outcomes, but {prefix}kind is selection")
 
 
 def predictions(

@@ -1,8 +1,8 @@
-"""Objects of a model file, made from its description without running anything of it.
+"""Objects of a model file, made from its description without running any code of it.
 
-A file says of each object which class it has and which attributes. Only plain data, arrays and
-the classes listed here are made; an object is made empty, so that no constructor runs, and gets
-its attributes; every attribute must be what its class says it is.
+A file names the class and the attributes of each object. Only plain data, arrays and the classes
+listed here are made. An object is made empty, so no constructor runs, and gets its attributes;
+every attribute must have the type that its class declares.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _KEYS: dict[str, Callable[[str], Any]] = {
 }
 _NUMBERS = ("float64", "float32", "int64", "int32", "int16", "int8")
 _SCALARS = frozenset(
-    f"numpy.{one}"
-    for one in (*_NUMBERS, "uint64", "uint32", "uint16", "uint8", "bool", "bool_", "str_")
+    f"numpy.{kind}"
+    for kind in (*_NUMBERS, "uint64", "uint32", "uint16", "uint8", "bool", "bool_", "str_")
 )
 _GENERATORS = {"PCG64": np.random.PCG64, "MT19937": np.random.MT19937}
 
@@ -81,7 +81,7 @@ class Revival:
         """Refuse a file that asks for what no model is made of, by its names."""
         foreign = sorted({*_strange(self.members.schema, 0)})
         if foreign:
-            raise UnlistedError(", ".join(shown(one) for one in foreign[:5]))
+            raise UnlistedError(", ".join(shown(name) for name in foreign[:5]))
 
     def make(self) -> Any:
         """Make what a file describes, and check it; `refuse_unlisted` comes first."""
@@ -93,11 +93,11 @@ class Revival:
             case "JsonNode":
                 return _scalar(content)
             case "ListNode":
-                return [self._make(one) for one in _listed(content)]
+                return [self._make(item) for item in _listed(content)]
             case "TupleNode":
-                return tuple(self._make(one) for one in _listed(content))
+                return tuple(self._make(item) for item in _listed(content))
             case "SetNode":
-                return {self._make(one) for one in _listed(content)}
+                return {self._make(item) for item in _listed(content)}
             case "DictNode":
                 return self._dict(node)
             case "NdArrayNode":
@@ -112,17 +112,18 @@ class Revival:
         return self._object(node)
 
     def _dict(self, node: dict[str, Any]) -> dict[Any, Any]:
-        kinds = [_name_of(one) for one in _listed(node["key_types"]["content"])]
+        kinds = [_name_of(kind) for kind in _listed(node["key_types"]["content"])]
         items = node["content"].items()
         return {
-            _KEYS[kind](key): self._make(one) for kind, (key, one) in zip(kinds, items, strict=True)
+            _KEYS[kind](key): self._make(value)
+            for kind, (key, value) in zip(kinds, items, strict=True)
         }
 
     def _array(self, node: dict[str, Any]) -> Any:
         array: np.ndarray[Any, Any]
         if node["type"] == "json":
-            found = [self._make(one) for one in _listed(node["content"])]
-            if not all(isinstance(one, str) for one in found):
+            found = [self._make(item) for item in _listed(node["content"])]
+            if not all(isinstance(item, str) for item in found):
                 raise UnsoundError("an array of something else than numbers and text")
             array = np.empty(len(found), dtype=object)
             array[:] = found
@@ -144,12 +145,12 @@ class Revival:
     def _object(self, node: dict[str, Any]) -> Any:
         kind = getattr(import_module(node["__module__"]), node["__class__"])
         given = self._make(node["content"])
-        if not isinstance(given, dict) or not all(isinstance(one, str) for one in given):
+        if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
             raise UnsoundError(f"a {kind.__name__} without attributes")
-        # What is computed from the other attributes is computed again.
+        # Cached properties are computed again.
         state = {
-            name: one
-            for name, one in given.items()
+            name: value
+            for name, value in given.items()
             if not isinstance(getattr(kind, name, None), cached_property)
         }
         check_attributes(kind, state)
@@ -183,9 +184,9 @@ def _strange(node: Any, depth: int) -> Iterator[str]:
             known = name == "builtins.dict"
             below = content.values()
             yield from (
-                _name_of(one)
-                for one in keys
-                if _name_of(one) not in _KEYS or one.get("__loader__") != "TypeNode"
+                _name_of(key)
+                for key in keys
+                if _name_of(key) not in _KEYS or key.get("__loader__") != "TypeNode"
             )
         case "NdArrayNode" if node.get("type") == "numpy":
             known = name == "numpy.ndarray" or name in _SCALARS
@@ -206,8 +207,8 @@ def _strange(node: Any, depth: int) -> Iterator[str]:
     if not known:
         yield name
         return
-    for one in below:
-        yield from _strange(one, depth + 1)
+    for child in below:
+        yield from _strange(child, depth + 1)
 
 
 def _name_of(node: Any) -> str:
@@ -248,7 +249,7 @@ def _mersenne(state: dict[str, Any]) -> dict[str, Any]:
 def _permuted(state: dict[str, Any]) -> dict[str, Any]:
     inner = state["state"]
     numbers = (inner["state"], inner["inc"], state["has_uint32"], state["uinteger"])
-    if not all(_conforms(one, int) and 0 <= one < 2**128 for one in numbers):
+    if not all(_conforms(number, int) and 0 <= number < 2**128 for number in numbers):
         raise UnsoundError("a source of random numbers in no possible state")
     return state
 
@@ -257,24 +258,16 @@ def _permuted(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_attributes(kind: type, state: dict[str, Any]) -> None:
-    """Refuse attributes that are not of the kind that a class says they are.
-
-    Parameters
-    ----------
-    kind : type
-        A frozen dataclass, or an estimator.
-    state : dict
-        Its attributes by name.
-    """
+    """Refuse attributes that do not have the types that a dataclass or an estimator declares."""
     hints = _hints(kind)
     if dataclasses.is_dataclass(kind):
-        fields = {one.name: one for one in dataclasses.fields(kind)}
+        fields = {field.name: field for field in dataclasses.fields(kind)}
         missing = [
             name
-            for name, one in fields.items()
+            for name, field in fields.items()
             if name not in state
-            and one.default is dataclasses.MISSING
-            and one.default_factory is dataclasses.MISSING
+            and field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
         ]
         if missing or not fields.keys() >= state.keys():
             raise UnsoundError(f"{kind.__name__} with other attributes than it has")
@@ -282,7 +275,7 @@ def check_attributes(kind: type, state: dict[str, Any]) -> None:
         assert issubclass(kind, BaseEstimator)
         known = {*kind._get_param_names(), *hints}  # type: ignore[attr-defined]
         for name in state.keys() - known:
-            # One that the class has for everyone, a method say, may not be replaced.
+            # An attribute of the class itself, such as a method, must not be replaced.
             if name.startswith("__") or hasattr(kind, name):
                 raise UnsoundError(f"{kind.__name__}.{shown(name)}")
     for name, value in state.items():
@@ -292,10 +285,10 @@ def check_attributes(kind: type, state: dict[str, Any]) -> None:
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    """Return what a class says its attributes are."""
+    """Return the declared types of the attributes of a class."""
     # Some modules import pandas for type checkers only.
     found = typing.get_type_hints(kind, localns={"pd": pd})
-    return {name: one for name, one in found.items() if get_origin(one) is not typing.ClassVar}
+    return {name: hint for name, hint in found.items() if get_origin(hint) is not typing.ClassVar}
 
 
 def _conforms(value: Any, hint: Any) -> bool:
@@ -306,21 +299,21 @@ def _conforms(value: Any, hint: Any) -> bool:
         return value is None
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return any(_conforms(value, one) for one in arguments)
+        return any(_conforms(value, option) for option in arguments)
     if origin is np.ndarray:
         return _is_array(value, arguments[-1])
     if origin is list:
-        return isinstance(value, list) and all(_conforms(one, arguments[0]) for one in value)
+        return isinstance(value, list) and all(_conforms(item, arguments[0]) for item in value)
     if origin is dict:
         return isinstance(value, dict) and all(
-            _conforms(key, arguments[0]) and _conforms(one, arguments[1])
-            for key, one in value.items()
+            _conforms(key, arguments[0]) and _conforms(item, arguments[1])
+            for key, item in value.items()
         )
     if origin is tuple:
         if not isinstance(value, tuple):
             return False
         if arguments[-1] is Ellipsis:
-            return all(_conforms(one, arguments[0]) for one in value)
+            return all(_conforms(item, arguments[0]) for item in value)
         return len(value) == len(arguments) and all(map(_conforms, value, arguments))
     if isinstance(value, np.generic):
         value = value.item()
@@ -346,7 +339,7 @@ def _is_array(value: Any, dtype: Any) -> bool:
 def _is_plain(value: Any) -> bool:
     """Whether a value is data, and holds nothing else."""
     if isinstance(value, dict):
-        return all(_is_plain(one) for pair in value.items() for one in pair)
+        return all(_is_plain(item) for pair in value.items() for item in pair)
     if isinstance(value, list | tuple | set):
         return all(map(_is_plain, value))
     plain = str | int | float | None | np.generic | np.ndarray

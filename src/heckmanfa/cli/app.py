@@ -56,8 +56,8 @@ def options(
     _debug["on"] = debug
 
 
-def _ending_well(command: Callable[..., None]) -> Callable[..., None]:
-    """Let errors end a command in one line and an exit status."""
+def _with_exit_status(command: Callable[..., None]) -> Callable[..., None]:
+    """Make errors end a command with one line and an exit status."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -91,10 +91,10 @@ def _one_line(error: Exception) -> str:
 
 
 for _command in (fit, predict, compare, simulate, demo, reproduce):
-    app.command()(_ending_well(_command))
+    app.command()(_with_exit_status(_command))
 
 
 def main() -> None:
-    """Run the command line; ``--debug`` may stand anywhere in it."""
-    words = [one for one in sys.argv[1:] if one != _DEBUG]
+    """Run the command line; ``--debug`` may be anywhere in it."""
+    words = [word for word in sys.argv[1:] if word != _DEBUG]
     app([_DEBUG, *words] if len(words) < len(sys.argv) - 1 else words)

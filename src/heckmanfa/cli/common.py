@@ -1,26 +1,35 @@
-"""What the commands share: progress, and where results are printed."""
+"""What the commands share: how they start, and their progress."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import Any
 
 import typer
 
 from heckmanfa.text.printable import printable
 
-if TYPE_CHECKING:
-    from rich.console import Console
+__all__ = ["dispatch", "saying", "tell"]
 
-__all__ = ["output", "saying", "tell"]
+
+def dispatch(command: str, options: Mapping[str, Any]) -> None:
+    """Run a command, whose work is in the module ``run_`` and its name.
+
+    That module is imported only now: pandas and scikit-learn would slow the start and ``--help``.
+    """
+    with saying() as say:
+        say("loading")
+        module = import_module(f"heckmanfa.cli.run_{command}")
+    module.run(**options)
 
 
 @contextmanager
 def saying() -> Iterator[Callable[[str], None]]:
     """Show progress: a line that changes on a terminal, plain lines elsewhere."""
+    # Rich is imported here to keep the start of the command line fast.
     from rich.console import Console
     from rich.text import Text
 
@@ -30,21 +39,6 @@ def saying() -> Iterator[Callable[[str], None]]:
         return
     with console.status("starting") as status:
         yield lambda words: status.update(Text(printable(words)))
-
-
-def output(piped_width: int = 110) -> Console:
-    """Return the console for results, which makes whatever it prints printable.
-
-    It is as wide as the terminal or as COLUMNS says, and ``piped_width`` wide without either, so
-    that files have whole lines.
-    """
-    # Imported here to keep the start of the command line fast.
-    from heckmanfa.cli.console import PrintableConsole
-
-    console = PrintableConsole(highlight=False)
-    if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
-        return console
-    return PrintableConsole(width=piped_width, highlight=False)
 
 
 def tell(text: str) -> None:

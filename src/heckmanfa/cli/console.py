@@ -1,7 +1,8 @@
-"""What commands print on: all made printable, and tables that stay readable in little room."""
+"""The console of the commands: printable text, and tables that stay readable if it is narrow."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,26 +17,38 @@ from heckmanfa.text.printable import printable, shown
 if TYPE_CHECKING:
     from rich.style import StyleType
 
-__all__ = ["Column", "PrintableConsole", "print_table"]
+__all__ = ["Column", "PrintableConsole", "output", "print_table"]
 
 _READABLE = 22
 _LEAST = 6
-# A blank on both sides and a line.
+# A blank on both sides and a line, per column.
 _FRAME = 3
 
 
 class PrintableConsole(Console):
-    """A console that obeys nothing in the texts it is given: the net under what was forgotten."""
+    """A console that obeys no escape sequence in its texts: a safety net."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         """Render something; escapes that are not Rich's own become visible."""
-        for one in super().render(renderable, options):
-            if one.control:
-                yield one
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
             else:
-                yield Segment(printable(one.text, None), one.style)
+                yield Segment(printable(segment.text, None), segment.style)
+
+
+def output(piped_width: int = 110) -> Console:
+    """Return the console for results, which makes whatever it prints printable.
+
+    It is as wide as the terminal or as COLUMNS says, and ``piped_width`` wide without either, so
+    that files have whole lines.
+    """
+    console = PrintableConsole(highlight=False)
+    if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
+        return console
+    return PrintableConsole(width=piped_width, highlight=False)
 
 
 @dataclass(frozen=True)
@@ -44,14 +57,14 @@ class Column:
 
     title: str
     is_name: bool = False
-    """whether it holds names or notes, which are folded; the others are figures, which are not"""
+    """whether it holds names or notes, which may be folded; figures are not"""
     spare: int = 0
-    """the higher, the sooner it is left out for lack of room; 0 never"""
+    """the higher, the sooner it is left out if the console is narrow; 0 is never"""
     readable: int = _READABLE
-    """a column of names has room for so many characters, or for all that it holds"""
+    """characters that a column of names has room for, unless it holds fewer"""
 
     def least(self, width: int) -> int:
-        """Return the room that it needs, if its longest cell is so wide."""
+        """Return the room that it needs if its longest cell is so wide."""
         return min(width, self.readable) if self.is_name else width
 
 
@@ -62,43 +75,34 @@ def print_table(
     rows: Sequence[Sequence[str]],
     styles: Sequence[StyleType] = (),
 ) -> None:
-    """Print a table as wide as the console; say which columns there was no room for.
+    """Print a table as wide as the console, and name the columns that there was no room for.
 
-    Parameters
-    ----------
-    console : Console
-    title : str
-    columns : sequence of Column
-    rows : sequence of sequences of str
-        Texts of the cells.
-    styles : sequence, optional
-        Of each row.
+    ``rows`` holds the texts of the cells; ``styles``, if given, has one for each row.
     """
     texts = [
         [shown(cell) if column.is_name else cell for column, cell in zip(columns, row, strict=True)]
         for row in rows
     ]
     widths = [
-        max([len(column.title), *(Text(row[place]).cell_len for row in texts)])
-        for place, column in enumerate(columns)
+        max([len(column.title), *(Text(row[index]).cell_len for row in texts)])
+        for index, column in enumerate(columns)
     ]
     kept = _kept(columns, widths, console.width)
     table = Table(title=Text(title), title_justify="left")
-    least = {one: columns[one].least(widths[one]) for one in kept}
+    least = {index: columns[index].least(widths[index]) for index in kept}
     over = _needed(columns, widths, kept) - console.width
     folded = _folded(columns, least, over)
-    for place in kept:
-        one = columns[place]
-        options: dict[str, Any] = {"justify": "right", "no_wrap": True, "min_width": least[place]}
-        if one.is_name:
-            options = {"overflow": "fold", "min_width": folded[place]}
-            options |= {"max_width": folded[place]} if over > 0 else {}
-        table.add_column(Text(one.title), **options)
-    for place, row in enumerate(texts):
-        style = styles[place] if styles else None
-        table.add_row(*(Text(row[one]) for one in kept), style=style)
+    for index in kept:
+        options: dict[str, Any] = {"justify": "right", "no_wrap": True, "min_width": least[index]}
+        if columns[index].is_name:
+            options = {"overflow": "fold", "min_width": folded[index]}
+            options |= {"max_width": folded[index]} if over > 0 else {}
+        table.add_column(Text(columns[index].title), **options)
+    for position, row in enumerate(texts):
+        style = styles[position] if styles else None
+        table.add_row(*(Text(row[index]) for index in kept), style=style)
     console.print(table)
-    left_out = [one.title for place, one in enumerate(columns) if place not in kept]
+    left_out = [column.title for index, column in enumerate(columns) if index not in kept]
     if left_out:
         console.print(
             f"(no room for {', '.join(left_out)}: use a wider window, or set COLUMNS)",
@@ -108,10 +112,10 @@ def print_table(
 
 
 def _folded(columns: Sequence[Column], least: dict[int, int], over: int) -> dict[int, int]:
-    """Fold names into what room there is where nothing is left to leave out: the widest first."""
-    folded = {place: width for place, width in least.items() if columns[place].is_name}
+    """Narrow the columns of names until the table fits, the widest first."""
+    folded = {index: width for index, width in least.items() if columns[index].is_name}
     for _ in range(over):
-        widest = max(folded, key=lambda one: folded[one])
+        widest = max(folded, key=lambda index: folded[index])
         if folded[widest] <= _LEAST:
             break
         folded[widest] -= 1
@@ -119,15 +123,15 @@ def _folded(columns: Sequence[Column], least: dict[int, int], over: int) -> dict
 
 
 def _needed(columns: Sequence[Column], widths: Sequence[int], kept: Sequence[int]) -> int:
-    return sum(columns[one].least(widths[one]) + _FRAME for one in kept) + 1
+    return sum(columns[index].least(widths[index]) + _FRAME for index in kept) + 1
 
 
 def _kept(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
     """Choose the columns that there is room for, the most spare ones left out first."""
     kept = list(range(len(columns)))
     while _needed(columns, widths, kept) > room:
-        spare = [one for one in kept if columns[one].spare]
+        spare = [index for index in kept if columns[index].spare]
         if not spare:
             break
-        kept.remove(max(spare, key=lambda one: columns[one].spare))
+        kept.remove(max(spare, key=lambda index: columns[index].spare))
     return kept

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
 import heckmanfa.cli.options as opt
-from heckmanfa.cli.common import output, saying
-from heckmanfa.text.printable import shown
-
-if TYPE_CHECKING:
-    from heckmanfa.analysis import Analysis
+from heckmanfa.cli.common import dispatch
 
 __all__ = ["fit"]
 
@@ -57,40 +49,4 @@ def fit(
     (heckmanfa simulate wages.csv makes such a table.) Parquet files may be larger than memory: see
     --stream-above.
     """
-    analysis = _run(locals(), {"--report": report, "--save": save, "--json": json_out})
-    # Imported here to keep the start of the command line fast.
-    from heckmanfa.cli.fit_text import show
-
-    console = output()
-    show(analysis, console)
-    for path, what in ((report, "report"), (save, "model"), (json_out, "results")):
-        if path is not None:
-            console.print(f"{what} written to {shown(path)}", markup=False)
-
-
-def _run(options: Mapping[str, Any], files: Mapping[str, Path | None]) -> Analysis:
-    """Answer the question that the options ask, and write the files."""
-    with saying() as say:
-        say("loading")
-        # Imported here to keep the start of the command line fast.
-        from heckmanfa.analysis import analyse, save_model
-        from heckmanfa.cli.fit_json import write_json
-        from heckmanfa.data.files.outputs import outputs
-        from heckmanfa.report import write_report
-
-        question = opt.question_of(options)
-        # Paths are checked before anything is computed, and all files are put in place together:
-        # a failed run leaves none.
-        with outputs(files, {"DATA": question.data}, force=options["force"]) as places:
-            analysis = analyse(question, say)
-            if "--report" in places:
-                say("writing the report")
-                write_report(analysis, places["--report"].part)
-            if "--save" in places:
-                about = {"command": question.command(), "outcome": question.outcome}
-                part = places["--save"].part
-                save_model(part, analysis.model, analysis.encoding, about, force=True)
-            if "--json" in places:
-                with places["--json"].writing() as part:
-                    write_json(analysis, part)
-    return analysis
+    dispatch("fit", locals())

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from heckmanfa.analysis import Question
 
 Names = list[str] | None
 
@@ -164,33 +159,3 @@ NewDecimal = Annotated[
         "given)."
     ),
 ]
-
-
-def split_names(values: Sequence[str] | None) -> tuple[str, ...]:
-    """Split lists of columns at commas; a name with a comma goes in double quotes."""
-    return tuple(
-        part.strip()
-        for value in values or ()
-        for part in next(csv.reader([value], skipinitialspace=True), [])
-        if part.strip()
-    )
-
-
-def question_of(options: Mapping[str, Any]) -> Question:
-    """Return the question that the options of a command ask; options that are no part of it stay.
-
-    Parameters
-    ----------
-    options : mapping
-        Values by the names of the command's parameters, which are those of `Question`.
-    """
-    # Imported here to keep the start of the command line fast.
-    from dataclasses import fields
-
-    from heckmanfa.analysis import Question
-
-    known = {field.name: field.default for field in fields(Question)}
-    chosen: dict[str, Any] = {name: value for name, value in options.items() if name in known}
-    # An empty tuple is the default of those that list columns.
-    lists = {name: split_names(value) for name, value in chosen.items() if known[name] == ()}
-    return Question(**chosen | lists)

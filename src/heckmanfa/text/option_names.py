@@ -1,8 +1,7 @@
-"""Messages in the words of the command line: options in place of parameters.
+"""Messages for the command line, which name options instead of parameters.
 
-Errors and warnings are worded once, for Python. Whoever reads them in a terminal or in a report
-has options to change, not parameters. All that the command line and the report show of such
-messages goes through `in_options`.
+Errors and warnings are worded once, for Python. The command line and the report pass them through
+`in_options`, since their readers have options to change, not parameters.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 
 __all__ = ["in_options"]
 
-# Whole phrases, the first that fits: advice that has another form on the command line.
+# Advice that takes another form on the command line, as whole phrases.
 _PHRASES = (
     (r",? or pass on_collinear=['\"]drop['\"]", ""),
     (r"\b([Ll])eave such columns out of both equations\b", r"\1eave such columns out (--exclude)"),
@@ -53,7 +52,7 @@ _PHRASES = (
     (r"\bdiagnostics\(\)", "the diagnostics"),
     (r"; see uncertainty_interval\(\)", "; see the picture over rho in the report (--report)"),
     (r"\b([Ss])ee uncertainty_interval\(\)", r"\1ee the picture over rho in the report (--report)"),
-    # What only Python has is no advice to whoever has a terminal.
+    # Advice that only Python users can follow is left out.
     (r"; see what_if\(\)", ""),
     (r"; what_if\(\) goes by it\b", ""),
     (r" ?\bSee what_if\(\)\.", ""),
@@ -68,7 +67,7 @@ _PHRASES = (
     (r"\bmissing=['\"](error|nan)['\"]", "--missing"),
 )
 
-# Parameters that are left, with a value behind them or without.
+# Parameters elsewhere in a message, with or without a value.
 _OPTIONS = {
     "prediction_features": "--predict-with",
     "selection_features": "--features",
@@ -99,31 +98,20 @@ _OPTIONS = {
     "max_iter": "the limit of iterations",
 }
 _EITHER = re.compile(r"\bcov_type=(['\"])robust\1 or \1cluster\1")
-# Some are words as well, and parameters only before a value.
+# These are also English words, and parameters only before a value.
 _WORDS = {"method", "criterion", "honest", "start", "device"}
 _ASSIGNED = re.compile(
     rf"\b({'|'.join(_OPTIONS)})=(?:['\"]([\w-]+)['\"]|(True|False|None|-?[\d.]+(?<!\.)))"
 )
-_NAMED = re.compile(rf"\b({'|'.join(one for one in _OPTIONS if one not in _WORDS)})\b")
+_NAMED = re.compile(rf"\b({'|'.join(name for name in _OPTIONS if name not in _WORDS)})\b")
 
 
 def in_options(message: str) -> str:
-    """Say a message in the words of the command line.
-
-    Parameters
-    ----------
-    message : str
-        An error, a warning or a note, in which parameters of Python may be named.
-
-    Returns
-    -------
-    str
-        With options in their place. Words in quotes, which may be names of columns, stay.
-    """
+    """Replace parameters in a message with options; quoted text, such as column names, stays."""
     message = _EITHER.sub("--robust or --cluster", message)
-    # What is between quotes and is no value of a parameter came from the data.
+    # Quoted text that is not the value of a parameter came from the data.
     pieces = re.split(r"((?<![=\w])'(?:[^'\\]|\\.)*'|(?<![=\w])\"(?:[^\"\\]|\\.)*\")", message)
-    return "".join(one if place % 2 else _in_options(one) for place, one in enumerate(pieces))
+    return "".join(piece if index % 2 else _in_options(piece) for index, piece in enumerate(pieces))
 
 
 def _in_options(text: str) -> str:

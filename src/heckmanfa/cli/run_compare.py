@@ -1,0 +1,113 @@
+"""The work of ``heckmanfa compare``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from heckmanfa.analysis import Comparison, Prepared, comparison, load
+from heckmanfa.analysis.column_sources import errors_in_sources, in_sources, joint_groups
+from heckmanfa.cli.common import saying
+from heckmanfa.cli.console import Column, output, print_table
+from heckmanfa.cli.questions import question_of
+from heckmanfa.data.files.outputs import outputs
+from heckmanfa.data.files.table_files import check_ending, write_table
+from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.text.numbers import compact
+from heckmanfa.text.option_names import in_options
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import some
+
+__all__ = ["run"]
+
+
+def run(
+    *,
+    folds: int,
+    repeats: int,
+    ru: bool | None,
+    seed: int,
+    out: Path | None,
+    force: bool,
+    **options: Any,
+) -> None:
+    """Compare the methods, write the table if it has a file, and print it."""
+    question = question_of(options | {"seed": seed})
+    if out is not None:
+        check_ending(out)
+    with saying() as say, outputs({"--out": out}, {"DATA": question.data}, force=force) as places:
+        prepared = load(question, say)
+        rows, encoding = prepared.loaded, prepared.encoding
+        assert rows is not None
+        groups = list(joint_groups(encoding).values())
+        with warnings.catch_warnings(record=True) as caught, errors_in_sources(encoding):
+            warnings.simplefilter("always", HeckmanfaWarning)
+            found = comparison.compare_methods(
+                rows.X,
+                rows.y,
+                selected=rows.selected,
+                sample_weight=rows.weight,
+                estimators=comparison.methods(groups, seed, ru),
+                n_folds=folds,
+                n_repeats=repeats,
+                random_state=seed,
+                say=say,
+            )
+        if out is not None:
+            with places["--out"].writing() as part:
+                write_table(found.tidy(), part)
+    console = output()
+    messages = dict.fromkeys(str(warning.message) for warning in caught)
+    _show(prepared, found, [in_options(message) for message in messages], console)
+    if out is not None:
+        console.print(f"written to {shown(out)}", markup=False)
+
+
+def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], console: Console) -> None:
+    """Print the table, the features of each method, and the notes."""
+    for sentence in prepared.notes:
+        console.print(sentence, markup=False)
+    columns = [
+        Column("method", is_name=True),
+        Column("features", spare=1),
+        Column("rho", spare=2),
+        Column("MSE"),
+        Column("±", spare=3),
+        Column("R2"),
+        Column("±", spare=4),
+        Column("seconds", spare=5),
+    ]
+    records = found.tidy().to_dict("records")
+    rows = []
+    for row in records:
+        figures = [row[name] for name in ("rho", "mse", "mse_sd", "r2", "r2_sd", "seconds")]
+        count = "" if row["n_features"] != row["n_features"] else f"{row['n_features']:.0f}"
+        rows.append([str(row["method"]), count, *(compact(figure, 4) for figure in figures)])
+    times = "" if found.n_repeats == 1 else f", {found.n_repeats} times"
+    title = f"Held-out rows with an outcome, {found.n_folds} folds{times}"
+    print_table(console, title, columns, rows)
+    for row in records:
+        if row["note"]:
+            note = in_options(in_sources(row["note"], prepared.encoding))
+            console.print(f"{row['method']}: {note}", markup=False)
+    categories = joint_groups(prepared.encoding)
+    if categories:
+        console.print(f"Heckman lasso: {_no_lasso(list(categories))}", markup=False)
+    for name, chosen in found.features.items():
+        listed = ", ".join(shown(feature) for feature in chosen)
+        console.print(f"{name}: {listed}", markup=False, style="dim")
+    for message in messages:
+        console.print(f"warning: {message}", markup=False, style="yellow")
+    console.print(f"\nCaution. {comparison.CAUTION}", markup=False, style="yellow")
+
+
+def _no_lasso(categories: Sequence[str]) -> str:
+    """Say why the lasso is not in the table."""
+    return (
+        "left out, since it takes dummies one by one and cannot keep those of a category together "
+        f"({some(categories)}); --exclude such columns to have it compared"
+    )

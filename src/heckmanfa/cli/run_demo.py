@@ -1,0 +1,45 @@
+"""The work of ``heckmanfa demo``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from heckmanfa.analysis import Question, analyse
+from heckmanfa.cli.common import saying
+from heckmanfa.cli.console import output
+from heckmanfa.cli.demo import FEATURES
+from heckmanfa.cli.fit_text import show
+from heckmanfa.data.files.outputs import make_folder, outputs
+from heckmanfa.data.files.table_files import write_table
+from heckmanfa.datasets import load_mroz
+from heckmanfa.report import write_report
+from heckmanfa.text.printable import called, shown
+
+__all__ = ["run"]
+
+
+def run(*, folder: Path, force: bool) -> None:
+    """Write the table, fit it, write the report, and print the results."""
+    make_folder(folder)
+    table, page = folder / "mroz.csv", folder / "mroz.html"
+    writes = {"the table": table, "the report": page}
+    with saying() as say, outputs(writes, force=force) as places:
+        with places["the table"].writing() as rows:
+            write_table(load_mroz()[["lwage", *FEATURES]], rows)
+        question = Question(data=str(table), outcome="lwage", features=FEATURES)
+
+        def say_of(words: str) -> None:
+            # The table is moved to its place at the very end.
+            say(words.replace(rows.name, table.name))
+
+        with called(rows, str(table)):
+            found = analyse(replace(question, data=str(rows)), say_of)
+        analysis = replace(found, question=question)
+        write_report(analysis, places["the report"].part)
+    console = output()
+    show(analysis, console)
+    console.print(f"the table: {shown(table)}\nthe report: {shown(page)}", markup=False)
+    console.print(
+        f"the same with your own table: {Question('DATA', 'COLUMN').command()}", markup=False
+    )

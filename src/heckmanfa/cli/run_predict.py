@@ -1,0 +1,95 @@
+"""The work of ``heckmanfa predict``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from heckmanfa.analysis import Saved, load_model
+from heckmanfa.analysis.new_tables import encode_new, join_predictions, read_new
+from heckmanfa.analysis.parquet_predictions import write_predictions
+from heckmanfa.analysis.predictions import check_request, predictions
+from heckmanfa.cli.common import saying, tell
+from heckmanfa.data.files.outputs import Place, outputs
+from heckmanfa.data.files.table_files import check_ending, write_table
+from heckmanfa.data.missing_features import Gaps, refuse_gaps
+from heckmanfa.errors import InputError
+from heckmanfa.tables.stored import GIGABYTE, find_stored
+from heckmanfa.text.printable import quoted, shown
+
+__all__ = ["run"]
+
+_INSTEAD = "pass --missing empty to get empty cells for these rows"
+
+
+def run(*, model: Path, data: str, out: Path, missing: str, force: bool, **options: Any) -> None:
+    """Predict, and say how many rows were written."""
+    check_request(options["kind"], options["interval"], prefix="--")
+    if missing not in ("empty", "error"):
+        raise InputError(f"--missing must be empty or error; got {quoted(missing)}")
+    check_ending(out)
+    reads: dict[str, Path | str] = {"MODEL": model, "DATA": data}
+    # Paths are checked before anything is read.
+    with saying() as say, outputs({"--out": out}, reads, force=force) as places:
+        saved = load_model(model)
+        strict = missing == "error"
+        gaps, notes = _write(saved, data, places["--out"], say, strict=strict, **options)
+    for sentence in notes:
+        tell(sentence)
+    tell(f"{gaps.n_rows:,} rows written to {shown(out)}")
+    if gaps.n_missing:
+        tell(gaps.words())
+
+
+def _write(
+    saved: Saved,
+    data: str,
+    place: Place,
+    say: Callable[[str], None],
+    *,
+    kind: str,
+    interval: str | None,
+    keep_columns: bool,
+    strict: bool,
+    stream_above: float,
+    **reading: str | None,
+) -> tuple[Gaps, tuple[str, ...]]:
+    """Write the predictions; return the rows without one, and notes on how the table was read.
+
+    ``reading`` is decimal, thousands and sheet.
+    """
+    stored = find_stored(data)
+    columns = None if keep_columns else saved.encoding.sources
+    if stored is not None:
+        for option, value in reading.items():
+            if value is not None:
+                raise InputError(f"--{option} is for text and Excel files, and the data is Parquet")
+        size = stored.size(stored.columns if columns is None else columns)
+        if place.target.suffix == ".parquet" and size > GIGABYTE * stream_above:
+            say(f"rows are read from {stored.described} and written a part at a time, not loaded")
+            gaps = write_predictions(
+                saved.model,
+                stored.paths,
+                place.part,
+                kind=kind,
+                interval=interval,
+                keep_columns=keep_columns,
+                encoding=saved.encoding,
+                missing="error" if strict else "nan",
+                force=True,
+                instead=_INSTEAD,
+            )
+            return gaps, ()
+    say(f"reading {shown(Path(data).name)}")
+    table = read_new(data, stored, saved.encoding, columns, reading, say)
+    say(f"predicting {len(table.frame):,} rows")
+    X, notes = encode_new(table, saved.encoding)
+    predicted, gaps = predictions(saved.model, X, kind, interval, saved.encoding)
+    if strict:
+        refuse_gaps(gaps, _INSTEAD)
+    if keep_columns:
+        predicted = join_predictions(table.frame, predicted)
+    with place.writing() as part:
+        write_table(predicted, part)
+    return gaps, (*table.notes, *notes)

@@ -1,0 +1,181 @@
+"""The work of ``heckmanfa simulate``: rows are made and written a block at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heckmanfa.cli.common import saying, tell
+from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
+from heckmanfa.data.files.outputs import new_folder, outputs
+from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.threads import in_order
+from heckmanfa.datasets.simulation import Truth, check_range, draw_rows, draw_truth
+from heckmanfa.errors import InputError, MissingExtraError
+from heckmanfa.text.numbers import plural
+from heckmanfa.text.printable import quoted, shown
+
+__all__ = ["run"]
+
+Columns = dict[str, NDArray[Any]]
+
+# A block has a seed of its own, and is a row group of a Parquet file.
+BLOCK = 100_000
+# Rows of a block that are transposed at a time, which stay in the cache meanwhile.
+_TRANSPOSED = 1024
+_STEPS = 20
+
+
+def run(
+    *,
+    out: Path,
+    rows: int,
+    n_features: int,
+    n_predicting: int,
+    seed: int,
+    files: int | None,
+    truth: Path | None,
+    force: bool,
+    **ranged: Any,
+) -> None:
+    """Write the table and its truth; ``ranged`` are parameters of the model."""
+    refuse_standard_output(out)
+    _check_counts(out, files, rows, n_features, n_predicting)
+    for name, value in ranged.items():
+        check_range(name, value, f"--{name.replace('_', '-')}")
+    model = draw_truth(np.random.default_rng(seed), n_features, n_predicting, **ranged)
+    known = json.dumps(_truth_as_json(model, rows, seed), indent=1)
+    refuse_clashes({}, {"OUT": out, "--truth": truth})
+    writes = {"OUT": out if files is None else None, "--truth": truth}
+    with saying() as say, outputs(writes, force=force) as places:
+        if "--truth" in places:
+            with places["--truth"].writing() as part:
+                part.write_text(known + "\n", encoding="utf-8")
+        blocks = _blocks(model, rows, seed, say)
+        if files is not None:
+            with new_folder(out) as folder:
+                _write_parquet(blocks, _file_rows(folder, rows, files))
+        else:
+            with places["OUT"].writing() as part:
+                if out.suffix == ".csv":
+                    _write_csv(blocks, part)
+                else:
+                    _write_parquet(blocks, {part: rows})
+    where = "" if files is None else f"{plural(files, 'file')} in "
+    tell(f"{rows:,} rows written to {where}{shown(out)}")
+    tell(known if truth is None else f"the truth written to {shown(truth)}")
+
+
+def _check_counts(
+    out: Path, files: int | None, rows: int, n_features: int, n_predicting: int
+) -> None:
+    """Refuse an unknown ending, and counts that contradict each other."""
+    if files is None and out.suffix not in (".csv", ".parquet"):
+        raise InputError(
+            f"{shown(out)}: simulate writes .csv or .parquet; got {quoted(out.suffix)}"
+        )
+    if files is not None and files > rows:
+        raise InputError(f"--files must be at most --rows ({rows}); got {files}")
+    if n_predicting > n_features:
+        raise InputError(
+            f"--predicting must be at most --features ({n_features}); got {n_predicting}"
+        )
+
+
+def _truth_as_json(truth: Truth, rows: int, seed: int) -> dict[str, Any]:
+    """Return the parameters that made a table, in plain types."""
+    names = truth.feature_names
+    predicts = dict(zip(names, truth.support, strict=True))
+    return {
+        "rows": rows,
+        "seed": seed,
+        "outcome": "y",
+        "predict": [name for name in names if predicts[name]],
+        "only_select": [name for name in names if not predicts[name]],
+        "intercept": truth.intercept,
+        "coef": dict(zip(names, truth.coef.tolist(), strict=True)),
+        "selection_intercept": truth.selection_intercept,
+        "selection_coef": dict(zip(names, truth.selection_coef.tolist(), strict=True)),
+        "rho": truth.rho,
+        "sigma": truth.sigma,
+    }
+
+
+def _blocks(truth: Truth, rows: int, seed: int, say: Callable[[str], None]) -> Iterator[Columns]:
+    """Make the rows a block at a time, on threads; a block depends on its position alone."""
+    starts = range(0, rows, BLOCK)
+
+    def make(start: int) -> Columns:
+        return make_block(truth, seed, start // BLOCK, min(BLOCK, rows - start))
+
+    with one_blas_thread():
+        for index, block in enumerate(in_order(make, starts)):
+            if index % max(len(starts) // _STEPS, 1) == 0:
+                say(f"{starts[index]:,} of {rows:,} rows")
+            yield block
+
+
+def make_block(truth: Truth, seed: int, block: int, n: int) -> Columns:
+    """Make the columns of one block; the outcome is NaN in rows that are not selected."""
+    X, outcome, selected = draw_rows(truth, n, np.random.default_rng([seed, block]))
+    columns = np.empty(X.shape[::-1])
+    for start in range(0, n, _TRANSPOSED):
+        columns[:, start : start + _TRANSPOSED] = X[start : start + _TRANSPOSED].T
+    outcome[~selected] = np.nan
+    return dict(zip(truth.feature_names, columns, strict=True)) | {"y": outcome}
+
+
+def _write_csv(rows: Iterator[Columns], path: Path) -> None:
+    """Write all rows to a CSV file."""
+    for index, block in enumerate(rows):
+        frame = pd.DataFrame(block)
+        frame.to_csv(path, index=False, mode="a" if index else "w", header=not index)
+
+
+def _file_rows(folder: Path, rows: int, files: int) -> dict[Path, int]:
+    """Return the number of rows of each file in a folder of so many files."""
+    digits = max(len(str(files - 1)), 3)
+    return {
+        folder / f"part-{index:0{digits}d}.parquet": rows * (index + 1) // files
+        - rows * index // files
+        for index in range(files)
+    }
+
+
+def _write_parquet(rows: Iterator[Columns], files: dict[Path, int]) -> None:
+    """Write rows to Parquet files, to each as many as it is to have."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError(
+            "Parquet needs PyArrow, which is not installed: pip install 'heckmanfa[parquet]'"
+        ) from error
+    rest = None
+    for path, n_rows in files.items():
+        writer = None
+        try:
+            while n_rows:
+                table = rest
+                if table is None:
+                    block = next(rows)
+                    arrays = {name: pa.array(values) for name, values in block.items()}
+                    arrays["y"] = pa.array(block["y"], from_pandas=True)
+                    table = pa.table(arrays)
+                now = table.slice(0, n_rows)
+                rest = table.slice(n_rows) if table.num_rows > n_rows else None
+                n_rows -= now.num_rows
+                # Random numbers neither repeat nor compress: trying to takes four times as long.
+                writer = writer or pq.ParquetWriter(
+                    path, table.schema, compression="none", use_dictionary=False
+                )
+                writer.write_table(now, row_group_size=BLOCK)
+        finally:
+            if writer is not None:
+                writer.close()
