@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from heckmanfa.data.columns.encoding import Missing
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
@@ -18,7 +19,6 @@ Search = Literal["best-subset", "fa", "fa-star", "correlation", "none"]
 Criterion = Literal["bic", "aic", "adjusted_r2"]
 Method = Literal["two-step", "ml"]
 WeightKind = Literal["frequency", "sampling"]
-Missing = Literal["drop", "mean"]
 OnSeparation = Literal["error", "drop"]
 
 SEARCHES: tuple[str, ...] = get_args(Search)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.encoding import Encoding, Missing
 from heckmanfa.data.columns.kinds import Kind, kind_of_dates
 from heckmanfa.data.columns.learning import Column, LearnedColumn, asked_for, learn_columns
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
@@ -55,7 +55,7 @@ def learn_streamed(
     *,
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
-    missing: str = "drop",
+    missing: Missing = "drop",
     roles: Sequence[str] = (),
     groups: Sequence[str] = (),
     tell: Callable[[str], None] = lambda words: None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,9 @@ from heckmanfa.data.columns.values import is_text, levels_of, to_numbers
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list
 
-__all__ = ["Encoding", "refuse_same_names"]
+__all__ = ["Encoding", "Missing", "refuse_same_names"]
 
+Missing = Literal["drop", "mean"]
 _SHOWN = 5
 _NAMED = 3
 
@@ -37,7 +38,7 @@ class Encoding:
     """levels of each category, the reference first"""
     left_out: dict[str, str]
     """columns that are not features, and why"""
-    missing: str
+    missing: Missing
     """``"drop"`` leaves missing values as NaN; ``"mean"`` fills them"""
     means: dict[str, float]
     """mean of each encoded column over the rows of the fit that have it"""
@@ -60,7 +61,7 @@ class Encoding:
         *,
         categorical: Sequence[str] = (),
         numeric: Sequence[str] = (),
-        missing: str = "drop",
+        missing: Missing = "drop",
         untyped: bool = False,
     ) -> tuple[Self, pd.DataFrame]:
         """Learn from the rows of a fit, in memory.
@@ -103,13 +104,8 @@ class Encoding:
         return encoding, encoding.transform(frame)
 
     @classmethod
-    def of_columns(cls, learned: Sequence[LearnedColumn], missing: str) -> Self:
-        """Make an encoding from what was learned of each column, in the order of the features.
-
-        Parameters
-        ----------
-        missing : {"drop", "mean"}
-        """
+    def of_columns(cls, learned: Sequence[LearnedColumn], missing: Missing) -> Self:
+        """Make an encoding from what was learned about each column, in the order of features."""
         used = [column for column in learned if column.kind.is_feature]
         left_out = [column.kind for column in learned if not column.kind.is_feature]
         if not used:
