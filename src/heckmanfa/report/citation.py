@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
+from heckmanfa.data.files.table_files import sha256_of
 from heckmanfa.results.document import Block, Code, Column, Heading, Notes, Table
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ def _version(name: str) -> str:
 
 
 def _digest(analysis: Analysis) -> str:
-    from heckmanfa.data.files.table_files import sha256_of
-
     if analysis.streamed:
         return "not computed: the rows were not loaded"
     # The demo moves its file to where it belongs once the report is written.

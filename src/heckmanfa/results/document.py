@@ -6,7 +6,6 @@ Every report builds such values; `render_text`, `render_html`, `render_latex` an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from heckmanfa.text.numbers import compact, p_value
 from heckmanfa.text.printable import printable, shown
+from heckmanfa.text.table import Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,47 +53,6 @@ class Finding:
     """what it means, in a sentence or two"""
     why: str = ""
     """why it matters"""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table."""
-
-    title: str
-    is_number: bool = True
-    group: str = ""
-    """a heading over neighbours that share it, in HTML"""
-    span: str = ""
-    """what text and LaTeX print once, in place of the titles of neighbours that share it"""
-    is_long: bool = False
-    """whether text shows it last and cut to fit"""
-    width: int = 0
-    """characters that it takes in text, at least"""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of formatted cells."""
-
-    columns: tuple[Column, ...]
-    """the first heads the rows"""
-    rows: tuple[Sequence[str] | str, ...]
-    """the cells of each row; a string heads the rows below it"""
-    caption: str = ""
-    name: str = ""
-    """a name that no other table of a page has"""
-
-    def parts(self) -> list[tuple[str, list[Sequence[str]]]]:
-        """Return the rows by the strings that head them; the first may have none."""
-        parts: list[tuple[str, list[Sequence[str]]]] = []
-        for row in self.rows:
-            if isinstance(row, str):
-                parts.append((row, []))
-                continue
-            if not parts:
-                parts.append(("", []))
-            parts[-1][1].append(row)
-        return parts or [("", [])]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-r"""Text that comes from a user's file, made fit to be shown.
+r"""Text that comes from a user's file, made safe to show.
 
 Names of columns, categories and files can hold anything: escape sequences that a terminal obeys,
-marks that turn the direction of what follows, characters nobody sees, megabytes. Wherever a
+marks that reverse what follows, invisible characters, megabytes. Wherever a
 message, a table or a page shows such text, it goes through one of these functions:
 
 - ``shown(name)`` in running text and in tables: ``Größe``, ``年収``, ``a\x1b[2Jb``;
@@ -94,17 +94,8 @@ def shown(value: object, limit: int = LINE) -> str:
 def quoted(value: object, limit: int = LINE) -> str:
     """Make a foreign value printable as ``repr`` writes it: text in quotes, the rest as it is.
 
-    Parameters
-    ----------
-    value : object
-    limit : int
-        Longer text is shortened in the middle, and its length is said.
-
-    Returns
-    -------
-    str
-        Unlike with `shown`, where text begins and ends can be seen, and which of several blanks
-        and backslashes it holds.
+    Unlike with `shown`, a reader sees where text begins and ends, and which of several blanks and
+    backslashes it holds. Text beyond the limit is shortened in the middle, and its length given.
     """
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         # NumPy writes np.int64(3), which says more than a reader wants to know.
@@ -113,7 +104,7 @@ def quoted(value: object, limit: int = LINE) -> str:
         return shown(repr(value), limit)
     text = _text(value)
     mark = '"' if "'" in text and '"' not in text else "'"
-    inner = _shortened(text, limit, lambda one: "\\" + one if one == mark else _as_in_code(one))
+    inner = _shortened(text, limit, lambda c: "\\" + c if c == mark else _as_in_code(c))
     length = f" ({len(text):,} characters)" if len(text) > limit else ""
     return f"{mark}{inner}{mark}{length}"
 
@@ -168,7 +159,7 @@ def _is_seen(text: str) -> bool:
     if text.isascii():
         return True
     heaps = _MAY_BE_HEAPED.finditer(text)
-    return _UNSEEN.isdisjoint(text) and not any(_is_heaped(one[0]) for one in heaps)
+    return _UNSEEN.isdisjoint(text) and not any(_is_heaped(heap[0]) for heap in heaps)
 
 
 def _is_heaped(text: str) -> bool:
@@ -178,9 +169,9 @@ def _is_heaped(text: str) -> bool:
 def _marks_so_far(text: str) -> Iterator[int]:
     """Count, for each character, the marks in a row that end with it."""
     count = 0
-    for one in text:
+    for character in text:
         # Marks that take room of their own (Mc) heap up nowhere.
-        is_mark = one >= "\u0300" and unicodedata.category(one) in ("Mn", "Me")
+        is_mark = character >= "\u0300" and unicodedata.category(character) in ("Mn", "Me")
         count = count + 1 if is_mark else 0
         yield count
 
@@ -188,40 +179,40 @@ def _marks_so_far(text: str) -> Iterator[int]:
 def _pieces(text: str, written: Callable[[str], str]) -> list[str]:
     """Write each character of a text."""
     return [
-        _escape(one) if count > _MARKS else written(one)
-        for one, count in zip(text, _marks_so_far(text), strict=True)
+        _escape(character) if count > _MARKS else written(character)
+        for character, count in zip(text, _marks_so_far(text), strict=True)
     ]
 
 
-def _visible_or_break(one: str) -> str:
-    return one if one in "\n\t" else _visible(one)
+def _visible_or_break(character: str) -> str:
+    return character if character in "\n\t" else _visible(character)
 
 
-def _visible(one: str) -> str:
-    if one in _UNSEEN:
-        return _as_in_code(one)
-    if one.isprintable() or unicodedata.category(one) == "Zs":
-        return one
-    return _as_in_code(one)
+def _visible(character: str) -> str:
+    if character in _UNSEEN:
+        return _as_in_code(character)
+    if character.isprintable() or unicodedata.category(character) == "Zs":
+        return character
+    return _as_in_code(character)
 
 
-def _as_in_code(one: str) -> str:
-    if one in _UNSEEN and one.isprintable():
-        return _escape(one)
-    if one in "'\"":
-        return one
-    return repr(one)[1:-1]
+def _as_in_code(character: str) -> str:
+    if character in _UNSEEN and character.isprintable():
+        return _escape(character)
+    if character in "'\"":
+        return character
+    return repr(character)[1:-1]
 
 
-def _escape(one: str) -> str:
-    code = ord(one)
+def _escape(character: str) -> str:
+    code = ord(character)
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _shortened(text: str, limit: int, written: Callable[[str], str]) -> str:
     """Write a text of at most so many characters; of a longer one, the beginning and the end.
 
-    No escape is cut, and of a text of megabytes only what is shown is looked at.
+    No escape is cut, and of a text of megabytes only the part shown is read.
     """
     if len(text) <= limit:
         whole = _pieces(text, written)

@@ -12,21 +12,10 @@ __all__ = ["progress_line"]
 def progress_line(
     verbose: int, what: str, total: int | None
 ) -> Iterator[Callable[[int, str], None] | None]:
-    """Show how far something is, where it is wanted and there is a terminal to show it on.
+    """Show progress if ``verbose`` is not 0 and there is a terminal to show it on.
 
-    Parameters
-    ----------
-    verbose : int
-        0 shows nothing.
-    what : str
-        What is counted.
-    total : int or None
-        Where it ends, if that is known.
-
-    Yields
-    ------
-    callable or None
-        To be called with how many are done and a few words; None where nothing is shown.
+    ``what`` names what is counted; ``total`` is how many there are, if known. Yields a function
+    that takes how many are done and a few words, or None if nothing is shown.
     """
     if not verbose:
         yield None

@@ -1,0 +1,49 @@
+"""A table of formatted cells, as documents and pictures hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Column", "Table"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    title: str
+    is_number: bool = True
+    group: str = ""
+    """a heading over neighbours that share it, in HTML"""
+    span: str = ""
+    """what text and LaTeX print once, in place of the titles of neighbours that share it"""
+    is_long: bool = False
+    """whether text shows it last and cut to fit"""
+    width: int = 0
+    """characters that it takes in text, at least"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of formatted cells."""
+
+    columns: tuple[Column, ...]
+    """the first heads the rows"""
+    rows: tuple[Sequence[str] | str, ...]
+    """the cells of each row; a string heads the rows below it"""
+    caption: str = ""
+    name: str = ""
+    """a name that no other table of a page has"""
+
+    def parts(self) -> list[tuple[str, list[Sequence[str]]]]:
+        """Return the rows by the strings that head them; the first may have none."""
+        parts: list[tuple[str, list[Sequence[str]]]] = []
+        for row in self.rows:
+            if isinstance(row, str):
+                parts.append((row, []))
+                continue
+            if not parts:
+                parts.append(("", []))
+            parts[-1][1].append(row)
+        return parts or [("", [])]
