@@ -32,7 +32,6 @@ from heckmanfa.text.printable import quoted, shown
 if TYPE_CHECKING:
     from heckmanfa.inference.uncertainty import UncertaintyInterval
     from heckmanfa.inference.what_if import WhatIf
-    from heckmanfa.results.summary import Summary
 
 __all__ = ["Analysis", "analyse"]
 
@@ -82,11 +81,6 @@ class Analysis(Prepared):
         return self.model.tidy()
 
     @cached_property
-    def summary(self) -> Summary:
-        """Summary of the model."""
-        return self.model.summary()
-
-    @cached_property
     def comparison(self) -> SideBySide:
         """The model beside least squares and the all-features model."""
         groups = self.encoding.groups
@@ -121,31 +115,31 @@ class Analysis(Prepared):
         """Whether the model has a selection equation: some outcome was missing in the fit."""
         return self.model.row_counts_["unselected"] > 0
 
-    @property
+    @cached_property
     def predicting(self) -> list[str]:
         """Columns of the table that predict."""
         return self._sources(self.model.prediction_features_)
 
-    @property
+    @cached_property
     def kept_out(self) -> list[str]:
         """Columns of the table that are in the selection equation and do not predict."""
         predicting = self.predicting
         selecting = self._sources(self.model.selection_features_)
         return [name for name in selecting if name not in predicting]
 
-    @property
+    @cached_property
     def driving_selection(self) -> list[str]:
         """Those kept out that drive selection; see `heckmanfa.results.exclusions`."""
         driving = self._sources(self.exclusions.driving)
         return [name for name in self.kept_out if name in driving]
 
-    @property
+    @cached_property
     def without_evidence(self) -> list[str]:
         """Those kept out and tested, without evidence that they drive selection."""
         others = {*self.driving_selection, *self.not_tested}
         return [name for name in self.kept_out if name not in others]
 
-    @property
+    @cached_property
     def not_tested(self) -> list[str]:
         """Those kept out for which selection could not be tested."""
         unknown = self._sources(self.exclusions.not_tested)
