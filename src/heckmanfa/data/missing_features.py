@@ -1,8 +1,8 @@
 """Rows to predict for that miss a feature: one rule, wherever the rows are.
 
-Such a row has no prediction. Whatever returns predictions refuses it, unless ``missing="nan"`` asks
-for NaN in its place. Whatever writes a file of predictions has a row for each row of the data: it
-leaves the cell empty and says how many are, unless ``missing="error"`` asks to refuse.
+Such a row has no prediction. Methods that return predictions refuse it, or return NaN with
+``missing="nan"``. Methods that write a file of predictions have a row for each row of the data:
+they leave the cell empty and count these rows, or refuse them with ``missing="error"``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from heckmanfa.text.printable import quoted
 __all__ = ["Gaps", "check_missing", "find_gaps", "refuse_gaps"]
 
 _SHOWN = 10
-# score and margins end here, too, and have no such parameter.
+# score and margins, which have no such parameter, raise this as well.
 _INSTEAD = "pass missing='nan' to predict to get NaN for these rows"
 
 
@@ -33,9 +33,9 @@ class Gaps:
     n_rows: int = 0
     """all rows"""
     n_missing: int = 0
-    """those that miss one or more"""
+    """rows that miss one or more features"""
     columns: Mapping[str, int] = field(default_factory=dict)
-    """how many miss each, of the features that any does"""
+    """how many rows miss each feature, for features that any row misses"""
 
     def __add__(self, other: Gaps) -> Gaps:
         mine = dict(self.columns)
@@ -44,7 +44,7 @@ class Gaps:
         return Gaps(self.n_rows + other.n_rows, self.n_missing + other.n_missing, mine)
 
     def of_sources(self, sources: Mapping[str, str]) -> Gaps:
-        """Name columns by those of a table that they were made of."""
+        """Name features by the columns of a table that they were made from."""
         counts: dict[str, int] = {}
         for name, count in self.columns.items():
             source = sources.get(name, name)
@@ -65,24 +65,13 @@ class Gaps:
 
 
 def check_missing(missing: str) -> None:
-    """Refuse what is no answer to what becomes of rows that miss a feature."""
+    """Refuse a value of ``missing`` that is not valid."""
     if missing not in ("error", "nan"):
         raise InputError(f"missing must be 'error' or 'nan'; got {quoted(missing)}")
 
 
 def find_gaps(table: FeatureTable, columns: Positions) -> Gaps:
-    """Count the rows that miss one of some columns; infinity is refused.
-
-    Parameters
-    ----------
-    table : FeatureTable
-    columns : sequence of int
-        That a prediction needs.
-
-    Returns
-    -------
-    Gaps
-    """
+    """Count the rows that miss a column that their prediction needs; refuse infinity."""
     empty = np.zeros(len(columns), dtype=np.int64)
     infinite, n_missing = empty.copy(), 0
     for _, block in feature_blocks(table, columns):
@@ -107,7 +96,7 @@ def _counted(labels: list[str], counts: NDArray[np.int64]) -> dict[str, int]:
 
 
 def refuse_gaps(gaps: Gaps, instead: str = _INSTEAD) -> None:
-    """Refuse rows that cannot be predicted; ``instead`` says how to have the others predicted."""
+    """Refuse rows that cannot be predicted; ``instead`` says how to predict the others."""
     if gaps.n_missing:
         raise MissingValueError(
             f"Input X contains NaN in {gaps.where()}: {gaps.n_missing:,} of {gaps.n_rows:,} rows "

@@ -1,4 +1,4 @@
-"""Tasks on threads, whose results come back in the order of what they were run on."""
+"""Tasks on threads, with results in the order of the items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 def workers() -> int:
-    """How many threads there are to be: as many as cores, unless HECKMANFA_NUM_THREADS says."""
+    """Number of threads: HECKMANFA_NUM_THREADS, or else the number of cores."""
     limit = os.environ.get("HECKMANFA_NUM_THREADS")
     if limit is not None:
         return max(int(limit), 1)
@@ -31,22 +31,18 @@ def in_order(
     ahead: int = 1,
     threads: int | None = None,
 ) -> Generator[Result]:
-    """Run a task over items on as many threads as there are, and yield the results in order.
+    """Run a task over items on threads, and yield the results in the order of the items.
 
     Parameters
     ----------
     task : callable
-        It releases the interpreter most of the time.
+        It releases the interpreter's lock most of the time.
     items : iterable
-        They are taken as threads come free.
+        Taken as threads become free.
     ahead : int
-        How many results may wait for each thread: they are what memory is needed for.
+        How many results may wait for each thread; they take memory.
     threads : int, optional
-        Fewer threads than `workers`.
-
-    Yields
-    ------
-    What the task returns for each item.
+        By default `workers`.
     """
     count = threads or workers()
     with ThreadPoolExecutor(count) as pool:
@@ -59,6 +55,6 @@ def in_order(
             while pending:
                 yield pending.popleft().result()
         finally:
-            # After an error or an interruption nobody wants the other results.
-            for one in pending:
-                one.cancel()
+            # After an error or an interruption the other results are not needed.
+            for future in pending:
+                future.cancel()

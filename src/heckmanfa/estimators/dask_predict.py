@@ -32,8 +32,8 @@ def predict_lazily(
     -------
     values : Dask Series or Dask Array of shape (n,)
     interval : Dask DataFrame with the columns lower and upper, or Dask Array of shape (n, 2)
-        Only with ``return_interval``; made from the same partitions, so that to compute both at
-        once reads X once.
+        Only with ``return_interval``; made from the same partitions, so computing both at once
+        reads X once.
     """
     if return_interval is None:
         return map_rows(model, X, "predict", "predicted", kind=kind, missing=missing)
@@ -51,11 +51,11 @@ def map_rows(model: Any, X: Any, method: str, name: str | list[str], **options: 
     Parameters
     ----------
     model : fitted estimator
-        As it is now: a later fit of it changes nothing here.
+        A later fit of it has no effect here.
     X : Dask DataFrame or Dask Array of shape (n, K)
     method : str
     name : str or list of str
-        Of the Series to be returned; several names are columns of a DataFrame.
+        Name of the returned Series, or of the columns of a DataFrame.
     **options
         Passed to the method.
 
@@ -67,7 +67,7 @@ def map_rows(model: Any, X: Any, method: str, name: str | list[str], **options: 
     from dask import delayed
     from dask.utils import is_dataframe_like
 
-    # The partitions share one copy, where an argument of each would travel with each.
+    # The partitions share one copy; as an argument, it would travel with each.
     shared = delayed(copy(model), traverse=False)
     if isinstance(X, da.Array) and X.ndim == 2:
         X = one_column_chunk(X)
@@ -91,7 +91,7 @@ def map_rows(model: Any, X: Any, method: str, name: str | list[str], **options: 
             f"{type(X).__name__}"
         )
     if getattr(model, "_design", None) is None:
-        # Names that differ are told now, and not when the predictions are computed.
+        # Names that differ are refused now, and not when the predictions are computed.
         first = pd.DataFrame(np.zeros((1, len(X.columns))), columns=list(X.columns))
         read_features(model, first, reset=False)
     meta = _labelled(X._meta, model, method, name, options)
@@ -99,7 +99,7 @@ def map_rows(model: Any, X: Any, method: str, name: str | list[str], **options: 
 
 
 def _values(rows: Any, model: Any, method: str, size: int | None, options: Any) -> Floats:
-    """What a method gives for the rows of a partition, which may be none."""
+    """Return the result of a method for the rows of a partition, which may be empty."""
     if len(rows) == 0:
         return np.empty((0,) if size is None else (0, size))
     found = getattr(model, method)(rows, **options)
@@ -109,7 +109,7 @@ def _values(rows: Any, model: Any, method: str, size: int | None, options: Any) 
 
 
 def _labelled(rows: Any, model: Any, method: str, name: str | list[str], options: Any) -> Any:
-    """The same, with the index of the partition."""
+    """Return the same with the index of the partition."""
     if isinstance(name, list):
         values = _values(rows, model, method, len(name), options)
         return pd.DataFrame(values, index=rows.index, columns=name)

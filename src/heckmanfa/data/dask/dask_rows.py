@@ -1,10 +1,9 @@
 """Rows in the partitions of a Dask collection, on whatever cluster is active.
 
-A pass is one task for each partition, which Dask runs on the worker that holds the partition, or
-that reads it: what is not persisted is read anew in every pass, only the columns that the pass
-needs, so that the data may be far larger than the workers' memory. What a task returns is small,
-and is taken in the order of the partitions, so that no digit depends on which worker was first, on
-how many there are, or on one that died and was replaced.
+A pass is one task per partition, which Dask runs on the worker that holds or reads the partition.
+Every pass reads again what is not persisted, and only the columns that it needs, so the data may
+be far larger than the workers' memory. Results are small and taken in the order of the partitions:
+no digit depends on how many workers there are, which was first, or which died and was replaced.
 """
 
 from __future__ import annotations
@@ -24,22 +23,14 @@ from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 
 __all__ = ["DaskSource", "dask_source", "one_column_chunk"]
 
-# Results are fetched by so many, since every fetch asks the scheduler once.
+# So many results are fetched at a time, since every fetch asks the scheduler once.
 _FETCHED_AT_ONCE = 64
 
 
 def dask_source(X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> DaskSource:
-    """Return the home of a Dask DataFrame or Array of features and what goes with it.
+    """Return the row source of a Dask DataFrame or Array and the columns that go with it.
 
-    Parameters
-    ----------
-    X : Dask DataFrame, or Dask Array of shape (n, K)
-    y, selected, sample_weight, groups : Dask Series or Array, or None
-        With the partitions (or chunks) of X; a Series may go with an Array.
-
-    Returns
-    -------
-    DaskSource
+    These are Dask Series or Arrays with the partitions (or chunks) of X, or None.
     """
     given: dict[str, Any] = {"X": _features(X)}
     if y is None:
@@ -59,7 +50,7 @@ class DaskSource(RowSource):
         X = given["X"]
         self._labels = None if _is_array(X) else list(X.columns)
         self.n_features = int(X.shape[1]) if self._labels is None else len(self._labels)
-        # As in memory, columns are known by position where their labels are not text.
+        # As in memory, columns count by position if their labels are not text.
         self.names = None
         if self._labels is not None:
             self.names, self.labels_given = split_labels(self._labels)
@@ -71,7 +62,7 @@ class DaskSource(RowSource):
 
     @property
     def described(self) -> str:
-        """The rows and where they are in a few words."""
+        """A short description of the rows."""
         return f"rows of {self._n_parts} Dask partitions"
 
     def run(self, task: Task, reading: Reading) -> Iterator[Any]:
@@ -80,7 +71,7 @@ class DaskSource(RowSource):
 
         roles, partitions = self._delayed(reading.columns)
         work = Pass(task, roles, reading.block_rows, self._n_parts)
-        # One copy travels to each worker, where an argument of every task would travel with each.
+        # One copy travels to each worker; as an argument, it would travel with each task.
         shared = delayed(work, traverse=False)
         run = delayed(heckmanfa_pass, pure=False)
         name = f"{heckmanfa_pass.__name__}-{uuid4().hex}"
@@ -95,7 +86,7 @@ class DaskSource(RowSource):
         return _computed_on(client, jobs, parts, self._n_parts)
 
     def _delayed(self, columns: tuple[int, ...]) -> tuple[tuple[str, ...], list[Any]]:
-        """The roles, and for every partition what it has of them, with some columns of X."""
+        """Return the roles, and what each partition holds of them, with some columns of X."""
         if columns not in self._partitions:
             self._partitions[columns] = self._cut(columns)
         return self._partitions[columns]
@@ -109,9 +100,9 @@ class DaskSource(RowSource):
             pieces = [_packed([given[role] for role in framed])]
         if arrays:
             pieces += _blocks([given[role] for role in arrays])
-        if any(len(one) != self._n_parts for one in pieces):
+        if any(len(piece) != self._n_parts for piece in pieces):
             raise InputError(
-                f"Dask makes other partitions of X than the {self._n_parts} that it says: call "
+                f"Dask does not make the {self._n_parts} partitions of X that it reports: call "
                 ".persist() on the collections before the fit"
             )
         return (*framed, *arrays), list(zip(*pieces, strict=True))
@@ -122,10 +113,10 @@ class DaskSource(RowSource):
             return X
         if self._labels is None:
             return one_column_chunk(X[:, list(columns)])
-        return X[[self._labels[one] for one in columns]]
+        return X[[self._labels[column] for column in columns]]
 
 
-# Taking collections in. ---------------------------------------------------------------------------
+# Reading collections. -----------------------------------------------------------------------------
 
 
 def _is_array(values: Any) -> bool:
@@ -163,7 +154,7 @@ def one_column_chunk(X: Any) -> Any:
 
 
 def _vector(values: Any, role: str) -> Any:
-    """One column of a Dask collection, whatever shape it came in."""
+    """Return one column of a Dask collection, whatever its shape."""
     from dask.utils import is_dataframe_like, is_series_like
 
     if not is_dask(values):
@@ -189,7 +180,7 @@ def _vector(values: Any, role: str) -> Any:
 
 
 def _fitting(values: Any, role: str, X: Any) -> Any:
-    """The values in the partitions of X."""
+    """Return the values in the partitions of X."""
     if _is_array(values) and _is_array(X):
         mine, theirs = values.chunks[0], X.chunks[0]
         if not np.isnan([*mine, *theirs]).any():
@@ -208,7 +199,7 @@ def _fitting(values: Any, role: str, X: Any) -> Any:
 
 
 def _packed(frames: Sequence[Any]) -> list[Any]:
-    """Several frames and series, one tuple a partition: what they share is read once."""
+    """Return one tuple of frames and series per partition; what they share is read once."""
     import dask.dataframe as dd
     import pandas as pd
 
@@ -219,26 +210,26 @@ def _packed(frames: Sequence[Any]) -> list[Any]:
         enforce_metadata=False,
         meta=pd.Series([], dtype=object),
     )
-    # Only columns that are used are read, and all that happens to a partition is one task.
+    # Only used columns are read, and all work on a partition is one task.
     optimized = together.optimize()
     if optimized.npartitions != together.npartitions:
-        # Dask joins partitions of files where few columns are read of many; then two passes with
-        # different columns would have different partitions.
+        # Dask joins partitions of files if it reads few of many columns; two passes with different
+        # columns would then have different partitions.
         optimized = together.simplify()
     return list(optimized.to_delayed(optimize_graph=False))
 
 
 def _together(features: Any, *columns: Any) -> tuple[Any, ...]:
     # A column that is a view would keep the whole partition that it was read from in memory.
-    return (features, *(one.copy() for one in columns))
+    return (features, *(column.copy() for column in columns))
 
 
 def _blocks(arrays: Sequence[Any]) -> list[list[Any]]:
-    """The chunks of several arrays, for each array a list; what they share is computed once."""
+    """Return a list of chunks per array; what the arrays share is computed once."""
     import dask
 
     return [
-        list(one.to_delayed(optimize_graph=False).reshape(-1)) for one in dask.optimize(*arrays)
+        list(array.to_delayed(optimize_graph=False).reshape(-1)) for array in dask.optimize(*arrays)
     ]
 
 
@@ -246,7 +237,7 @@ def _blocks(arrays: Sequence[Any]) -> list[list[Any]]:
 
 
 def _active_client() -> Any:
-    """The client of a cluster that Dask would use now, or None."""
+    """Return the client of the cluster that Dask would use now, or None."""
     import dask
 
     try:
@@ -265,7 +256,7 @@ def _active_client() -> Any:
 
 
 def _computed_here(jobs: list[Any], n_parts: int) -> Iterator[Any]:
-    """Results of Dask's scheduler for one machine."""
+    """Yield the results of Dask's scheduler for one machine."""
     import dask
 
     try:
@@ -278,7 +269,7 @@ def _computed_here(jobs: list[Any], n_parts: int) -> Iterator[Any]:
 
 
 def _computed_on(client: Any, jobs: list[Any], parts: list[int], n_parts: int) -> Iterator[Any]:
-    """Results of a cluster, in order; nothing stays there, and nothing runs on after an error."""
+    """Yield a cluster's results in order; nothing stays there, or runs on after an error."""
     futures = client.compute(jobs)
     try:
         for start in range(0, len(futures), _FETCHED_AT_ONCE):
@@ -288,16 +279,16 @@ def _computed_on(client: Any, jobs: list[Any], parts: list[int], n_parts: int) -
             except HeckmanfaError:
                 raise
             except Exception as error:
-                failed = [one.status == "error" for one in futures]
+                failed = [future.status == "error" for future in futures]
                 part = parts[failed.index(True)] if any(failed) else None
                 raise failure(error, part, n_parts) from error
             yield from results
     finally:
-        outstanding = [one for one in futures if one.status == "pending"]
+        outstanding = [future for future in futures if future.status == "pending"]
         if outstanding:
             # A client that lost its cluster cannot cancel, and need not.
             with suppress(Exception):
                 client.cancel(outstanding)
-        # An error that is kept keeps this frame, too, and the cluster would keep the results.
-        for one in futures:
-            one.release()
+        # A stored error keeps this frame alive, and the cluster would then keep the results.
+        for future in futures:
+            future.release()

@@ -1,4 +1,4 @@
-"""What a worker of Dask does with one partition in one pass, and how it fails."""
+"""What a Dask worker does with one partition in one pass, and how it fails."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.columns.column_numbers import floats, numbers
 from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.row_sources import Chunk, Task
+from heckmanfa.data.row_sources import Chunk, Task, cut_chunks
 from heckmanfa.data.rows import Columns, Matrix, Source, one_blas_thread
 from heckmanfa.errors import ClusterError, HeckmanfaError, InputError
 
 __all__ = ["Pass", "failure", "heckmanfa_pass"]
 
-# glibc's names for two of its settings, what they are unless set, and what a pass sets.
+# glibc's numbers for two settings, the default of one, and the values during a pass.
 _TRIM, _MAP = -1, -3
 _USUAL, _KEPT, _LARGEST_MAPPED = 2**17, 2**28, 2**25
 
 
 def heckmanfa_pass(work: Pass, part: int, head: int | None, packed: Any, *blocks: Any) -> Any:
-    """Work on one partition; Dask's dashboard shows the name."""
+    """Work on one partition; Dask's dashboard shows this function's name."""
     return work(part, head, packed, blocks)
 
 
@@ -40,7 +40,7 @@ class Pass:
 
     task: Task
     roles: tuple[str, ...]
-    """of what is in a partition"""
+    """roles of the items of a partition"""
     block_rows: int
     n_parts: int
 
@@ -55,7 +55,7 @@ class Pass:
         except HeckmanfaError:
             raise
         except Exception as error:
-            # A cause does not travel from a worker, so that the words have to.
+            # The cause of an error does not travel from a worker, so the message has to say it.
             raise failure(error, part, self.n_parts) from error
 
     def _chunks(self, part: int, head: int | None, given: dict[str, Any]) -> Iterator[Chunk]:
@@ -71,24 +71,16 @@ class Pass:
             given = {role: _head(values, n) for role, values in given.items()}
         if n == 0:
             return
-        columns = given["X"].shape[1]
-        source = _source(given["X"])
-        outcome = _numbers(given["y"], "y").astype(np.float64, copy=False)
-        selected = _numbers(given["selected"], "selected") if "selected" in given else None
         weight = None
         if "sample_weight" in given:
             weight = _numbers(given["sample_weight"], "sample_weight").astype(np.float64)
-        group = _groups(given["groups"]) if "groups" in given else None
-        for start in range(0, n, self.block_rows):
-            span = slice(start, min(start + self.block_rows, n))
-            yield Chunk(
-                source.take(span.start, span.stop, range(columns)),
-                outcome[span],
-                None if selected is None else selected[span],
-                None if weight is None else weight[span],
-                None if group is None else group[span],
-                start,
-            )
+        columns = (
+            _numbers(given["y"], "y").astype(np.float64, copy=False),
+            _numbers(given["selected"], "selected") if "selected" in given else None,
+            weight,
+            _groups(given["groups"]) if "groups" in given else None,
+        )
+        yield from cut_chunks(_source(given["X"]), columns, self.block_rows)
 
 
 # What a partition holds. --------------------------------------------------------------------------
@@ -99,9 +91,9 @@ def _head(values: Any, n: int) -> Any:
 
 
 def _source(features: Any) -> Source:
-    """The features of a partition, column by column the way that the in-memory fit takes them."""
+    """Return the features of a partition, column by column as a fit in memory takes them."""
     if isinstance(features, pd.DataFrame) and (features.dtypes == np.float64).all():
-        # The usual case, which every pass meets in every partition.
+        # The usual case, and the fast one.
         values = features.to_numpy()
         return Columns(dict(enumerate(values.T)), values.shape)
     frame = nw.from_native(features, eager_only=True, pass_through=True)
@@ -131,17 +123,17 @@ def _groups(values: Any) -> NDArray[Any]:
     array = np.asarray(series.to_numpy())
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     if missing.any():
-        # A missing text is NaN, NA or None; only one of them can be told from text by all.
+        # Missing text is NaN, NA or None; None is the one that all code can tell from text.
         array = array.astype(object)
         array[missing] = None
     return array
 
 
 class _AtWork:
-    """Settings of the worker's process while any of its threads is at work.
+    """Settings of the worker's process while any of its threads works on a partition.
 
-    Linear algebra runs on one thread. Only the last thread to end may lift that limit: otherwise
-    the digits of the others would depend on when.
+    Linear algebra runs on one thread. Only the last thread to finish may lift that limit;
+    otherwise the digits of the others would depend on timing.
     """
 
     def __init__(self) -> None:
@@ -168,10 +160,10 @@ _at_work = _AtWork()
 
 @contextmanager
 def _freed_memory_kept() -> Iterator[None]:
-    """Let glibc keep the memory of freed block temporaries, where Dask forbids it.
+    """Let glibc keep the memory of freed block temporaries, which Dask forbids.
 
-    Dask starts workers with a setting that hands freed memory back at once, which is right for
-    partitions. For the temporaries of a block it doubles the time: they are mapped and zeroed anew.
+    Dask starts workers with a setting that returns freed memory at once, which is right for
+    partitions. For the temporaries of a block it doubles the time: each is mapped and zeroed again.
     """
     given = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
     library = ctypes.CDLL(None) if given.isdigit() and os.name == "posix" else None
@@ -196,24 +188,24 @@ def failure(error: Exception, part: int | None, n_parts: int) -> ClusterError:
         "repartition X and the others into smaller partitions, or give the workers more memory"
     )
     if kind == "KilledWorker":
-        # Dask blames all that waited on a worker that died, so that it may be a neighbour.
+        # Dask blames every task of a worker that died, so another partition may be the cause.
         return ClusterError(
-            f"every worker died that was given {which}, most likely because this one or another "
-            f"beside it takes more memory than a worker has: {smaller}; the workers' logs say more"
+            f"every worker that was given {which} died, most likely because this or another "
+            f"partition takes more memory than a worker has: {smaller}; the workers' logs say more"
         )
     if isinstance(error, MemoryError):
         return ClusterError(f"{which} does not fit into a worker's memory: {smaller}")
     if isinstance(error, CancelledError) or kind == "CommClosedError":
         return ClusterError(
-            f"the cluster dropped the work on {which} ({error}): see that the scheduler runs and "
+            f"the cluster dropped the work on {which} ({error}): check that the scheduler runs and "
             "that no persisted partition was lost, and fit again"
         )
     if isinstance(error, OSError):
         return ClusterError(
-            f"{which} could not be read ({kind}: {error}): see that its file is where the Dask "
+            f"{which} could not be read ({kind}: {error}): check that its file is where the Dask "
             "collection expects it on every worker, and make the collection again"
         )
     return ClusterError(
-        f"{which} failed with {kind}: {error}. Where functions of your own make the collection, "
-        "compute that partition alone to see where."
+        f"{which} failed with {kind}: {error}. If your own functions make the collection, compute "
+        "that partition alone to find the cause."
     )

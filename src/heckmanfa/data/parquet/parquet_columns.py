@@ -31,25 +31,17 @@ ColumnKind = Literal["number", "text", "date", "empty", "other"]
 
 
 def kind_of(stored: Any) -> ColumnKind:
-    """Say what a column of some Arrow type is.
+    """Return the kind of a column of some Arrow type.
 
-    Parameters
-    ----------
-    stored : pyarrow.DataType
-
-    Returns
-    -------
-    {"number", "text", "date", "empty", "other"}
-        Truths are numbers; dictionaries, which pandas calls categories, are text unless their
-        values are numbers or dates. "empty" is a column that holds nothing but nulls, and goes
-        with any other.
+    Booleans are numbers. Dictionaries (categories in pandas) are text unless their values are
+    numbers or dates. An "empty" column holds only nulls, and agrees with any other kind.
     """
     from pyarrow import types
 
     if types.is_dictionary(stored):
         inside = kind_of(stored.value_type)
         return inside if inside in ("number", "date") else "text"
-    # Earlier versions of pyarrow know no views.
+    # Earlier versions of pyarrow have no views.
     is_view = getattr(types, "is_string_view", types.is_string)
     tests: dict[ColumnKind, tuple[Any, ...]] = {
         "number": (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal),
@@ -64,7 +56,7 @@ def kind_of(stored: Any) -> ColumnKind:
 
 
 def time_of(stored: Any) -> Time:
-    """Say what a column of an Arrow type that is temporal holds."""
+    """Return what a column of a temporal Arrow type holds."""
     from pyarrow import types
 
     stored = stored.value_type if types.is_dictionary(stored) else stored
@@ -73,14 +65,14 @@ def time_of(stored: Any) -> Time:
     return "times of day" if types.is_time(stored) else "dates"
 
 
-def same_kind(one: Any, other: Any) -> bool:
+def same_kind(first: Any, second: Any) -> bool:
     """Whether columns of two Arrow types can be read as one."""
-    mine, theirs = kind_of(one), kind_of(other)
-    return one == other or "empty" in (mine, theirs) or mine == theirs != "other"
+    kinds = {kind_of(first), kind_of(second)}
+    return first == second or "empty" in kinds or (len(kinds) == 1 and "other" not in kinds)
 
 
 def numbers_of(array: Any) -> NDArray[Any]:
-    """Return a column of numbers, without a copy where it has no null; nulls are NaN."""
+    """Return a column of numbers, without a copy if it has no null; nulls are NaN."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):
@@ -99,22 +91,22 @@ def floats_of(array: Any) -> Floats:
 
 
 def flags_of(array: Any, name: str) -> Floats:
-    """Return who is selected as 1 and 0, from truths, numbers, or words such as yes and no.
+    """Return who is selected as 1 and 0, from booleans, numbers, or words such as yes and no.
 
-    NaN where nothing is said; a number that is neither stays what it is, and a word is refused.
+    Nulls are NaN. Other numbers stay as they are; other words are refused.
     """
     if kind_of(array.type) != "text":
         return floats_of(array)
     found = levels_of(array.to_pandas())
     words = [label.lower() for label in found.labels]
     known = TRUE_WORDS | FALSE_WORDS
-    odd = next((one for one in found.labels if one.lower() not in known), None)
+    odd = next((label for label in found.labels if label.lower() not in known), None)
     if odd is not None:
         raise InputError(
             f"selected names the column {quoted(name)}, which must hold {FLAGS}; it holds "
             f"{quoted(odd)}"
         )
-    value = np.array([1.0 if one in TRUE_WORDS else 0.0 for one in words] + [np.nan])
+    value = np.array([1.0 if word in TRUE_WORDS else 0.0 for word in words] + [np.nan])
     return value[found.codes]
 
 

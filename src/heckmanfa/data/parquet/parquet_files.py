@@ -1,7 +1,7 @@
 """Parquet files on disk: found, checked against each other, and read a batch of rows at a time.
 
-What can go wrong with a file ends here as an error that names it: it is not there, it is damaged
-or cut off, it changed between two passes, or its columns are not those of the others.
+Whatever goes wrong with a file becomes an error that names it: it is not there, it is damaged or
+cut off, it changed between two passes, or its columns are not those of the others.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ PathLike = str | os.PathLike[str]
 
 # pandas keeps its row labels in columns of such names.
 _ROW_LABELS = "__index_level_"
-# A batch is large enough that decoding its columns outweighs starting to, and small beside memory.
+# A batch is large enough that decoding takes longer than opening, and small compared to memory.
 _BATCH_ROWS, _BATCH_BYTES = 2**15, 2**24
-# So many bytes of each column are read from disk at a time, fewer where columns are many.
+# Bytes of each column read from disk at a time, fewer if columns are many.
 _BUFFER, _LEAST_BUFFER, _ALL_BUFFERS = 2**16, 2**14, 2**24
-# Footers of the files read last are kept: a file of many row groups is opened as often.
+# Footers of the last files are kept: a file is opened once for each of its row groups.
 _FOOTERS = 8
 
 
@@ -61,7 +61,7 @@ class StoredFile:
     group_rows: tuple[int, ...]
     """rows of each row group"""
     stored_names: dict[str, str]
-    """what the file calls each column, by its tidy name"""
+    """the name of each column in the file, by its tidy name"""
 
 
 @dataclass(frozen=True)
@@ -71,22 +71,22 @@ class Batches:
     columns: tuple[str, ...]
     """tidy names"""
     levels: tuple[str, ...]
-    """those of them of which the distinct values are wanted, with a code a row"""
+    """columns to read as distinct values with a code per row"""
     block_rows: int
-    """every batch but the last has a multiple of so many rows"""
+    """the rows of every batch but the last are a multiple of this"""
     head: int | None
-    """only so many of the first rows"""
+    """number of first rows to read; None reads all"""
     threads: bool
     """whether columns are decoded on several threads"""
 
     def batch_rows(self) -> int:
-        """How many rows to decode at a time."""
+        """Rows to decode at a time."""
         fitting = min(_BATCH_BYTES // (8 * len(self.columns)), _BATCH_ROWS)
         rows = max(fitting // self.block_rows, 1) * self.block_rows
         return rows if self.head is None else min(rows, self.head)
 
     def buffer(self) -> int:
-        """How many bytes of a column to read from disk at a time."""
+        """Bytes of a column to read from disk at a time."""
         return max(min(_BUFFER, _ALL_BUFFERS // len(self.columns)), _LEAST_BUFFER)
 
 
@@ -103,23 +103,13 @@ def arrow(files: str = "Parquet") -> tuple[ModuleType, ModuleType]:
 
 
 def find_files(path: PathLike | Sequence[PathLike]) -> list[Path]:
-    """Return the files that a path, a folder, a pattern or several of these name.
-
-    Parameters
-    ----------
-    path : str, path, or sequence of these
-
-    Returns
-    -------
-    list of Path
-        Sorted, each once.
-    """
+    """Return the files, folders and patterns named, as files in sorted order, each once."""
     given = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not given:
         raise InputError("no file is named: pass a path, a folder, a pattern, or several of these")
     found: set[Path] = set()
-    for one in given:
-        found.update(_files_of(one))
+    for item in given:
+        found.update(_files_of(item))
     return sorted(found)
 
 
@@ -131,8 +121,10 @@ def _files_of(path: PathLike) -> list[Path]:
         return [existing(place)]
     if glob.has_magic(str(place)):
         # Unlike a path's own method, it leaves hidden files alone.
-        matched = [Path(one) for one in glob.glob(str(place), recursive=True)]  # noqa: PTH207
-        found = [file for one in matched for file in (_files_in(one) if one.is_dir() else [one])]
+        matched = [Path(match) for match in glob.glob(str(place), recursive=True)]  # noqa: PTH207
+        found = [
+            file for match in matched for file in (_files_in(match) if match.is_dir() else [match])
+        ]
         if not found:
             raise InputError(
                 f"there is no file {shown(path)}, and no file matches this pattern; check the "
@@ -143,18 +135,18 @@ def _files_of(path: PathLike) -> list[Path]:
         raise InputError(
             f"there is no file {shown(path)}: there is no folder {shown(place.parent)}"
         )
-    names = [one.name for one in place.parent.iterdir()]
+    names = [file.name for file in place.parent.iterdir()]
     raise InputError(f"there is no file {shown(path)}{nearest_file(place.name, names)}")
 
 
 def _files_in(folder: Path) -> list[Path]:
     found = [
-        one
-        for one in folder.rglob("*")
-        if one.suffix.lower() in PARQUET_ENDINGS
-        and one.is_file()
-        # Programs keep what is not data, or not yet, under such names.
-        and not any(part.startswith((".", "_")) for part in one.relative_to(folder).parts)
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in PARQUET_ENDINGS
+        and file.is_file()
+        # Programs give such names to files that are not data, or not yet.
+        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     ]
     if not found:
         raise InputError(
@@ -164,8 +156,8 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _told(path: Path, *, scanned: bool) -> Iterator[None]:
-    """Turn whatever a reader says about a file into an error that says what to do."""
+def _explain_failures(path: Path, *, scanned: bool) -> Iterator[None]:
+    """Turn any failure to read a file into an error that says what to do."""
     pa, _ = arrow()
     try:
         yield
@@ -179,8 +171,7 @@ def _told(path: Path, *, scanned: bool) -> Iterator[None]:
             raise
         raise DataError(
             f"there is not enough memory to read a part of {shown(path)}: it is damaged, or holds "
-            "very "
-            "long texts"
+            "very long texts"
         ) from error
     except OSError as error:
         if error.strerror:
@@ -192,126 +183,92 @@ def _told(path: Path, *, scanned: bool) -> Iterator[None]:
 
 
 def _damaged(path: Path, error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    said = lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__
     return (
-        f"{shown(path)} cannot be read as Parquet: {said}; it is damaged, cut off, or something "
-        "else than "
-        "its name says. Write it again, or leave it out."
+        f"{shown(path)} cannot be read as Parquet: it is damaged, cut off, or not what its name "
+        f"says. Write it again, or leave it out. ({type(error).__name__}: {shown(error)})"
     )
 
 
 def store_of(path: Path) -> tuple[StoredFile, Any]:
-    """Look at a file for the first time.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    stored : StoredFile
-    schema : pyarrow.Schema
-        Under tidy names, without the row labels of pandas.
-    """
+    """Return a file and its schema, under tidy names and without the row labels of pandas."""
     pa, pq = arrow()
-    with _told(path, scanned=False):
+    with _explain_failures(path, scanned=False):
         before = path.stat()
         if before.st_size == 0:
             raise DataError(
                 f"{shown(path)} is empty (0 bytes), which no Parquet file is: it was cut off. "
-                "Write it "
-                "again, or leave it out."
+                "Write it again, or leave it out."
             )
         with pq.ParquetFile(path, pre_buffer=False) as file:
             footer, raw = file.metadata, file.schema_arrow
-        rows = tuple(footer.row_group(one).num_rows for one in range(footer.num_row_groups))
-    kept = [one for one in raw.names if not one.startswith(_ROW_LABELS)]
+        rows = tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+    kept = [name for name in raw.names if not name.startswith(_ROW_LABELS)]
     names = dict(zip(tidy_names(kept, path), kept, strict=True))
-    schema = pa.schema([raw.field(one).with_name(name) for name, one in names.items()])
+    schema = pa.schema([raw.field(stored).with_name(name) for name, stored in names.items()])
     return StoredFile(path, before.st_size, before.st_mtime_ns, rows, names), schema
 
 
 def scan_files(
     path: PathLike | Sequence[PathLike], needed: Callable[[Any, Path], Sequence[str] | None]
 ) -> tuple[list[StoredFile], Any]:
-    """Look at some files for the first time, and refuse those that are not alike.
+    """Return the files and their common schema; refuse files whose columns differ.
 
-    Parameters
-    ----------
-    path : str, path, or sequence of these
-    needed : callable
-        Given the schema and the path of the first file, it returns the columns that matter; None
-        where all of them do.
-
-    Returns
-    -------
-    files : list of StoredFile
-    schema : pyarrow.Schema
-        Of the first file; the type of a column that is empty there is a later file's.
+    ``needed`` gets the schema and the path of the first file, and returns the columns that
+    matter, or None for all. A column that is empty in the first file has the type of a later one.
     """
     pa, _ = arrow()
     paths = find_files(path)
     stored, schema = store_of(paths[0])
     files, opening = [stored], (paths[0], schema)
     names = needed(schema, paths[0])
-    # Of each column, the file that says what it is.
-    telling = dict.fromkeys(schema.names, opening)
+    # The file that decides the type of each column.
+    deciding = dict.fromkeys(schema.names, opening)
     for place in paths[1:]:
         stored, schema = store_of(place)
         files.append(stored)
-        for name in dict.fromkeys([*telling, *schema.names]) if names is None else names:
-            first = telling.get(name, opening)
+        for name in dict.fromkeys([*deciding, *schema.names]) if names is None else names:
+            first = deciding.get(name, opening)
             check_schemas(first, (place, schema), [name])
             if _tells_more(schema.field(name).type, first[1].field(name).type):
-                telling[name] = (place, schema)
+                deciding[name] = (place, schema)
     if not any(sum(file.group_rows) for file in files):
         where = paths[0] if len(paths) == 1 else f"any of the {len(paths)} files"
         raise InputError(f"there are no rows in {where}")
-    return files, pa.schema([one.field(name) for name, (_, one) in telling.items()])
+    return files, pa.schema([found.field(name) for name, (_, found) in deciding.items()])
 
 
 def _tells_more(stored: Any, known: Any) -> bool:
-    """Whether a column's type in another file says better what it is."""
+    """Whether a column's type in another file is more specific."""
     from pyarrow import types
 
     if kind_of(known) == "empty":
         return kind_of(stored) != "empty"
-    # What is declared in some files only has no order in the others.
+    # Categories declared in some files only have no order in the others.
     return types.is_dictionary(known) and not (
         types.is_dictionary(stored) or kind_of(stored) == "empty"
     )
 
 
 def check_schemas(first: tuple[Path, Any], other: tuple[Path, Any], names: Sequence[str]) -> None:
-    """Refuse a file whose columns are not those of the first.
-
-    Parameters
-    ----------
-    first, other : (Path, pyarrow.Schema)
-    names : sequence of str
-        The columns that matter.
-    """
+    """Refuse a file in which some of the columns ``names`` are not as in the first file."""
     for name in names:
         for here, there in ((first, other), (other, first)):
             if name not in here[1].names:
                 raise DataError(
                     f"{shown(here[0])} has no column {quoted(name)}, which {shown(there[0])} has; "
-                    "the files must have "
-                    f"the same columns{nearest(name, here[1].names)}"
+                    f"the files must have the same columns{nearest(name, here[1].names)}"
                 )
         mine, theirs = first[1].field(name).type, other[1].field(name).type
         if not same_kind(mine, theirs):
             raise DataError(
                 f"column {quoted(name)} is {theirs} in {shown(other[0])}, but {mine} in "
-                f"{shown(first[0])}; write it "
-                "with one type"
+                f"{shown(first[0])}; write it with one type"
             )
 
 
 @lru_cache(maxsize=_FOOTERS)
 def _footer(path: Path, size: int, changed: int) -> Any:
-    """Parse the end of a file, which says where everything is; a changed file has another one."""
+    """Parse the footer of a file, which says where everything is."""
     _, pq = arrow()
     with pq.ParquetFile(path, pre_buffer=False) as file:
         return file.metadata
@@ -320,33 +277,24 @@ def _footer(path: Path, size: int, changed: int) -> Any:
 def value_ranges(
     files: Sequence[StoredFile], names: Sequence[str]
 ) -> dict[str, tuple[float, float, int]]:
-    """Return what footers say of numbers that hardly repeat: no row is read.
+    """Return the minimum, maximum and count of numbers that hardly repeat; no row is read.
 
-    Parameters
-    ----------
-    files : sequence of StoredFile
-    names : sequence of str
-
-    Returns
-    -------
-    dict of str to (float, float, int)
-        The smallest and largest value, and how many rows are not null. Columns are left out whose
-        footers say nothing, and those with fewer whole numbers between the ends of a row group
-        than half of its rows.
+    Columns without statistics in the footers are left out, and columns with fewer integers
+    between the ends of a row group than half of its rows.
     """
     found: dict[str, tuple[float, float, int]] = {}
     open_ = list(names)
     for stored in files:
         if not open_:
             break
-        with _told(stored.path, scanned=True):
+        with _explain_failures(stored.path, scanned=True):
             footer = _footer(stored.path, stored.size, stored.changed)
-            places = {footer.schema.column(one).path: one for one in range(footer.num_columns)}
+            columns = {footer.schema.column(k).path: k for k in range(footer.num_columns)}
             for group in range(footer.num_row_groups):
                 row_group = footer.row_group(group)
                 for name in list(open_):
-                    place = places.get(stored.stored_names[name])
-                    known = None if place is None else _range(row_group.column(place))
+                    column = columns.get(stored.stored_names[name])
+                    known = None if column is None else _range(row_group.column(column))
                     if known is None:
                         open_.remove(name)
                         found.pop(name, None)
@@ -357,7 +305,7 @@ def value_ranges(
 
 
 def _range(column: Any) -> tuple[float, float, int] | None:
-    """Return the ends of a row group's column and its values, if it may tell rows apart."""
+    """Return the ends and the count of a row group's column, if it may tell rows apart."""
     figures = column.statistics
     if figures is None or not figures.has_null_count:
         return None
@@ -374,30 +322,21 @@ def _range(column: Any) -> tuple[float, float, int] | None:
 
 
 def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[Any]:
-    """Read a row group from its first row on, never much more of it than a batch at a time.
+    """Yield the record batches of a row group; memory holds little more than one at a time.
 
-    Parameters
-    ----------
-    stored : StoredFile
-    group : int
-    wanted : Batches
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        With the columns in the order asked for, under tidy names.
+    Their columns are in the requested order, under tidy names.
     """
     _, pq = arrow()
     raw = [stored.stored_names[name] for name in wanted.columns]
     left = stored.group_rows[group] if wanted.head is None else wanted.head
-    with _told(stored.path, scanned=True):
+    with _explain_failures(stored.path, scanned=True):
         now = stored.path.stat()
         if (now.st_size, now.st_mtime_ns) != (stored.size, stored.changed):
             raise DataError(
-                f"{shown(stored.path)} changed since the rows were scanned; let it be written to "
-                "its end, and scan again"
+                f"{shown(stored.path)} changed since the rows were scanned; wait until it is "
+                "complete, and scan again"
             )
-        # Memory mapped, a file that is cut off while it is read would end the process.
+        # With a memory map, a file that is cut off while it is read would crash the process.
         with pq.ParquetFile(
             stored.path,
             metadata=_footer(stored.path, stored.size, stored.changed),
@@ -410,7 +349,7 @@ def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[A
                 wanted.batch_rows(), row_groups=[group], columns=raw, use_threads=wanted.threads
             )
             for batch in whole_blocks(batches, wanted.block_rows):
-                # Text that is not UTF-8, say, would fail wherever somebody looks at it first.
+                # Otherwise text that is not UTF-8, for example, would fail at its first use.
                 batch.validate(full=True)
                 taken = batch.slice(0, left)
                 left -= taken.num_rows
@@ -425,15 +364,15 @@ def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[A
 
 
 def whole_blocks(batches: Iterator[Any], block_rows: int) -> Iterator[Any]:
-    """Join batches so that each but the last has a multiple of ``block_rows`` rows.
+    """Join batches until each but the last has a multiple of ``block_rows`` rows.
 
-    Readers may cut a batch short; what they do must not move the boundaries of blocks.
+    Readers may cut a batch short, which must not move the boundaries of blocks.
     """
     pa, _ = arrow()
     rest: list[Any] = []
     for batch in batches:
         rest.append(batch)
-        count = sum(one.num_rows for one in rest)
+        count = sum(part.num_rows for part in rest)
         whole = count - count % block_rows
         if whole == 0:
             continue

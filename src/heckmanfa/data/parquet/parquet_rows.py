@@ -1,8 +1,8 @@
-"""Rows in Parquet files, of any number and size, that are read anew in every pass.
+"""Rows in Parquet files of any number and size, which every pass reads again.
 
-A row group of a file is a part. Parts are read and worked on by as many threads as there are, each
-a batch at a time, so that memory does not grow with the data. `scan_parquet` reads footers, and
-texts where there are any; a fit reads the columns that it needs.
+A row group of a file is a part. Threads work on several parts at once, each a batch at a time, so
+memory does not grow with the data. `scan_parquet` reads footers and columns of text; a fit reads
+the columns that it needs.
 """
 
 from __future__ import annotations
@@ -36,29 +36,30 @@ from heckmanfa.data.parquet.parquet_files import (
     scan_files,
 )
 from heckmanfa.data.parquet.parquet_levels import learn_encoding
-from heckmanfa.data.row_sources import Chunk, Reading, RowSource, Task
-from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.row_sources import Chunk, Reading, RowSource, Task, cut_chunks
+from heckmanfa.data.rows import Columns, one_blas_thread
 from heckmanfa.data.threads import in_order, workers
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 
 __all__ = ["ParquetRows", "scan_parquet"]
 
-# Fewer rows are done before threads have started.
+# Fewer rows are finished before threads have started.
 _ROWS_FOR_THREADS = 2**14
 
 
 class _Roles(NamedTuple):
-    """The columns that are no features."""
+    """The columns that are not features, named as the parameters of `scan_parquet`."""
 
     outcome: str
     selected: str | None
-    weight: str | None
+    sample_weight: str | None
     groups: str | None
 
-
-# What scan_parquet calls them.
-_PARAMETERS = ("outcome", "selected", "sample_weight", "groups")
+    def given(self) -> dict[str, str]:
+        """Return the columns that there are, by role."""
+        names = zip(self._fields, self, strict=True)
+        return {role: name for role, name in names if name is not None}
 
 
 class _Part(NamedTuple):
@@ -89,7 +90,7 @@ class ParquetRows(RowSource):
         """of the first file"""
         self._roles = roles
         self._encoding = encoding
-        # Whatever is not plainly a number is encoded as in memory.
+        # Columns that are not plain numbers are encoded as in memory.
         self._coded = frozenset(
             name
             for name in encoding.sources
@@ -110,28 +111,28 @@ class ParquetRows(RowSource):
         self.n_features = len(self.names)
         self.n_rows = sum(part.rows for part in self._parts)
         self.has_selected = roles.selected is not None
-        self.has_weight = roles.weight is not None
+        self.has_weight = roles.sample_weight is not None
         self.has_groups = roles.groups is not None
         self.drops_missing = drops_missing
 
     @property
     def encoding(self) -> Encoding | None:
-        """How columns become features; None where all of them are numbers already."""
+        """How columns become features; None if all of them are numbers already."""
         return self._encoding if self._coded or self._encoding.missing == "mean" else None
 
     @property
     def feature_groups(self) -> list[list[str]]:
-        """The dummies of each column that has several, which a search moves as one."""
+        """The dummies of each column with several, which a search moves together."""
         return [dummies for dummies in self._encoding.groups.values() if len(dummies) > 1]
 
     @property
     def dummies(self) -> dict[str, list[str]]:
-        """The dummies of each column, for which its name stands."""
+        """The dummies of each column; its name stands for all of them."""
         return self._encoding.groups
 
     @property
     def described(self) -> str:
-        """The rows and where they are in a few words."""
+        """A short description of the rows."""
         count = len(self.paths)
         return f"rows of {count} Parquet files" if count != 1 else f"rows of {self.paths[0]}"
 
@@ -145,10 +146,10 @@ class ParquetRows(RowSource):
 
     def run(self, task: Task, reading: Reading) -> Iterator[Any]:
         """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
-        parts = [one for one in range(len(self._parts)) if reading.head(one) != 0]
-        rows = sum(reading.head(one) or self._parts[one].rows for one in parts)
+        parts = [part for part in range(len(self._parts)) if reading.head(part) != 0]
+        rows = sum(reading.head(part) or self._parts[part].rows for part in parts)
         threads = workers() if rows >= _ROWS_FOR_THREADS else 1
-        # Where parts are too few to keep all threads busy, one decodes while another works.
+        # If parts are too few to keep all threads busy, one decodes while another works.
         ahead = threads > 1 and len(parts) < 2 * threads
         stop = Event()
 
@@ -168,17 +169,16 @@ class ParquetRows(RowSource):
                 for result in results:  # noqa: UP028
                     yield result
             finally:
-                # After an error or an interruption nobody wants the other results.
+                # After an error or an interruption the other results are not needed.
                 stop.set()
                 results.close()
 
     def _chunks(self, part: int, reading: Reading, stop: Event, *, ahead: bool) -> Iterator[Chunk]:
         """Read a part block by block."""
-        sources = list(dict.fromkeys(self._feature_sources[one] for one in reading.columns))
-        others = [one for one in self._roles if one is not None]
+        sources = list(dict.fromkeys(self._feature_sources[k] for k in reading.columns))
         wanted = Batches(
-            columns=tuple(dict.fromkeys([*sources, *others])),
-            levels=tuple(one for one in sources if one in self._coded),
+            columns=tuple(dict.fromkeys([*sources, *self._roles.given().values()])),
+            levels=tuple(name for name in sources if name in self._coded),
             block_rows=reading.block_rows,
             head=reading.head(part),
             threads=ahead,
@@ -200,37 +200,30 @@ class ParquetRows(RowSource):
     def _blocks(
         self, part: int, batch: Any, sources: list[str], reading: Reading, start: int
     ) -> Iterator[Chunk]:
-        columns = self._columns(part, batch, sources, start)
-        features = [columns[self.names[one]] for one in reading.columns]
-        roles = self._roles
-        outcome = floats_of(batch.column(roles.outcome))
-        selected = None
-        if roles.selected is not None:
-            selected = flags_of(batch.column(roles.selected), roles.selected)
-        weight = None if roles.weight is None else floats_of(batch.column(roles.weight))
-        group = None if roles.groups is None else groups_of(batch.column(roles.groups))
-        for low in range(0, batch.num_rows, reading.block_rows):
-            rows = slice(low, min(low + reading.block_rows, batch.num_rows))
-            block = np.empty((rows.stop - rows.start, len(features)), order="F")
-            for place, values in enumerate(features):
-                block[:, place] = values[rows]
-            yield Chunk(
-                block,
-                outcome[rows],
-                None if selected is None else selected[rows],
-                None if weight is None else weight[rows],
-                None if group is None else group[rows],
-                start + low,
-            )
+        encoded = self._columns(part, batch, sources, start)
+        features = {i: encoded[self.names[k]] for i, k in enumerate(reading.columns)}
+        source = Columns(features, (batch.num_rows, len(features)))
+        roles = {role: batch.column(name) for role, name in self._roles.given().items()}
+        selected, weight, groups = (
+            roles.get(role) for role in ("selected", "sample_weight", "groups")
+        )
+        columns = (
+            floats_of(roles["outcome"]),
+            None if selected is None else flags_of(selected, str(self._roles.selected)),
+            None if weight is None else floats_of(weight),
+            None if groups is None else groups_of(groups),
+        )
+        return cut_chunks(source, columns, reading.block_rows, start)
 
     def _columns(self, part: int, batch: Any, sources: list[str], start: int) -> dict[str, Floats]:
         """Return the encoded columns of some sources."""
-        plain = [one for one in sources if one not in self._coded]
-        columns = {name: numbers_of(batch.column(name)) for name in plain}
+        columns = {
+            name: numbers_of(batch.column(name)) for name in sources if name not in self._coded
+        }
         if self._encoding.missing == "mean":
             for name, values in columns.items():
                 columns[name] = np.where(np.isnan(values), self._encoding.means[name], values)
-        coded = [one for one in sources if one in self._coded]
+        coded = [name for name in sources if name in self._coded]
         if coded:
             import pandas as pd
 
@@ -250,7 +243,7 @@ class ParquetRows(RowSource):
 
 
 def _ahead(batches: Iterator[Any], pool: ThreadPoolExecutor) -> Iterator[Any]:
-    """Have the next batch decoded while one is worked on."""
+    """Decode the next batch in a thread while the caller works on one."""
     upcoming = pool.submit(next, batches, None)
     while True:
         batch = upcoming.result()
@@ -273,7 +266,7 @@ def scan_parquet(
     numeric: Sequence[str] = (),
     encoding: Encoding | None = None,
 ) -> ParquetRows:
-    """Name the rows of Parquet files, which may be larger than memory, for a fit.
+    """Return the rows of Parquet files, which may be larger than memory, for a fit.
 
     Parameters
     ----------
@@ -283,30 +276,30 @@ def scan_parquet(
     outcome : str
         The column to predict; null or NaN where it was not observed.
     features : sequence of str, optional
-        Columns of either equation; all but those with another role unless given. The file's
-        schema decides: numbers, truths and decimals are numbers; text and dictionaries become
-        dummies named ``column[level]`` for each level but the most frequent, also where they spell
-        numbers, which takes one pass over these columns. In a search, the dummies of a column are
-        one of the ``feature_groups`` unless the search's own name some of them, and wherever a
-        model names features, the name of the column stands for all of its dummies.
+        Columns of either equation; by default all columns without another role. The file's schema
+        decides: numbers, booleans and decimals are numbers. Text and dictionaries become dummies
+        named ``column[level]`` for each level but the most frequent, even if they spell numbers;
+        this takes one pass over these columns. In a search, the dummies of a column are one of
+        the ``feature_groups`` unless the search's own groups name some of them. Wherever a model
+        names features, the name of the column stands for all of its dummies.
     selected : str, optional
-        A column of truths, of 0 and 1, or of words such as yes and no that says who is selected;
-        unless given, those with an outcome are.
+        Column that says who is selected: booleans, 0 and 1, or words such as yes and no. By
+        default, rows with an outcome are selected.
     sample_weight, groups : str, optional
         Columns of weights, and of clusters for ``cov_type="cluster"``.
     missing : {"error", "drop"}
-        Whether rows that miss a feature are refused, or left out and counted; infinite values
-        are refused in either case.
+        Whether rows that miss a feature are refused, or left out and counted. Infinite values
+        are always refused.
     categorical, numeric : sequence of str
         Columns to take as categories, or as numbers, whatever their type.
     encoding : Encoding, optional
-        How columns become features, where that was learned before.
+        How columns become features, if that was learned before.
 
     Returns
     -------
     ParquetRows
-        To be passed to ``fit`` alone. ``names`` are the features, and ``encoding`` makes the
-        same features of other tables where some are not numbers.
+        The only argument of ``fit``. ``names`` are the features; ``encoding`` makes the same
+        features from other tables.
 
     Examples
     --------
@@ -320,7 +313,7 @@ def scan_parquet(
         raise InputError(f"features must be a list of columns: write [{quoted(features)}]")
     if encoding is not None and (len(categorical) or len(numeric)):
         raise InputError(
-            "an encoding says itself what is a category; leave categorical and numeric out"
+            "an encoding already defines the categories; leave categorical and numeric out"
         )
     roles = _Roles(outcome, selected, sample_weight, groups)
     sources: list[str] = []
@@ -329,7 +322,7 @@ def scan_parquet(
         sources.extend(_sources(schema, roles, features, encoding, place))
         if features is None and encoding is None:
             return None
-        return list(dict.fromkeys([*sources, *(one for one in roles if one is not None)]))
+        return list(dict.fromkeys([*sources, *roles.given().values()]))
 
     files, schema = scan_files(path, needed)
     _check_roles(schema, roles)
@@ -352,31 +345,29 @@ def _sources(
     encoding: Encoding | None,
     path: Path,
 ) -> list[str]:
-    """Return the columns that features are made of; refuse those that are not there."""
-    taken = [one for one in roles if one is not None]
+    """Return the columns that features are made from; refuse those that are not there."""
+    taken = list(roles.given().values())
     sources = list(encoding.sources if encoding is not None else features or [])
     if encoding is None and features is None:
-        sources = [one for one in schema.names if one not in taken]
+        sources = [name for name in schema.names if name not in taken]
     if features is not None and encoding is not None and {*features} != {*sources}:
-        raise InputError("an encoding says itself what the features are; leave features out")
+        raise InputError("an encoding already defines the features; leave features out")
     for name in [*taken, *sources]:
         if name not in schema.names:
             hint = nearest(str(name), schema.names)
             raise UnknownFeatureError(f"{shown(path)} has no column {quoted(name)}{hint}")
-    twice = sorted({one for one in sources if sources.count(one) > 1})
+    twice = sorted({name for name in sources if sources.count(name) > 1})
     if twice:
         raise InputError(f"the feature {quoted(twice[0])} is named twice")
     if roles.outcome in sources:
-        raise InputError(f"{quoted(roles.outcome)} is the outcome, and cannot be a feature, too")
+        raise InputError(f"{quoted(roles.outcome)} is the outcome, and cannot also be a feature")
     if not sources:
-        raise InputError(f"{shown(path)} has no column that could be a feature beside {taken}")
+        raise InputError(f"{shown(path)} has no column besides {taken} that could be a feature")
     return sources
 
 
 def _check_roles(schema: Any, roles: _Roles) -> None:
-    for role, name in zip(_PARAMETERS, roles, strict=True):
-        if name is None:
-            continue
+    for role, name in roles.given().items():
         kind = kind_of(schema.field(name).type)
         fits = kind != "other" if role == "groups" else kind in ("number", "empty")
         fits = fits or (role == "selected" and kind == "text")
