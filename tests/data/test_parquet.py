@@ -779,7 +779,7 @@ def test_predictions_that_cannot_be_made_are_refused(tmp_path, two, frame, model
     predict_parquet(model, two, out)
     beside = pd.read_parquet(two / "part-00.parquet").assign(predicted_marginal=1.0)
     beside.to_parquet(tmp_path / "beside.parquet")
-    with pytest.raises(InputError, match="has a column 'predicted_marginal' already"):
+    with pytest.raises(InputError, match="already has a column 'predicted_marginal'"):
         predict_parquet(model, tmp_path / "beside.parquet", out, keep_columns=True, force=True)
 
 

@@ -1,4 +1,4 @@
-"""Predictions for the rows of Parquet files, written to another one a batch at a time."""
+"""Predictions for the rows of Parquet files, written to another file a batch at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from heckmanfa.text.printable import quoted, shown
 
 __all__ = ["predict_parquet", "write_predictions"]
 
-# A batch becomes a row group of what is written.
+# A batch becomes a row group of the output.
 _MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24
 
 
@@ -55,25 +55,25 @@ def predict_parquet(
     path : str, path, or sequence of these
         Files, folders and patterns, as for `scan_parquet`.
     out : str or path
-        The Parquet file to write; it is there when all of it is written, or not at all.
+        The Parquet file to write; it appears only once it is complete.
     kind : {"marginal", "selected", "unselected", "selection"}
         What ``model.predict`` predicts, or the probability of being selected.
     interval : {None, "prediction", "confidence"}
         Whether to add the columns ``low`` and ``high``.
     keep_columns : bool
-        Whether the columns of the data stay beside the predictions.
+        Whether to write the columns of the data beside the predictions.
     encoding : Encoding, optional
-        How columns become features, where some are not numbers: that of the rows of the fit.
+        How columns become features, if some are not numbers: the encoding of the fit's rows.
     missing : {"nan", "error"}
-        What becomes of rows that miss a feature that the prediction needs: it is null, and a
-        warning counts these rows by column, or nothing is written and they are refused.
+        How to treat rows that miss a feature that the prediction needs: write null and warn, with
+        counts by column, or refuse them and write nothing.
     force : bool
-        Whether a file that is there already may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
     int
-        The rows written: all there are.
+        The number of rows, all of which are written.
     """
     gaps = write_predictions(
         model,
@@ -104,7 +104,7 @@ def write_predictions(
     force: bool,
     instead: str = "pass missing='nan' to get null for these rows",
 ) -> Gaps:
-    """Do what `predict_parquet` does, and return the rows written and those without prediction."""
+    """Do what `predict_parquet` does, and count the rows, with and without a prediction."""
     check_request(kind, interval)
     check_missing(missing)
     check_is_fitted(model)
@@ -125,7 +125,7 @@ def write_predictions(
     taken = [name for name in found if name in kept]
     if taken:
         raise InputError(
-            f"the data has a column {quoted(taken[0])} already; rename it, or leave out "
+            f"the data already has a column {quoted(taken[0])}; rename it, or leave out "
             "keep_columns"
         )
     pa, pq = arrow()
@@ -147,7 +147,7 @@ def write_predictions(
             writer.write_table(table)
             found_gaps += gaps
         if missing == "error":
-            # Counted over all rows; what was written so far is not kept.
+            # All rows are counted; the file written so far is discarded.
             refuse_gaps(found_gaps, instead)
     return found_gaps
 
@@ -160,10 +160,10 @@ def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> 
         # Formulas may name any of them.
         return list(schema.names)
     else:
-        wanted = [str(one) for one in getattr(model, "feature_names_in_", [])]
+        wanted = [str(name) for name in getattr(model, "feature_names_in_", [])]
         if not wanted:
             raise InputError(
-                "the model was fitted to features without names, which no column of a file has; "
+                "the model was fitted to features without names, and columns of files have names: "
                 "fit it to a data frame, or to rows from scan_parquet"
             )
     for name in wanted:
@@ -171,7 +171,7 @@ def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> 
             hint = nearest(name, schema.names)
             source = name.partition("[")[0]
             if encoding is None and source in schema.names:
-                hint = f"; it is made of {quoted(source)}: pass the encoding of the rows of the fit"
+                hint = f"; it is made from {quoted(source)}: pass the encoding of the fit's rows"
             raise UnknownFeatureError(f"{shown(path)} has no column {quoted(name)}{hint}")
     return wanted
 
@@ -188,7 +188,7 @@ def _features(
 
 
 def _as(array: Any, wanted: Any) -> Any:
-    """Give a column the type that it has in the first file."""
+    """Cast a column to its type in the first file."""
     return array if array.type == wanted else array.cast(wanted)
 
 

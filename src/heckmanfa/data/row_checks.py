@@ -49,7 +49,6 @@ def check_rows(counts: RowCounts, n_selection: int) -> None:
 
     Parameters
     ----------
-    counts : RowCounts
     n_selection : int
         Number of selection features.
     """
@@ -105,7 +104,6 @@ def explain_known_only(
     ----------
     names : sequence
         Of the k columns.
-    counts : FeatureCounts
     among : (k,) ndarray of bool, optional
         The columns in question, if these are not all columns.
     """
@@ -138,10 +136,8 @@ def refuse_not_finite(
 
     Parameters
     ----------
-    table : FeatureTable
     columns : sequence of int
         k positions in X.
-    counts : FeatureCounts
     everywhere : (k,) ndarray of bool
         Columns of the selection equation.
     """
@@ -199,7 +195,6 @@ def check_frequencies(counts: RowCounts, *, own: bool = True) -> None:
 
     Parameters
     ----------
-    counts : RowCounts
     own : bool
         Whether the model being fitted supports sampling weights itself.
     """

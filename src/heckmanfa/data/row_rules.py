@@ -302,17 +302,12 @@ def count_rows(
 
     Parameters
     ----------
-    status : RowStatus
     outcome : (b,) array
     weight : (b,) array, optional
     group : (b,) ndarray, optional
         Labels of any type that can be sorted.
     **others
         Other fields of `RowCounts`, counted by the caller.
-
-    Returns
-    -------
-    RowCounts
     """
     kept = status.kept
     in_fit = status.selected & kept

@@ -195,7 +195,6 @@ def read_sample(
 
     Parameters
     ----------
-    table : FeatureTable
     y : array_like
         The outcome; NaN where missing.
     selected, sample_weight, groups : array_like or None
@@ -205,10 +204,6 @@ def read_sample(
         that does not support them.
     selection, prediction : sequence of int
         The columns of each equation.
-
-    Returns
-    -------
-    Sample
     """
     columns = sorted({*selection, *prediction})
     everywhere = np.array([column in set(selection) for column in columns], dtype=bool)
@@ -269,7 +264,6 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
 
     Parameters
     ----------
-    sample : Sample
     weight : (n,) ndarray
         Zero or more for every row, those left out of ``sample`` included.
     n_selection : int

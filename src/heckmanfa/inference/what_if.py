@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.rows import Positions, Rows
+from heckmanfa.data.rows import Positions
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.covariance import BY_CLASSICAL, CovarianceKind, errors_differ
 from heckmanfa.model.linalg import dependencies
@@ -197,7 +197,7 @@ def solve_two_step(moments: Moments, probit: Probit, features: Positions) -> Two
         return "too few selected rows"
     try:
         # A classical covariance reads no rows.
-        return fit_two_step(moments, probit, features, _CLASSICAL, cast("Rows", None))
+        return fit_two_step(moments, probit, features, _CLASSICAL)
     except NotIdentifiedError:
         return "the inverse Mills ratio is collinear with the features"
 

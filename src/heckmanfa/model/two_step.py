@@ -48,12 +48,12 @@ def fit_two_step(
     probit: Probit,
     features: Positions,
     kind: CovarianceKind,
-    rows: Rows,
+    rows: Rows | None = None,
 ) -> TwoStep:
     """Fit the prediction equation with lambda-hat, and the joint covariance of both equations.
 
     The prediction features, given by their positions in X, must not be collinear. ``rows`` are
-    read only for a robust or cluster covariance.
+    needed only for a robust or cluster covariance.
     """
     mask = np.zeros(moments.n_features, dtype=bool)
     mask[list(features)] = True
@@ -71,6 +71,7 @@ def fit_two_step(
     if kind.cov_type == "classical":
         covariance = _classical(moments, probit, features, solution, inverse_root)
     else:
+        assert rows is not None
         covariance = _stacked(moments, probit, features, coef, inverse_root, kind, rows)
     return TwoStep(features, solution, coef, covariance)
 
