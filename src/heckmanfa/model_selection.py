@@ -29,6 +29,7 @@ from sklearn.utils.metadata_routing import UNCHANGED, MetadataRequest
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from heckmanfa.data.arrays import compute_dask, is_dask
+from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.sample import flags, group_codes, read_outcome
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import InputError, InputTypeError
@@ -256,16 +257,15 @@ class SelectionKFold(BaseCrossValidator):
             outcome = np.zeros(len(selected) if X is None else _num_samples(X))
         else:
             outcome = read_outcome(y, len(y) if hasattr(y, "__len__") else 0)
-        observed = ~np.isnan(outcome)
-        if selected is None and len(outcome) and observed.all():
+        status = decide_rows(outcome, None if selected is None else flags(selected, len(outcome)))
+        if selected is None and len(outcome) and status.selected.all():
             raise InputError(
                 f"all {len(outcome)} rows have an outcome, so no fold can hold rows of both kinds. "
                 "If selected says which rows are selected, it did not reach the splitter: pass "
                 f"split(X, y, selected=...); {ROUTING}. If no outcome is missing, use KFold"
             )
-        chosen = observed if selected is None else flags(selected, len(outcome))
         # A fit leaves out selected rows without an outcome: they count as neither kind.
-        kinds = np.where(chosen, np.where(observed, 1, 2), 0)
+        kinds = np.where(status.selected, np.where(status.kept, 1, 2), 0)
         if groups is None:
             folds = self._folds_of_rows(kinds, given=selected is not None)
         else:

@@ -24,6 +24,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared import frame_as_stored, notes_on_numbers
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.devices import find_device
+from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.tables.piped import is_piped
@@ -170,13 +171,12 @@ def _encode(
     kept: Mask = np.asarray(~gaps.any(axis=1))
     missing_counts = _missing_counts(encoding, gaps, list(X.columns))
     refuse_leaks(encoding, frame, X, outcome, selected)
-    observed = kept & ~np.isnan(outcome)
-    chosen = observed if selected is None else selected & kept
+    status = decide_rows(outcome, selected, complete=kept)
     refuse_rows(
         n_rows=len(frame),
         kept=int(np.count_nonzero(kept)),
-        selected=int(np.count_nonzero(chosen)),
-        observed=int(np.count_nonzero(chosen & observed)),
+        selected=int(np.count_nonzero(status.selected & kept)),
+        observed=int(np.count_nonzero(status.selected & status.kept)),
         missing_counts=missing_counts,
     )
     X = X.loc[kept]

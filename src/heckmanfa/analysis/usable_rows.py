@@ -11,7 +11,7 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.row_checks import explain_known_only
-from heckmanfa.data.row_rules import FeatureCounts
+from heckmanfa.data.row_rules import FeatureCounts, decide_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.model.leakage import refuse_partial_copies
@@ -66,7 +66,7 @@ def refuse_leaks(
     Such a column is known for selected rows only, or copies the outcome wherever it is known. A
     fit cannot notice this once missing values are replaced with means.
     """
-    chosen = ~np.isnan(outcome) if selected is None else selected
+    chosen = decide_rows(outcome, selected).selected
     if chosen.all():
         return
     gaps = _gaps(encoding, frame, X)

@@ -90,8 +90,8 @@ def compress(
     """
     if standardize not in (True, False, "features"):
         raise InputError(f"standardize must be True, False or 'features'; got {standardize!r}")
-    home = find_row_source(X, y, selected, sample_weight, None)
-    table = read_features(BaseEstimator(), X if home is None else home, reset=True)
+    source = find_row_source(X, y, selected, sample_weight, None)
+    table = read_features(BaseEstimator(), X if source is None else source, reset=True)
     selection = resolve(table, selection_features, "selection_features")
     prediction = resolve(table, prediction_features, "prediction_features")
     sample = read_sample(
