@@ -15,13 +15,16 @@ from heckmanfa.text.printable import printable
 __all__ = ["dispatch", "saying", "tell"]
 
 
-def dispatch(command: str, options: Mapping[str, Any]) -> None:
+def dispatch(command: str, options: Mapping[str, Any], *, progress: bool = True) -> None:
     """Run a command, whose work is in the module ``run_`` and its name.
 
     That module is imported only now: pandas and scikit-learn would slow the start and ``--help``.
     """
-    with saying() as say:
-        say("loading")
+    if progress:
+        with saying() as say:
+            say("loading")
+            module = import_module(f"heckmanfa.cli.run_{command}")
+    else:
         module = import_module(f"heckmanfa.cli.run_{command}")
     module.run(**options)
 

@@ -64,4 +64,4 @@ def reproduce(
 
     Example: heckmanfa reproduce --quick
     """
-    dispatch("reproduce", locals())
+    dispatch("reproduce", locals(), progress=False)  # it has a progress bar of its own
