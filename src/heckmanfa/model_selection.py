@@ -34,7 +34,7 @@ from heckmanfa.data.sample import flags, group_codes, read_outcome
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.estimators.baselines import ObservedRegressor
-from heckmanfa.estimators.scoring import ROUTING, ScoredRegressor, scored_rows, sum_log_likelihood
+from heckmanfa.estimators.scoring import ROUTING, ScoredRegressor, scored_rows
 from heckmanfa.text.printable import quoted
 
 __all__ = [
@@ -167,8 +167,8 @@ class _LikelihoodScorer(SelectionScorer):
                 f"{type(model).__name__} has no selection equation, so it has no joint likelihood; "
                 "use observed_r2, observed_mse or observed_mae"
             )
-        total, count = sum_log_likelihood(model, X, y, selected, sample_weight)
-        return total / count
+        total, count = model.sum_log_likelihood(X, y, selected, sample_weight)
+        return float(total / count)
 
 
 observed_r2 = _ObservedScorer("observed_r2", r2_score, 1.0)

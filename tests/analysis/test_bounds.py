@@ -198,7 +198,7 @@ def test_what_searches_record_fits(tmp_path):
     model.fit(encoded, made.y)
     save_model(tmp_path / "m.skops", model, encoding, {})
     again = load_model(tmp_path / "m.skops").model
-    assert again._search.packed.shape == model._search.packed.shape
+    assert again.fit_.search.result.packed.shape == model.fit_.search.result.packed.shape
     np.testing.assert_array_equal(again.path_["inclusion_prob"], model.path_["inclusion_prob"])
     with zipfile.ZipFile(tmp_path / "m.skops") as archive:
         assert max(one.file_size for one in archive.infolist()) < 4 * MEGABYTE

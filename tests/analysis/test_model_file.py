@@ -243,9 +243,10 @@ def test_a_class_of_ours_that_would_be_called_is_refused(rewritten, saved):
 
 def test_a_changed_number_is_noticed(rewritten, saved):
     def change(state):
-        attributes = state["content"]["model"]["content"]["content"]
-        assert attributes["intercept_"]["__loader__"] == "JsonNode"
-        attributes["intercept_"]["content"] = "42.0"
+        fit = state["content"]["model"]["content"]["content"]["_fit"]
+        intercept = fit["content"]["content"]["intercept"]
+        assert intercept["__loader__"] == "JsonNode"
+        intercept["content"] = "42.0"
 
     rewritten(saved, schema=change)
     assert "was changed after it was written" in refusal(saved)
@@ -280,32 +281,36 @@ def listed(*ones):
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("coef_", scalar("a")),
-        ("coef_", scalar(None)),
-        ("coef_", listed(1, 2)),
-        ("intercept_", scalar("a")),
-        ("intercept_", listed(1)),
-        ("support_", scalar("a")),
-        ("support_", listed(True)),
-        ("_moments", scalar(None)),
-        ("_moments", "encoding"),
-        ("_moments", "model"),
-        ("_design", "encoding"),
-        ("_design", scalar("a ~ b")),
-        ("_names", scalar(3)),
-        ("_terms", listed("a")),
-        ("_covariance", "coef_"),
-        ("selection_coef_", "_covariance"),
-        ("coef_", "_covariance"),
-        ("feature_names_in_", listed("a")),
-        ("n_features_in_", scalar(10**9)),
-        ("n_features_in_", scalar("a")),
+        ("_fit", scalar(None)),
+        ("_fit", "encoding"),
+        ("_fit.coef", scalar("a")),
+        ("_fit.coef", scalar(None)),
+        ("_fit.coef", listed(1, 2)),
+        ("_fit.intercept", scalar("a")),
+        ("_fit.intercept", listed(1)),
+        ("_fit.support", scalar("a")),
+        ("_fit.support", listed(True)),
+        ("_fit.moments", scalar(None)),
+        ("_fit.moments", "encoding"),
+        ("_fit.moments", "model"),
+        ("_fit.origin.design", "encoding"),
+        ("_fit.origin.design", scalar("a ~ b")),
+        ("_fit.spec.labels", scalar(3)),
+        ("_fit.spec.labels", listed("a")),
+        ("_fit.terms", listed("a")),
+        ("_fit.covariance", "coef"),
+        ("_fit.selection_coef", "covariance"),
+        ("_fit.coef", "covariance"),
+        ("_fit.spec.columns.names", listed("a")),
+        ("_fit.spec.columns.n_features", scalar(10**9)),
+        ("_fit.spec.columns.n_features", scalar("a")),
         ("method", scalar(3)),
-        ("row_counts_", listed("a")),
+        ("_fit.spec.method", scalar(3)),
+        ("_fit.row_counts", listed("a")),
         # What a class defines for everyone cannot be put in front of it.
         ("predict", scalar("a")),
         ("summary", scalar(1)),
-        ("_probit", scalar(None)),
+        ("fit_", scalar(None)),
         ("__class__", scalar("a")),
         ("__dict__", scalar("a")),
         ("_parameter_constraints", listed("a")),
@@ -315,14 +320,17 @@ def listed(*ones):
 def test_a_part_of_another_kind_is_refused(rewritten, saved, name, found):
     def swap(state):
         inner = state["content"]["model"]["content"]
+        *path, last = name.split(".")
+        for part in path:
+            inner = inner["content"][part]["content"]
         attributes = inner["content"]
         new = found
         if isinstance(found, str):
             new = attributes.get(found) or state["content"][found]
             new = json.loads(json.dumps(new))
-        if name not in attributes:
+        if last not in attributes:
             inner["key_types"]["content"].append(inner["key_types"]["content"][0])
-        attributes[name] = new
+        attributes[last] = new
 
     rewritten(saved, seal=True, schema=swap)
     assert "damaged or was changed" in refusal(saved)
@@ -405,8 +413,9 @@ def test_an_object_is_not_shared_behind_the_check(rewritten, saved):
     """skops gives every node with the number of an earlier one that earlier object."""
 
     def share(state):
-        attributes = state["content"]["model"]["content"]["content"]
-        attributes["coef_"]["__id__"] = attributes["_names"]["__id__"]
+        fit = state["content"]["model"]["content"]["content"]["_fit"]
+        attributes = fit["content"]["content"]
+        attributes["coef"]["__id__"] = attributes["terms"]["__id__"]
 
     before = load_model(saved).model.coef_
     rewritten(saved, seal=True, schema=share)

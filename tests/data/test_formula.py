@@ -140,7 +140,7 @@ def test_weights_and_groups_by_name_follow_the_rows_that_are_kept(mroz):
         cov_type="cluster",
         method="ml",
     )
-    np.testing.assert_allclose(model._covariance, other._covariance, rtol=1e-10)
+    np.testing.assert_allclose(model.fit_.covariance, other.fit_.covariance, rtol=1e-10)
     with pytest.raises(UnknownFeatureError, match="sample_weight: the data has no column 'ww'"):
         Heckman.from_formula(WAGE, WORK, mroz, sample_weight="ww")
 

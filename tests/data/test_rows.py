@@ -57,7 +57,7 @@ def test_a_fit_has_the_same_bits_on_one_and_two_threads(monkeypatch):
     for threads in ("1", "2"):
         monkeypatch.setenv("HECKMANFA_NUM_THREADS", threads)
         model = Heckman([0, 1], method="ml").fit(X, y)
-        fits.append((model.coef_.tobytes(), model._covariance.tobytes()))
+        fits.append((model.coef_.tobytes(), model.fit_.covariance.tobytes()))
     assert fits[0] == fits[1]
 
 

@@ -73,9 +73,9 @@ def test_read_only_data_can_be_fitted(simulated, method):
 
 def test_fitting_twice_gives_the_same_bits(simulated, method):
     model = fit(simulated, method)
-    first = model.coef_.tobytes(), model._covariance.tobytes()
+    first = model.coef_.tobytes(), model.fit_.covariance.tobytes()
     model.fit(simulated.X, simulated.y)
-    assert (model.coef_.tobytes(), model._covariance.tobytes()) == first
+    assert (model.coef_.tobytes(), model.fit_.covariance.tobytes()) == first
 
 
 def test_a_refit_on_other_data_forgets_the_first(simulated, method):

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import heckmanfa.estimators.fitting
 from heckmanfa import (
     Heckman,
     HeckmanBestSubset,
@@ -85,15 +86,16 @@ def warning_as_error(model, patch):
 
 def interrupted(model, patch):
     """An interruption after everything, or nearly, was set."""
-    where = "_solve" if isinstance(model, ObservedRegressor) else "_finish"
-    where = "_train" if isinstance(model, RURegressor) else where
-    original = getattr(type(model), where)
+    owner, name = heckmanfa.estimators.fitting, "attributes"
+    if isinstance(model, ObservedRegressor):
+        owner, name = type(model), "_train" if isinstance(model, RURegressor) else "_regress"
+    original = getattr(owner, name)
 
-    def interrupt(self, *arguments):
-        original(self, *arguments)
+    def interrupt(*arguments):
+        original(*arguments)
         raise KeyboardInterrupt
 
-    patch.setattr(type(model), where, interrupt)
+    patch.setattr(owner, name, interrupt)
     model.fit(X[FEATURES[::-1]], Y)
 
 
@@ -174,7 +176,7 @@ def test_a_search_is_forgotten_where_there_is_nothing_to_search():
     with pytest.warns(AllObservedWarning):
         model.fit(X, MROZ["hours"])
     assert not hasattr(model, "honest_")
-    assert model._search is None
+    assert model.fit_.search.result is None
 
 
 def test_what_a_user_wrote_on_an_estimator_stays():

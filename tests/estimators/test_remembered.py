@@ -155,8 +155,8 @@ def test_names_are_saved_with_the_model_and_gone_after_another_fit(towns, named)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         again.fit(towns[COLUMNS], towns["lwage"], groups=towns["town"] // 2)
-    assert again._weight_column is None
-    assert again._group_column is None
+    assert again.fit_.origin.weight_column is None
+    assert again.fit_.origin.group_column is None
     again.margins(towns[COLUMNS])
 
 

@@ -38,9 +38,9 @@ def searched():
 
 
 def plan_of(model, X, y, codes=None, n_units=None, **weights):
-    again = read_again(model, X, y, **weights)
+    again = read_again(model.fit_, X, y, **weights)
     n = len(again.sample.rows)
-    return Plan(model._for_replicates(), again.table, again.sample, codes, n_units or n, ())
+    return Plan(model._refit(), again.sample, codes, n_units or n, ())
 
 
 @pytest.mark.parametrize("method", ["two-step", "ml"])

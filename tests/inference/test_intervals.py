@@ -1,6 +1,7 @@
 """Intervals of predictions: against mpmath, simulated outcomes, and numerical gradients."""
 
 import copy
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -139,7 +140,7 @@ def test_confidence_limits_are_those_of_a_numerical_gradient(model, simulated, k
             ends.append(other.predict(X, kind))
         gradient.append((ends[0] - ends[1]) / (2 * step))
     gradient = np.column_stack(gradient)
-    v = model._covariance[:12, :12]
+    v = model.fit_.covariance[:12, :12]
     error = np.sqrt(np.einsum("ij,jk,ik->i", gradient, v, gradient))
     values, limits = model.predict(X, kind, "confidence", conf_level=0.9)
     half = norm.ppf(0.95) * error
@@ -170,7 +171,7 @@ def test_intervals_grow_with_the_level(model, simulated, conf_level):
 
 def test_without_correlation_selection_does_not_matter(model, simulated):
     flat = copy.copy(model)
-    flat.rho_ = flat.imr_coef_ = 0.0
+    flat._fit = replace(model.fit_, rho=0.0, imr_coef=0.0)
     expected = flat.predict(simulated.X, "marginal", "prediction")[1]
     for kind in ("selected", "unselected"):
         np.testing.assert_allclose(
@@ -263,7 +264,7 @@ def test_a_rho_outside_its_range_gives_no_law_given_selection():
 
 def test_where_the_covariance_is_not_known_there_are_no_intervals(model, simulated):
     broken = copy.copy(model)
-    broken._covariance = np.full_like(model._covariance, np.nan)
+    broken._fit = replace(model.fit_, covariance=np.full_like(model.fit_.covariance, np.nan))
     for kind in KINDS:
         for which in ("prediction", "confidence"):
             values, limits = broken.predict(simulated.X, kind, which)

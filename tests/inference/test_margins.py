@@ -1,6 +1,7 @@
 """Marginal effects: against differences of predictions, refits, the truth and another program."""
 
 import copy
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -97,30 +98,28 @@ def test_effects_at_the_means_are_differences_at_the_average_row(model, data, we
 
 def moved(model, place, step):
     """A copy of a fitted model with one parameter moved, in the order of its covariance."""
-    other = copy.copy(model)
-    other.coef_, other.selection_coef_ = model.coef_.copy(), model.selection_coef_.copy()
-    predicting, selecting = np.flatnonzero(model.support_), list(model._probit.features)
-    homes = [("intercept_", None), *(("coef_", one) for one in predicting)]
-    homes += [("selection_intercept_", None), *(("selection_coef_", one) for one in selecting)]
-    homes.append(("imr_coef_", None))
-    name, column = homes[place]
-    if column is None:
-        setattr(other, name, getattr(model, name) + step)
-    else:
-        getattr(other, name)[column] += step
+    other, fit = copy.copy(model), model.fit_
+    fields = [("intercept", None), *(("coef", column) for column in fit.features)]
+    fields.append(("selection_intercept", None))
+    fields += [("selection_coef", column) for column in fit.probit.features]
+    fields.append(("imr_coef", None))
+    name, column = fields[place]
+    value = np.array(getattr(fit, name))
+    value[() if column is None else column] += step
+    other._fit = replace(fit, **{name: value})
     return other
 
 
 def numerical_covariance(model, effects):
     """J V J' with the Jacobian of a function of the model by central differences."""
-    size = 3 + np.count_nonzero(model.support_) + len(model._probit.features)
+    size = 3 + np.count_nonzero(model.support_) + len(model.fit_.probit.features)
     columns = []
     for place in range(size):
         up, down = (effects(moved(model, place, side * STEP)) for side in (1, -1))
         columns.append((up - down) / (2 * STEP))
     jacobian = np.column_stack(columns)
-    assert model._terms[size - 1] == ("errors", "imr")
-    return jacobian @ model._covariance[:size, :size] @ jacobian.T
+    assert model.fit_.terms[size - 1] == ("errors", "imr")
+    return jacobian @ model.fit_.covariance[:size, :size] @ jacobian.T
 
 
 @pytest.mark.parametrize("at", ["average", "means"])
@@ -253,7 +252,7 @@ def test_a_robust_covariance_is_used_where_it_was_asked_for(data):
 
 def test_a_covariance_that_is_not_known_stays_so(model, data):
     broken = copy.copy(model)
-    broken._covariance = np.full_like(model._covariance, np.nan)
+    broken._fit = replace(model.fit_, covariance=np.full_like(model.fit_.covariance, np.nan))
     result = broken.margins(data[0])
     assert np.isfinite(result.tidy()["estimate"]).all()
     # Features 3 and 4 select alone, so that E[y | x] does not depend on them, whatever is known.
@@ -509,7 +508,7 @@ def test_at_the_means_numbers_are_at_theirs_and_categories_at_their_shares(formu
     centre = mroz.assign(**{name: share @ mroz[name] for name in names})
 
     def at(kind, frame):
-        design = formula_model._design.transform(frame, prediction=True, selection=True)
+        design = formula_model.fit_.origin.design.transform(frame, prediction=True, selection=True)
         row = share @ design.to_numpy()
         mean = formula_model.intercept_ + row @ formula_model.coef_
         index = formula_model.selection_intercept_ + row @ formula_model.selection_coef_
@@ -556,8 +555,10 @@ def test_numerical_slopes_of_formulas_have_eight_digits(mroz):
     work = "log(age) + I(exper**3) + exp(huseduc / 10) + I((year - 2001)**2) + log(faminc)"
     model = Heckman.from_formula("log(wage) ~ educ", f"lfp ~ educ + {work}", frame)
     index = model.selection_intercept_ + (
-        model._design.transform(frame, prediction=False, selection=True)[model.selection_features_]
-        @ model.selection_coef_[list(model._probit.features)]
+        model.fit_.origin.design.transform(frame, prediction=False, selection=True)[
+            model.selection_features_
+        ]
+        @ model.selection_coef_[list(model.fit_.probit.features)]
     )
     columns = ["log(age)", "I(exper ** 3)", "exp(huseduc / 10)", "I((year - 2001) ** 2)"]
     slopes = [1 / frame["age"], 3 * frame["exper"] ** 2, np.exp(frame["huseduc"] / 10) / 10]
@@ -565,7 +566,7 @@ def test_numerical_slopes_of_formulas_have_eight_digits(mroz):
     names = ["age", "exper", "huseduc", "year", "faminc"]
     table = model.margins(frame, kind="selection").tidy().set_index("term")["estimate"]
     for name, column, slope in zip(names, [*columns, "log(faminc)"], slopes, strict=True):
-        g = model.selection_coef_[model._names.index(column)]
+        g = model.selection_coef_[model.fit_.labels.index(column)]
         expected = np.mean(norm.pdf(index) * g * slope)
         assert table[name] == pytest.approx(expected, rel=2e-8)
 
@@ -587,7 +588,7 @@ def test_at_the_edge_of_a_domain_slopes_are_one_sided(mroz):
     model = Heckman.from_formula("log(wage) ~ educ", power, mroz)
     table = model.margins(mroz, kind="selection", features=["age"]).tidy()
     density = norm.pdf(norm.ppf(model.predict_selection(mroz)))
-    g = model.selection_coef_[model._names.index("I((60 - age) ** 1.5)")]
+    g = model.selection_coef_[model.fit_.labels.index("I((60 - age) ** 1.5)")]
     expected = np.mean(density * g * -1.5 * np.sqrt(60 - mroz["age"]))
     assert table["estimate"].item() == pytest.approx(expected, rel=1e-4)
     assert np.isfinite(table["std_error"].item())

@@ -92,14 +92,14 @@ def given_their_probit(mroz, ours):
     model = Heckman(mroz.prediction, mroz.selection).fit(mroz.X, mroz.y)
     selected = mroz.y.notna().to_numpy()
     gamma = glm_probit(np.column_stack([np.ones(len(mroz.X)), mroz.X[mroz.selection]]), selected)
-    assert 1e-7 < np.abs(gamma / model._probit.coef - 1).max() < 1e-4
+    assert 1e-7 < np.abs(gamma / model.fit_.probit.coef - 1).max() < 1e-4
     probit = dataclasses.replace(
-        model._probit,
+        model.fit_.probit,
         coef=gamma,
-        inner_coef=solve_upper(model._probit.coordinates.back(), gamma),
+        inner_coef=solve_upper(model.fit_.probit.coordinates.back(), gamma),
     )
-    rows = read_again(model, mroz.X, mroz.y).selection.rows
-    moments = gather_moments(rows, model._moments.columns, model.n_features_in_, probit)
+    rows = read_again(model.fit_, mroz.X, mroz.y).selection.rows
+    moments = gather_moments(rows, model.fit_.moments.columns, model.n_features_in_, probit)
     features = np.flatnonzero(model.support_)
     curve = RhoCurve.build(moments, features, ours.curve.terms)
     mean_square = moments.factor[:, -2] @ moments.factor[:, -2] / moments.n_selected

@@ -48,7 +48,7 @@ def check_against_refits(model, X, y, names):
     inside = list(model.prediction_features_)
     base = refit(inside, X, y)
     before = estimates(base)
-    assert set(table["feature"]) == {names[one] for one in model._moments.columns}
+    assert set(table["feature"]) == {names[one] for one in model.fit_.moments.columns}
     for row in table.itertuples():
         place = names.index(row.feature)
         feature = row.feature if isinstance(X, pd.DataFrame) else place

@@ -137,7 +137,7 @@ def test_frequency_weights_equal_repeated_rows(simulated):
         np.repeat(simulated.X, times, axis=0), np.repeat(simulated.y, times)
     )
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9)
-    np.testing.assert_allclose(one._covariance, other._covariance, rtol=1e-7, atol=1e-14)
+    np.testing.assert_allclose(one.fit_.covariance, other.fit_.covariance, rtol=1e-7, atol=1e-14)
     assert one.log_likelihood_ == pytest.approx(other.log_likelihood_, rel=1e-12)
     assert (one.n_obs_, one.n_selected_) == (other.n_obs_, other.n_selected_)
 

@@ -96,7 +96,7 @@ def test_diagnostics_and_summary_say_which_of_two_maxima_is_reported(lower, high
         frame = model.diagnostics().to_frame().set_index("diagnostic")
         assert "maxima of the likelihood" in frame.index
         assert "maxima of the likelihood" in model.diagnostics()._repr_html_()
-        assert model.diagnostics().to_dict()["second_maximum"] == model._second_maximum
+        assert model.diagnostics().to_dict()["second_maximum"] == model.fit_.second_maximum
 
 
 def test_only_a_higher_maximum_is_warned_of(greene):
@@ -210,7 +210,7 @@ def test_formulas_weights_and_covariances_take_a_start(greene, higher):
             prediction, selection, data=frame, method="ml", start=0.9, **more
         )
         assert model.rho_ == pytest.approx(higher.rho_, abs=1e-6)
-        assert model._second_maximum[1] == pytest.approx(-0.132, abs=5e-4)
+        assert model.fit_.second_maximum[1] == pytest.approx(-0.132, abs=5e-4)
 
 
 def test_a_search_refits_its_choice_from_the_start(greene):
@@ -222,7 +222,7 @@ def test_a_search_refits_its_choice_from_the_start(greene):
         usual.fit(X, y)
     assert usual.prediction_features_ == model.prediction_features_
     assert model.rho_ > 0.9 > usual.rho_
-    assert model._second_maximum[0] == pytest.approx(usual.log_likelihood_, abs=1e-6)
+    assert model.fit_.second_maximum[0] == pytest.approx(usual.log_likelihood_, abs=1e-6)
     again = clone(model).set_params(start=model.params_).fit(X, y)
     np.testing.assert_allclose(again.params_, model.params_, rtol=1e-7)
 

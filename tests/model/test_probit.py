@@ -212,7 +212,7 @@ def test_dropping_separation_equals_leaving_out_the_column_and_its_rows(data):
     rest = dummy == 0
     expected = Heckman([0]).fit(X[rest], y[rest])
     np.testing.assert_allclose(model.coef_[1:], expected.coef_, rtol=1e-12)
-    np.testing.assert_allclose(model._covariance, expected._covariance, rtol=1e-9)
+    np.testing.assert_allclose(model.fit_.covariance, expected.fit_.covariance, rtol=1e-9)
     assert model.dropped_features_ == [0]
     assert model.row_counts_["left_out_separation"] == 30
     assert model.row_counts_["selected"] + model.row_counts_["unselected"] == rest.sum()

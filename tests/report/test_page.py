@@ -138,7 +138,7 @@ def test_coefficients_over_candidates_are_those_of_the_search(ask, page_of):
     frame = analysis.model.candidates_.sort_values("bic", kind="stable")
     names = list(analysis.loaded.X.columns)
     masks = np.array([[name in one for name in names] for one in frame["features"]])
-    coef = analysis.model._moments.solve(masks).coef
+    coef = analysis.model.fit_.moments.solve(masks).coef
     educ = names.index("educ")
     shown = floats(figure["options"][0]["data"][0]["y"]["$f"])
     np.testing.assert_allclose(shown, coef[masks[:, educ], educ], rtol=1e-6)

@@ -10,8 +10,9 @@ import pytest
 from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, FewClustersWarning, HeckmanfaWarning
+from heckmanfa.model.maxima import rho_text
 from heckmanfa.results.caveats import Table, of_table
-from heckmanfa.results.problems import about_exclusions, about_r2, about_rho, rho_text
+from heckmanfa.results.problems import about_exclusions, about_r2, about_rho
 from heckmanfa.results.reference import Reference
 
 SILENT = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -120,7 +121,7 @@ def test_an_r2_above_999_in_a_thousand_is_a_problem():
 def test_an_estimate_without_a_variance_is_a_problem(simulated):
     model = Heckman([0, 2, 3], method="ml").fit(simulated.X, simulated.y)
     assert "standard errors" not in lines_of(model)
-    model._covariance = np.full_like(model._covariance, np.nan)
+    model.fit_.covariance = np.full_like(model.fit_.covariance, np.nan)
     assert lines_of(model)["standard errors"][2] == "problem"
 
 

@@ -41,7 +41,7 @@ def test_tests_and_intervals_of_coefficients_are_by_t_of_clusters_less_one(n_clu
 def test_intervals_of_rho_and_sigma_are_by_t_on_their_own_scales():
     model, *_ = clustered(10, method="ml")
     errors = model.tidy().set_index(["equation", "term"]).loc["errors"]
-    centre, spread = model._atanh_rho
+    centre, spread = model.fit_.atanh_rho
     reach = stats.t.ppf(0.975, 9)
     np.testing.assert_allclose(
         errors.loc["rho", ["p_value", "ci_low", "ci_high"]].to_numpy(float),
@@ -51,7 +51,7 @@ def test_intervals_of_rho_and_sigma_are_by_t_on_their_own_scales():
             np.tanh(centre + reach * spread),
         ],
     )
-    centre, spread = model._log_sigma
+    centre, spread = model.fit_.log_sigma
     assert errors.loc["sigma", "ci_high"] == pytest.approx(np.exp(centre + reach * spread))
 
 

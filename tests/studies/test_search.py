@@ -306,8 +306,8 @@ def window_fitter() -> Callable[..., Floats]:
 
     def p_value(model: Heckman) -> float:
         # The package reports none after a window; this is what it would be.
-        place = model._terms.index(("errors", "imr"))
-        return float(stats.chi2.sf(model.imr_coef_**2 / model._covariance[place, place], 1))
+        place = model.fit_.terms.index(("errors", "imr"))
+        return float(stats.chi2.sf(model.imr_coef_**2 / model.fit_.covariance[place, place], 1))
 
     def fit_draws(settings: Any, weak: Any, draws: range) -> Floats:
         """(draws, 6, 3): whether there is a fit, rejects at 5%, and has the true features."""

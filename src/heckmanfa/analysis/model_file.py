@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
@@ -29,7 +29,10 @@ from heckmanfa.data.files.table_files import existing
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
-from heckmanfa.estimators.scoring import ScoredRegressor
+from heckmanfa.estimators.base import SelectionModel
+from heckmanfa.estimators.fitting import attributes
+from heckmanfa.estimators.scoring import ScoredRegressor, publish
+from heckmanfa.fit import Origin
 from heckmanfa.text.printable import quoted, shown
 
 __all__ = ["Saved", "load_model", "save_model"]
@@ -78,7 +81,7 @@ def save_model(
         Whether a file that is there already may be replaced.
     """
     _refuse_no_model(path, model)
-    design = getattr(model, "_design", None)
+    design = _design(model)
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names:
         raise InputError(
@@ -243,10 +246,11 @@ def _read(data: bytes, path: Path) -> Saved:
     model, encoding = parts["model"], parts["encoding"]
     if not (type(model).__name__ in MODELS and isinstance(encoding, Encoding)):
         raise DataError(f"{shown(path)} is not a model file of heckmanfa: it holds no model")
+    _restore(model)
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if names != manifest["features"] or not isinstance(manifest["about"], dict):
         raise UnsoundError("it does not list the features of the model")
-    design = getattr(model, "_design", None)
+    design = _design(model)
     if design is not None:
         try:
             check_design(design, names)
@@ -259,6 +263,21 @@ def _read(data: bytes, path: Path) -> Saved:
     _check_names(encoding)
     _check_encoding(encoding, names if design is None else design.variables(encoding.columns))
     return Saved(model, encoding, manifest["about"], str(manifest["version"]))
+
+
+def _design(model: Any) -> FormulaDesign | None:
+    return model.fit_.origin.design if isinstance(model, SelectionModel) else None
+
+
+def _restore(model: Any) -> None:
+    """Set the public attributes of a model that was read, and refuse one without a fit."""
+    if isinstance(model, SelectionModel):
+        if "_fit" not in vars(model):
+            raise UnsoundError("its model has no fit")
+        spec = model.fit_.spec
+        if spec.columns.names != spec.labels or spec.columns.n_features != len(spec.labels):
+            raise UnsoundError("its columns are named in two ways")
+        publish(model, attributes(model.fit_))
 
 
 def _check_names(encoding: Encoding) -> None:
@@ -295,8 +314,8 @@ def _try_out(model: Any, names: list[str]) -> None:
             raise UnsoundError(f"{name} is not as long as the list of features")
     row = pd.DataFrame(np.zeros((1, len(names))), columns=names)
     plain = copy.copy(model)
-    if getattr(model, "_design", None) is not None:
-        plain._design = None
+    if _design(model) is not None:
+        plain._fit = replace(model.fit_, origin=Origin())
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -329,6 +348,10 @@ def _at_rest(model: Any) -> Any:
     """
     model = copy.copy(model)
     vars(model).pop("_metadata_request", None)
+    if isinstance(model, SelectionModel):
+        # All attributes follow from the fit, and are set from it when the file is read.
+        for name in attributes(model.fit_).keys() - {"_fit"}:
+            delattr(model, name)
     for name in _COLUMN_LISTS:
         if name in vars(model):
             setattr(model, name, _plain_list(vars(model)[name]))

@@ -156,7 +156,7 @@ def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> 
     """Return the columns that a model needs; refuse those that are not there."""
     if encoding is not None:
         wanted = list(encoding.sources)
-    elif getattr(model, "_design", None) is not None:
+    elif model.fit_.origin.design is not None:
         # Formulas may name any of them.
         return list(schema.names)
     else:
@@ -179,7 +179,7 @@ def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> 
 def _features(
     batch: Any, sources: Sequence[str], model: Any, encoding: Encoding | None
 ) -> pd.DataFrame:
-    if encoding is None and getattr(model, "_design", None) is None:
+    if encoding is None and model.fit_.origin.design is None:
         return pd.DataFrame({name: floats_of(batch.column(name)) for name in sources}, copy=False)
     frame: pd.DataFrame = batch.select(list(sources)).to_pandas(
         ignore_metadata=True, date_as_object=False

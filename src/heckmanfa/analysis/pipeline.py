@@ -25,6 +25,7 @@ from heckmanfa.results.caveats import Caveat, Table, of_table
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.exclusions import KeptOut, kept_out
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
+from heckmanfa.search.strategies import Extraction
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import quoted, shown
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Analysis", "analyse"]
 
-_EXTRACTIONS = {"fa": "sample", "fa-star": "rank", "correlation": "correlation"}
+_EXTRACTIONS: dict[str, Extraction] = {"fa": "sample", "fa-star": "rank", "correlation": "correlation"}
 # With so few features and no window, all assignments that are worse by this much are found in no
 # time, and the report shows them.
 _FEW_FEATURES, _NEAR = 26, {"bic": 10.0, "aic": 10.0}
@@ -73,7 +74,7 @@ class Analysis(Prepared):
     @cached_property
     def exclusions(self) -> KeptOut:
         """Encoded columns kept out of the prediction equation, and which drive selection."""
-        return kept_out(self.model, self._groups)
+        return kept_out(self.model.fit_, self._groups)
 
     @cached_property
     def estimates(self) -> pd.DataFrame:
@@ -87,7 +88,7 @@ class Analysis(Prepared):
         never = {
             column for name in self.question.select_only for column in groups.get(name, [name])
         }
-        return side_by_side(self.model, never)
+        return side_by_side(self.model.fit_, never)
 
     @cached_property
     def coefficients(self) -> pd.DataFrame:
@@ -107,13 +108,13 @@ class Analysis(Prepared):
         )
         return [
             replace(caveat, sentence=in_options(caveat.sentence), claim=in_options(caveat.claim))
-            for caveat in of_table(self.model, self.diagnostics, table)
+            for caveat in of_table(self.model.fit_, self.diagnostics, table)
         ]
 
     @property
     def is_corrected(self) -> bool:
         """Whether the model has a selection equation: some outcome was missing in the fit."""
-        return self.model.row_counts_["unselected"] > 0
+        return bool(self.model.row_counts_["unselected"] > 0)
 
     @cached_property
     def predicting(self) -> list[str]:

@@ -35,15 +35,23 @@ MODELS = {
     "RURegressor": "heckmanfa.estimators.ru",
 }
 _PARTS = {
+    "Choices": "heckmanfa.search.choices",
     "Coordinates": "heckmanfa.model.coordinates",
     "Encoding": "heckmanfa.data.columns.encoding",
     "Equation": "heckmanfa.data.formula.design",
+    "Fit": "heckmanfa.fit",
+    "FittedColumns": "heckmanfa.data.columns.feature_tables",
     "FormulaDesign": "heckmanfa.data.formula.design",
     "Goal": "heckmanfa.search.criteria",
     "Honest": "heckmanfa.inference.honest",
     "Moments": "heckmanfa.model.moments",
+    "Network": "heckmanfa.estimators.ru",
+    "Origin": "heckmanfa.fit",
     "Probit": "heckmanfa.model.probit",
     "Search": "heckmanfa.search.candidates",
+    "SearchOutcome": "heckmanfa.search.outcome",
+    "Spec": "heckmanfa.fit",
+    "Trained": "heckmanfa.search.training.assignment_function",
 }
 _CLASSES = {**MODELS, **_PARTS}
 _DEEPEST = 30

@@ -40,7 +40,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     if analysis.diagnostics.second_maximum is not None:
         log_likelihood, rho = analysis.diagnostics.second_maximum
         second = {"log_likelihood": log_likelihood, "rho": rho}
-    likelihood = None if model.log_likelihood_ is None else likelihood_name(model)
+    likelihood = None if model.log_likelihood_ is None else likelihood_name(model.fit_)
     results = {
         "heckmanfa": __version__,
         "question": dataclasses.asdict(question),
@@ -70,7 +70,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "weights": weights,
         "standard_errors": analysis.errors_kind,
         "clusters": clusters,
-        "reference_distribution": reference_of(model).name,
+        "reference_distribution": reference_of(model.fit_).name,
         "converged": model.converged_,
         "second_maximum": second,
         "diagnostics": [

@@ -34,7 +34,7 @@ def show(analysis: Analysis, console: Console) -> None:
         if not caveat.claim:
             console.print(_indented(f"- {caveat.sentence}", 2), style="dim")
     if analysis.model.log_likelihood_ is not None:
-        name = likelihood_name(analysis.model)
+        name = likelihood_name(analysis.model.fit_)
         console.print(f"  {name}: {analysis.model.log_likelihood_:.4f}", style="dim")
     console.print()
     for name, value, verdict, words in analysis.diagnostics.lines():

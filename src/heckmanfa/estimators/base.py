@@ -1,4 +1,4 @@
-"""What a fitted selection model can do: predict, score, and report on itself."""
+"""The base of every Heckman model: what a fitted one predicts and reports."""
 
 from __future__ import annotations
 
@@ -9,362 +9,159 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Array, Floats, host, is_dask, like, namespace
-from heckmanfa.data.columns.features import FeatureTable, linear, same
-from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.missing_features import Gaps, check_missing, find_gaps, refuse_gaps
+from heckmanfa.data.arrays import Floats, host, is_dask
+from heckmanfa.data.columns.feature_tables import FittedColumns
+from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.data.sample import read_features
-from heckmanfa.data.tensors import explain_out_of_memory, on_host
-from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.estimators.remembered import column_or_values, weights_of
-from heckmanfa.estimators.scoring import ScoredRegressor, sum_log_likelihood
-from heckmanfa.model.moments import Moments
-from heckmanfa.model.normal import inverse_mills, log_cdf
-from heckmanfa.model.option_types import CovType, Method, WeightKind
-from heckmanfa.model.probit import Probit
-from heckmanfa.results import caveats
-from heckmanfa.results import coefficients as results
+from heckmanfa.errors import NotIdentifiedError
+from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
+from heckmanfa.estimators.scoring import (
+    ScoredRegressor,
+    ToScore,
+    check_selected,
+    log_likelihood_of_rows,
+)
+from heckmanfa.fit import Fit
+from heckmanfa.inference import prediction
+from heckmanfa.inference.intervals import check_interval
+from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
+from heckmanfa.inference.remembered import column_or_values, weights_of
+from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
+from heckmanfa.inference.what_if import WhatIf, what_if
+from heckmanfa.results import caveats, coefficients, maketables
 from heckmanfa.results.diagnostics import Diagnostics, diagnose
-from heckmanfa.results.maketables import MaketablesModel
 from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary
-from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FittedSelectionModel"]
+__all__ = ["SelectionModel"]
 
 
-class FittedSelectionModel(MaketablesModel, ScoredRegressor):
-    """Prediction and reporting for every estimator of the package that is a Heckman model.
+class SelectionModel(ScoredRegressor):
+    """Prediction and reports of a fitted Heckman model.
 
-    `fit` of a subclass sets the attributes below; none is as long as the data.
+    Methods that need rows take those of the fit and refuse others. For a model from formulas, X is
+    the data frame and y is left out; weights and clusters are found in the columns that
+    ``from_formula`` named. Weights and clusters that came as arrays must be passed again.
     """
 
-    coef_: Floats
-    intercept_: float
-    imr_coef_: float
-    rho_: float
-    sigma_: float
-    selection_coef_: Floats
-    selection_intercept_: float
-    adjusted_r2_: float
-    aic_: float
-    bic_: float
-    log_likelihood_: float | None
-    params_: Floats | None = None
-    n_obs_: int | float
-    n_selected_: int | float
-    n_clusters_: int | None = None
-    """None unless the covariance is clustered"""
-    row_counts_: dict[str, int]
-    prediction_features_: list[Any]
-    selection_features_: list[Any]
-    dropped_features_: list[Any]
-    support_: Any
-    converged_: bool
-    n_features_in_: int
-
-    method: Method
-    cov_type: CovType | None
-    weight_kind: WeightKind
-
-    _weighted: bool = False
-    """whether rows had weights"""
-    _names: list[str]
-    """a label for every column of X"""
-    _column_labels: tuple[Any, ...] | None
-    """what X called its columns where that is not text"""
-    _moments: Moments
-    _design: FormulaDesign | None
-    """how to make X from a frame, for a model from formulas"""
-    _together: list[list[str]]
-    """columns of X that one column of a table became, where the rows' home knows that"""
-    _weight_column: str | None = None
-    """of the data frame, where weights of a model from formulas were named by it"""
-    _group_column: str | None = None
-    """likewise"""
-    _index_range: tuple[float, float]
-    """of z'gamma among the selected rows of the fit"""
-    _terms: list[tuple[str, str]]
-    """(equation, term) of each row of the covariance"""
-    _covariance: Floats
-    _atanh_rho: tuple[float, float] | None
-    """maximum likelihood's estimate and standard error"""
-    _log_sigma: tuple[float, float] | None
-    _second_maximum: tuple[float, float] | None
-    """log-likelihood and rho of another maximum that is known"""
+    _fit: Fit
 
     @property
-    def _probit(self) -> Probit | None:
-        """The selection equation; None where every outcome was observed."""
-        return self._moments.probit
+    def fit_(self) -> Fit:
+        """Everything that the fitted model knows, as one frozen object."""
+        check_is_fitted(self)
+        return self._fit
 
-    @property
-    def _rho_is_conditioned(self) -> bool:
-        """Whether rho-hat was part of a choice, so that no test of rho = 0 is valid."""
-        return False
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` ended well."""
+        return hasattr(self, "_fit")
 
-    @property
-    def _is_search(self) -> bool:
-        """Whether `fit` searches for the prediction features."""
-        return False
-
-    def _comparison(self) -> tuple[pd.DataFrame, list[str]] | None:
-        """Other models beside this one, for the summary, and what there is to say about it."""
-        return None
+    # Prediction. ------------------------------------------------------------------------------
 
     @overload
     def predict(
         self,
         X: Any,
-        kind: str = ...,
+        kind: Kind = ...,
         return_interval: None = ...,
         conf_level: float = ...,
         *,
-        missing: str = ...,
+        missing: Missing = ...,
     ) -> Floats: ...
 
     @overload
     def predict(
         self,
         X: Any,
-        kind: str = ...,
+        kind: Kind = ...,
         *,
-        return_interval: str,
+        return_interval: IntervalKind,
         conf_level: float = ...,
-        missing: str = ...,
+        missing: Missing = ...,
     ) -> tuple[Floats, Floats]: ...
 
     @overload
     def predict(
         self,
         X: Any,
-        kind: str,
-        return_interval: str,
+        kind: Kind,
+        return_interval: IntervalKind,
         conf_level: float = ...,
         *,
-        missing: str = ...,
+        missing: Missing = ...,
     ) -> tuple[Floats, Floats]: ...
 
     def predict(
         self,
         X: Any,
-        kind: str = "marginal",
-        return_interval: str | None = None,
+        kind: Kind = "marginal",
+        return_interval: IntervalKind | None = None,
         conf_level: float = 0.95,
         *,
-        missing: str = "error",
+        missing: Missing = "error",
     ) -> Any:
         """Predict the outcome of each row.
 
         Parameters
         ----------
         X : array or data frame of shape (n, K)
-            For tensors the prediction is one, too, where they are.
-            For a Dask collection the prediction is one, too, and not yet computed: a Series
+            Tensors give tensors on the same device. A Dask collection gives a lazy one: a Series
             "predicted" with X's index and divisions, or an Array with X's chunks of rows.
         kind : {"marginal", "selected", "unselected"}
             E[y | x], the outcome of anyone with these features; E[y | x, s = 1], given that the
             row is selected; E[y | x, s = 0], given that it is not.
         return_interval : {None, "prediction", "confidence"}
-            "prediction" is to hold a new outcome with the probability ``conf_level``, where the
-            model is right: its law has the normal errors of the model, skewed by selection where
-            ``kind`` asks for it, and the uncertainty of the prediction coefficients. That of the
-            selection coefficients, rho and sigma is not in it, nor is that of a search for the
-            features. "confidence" is for the expectation itself, by the delta method, with the
-            uncertainty of both equations.
+            A "prediction" interval holds a new outcome with probability ``conf_level`` if the
+            model is right. It accounts for the normal errors, skewed by selection if ``kind``
+            conditions on it, and for the uncertainty of the prediction coefficients, but not for
+            that of the selection coefficients, rho, sigma or a search. A "confidence" interval
+            is for the expectation, by the delta method, with the uncertainty of both equations.
         conf_level : float
-            Of the interval.
+            Confidence level of the interval.
         missing : {"error", "nan"}
-            What becomes of rows that miss a feature that the prediction needs: they are refused,
-            with counts by column, or their prediction is NaN. This holds for arrays, frames,
-            formulas and Dask alike; infinity is refused in any case.
+            Refuse rows that miss a feature the prediction needs, with counts by column, or
+            predict NaN for them. Infinite values are always refused.
 
         Returns
         -------
         values : ndarray of shape (n,)
-            One entry for each row.
         interval : ndarray of shape (n, 2)
-            Only with ``return_interval``: lower and upper limits; NaN also where the covariance
-            of the estimates is not known. For a Dask DataFrame, one with the columns "lower" and
-            "upper".
+            Only with ``return_interval``: lower and upper limits, NaN if the covariance of the
+            estimates is not known. For a Dask DataFrame, one with columns "lower" and "upper".
         """
-        check_is_fitted(self)
+        fit = self.fit_
         check_missing(missing)
         if return_interval is not None:
-            from heckmanfa.inference.intervals import check_interval, interval
-
             check_interval(return_interval, conf_level)
-        if kind not in ("marginal", "selected", "unselected"):
-            raise InputError(
-                f"kind must be 'marginal', 'selected' or 'unselected'; got {quoted(kind)}"
-            )
-        if kind == "unselected" and self._probit is None:
-            raise NotIdentifiedError(
-                "no outcome was missing in the fit, so nothing is known about unselected rows"
-            )
+        prediction.check_kind(fit, kind)
         if is_dask(X):
-            from heckmanfa.estimators.dask_predict import predict_lazily
+            return predict_lazily(
+                self, X, self._columns(), kind, return_interval, conf_level, missing
+            )
+        return prediction.predict(fit, X, kind, return_interval, conf_level, missing)
 
-            return predict_lazily(self, X, kind, return_interval, conf_level, missing)
-        with_imr = kind != "marginal" and self._probit is not None
-        with explain_out_of_memory():
-            refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
-            table = self._read(X, prediction=True, selection=with_imr, missing=missing)
-            values = self._mean(table)
-            if with_imr:
-                side = 1.0 if kind == "selected" else -1.0
-                values += side * self.imr_coef_ * inverse_mills(side * self._index(table))
-        if return_interval is None:
-            return values
-        if table.tensors:
-            table = self._read(on_host(X), prediction=True, selection=with_imr, missing=missing)
-        return values, like(interval(self, table, kind, return_interval, conf_level), values)
+    def predict_selection(self, X: Any, *, missing: Missing = "error") -> Any:
+        """Probability of being selected, P(s = 1 | x), of each row.
 
-    def predict_selection(self, X: Any, *, missing: str = "error") -> Any:
-        """Probability of being selected, P(s = 1 | x), for each row (lazy where X is Dask).
-
-        ``missing`` says what becomes of rows that miss a feature, as in `predict`.
+        ``missing`` is as in `predict`; for a Dask collection the result is lazy.
         """
-        check_is_fitted(self)
-        check_missing(missing)
-        refuse_rows(X, "predict_parquet(model, path, out, kind='selection')")
-        if is_dask(X):
-            from heckmanfa.estimators.dask_predict import map_rows
-
-            return map_rows(self, X, "predict_selection", "probability", missing=missing)
-        needed = self._probit is not None
-        table = self._read(X, prediction=False, selection=needed, missing=missing)
-        if self._probit is None:
-            return same(table, 1.0)
-        index = self._index(table)
-        return namespace(index).exp(log_cdf(index))
-
-    def inverse_mills(self, X: Any, *, missing: str = "error") -> Any:
-        """Inverse Mills ratio lambda(z'gamma) of each row (lazy where X is Dask).
-
-        ``missing`` says what becomes of rows that miss a feature, as in `predict`.
-        """
-        check_is_fitted(self)
         check_missing(missing)
         if is_dask(X):
-            from heckmanfa.estimators.dask_predict import map_rows
+            return self._lazily(X, "predict_selection", "probability", missing=missing)
+        return prediction.predict_selection(self.fit_, X, missing)
 
-            return map_rows(self, X, "inverse_mills", "imr", missing=missing)
-        needed = self._probit is not None
-        table = self._read(X, prediction=False, selection=needed, missing=missing)
-        if self._probit is None:
-            return same(table, 0.0)
-        return inverse_mills(self._index(table))
+    def inverse_mills(self, X: Any, *, missing: Missing = "error") -> Any:
+        """Inverse Mills ratio lambda(z'gamma) of each row.
 
-    def _predict_selected(self, X: Any) -> Any:
-        # What formulas leave out of a fit they leave out of a score, too.
-        missing = "error" if self._design is None else "nan"
-        return self.predict(X, kind="selected", missing=missing)
-
-    def _who_is_selected(self, X: Any, selected: Any) -> Any:
-        if selected is not None or self._design is None or not self._selected_given:
-            return super()._who_is_selected(X, selected)
-        if is_dask(X):
-            from heckmanfa.estimators.dask_predict import map_rows
-
-            return map_rows(self, X, "_selected_by_formula", "selected")
-        return self._selected_by_formula(X)
-
-    def _outcome_to_score(self, X: Any, y: Any) -> Any:
-        if y is not None or self._design is None:
-            return y
-        if is_dask(X):
-            from heckmanfa.estimators.dask_predict import map_rows
-
-            return map_rows(self, X, "_outcome_by_formula", "outcome")
-        return self._outcome_by_formula(X)
-
-    def _outcome_by_formula(self, X: Any) -> Floats:
-        """Return the left side of the prediction formula, NaN where it is missing."""
-        assert self._design is not None
-        return self._design.outcome_of(X)
-
-    def _weights_to_score(self, X: Any, sample_weight: Any) -> Any:
-        if self._design is None:
-            return sample_weight
-        sample_weight = weights_of(self, X, sample_weight, other_rows=True)
-        return column_or_values(X, sample_weight, "sample_weight")
-
-    def _selected_by_formula(self, X: Any) -> Floats:
-        """Return 1 where the left side of the selection formula selects a row, and 0 elsewhere."""
-        assert self._design is not None
-        return self._design.who_is_selected(X).astype(np.float64)
-
-    def log_likelihood(
-        self, X: Any, y: Any = None, selected: Any = None, *, sample_weight: Any = None
-    ) -> float:
-        """Joint log-likelihood of selection and outcomes in other data, at the estimates.
-
-        Parameters
-        ----------
-        X : array or data frame
-        y : array_like, optional
-            NaN where missing. A model from formulas works it out from X by the left side of its
-            prediction formula, unless it is given.
-        selected : array_like of bool, optional
-            As in `fit`, and needed where `fit` was given it. A selection formula says it itself.
-        sample_weight : array_like, optional
-            How often the term of each row counts.
-
-        Returns
-        -------
-        float
-            -inf where a two-step rho lies outside (-1, 1).
+        ``missing`` is as in `predict`; for a Dask collection the result is lazy.
         """
-        return sum_log_likelihood(self, X, y, selected, sample_weight)[0]
-
-    def _both_equations(self, X: Any) -> tuple[Floats, Floats]:
-        """Return the selection index and the mean of every row, NaN where one is not known."""
-        table = self._read(X, prediction=True, selection=True, missing=None)
-        return self._index(table), self._mean(table)
-
-    def _mean(self, table: FeatureTable) -> Array:
-        columns = [int(one) for one in np.flatnonzero(self.support_)]
-        return linear(table, columns, self.coef_) + self.intercept_
-
-    def _index(self, table: FeatureTable) -> Array:
-        assert self._probit is not None
-        linear_part = linear(table, self._probit.features, self.selection_coef_)
-        return linear_part + self.selection_intercept_
-
-    def _read(
-        self, X: Any, *, prediction: bool, selection: bool, missing: str | None = "error"
-    ) -> FeatureTable:
-        """Take in X for a fitted model, with the rule for rows that miss a feature.
-
-        None leaves it to the caller to look for what is missing or infinite.
-        """
-        refuse_rows(X)
-        given = X
-        if self._design is not None:
-            X = self._design.transform(X, prediction=prediction, selection=selection)
-        table = read_features(self, X, reset=False)
-        if missing is not None:
-            gaps = self._gaps(table, given, prediction=prediction, selection=selection)
-            if missing == "error":
-                refuse_gaps(gaps)
-        return table
-
-    def _gaps(self, table: FeatureTable, X: Any, *, prediction: bool, selection: bool) -> Gaps:
-        """Count the rows of X, taken in as a table, that miss what a prediction needs."""
-        columns = {int(one) for one in np.flatnonzero(self.support_)} if prediction else set()
-        if selection and self._probit is not None:
-            columns |= set(self._probit.features)
-        gaps = find_gaps(table, sorted(columns))
-        if gaps.n_missing and self._design is not None:
-            # A row that misses one variable has no column of that formula.
-            names = self._design.missing_variables(X, prediction=prediction, selection=selection)
-            gaps = Gaps(gaps.n_rows, gaps.n_missing, names or gaps.columns)
-        return gaps
+        check_missing(missing)
+        if is_dask(X):
+            return self._lazily(X, "inverse_mills", "imr", missing=missing)
+        return prediction.predict_imr(self.fit_, X, missing)
 
     def missing_features(self, X: Any, kind: str = "marginal") -> Gaps:
         """Count the rows of X that miss a feature, and so have no prediction of this kind.
@@ -380,12 +177,88 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         Gaps
             With ``n_rows``, ``n_missing``, and ``columns``: how many rows miss each feature.
         """
-        check_is_fitted(self)
-        needs = {"prediction": kind != "selection", "selection": kind != "marginal"}
-        table = self._read(X, missing=None, **needs)
-        return self._gaps(table, X, **needs)
+        return prediction.missing_features(self.fit_, X, kind)
 
-    # Reporting. -------------------------------------------------------------------------------
+    def log_likelihood(
+        self, X: Any, y: Any = None, selected: Any = None, *, sample_weight: Any = None
+    ) -> float:
+        """Joint log-likelihood of selection and outcomes in other data, at the estimates.
+
+        Parameters
+        ----------
+        X, y, selected
+            As in `score`.
+        sample_weight : array_like, optional
+            How often the term of each row counts.
+
+        Returns
+        -------
+        float
+            -inf if a two-step rho lies outside (-1, 1).
+        """
+        return self.sum_log_likelihood(X, y, selected, sample_weight)[0]
+
+    def sum_log_likelihood(
+        self, X: Any, y: Any = None, selected: Any = None, sample_weight: Any = None
+    ) -> tuple[float, float]:
+        """Return `log_likelihood` and the sum of weights of the rows that it is over."""
+        fit = self.fit_
+        refuse_rows(X)
+        if fit.probit is None:
+            raise NotIdentifiedError(
+                "no outcome was missing in the fit, so the joint likelihood is not known"
+            )
+        y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
+        equations = self._on_rows(X, "_index_and_mean", ["index", "mean"])
+        if not is_dask(X):
+            equations = np.column_stack(equations)
+        return log_likelihood_of_rows(equations, fit.rho, fit.sigma, y, selected, sample_weight)
+
+    def _index_and_mean(self, X: Any) -> tuple[Floats, Floats]:
+        return prediction.index_and_mean(self.fit_, X)
+
+    def _on_rows(self, X: Any, method: str, name: str | list[str]) -> Any:
+        """Call a method on X, or lazily on every partition of a Dask collection."""
+        return self._lazily(X, method, name) if is_dask(X) else getattr(self, method)(X)
+
+    def _lazily(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
+        return map_rows(self, X, method, name, self._columns(), **options)
+
+    def _columns(self) -> FittedColumns | None:
+        """Columns to check X against; formulas check their own variables."""
+        return None if self.fit_.origin.design is not None else self.fit_.spec.columns
+
+    def _beside(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, Any, Any]:
+        """Return outcome, weights and who is selected; formulas find them in the data frame."""
+        fit, design = self.fit_, self.fit_.origin.design
+        if design is None:
+            check_selected(type(self).__name__, selected, fit.origin.selected_given)
+            return y, sample_weight, selected
+        if selected is None and fit.origin.selected_given:
+            selected = self._on_rows(X, "_selected_by_formula", "selected")
+        if y is None:
+            y = self._on_rows(X, "_outcome_by_formula", "outcome")
+        sample_weight = weights_of(fit, X, sample_weight, other_rows=True)
+        return y, column_or_values(X, sample_weight, "sample_weight"), selected
+
+    def _outcome_by_formula(self, X: Any) -> Floats:
+        design = self.fit_.origin.design
+        assert design is not None
+        return design.outcome_of(X)
+
+    def _selected_by_formula(self, X: Any) -> Floats:
+        design = self.fit_.origin.design
+        assert design is not None
+        return design.who_is_selected(X).astype(np.float64)
+
+    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> ToScore:
+        y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
+        # Rows that formulas leave out of a fit, they leave out of a score as well.
+        missing: Missing = "error" if self.fit_.origin.design is None else "nan"
+        predicted = self.predict(X, kind="selected", missing=missing)
+        return ToScore(predicted, y, sample_weight, selected)
+
+    # Reports. ---------------------------------------------------------------------------------
 
     def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
         """Estimates, standard errors, tests and intervals as a data frame.
@@ -393,42 +266,40 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         Parameters
         ----------
         conf_level : float
-            Of the intervals.
+            Confidence level of the intervals.
 
         Returns
         -------
         DataFrame
             Columns equation ("prediction", "selection", "errors"), term, estimate, std_error,
-            statistic (z; with a cluster covariance t, with one less degree of freedom than there
-            are clusters), p_value, ci_low, ci_high. In "errors", "imr" is the coefficient of the
-            inverse Mills ratio. A two-step rho and sigma have no standard error; those of maximum
-            likelihood are by the delta method, their intervals (and the test of rho = 0) on the
-            scale of atanh rho and log sigma.
+            statistic, p_value, ci_low, ci_high. The statistic is z, or t with one degree of
+            freedom less than there are clusters. In "errors", "imr" is the coefficient of the
+            inverse Mills ratio. A two-step rho and sigma have no standard error. Those of maximum
+            likelihood are by the delta method; their intervals, and the test of rho = 0, are on
+            the scale of atanh rho and log sigma.
         """
-        check_is_fitted(self)
-        return results.tidy(self, conf_level)
+        return coefficients.tidy(self.fit_, conf_level)
 
     def vcov(self) -> pd.DataFrame:
         """Joint covariance of both equations, labelled (equation, term) as in `tidy`.
 
-        After maximum likelihood the three error terms are functions of two parameters, so that
-        the matrix with all of them has one rank less than rows.
+        After maximum likelihood the three error terms are functions of two parameters, so the
+        matrix with all of them has one rank less than it has rows.
         """
-        check_is_fitted(self)
-        return results.vcov(self)
+        return coefficients.vcov(self.fit_)
 
     def wald_test(
         self, hypothesis: str | ArrayLike, value: ArrayLike | None = None
-    ) -> results.Wald:
+    ) -> coefficients.Wald:
         """Wald test of linear restrictions on the coefficients.
 
         Parameters
         ----------
         hypothesis : str or array_like
-            As in ``"educ = exper"``, ``"educ = 0, exper = 0"`` or
-            ``"selection.educ = educ"``: names alone are of the prediction equation, "selection."
-            goes before those of the selection equation, "imr" is the inverse Mills ratio; several
-            may also come as a list. Or a matrix with one column for each row of `vcov`.
+            Such as ``"educ = exper"``, ``"educ = 0, exper = 0"`` or ``"selection.educ = educ"``:
+            plain names are of the prediction equation, "selection." precedes those of the
+            selection equation, "imr" is the inverse Mills ratio. Or a list of these, or a matrix
+            with one column for each row of `vcov`.
         value : array_like, optional
             Right-hand sides for a matrix; zero unless given.
 
@@ -438,27 +309,26 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
             With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with the
             covariance of G clusters. More restrictions than G - 1 are refused.
         """
-        check_is_fitted(self)
-        return results.wald_test(self, hypothesis, value)
+        return coefficients.wald_test(self.fit_, hypothesis, value)
 
     def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
-        """Both equations as a table, with the row counts and warnings; prints and shows HTML.
+        """Both equations as a table, with row counts and warnings; prints and shows HTML.
 
         Parameters
         ----------
         conf_level : float
-            Of the intervals.
+            Confidence level of the intervals.
         include : report or sequence of reports
-            What `bootstrap`, `uncertainty_interval`, `what_if`, `exclusion_test`,
-            `specification_tests`, `margins` or ``honest_`` gave, to be set below.
+            Results of `bootstrap`, `uncertainty_interval`, `what_if`, `exclusion_test`,
+            `specification_tests`, `margins` or ``honest_``, to print below.
 
         Returns
         -------
         Summary
         """
-        check_is_fitted(self)
-        notes = [one.sentence for one in caveats.of_fit(self)]
-        return results.summarize(self, conf_level, read_reports(include), notes)
+        fit = self.fit_
+        notes = [caveat.sentence for caveat in caveats.of_fit(fit)]
+        return coefficients.summarize(fit, conf_level, read_reports(include), notes)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
         """What the data can and cannot tell: exclusion, collinearity, rho, extrapolation.
@@ -466,30 +336,51 @@ class FittedSelectionModel(MaketablesModel, ScoredRegressor):
         Parameters
         ----------
         X : array or data frame, optional
-            Rows to predict for: the share whose selection index lies outside the fitted range
-            is reported. Rows that miss a feature are not counted, and the report says so.
+            Rows to predict for, to report the share whose selection index lies outside the fitted
+            range. Rows that miss a feature are not counted, and the report says so.
         include : report or sequence of reports
-            As in `summary`: what they found is added. What varying rho and putting features back
-            would do needs no rows, and is always there.
+            As in `summary`: their findings are added. Those of `uncertainty_interval` and
+            `what_if` need no rows, and are always there.
 
         Returns
         -------
         Diagnostics
         """
-        check_is_fitted(self)
+        fit = self.fit_
         index = None
-        if X is not None and self._probit is not None:
-            table = self._read(X, prediction=False, selection=True, missing="nan")
-            index = host(self._index(table))
+        if X is not None and fit.probit is not None:
+            table = prediction.read_rows(fit, X, prediction=False, selection=True, missing="nan")
+            index = host(prediction.selection_index(fit, table))
         reports = read_reports(include)
-        given = {type(one) for one in reports}
-        reports = [*self._own_reports(given), *reports]
-        return diagnose(self, index, reports, caveats.as_findings(self))
+        given = {type(report) for report in reports}
+        if fit.probit is not None and UncertaintyInterval not in given:
+            reports = [uncertainty_interval(fit, (-0.3, 0.3), 0.95, 61), *reports]
+        if fit.probit is not None and WhatIf not in given:
+            own = int(UncertaintyInterval not in given)
+            reports = [*reports[:own], what_if(fit), *reports[own:]]
+        return diagnose(fit, index, reports, caveats.as_findings(fit))
 
-    def _own_reports(self, given: set[type[Report]]) -> list[Report]:
-        """Reports that need no rows, for the diagnostics; not of the kinds that are given."""
-        return []
+    # What the package maketables asks of a model, under the names of its plug-in format. ------
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` ended well."""
-        return hasattr(self, "_covariance")
+    @property
+    def __maketables_coef_table__(self) -> pd.DataFrame:
+        return maketables.coef_table(self.fit_)
+
+    def __maketables_stat__(self, key: str) -> Any:
+        return maketables.statistic(self.fit_, key)
+
+    @property
+    def __maketables_depvar__(self) -> str:
+        return maketables.outcome_name(self.fit_)
+
+    @property
+    def __maketables_vcov_info__(self) -> dict[str, Any]:
+        return {"vcov_type": self.fit_.spec.cov_type or "classical", "clustervar": None}
+
+    @property
+    def __maketables_stat_labels__(self) -> dict[str, str]:
+        return maketables.labels(self.fit_)
+
+    @property
+    def __maketables_default_stat_keys__(self) -> list[str]:
+        return maketables.default_keys(self.fit_)

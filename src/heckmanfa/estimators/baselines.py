@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Array, Floats, is_dask
+from heckmanfa.data.columns.feature_tables import FittedColumns, read_features
 from heckmanfa.data.columns.features import (
     FeatureTable,
     linear,
@@ -26,17 +27,11 @@ from heckmanfa.data.columns.features import (
 from heckmanfa.data.missing_features import Gaps, check_missing, find_gaps, refuse_gaps
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Block, Mapped, Merge, Positions, Rows, one_blas_thread, pick
-from heckmanfa.data.sample import (
-    Sample,
-    check_parameters,
-    find_row_source,
-    read_features,
-    read_sample,
-)
+from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
-from heckmanfa.estimators.refitting import whole_fit
-from heckmanfa.estimators.scoring import ScoredRegressor
+from heckmanfa.estimators.dask_predict import map_rows
+from heckmanfa.estimators.scoring import ScoredRegressor, ToScore, check_selected, publish
 from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
@@ -50,6 +45,51 @@ __all__ = ["InverseProbabilityWeighted", "NaiveOLS", "ObservedRegressor"]
 _LARGEST_EXPONENT = 700.0
 
 
+@dataclass(frozen=True)
+class RowsRead:
+    """The data of a fit after the row rules."""
+
+    estimator: str
+    table: FeatureTable
+    sample: Sample
+    selection: list[int]
+    prediction: list[int]
+    selected_given: bool
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows, by what became of them."""
+        return self.sample.row_counts
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for every column of X."""
+        return self.table.labels(range(self.table.shape[1]))
+
+    def refuse_leakage(self, moments: Moments) -> None:
+        """Refuse features that the outcome can be computed from."""
+        missing = self.counts["unselected"] > 0
+        refuse_leakage(moments, self.labels, self.counts["selected"], missing=missing)
+
+    def attributes(self, prediction: Positions) -> dict[str, Any]:
+        """Return the attributes that every regression has, for these prediction features."""
+        table, k = self.table, self.table.shape[1]
+        support = np.zeros(k, dtype=bool)
+        support[list(prediction)] = True
+        known = {
+            "_columns": FittedColumns(self.estimator, k, table.names, table.labels_given),
+            "_selected_given": self.selected_given,
+            "support_": support,
+            "prediction_features_": names_or_positions(table.names, prediction),
+            "row_counts_": self.counts,
+            "n_selected_": self.counts["selected"],
+            "n_features_in_": k,
+        }
+        if table.names is not None:
+            known["feature_names_in_"] = np.array(table.names, dtype=object)
+        return known
+
+
 class ObservedRegressor(ScoredRegressor):
     """The base of regressions that learn from the rows with an outcome."""
 
@@ -60,17 +100,17 @@ class ObservedRegressor(ScoredRegressor):
     row_counts_: dict[str, int]
     n_selected_: int
     n_features_in_: int
+    _columns: FittedColumns
+    _selected_given: bool
+    """whether `fit` was told who is selected, so y alone does not say it"""
 
-    _names: list[str]
-    _column_labels: tuple[Any, ...] | None
-
-    def _take_in(
+    def _read(
         self, X: Any, y: Any, selected: Any, sample_weight: Any, selection_features: Any = ()
-    ) -> tuple[FeatureTable, Sample, list[int], list[int]]:
-        """Check parameters, take in the data, and set what it says about features and rows."""
+    ) -> RowsRead:
+        """Check parameters, and apply the row rules to the data."""
         check_parameters(self)
-        home = find_row_source(X, y, selected, sample_weight, None)
-        table = read_features(self, X if home is None else home, reset=True)
+        source = find_row_source(X, y, selected, sample_weight, None)
+        table = read_features(X if source is None else source, type(self).__name__)
         selection = resolve(table, selection_features, "selection_features")
         prediction = resolve(table, self.prediction_features, "prediction_features")
         sample = read_sample(
@@ -83,21 +123,8 @@ class ObservedRegressor(ScoredRegressor):
             selection=selection,
             prediction=prediction,
         )
-        self._selected_given = selected is not None if home is None else home.has_selected
-        self._names = table.labels(range(table.shape[1]))
-        self.row_counts_ = sample.row_counts
-        self.n_selected_ = sample.row_counts["selected"]
-        self._set_features(table, prediction)
-        return table, sample, selection, prediction
-
-    def _set_features(self, table: FeatureTable, prediction: Positions) -> None:
-        self.support_ = np.zeros(table.shape[1], dtype=bool)
-        self.support_[list(prediction)] = True
-        self.prediction_features_ = names_or_positions(table.names, prediction)
-
-    def _refuse_leakage(self, moments: Moments) -> None:
-        counts = self.row_counts_
-        refuse_leakage(moments, self._names, counts["selected"], missing=counts["unselected"] > 0)
+        given = selected is not None if source is None else source.has_selected
+        return RowsRead(type(self).__name__, table, sample, selection, prediction, given)
 
     def predict(self, X: Any, *, missing: str = "error") -> Any:
         """Predict the outcome of each row.
@@ -117,10 +144,8 @@ class ObservedRegressor(ScoredRegressor):
         check_missing(missing)
         refuse_rows(X, "predict_parquet(model, path, out)")
         if is_dask(X):
-            from heckmanfa.estimators.dask_predict import map_rows
-
-            return map_rows(self, X, "predict", "predicted", missing=missing)
-        table = read_features(self, X, reset=False)
+            return map_rows(self, X, "predict", "predicted", self._columns, missing=missing)
+        table = read_features(X, self._columns)
         columns = [int(one) for one in np.flatnonzero(self.support_)]
         gaps = find_gaps(table, columns)
         if missing == "error":
@@ -141,16 +166,17 @@ class ObservedRegressor(ScoredRegressor):
         Gaps
         """
         check_is_fitted(self)
-        table = read_features(self, X, reset=False)
+        table = read_features(X, self._columns)
         return find_gaps(table, [int(one) for one in np.flatnonzero(self.support_)])
 
     @abstractmethod
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
         """Predict from the columns that were read."""
 
-    def _predict_selected(self, X: Any) -> Any:
+    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> ToScore:
+        check_selected(type(self).__name__, selected, self._selected_given)
         # A regression that knows no selection has one kind of prediction.
-        return self.predict(X)
+        return ToScore(self.predict(X), y, sample_weight, selected)
 
 
 class _LinearRegressor(ObservedRegressor):
@@ -179,38 +205,45 @@ class _LinearRegressor(ObservedRegressor):
         -------
         self
         """
-        with whole_fit(self), one_blas_thread():
-            self._fit(X, y, selected, sample_weight)
+        with one_blas_thread():
+            attributes = self._solved(X, y, selected, sample_weight)
+        publish(self, attributes)
         return self
 
     @abstractmethod
-    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
-        """Take in the data and solve for the coefficients."""
+    def _solved(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> dict[str, Any]:
+        """Read the data, solve for the coefficients, and return the attributes of the fit."""
 
-    def _solve(
-        self, rows: Mapped, table: FeatureTable, prediction: Positions, selection: Positions = ()
-    ) -> None:
-        columns = sorted({*prediction, *selection})
-        moments = gather_moments(rows, columns, table.shape[1], None)
-        self._refuse_leakage(moments)
-        if len(prediction) < self.n_selected_:
+    def _regress(
+        self, read: RowsRead, rows: Mapped, prediction: Positions, selection: Positions = ()
+    ) -> dict[str, Any]:
+        """Regress on the rows, perhaps with other weights than those read."""
+        k = read.table.shape[1]
+        n_selected = read.counts["selected"]
+        moments = gather_moments(rows, sorted({*prediction, *selection}), k, None)
+        read.refuse_leakage(moments)
+        dropped: list[int] = []
+        if len(prediction) < n_selected:
             prediction, dropped = check_prediction(
-                moments, prediction, self._names, self.on_collinear
+                moments, prediction, read.labels, self.on_collinear
             )
-            self.dropped_features_ = names_or_positions(table.names, dropped)
         else:
-            self.dropped_features_ = []
             warn(
-                f"{len(prediction)} features and an intercept, but {self.n_selected_} rows with an "
+                f"{len(prediction)} features and an intercept, but {n_selected} rows with an "
                 "outcome: the coefficients are those of minimum norm. Use fewer features.",
                 UnderdeterminedWarning,
             )
-        fit = fit_least_squares(moments, prediction)
-        self._set_features(table, prediction)
-        self.coef_ = np.zeros(table.shape[1])
-        self.coef_[self.support_] = fit.coef[1:]
-        self.intercept_ = float(fit.coef[0])
-        self.sigma_, self.adjusted_r2_ = fit.sigma, fit.adjusted_r2
+        found = fit_least_squares(moments, prediction)
+        coef = np.zeros(k)
+        coef[list(prediction)] = found.coef[1:]
+        return {
+            **read.attributes(prediction),
+            "dropped_features_": names_or_positions(read.table.names, dropped),
+            "coef_": coef,
+            "intercept_": float(found.coef[0]),
+            "sigma_": found.sigma,
+            "adjusted_r2_": found.adjusted_r2,
+        }
 
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
         return linear(table, columns, self.coef_) + self.intercept_
@@ -257,9 +290,9 @@ class NaiveOLS(_LinearRegressor):
         self.prediction_features = prediction_features
         self.on_collinear = on_collinear
 
-    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
-        table, sample, _, prediction = self._take_in(X, y, selected, sample_weight)
-        self._solve(sample.rows, table, prediction)
+    def _solved(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> dict[str, Any]:
+        read = self._read(X, y, selected, sample_weight)
+        return self._regress(read, read.sample.rows, read.prediction)
 
 
 class InverseProbabilityWeighted(_LinearRegressor):
@@ -330,44 +363,41 @@ class InverseProbabilityWeighted(_LinearRegressor):
         self.on_collinear = on_collinear
         self.on_separation = on_separation
 
-    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> None:
-        # Weights of rows are made in memory, whatever the rows came as.
-        table, sample, selection, prediction = self._take_in(
-            on_host(X),
-            on_host(y),
-            on_host(selected),
-            on_host(sample_weight),
-            self.selection_features,
-        )
-        self.selection_coef_ = np.zeros(table.shape[1])
-        self.selection_intercept_ = float("inf")
-        self.n_clipped_, self.max_weight_ = 0, 1.0
-        if sample.all_selected:
+    def _solved(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> dict[str, Any]:
+        # Weights of rows are computed in memory, whatever the rows came as.
+        X, y, selected = on_host(X), on_host(y), on_host(selected)
+        read = self._read(X, y, selected, on_host(sample_weight), self.selection_features)
+        weighting: dict[str, Any] = {
+            "selection_coef_": np.zeros(read.table.shape[1]),
+            "selection_intercept_": float("inf"),
+            "n_clipped_": 0,
+            "max_weight_": 1.0,
+        }
+        if read.sample.all_selected:
             warn(
-                f"no outcome is missing among the {sample.row_counts['selected']} rows, so "
-                "all weights are one: ordinary least squares is fitted.",
+                f"no outcome is missing among the {read.counts['selected']} rows, so all weights "
+                "are one: ordinary least squares is fitted.",
                 AllObservedWarning,
             )
-            self._solve(sample.rows, table, prediction)
-            return
+            return weighting | self._regress(read, read.sample.rows, read.prediction)
         fitted = fit_selection(
-            sample.rows,
-            selection,
-            self._names,
+            read.sample.rows,
+            read.selection,
+            read.labels,
             on_collinear=self.on_collinear,
             on_separation=self.on_separation,
         )
         probit = fitted.probit
-        self.row_counts_ |= fitted.row_counts()
-        self.selection_coef_[list(probit.features)] = probit.coef[1:]
-        self.selection_intercept_ = float(probit.coef[0])
+        weighting["selection_coef_"][list(probit.features)] = probit.coef[1:]
+        weighting["selection_intercept_"] = float(probit.coef[0])
         counted = fitted.rows.map(
             _count_weights, probit, float(self.clip), columns=probit.features, merge=_merge_counts
         )
-        self.n_clipped_, self.max_weight_ = _merge_counts(list(counted))
-        prediction = [one for one in prediction if one not in fitted.separating]
+        weighting["n_clipped_"], weighting["max_weight_"] = _merge_counts(list(counted))
+        prediction = [column for column in read.prediction if column not in fitted.separating]
         weighted = _Weighted(fitted.rows, probit, float(self.clip))
-        self._solve(weighted, table, prediction, probit.features)
+        found = self._regress(read, weighted, prediction, probit.features)
+        return weighting | found | {"row_counts_": read.counts | fitted.row_counts()}
 
 
 @dataclass(frozen=True)

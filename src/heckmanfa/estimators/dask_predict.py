@@ -9,21 +9,27 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.feature_tables import FittedColumns, read_features
 from heckmanfa.data.dask.dask_rows import one_column_chunk
-from heckmanfa.data.sample import read_features
 from heckmanfa.errors import InputTypeError
 
 __all__ = ["map_rows", "predict_lazily"]
 
 
 def predict_lazily(
-    model: Any, X: Any, kind: str, return_interval: str | None, conf_level: float, missing: str
+    model: Any,
+    X: Any,
+    columns: FittedColumns | None,
+    kind: str,
+    return_interval: str | None,
+    conf_level: float,
+    missing: str,
 ) -> Any:
-    """Predict the outcome of each row, as `FittedSelectionModel.predict` does.
+    """Predict the outcome of each row, as `SelectionModel.predict` does.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    model : SelectionModel
     X : Dask DataFrame or Dask Array of shape (n, K)
     kind, return_interval, conf_level, missing
         As in `predict`, and checked there. What is refused is refused when it is computed.
@@ -36,16 +42,23 @@ def predict_lazily(
         reads X once.
     """
     if return_interval is None:
-        return map_rows(model, X, "predict", "predicted", kind=kind, missing=missing)
+        return map_rows(model, X, "predict", "predicted", columns, kind=kind, missing=missing)
     names = ["predicted", "lower", "upper"]
     options = {"kind": kind, "return_interval": return_interval, "conf_level": conf_level}
-    together = map_rows(model, X, "predict", names, missing=missing, **options)
+    together = map_rows(model, X, "predict", names, columns, missing=missing, **options)
     if hasattr(together, "columns"):
         return together["predicted"], together[["lower", "upper"]]
     return together[:, 0], together[:, 1:]
 
 
-def map_rows(model: Any, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
+def map_rows(
+    model: Any,
+    X: Any,
+    method: str,
+    name: str | list[str],
+    columns: FittedColumns | None = None,
+    **options: Any,
+) -> Any:
     """Call a method of a model on every partition.
 
     Parameters
@@ -54,6 +67,8 @@ def map_rows(model: Any, X: Any, method: str, name: str | list[str], **options: 
         A later fit of it has no effect here.
     X : Dask DataFrame or Dask Array of shape (n, K)
     method : str
+    columns : FittedColumns, optional
+        To check X against now, and not when the predictions are computed; None for formulas.
     name : str or list of str
         Name of the returned Series, or of the columns of a DataFrame.
     **options
@@ -71,7 +86,8 @@ def map_rows(model: Any, X: Any, method: str, name: str | list[str], **options: 
     shared = delayed(copy(model), traverse=False)
     if isinstance(X, da.Array) and X.ndim == 2:
         X = one_column_chunk(X)
-        read_features(model, np.zeros((1, X.shape[1])), reset=False)
+        if columns is not None:
+            read_features(np.zeros((1, X.shape[1])), columns)
         size = len(name) if isinstance(name, list) else None
         shape = {"drop_axis": 1} if size is None else {"chunks": (X.chunks[0], (size,))}
         return da.map_blocks(
@@ -90,10 +106,10 @@ def map_rows(model: Any, X: Any, method: str, name: str | list[str], **options: 
             f"X must be a Dask DataFrame or a Dask Array of two dimensions; got a Dask "
             f"{type(X).__name__}"
         )
-    if getattr(model, "_design", None) is None:
+    if columns is not None:
         # Names that differ are refused now, and not when the predictions are computed.
         first = pd.DataFrame(np.zeros((1, len(X.columns))), columns=list(X.columns))
-        read_features(model, first, reset=False)
+        read_features(first, columns)
     meta = _labelled(X._meta, model, method, name, options)
     return X.map_partitions(_labelled, shared, method, name, options, meta=meta)
 

@@ -2,62 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import FeatureTable, names_or_positions, resolve
-from heckmanfa.data.row_sources import RowSource
-from heckmanfa.data.rows import Positions, one_blas_thread
-from heckmanfa.data.sample import (
-    Sample,
-    check_parameters,
-    find_row_source,
-    read_features,
-    read_sample,
-)
-from heckmanfa.data.tensors import explain_out_of_memory
-from heckmanfa.errors import (
-    AllObservedWarning,
-    ConvergenceWarning,
-    CovarianceWarning,
-    FewClustersWarning,
-    InputError,
-    NoExclusionWarning,
-    RhoOutsideWarning,
-    SecondMaximumWarning,
-    TooFewRowsError,
-    warn,
-)
-from heckmanfa.estimators.inference_methods import RefereedModel
-from heckmanfa.estimators.refitting import whole_fit
-from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters, is_classical
-from heckmanfa.model.equations import (
-    Selection,
-    check_prediction,
-    fit_selection,
-    gather,
-    weighted_count,
-)
-from heckmanfa.model.leakage import refuse_leakage
-from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.likelihood import MaximumLikelihood, fit_likelihood
-from heckmanfa.model.likelihood_starts import elsewhere, read_start
-from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.data.columns.features import FeatureTable, nearest, resolve
+from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.errors import InputError
+from heckmanfa.estimators.base import SelectionModel
+from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
+from heckmanfa.fit import Choose, GivenFeatures, Refit, Spec
+from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
+from heckmanfa.inference.exclusion import ExclusionTest, exclusion_test
+from heckmanfa.inference.margins import Margins, margins
+from heckmanfa.inference.specification import SpecificationTests, specification_tests
+from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
+from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
-from heckmanfa.model.two_step import TwoStep, fit_two_step
-from heckmanfa.results.problems import higher_maximum, rho_text
-from heckmanfa.results.reference import FEW_CLUSTERS, reference_of
+from heckmanfa.text.printable import quoted
 
 __all__ = ["Heckman"]
 
 
-class Heckman(RefereedModel):
+class Heckman(SelectionModel):
     """Heckman's selection model: an outcome seen only for those selected.
 
     The prediction equation (the field also calls it the outcome equation) is
@@ -152,9 +122,6 @@ class Heckman(RefereedModel):
         "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
     }
 
-    start: Any = None
-    """what models that were saved before there was a start have"""
-
     def __init__(
         self,
         prediction_features: Any = None,
@@ -205,16 +172,69 @@ class Heckman(RefereedModel):
         -------
         self
         """
-        given = selected is not None
-        home = find_row_source(X, y, selected, sample_weight, groups)
-        if home is not None:
-            given = home.has_selected
-            X, y, selected = home, None, None
-            sample_weight, groups = home.has_weight or None, home.has_groups or None
-        self._check_parameters(sample_weight, groups)
-        with whole_fit(self), one_blas_thread(), explain_out_of_memory():
-            self._selected_given = given
-            return self._fit(X, y, selected, sample_weight, groups)
+        fit_rows(self, X, y, selected, sample_weight, groups)
+        return self
+
+    @classmethod
+    def from_formula(
+        cls,
+        prediction: str,
+        selection: str,
+        data: Any,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        **parameters: Any,
+    ) -> Self:
+        """Fit the model that two formulas describe, on a data frame.
+
+        Parameters
+        ----------
+        prediction : str
+            The prediction equation, as in ``"log(wage) ~ educ + exper + I(exper**2)"``.
+        selection : str
+            The selection equation; its left side, where there is one, says who is selected
+            (0 and 1, or true and false); without one, the rows with an outcome are.
+        data : data frame
+            pandas, Polars or PyArrow. Rows with a missing outcome are kept; rows with a missing
+            regressor that they need are left out and counted in ``row_counts_``.
+        sample_weight, groups : str or array_like, optional
+            A column of ``data``, or one entry for each of its rows. Columns are remembered: methods
+            that take a data frame later find them in it. Arrays have to be passed again.
+        **parameters
+            Those of `Heckman`, but for the two lists of features.
+
+        Returns
+        -------
+        Heckman
+            Fitted; its `predict` and other methods take frames with the formulas' variables.
+            A clone of it knows the columns that the formulas made, not the formulas: in
+            cross-validation, make the columns first and use `fit`.
+        """
+        allowed = [name for name in cls._get_param_names() if not name.endswith("ion_features")]
+        for name in parameters:
+            if name not in allowed:
+                raise InputError(
+                    f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
+                )
+        design = FormulaDesign.build(prediction, selection, data)
+        model = cls(
+            prediction_features=design.prediction_columns,
+            selection_features=design.selection_columns,
+            **cls._with_terms(parameters, design.prediction_terms),
+        )
+        fit_rows(
+            model,
+            design.features,
+            design.outcome,
+            design.selected,
+            design.rows_of(data, sample_weight, "sample_weight"),
+            design.rows_of(data, groups, "groups"),
+            design=design,
+            weight_column=sample_weight if isinstance(sample_weight, str) else None,
+            group_column=groups if isinstance(groups, str) else None,
+        )
+        return model
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return what scikit-learn's metadata routing hands to each method.
@@ -227,308 +247,214 @@ class Heckman(RefereedModel):
             request.fit.add_request(param="groups", alias=self.cov_type == "cluster")
         return request
 
-    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Self:
-        self._design = None
-        self._atanh_rho = self._log_sigma = self._second_maximum = None
-        table = read_features(self, X, reset=True)
-        sample = self._take_in(table, y, selected, sample_weight, groups)
-        self._fit_sample(table, sample)
-        self._warn_of_few_clusters()
-        return self
+    def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
+        """Return what to fit, and how the prediction features are chosen: they are given."""
+        prediction = resolve(table, self.prediction_features, "prediction_features")
+        return make_spec(self, table, prediction, groups_of_columns(table, design)), GivenFeatures()
 
-    def _warn_of_few_clusters(self) -> None:
-        reference = reference_of(self)
-        if reference.n_clusters is not None and reference.n_clusters < FEW_CLUSTERS:
-            warn(
-                f"the covariance rests on {reference.n_clusters} clusters. With fewer than "
-                f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
-                f"often, even with the {reference.name} distribution that is used here",
-                FewClustersWarning,
-            )
+    def _refit(self) -> Refit:
+        """Return how to fit the same model to resampled rows."""
+        return Refit(self.fit_.spec.for_replicates(), GivenFeatures())
 
-    def _take_in(
-        self, table: FeatureTable, y: Any, selected: Any, sample_weight: Any, groups: Any
-    ) -> Sample:
-        """Apply the row rules."""
-        selection, prediction = self._columns(table)
-        return read_sample(
-            table,
+    @classmethod
+    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
+        """Replace terms of the prediction formula in parameters by their columns."""
+        return parameters
+
+    # Inference. -------------------------------------------------------------------------------
+
+    def bootstrap(
+        self,
+        X: Any,
+        y: Any = None,
+        n_boot: int = 1000,
+        unit: Any = None,
+        *,
+        selected: Any = None,
+        sample_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Bootstrap:
+        """Fit the model to resampled data many times: probit, search and estimates.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As they were passed to `fit`. X may also hold the column that ``unit`` names.
+        n_boot : int
+            Number of replicates.
+        unit : "row", str, or array_like of shape (n,), optional
+            What is resampled: rows, or the groups in a column of X (by its name) or in an array.
+            Rows of a group come and go together. The default is rows, or the clusters of a model
+            with a cluster covariance, which must be passed if they came as an array.
+        random_state : int, Generator, RandomState or None
+        n_jobs : int, optional
+            Processes, as joblib counts them. The result does not depend on it.
+        verbose : int
+            Show progress on a terminal.
+
+        Returns
+        -------
+        Bootstrap
+            With `tidy`, `assignments` and the replicates; failures are counted by reason.
+        """
+        return bootstrap(
+            self.fit_,
+            self._refit(),
+            X,
             y,
+            n_boot=n_boot,
+            unit=unit,
+            selected=selected,
+            sample_weight=sample_weight,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+
+    def uncertainty_interval(
+        self, rho: tuple[float, float] = (-0.3, 0.3), conf_level: float = 0.95, n_grid: int = 61
+    ) -> UncertaintyInterval:
+        """Vary rho instead of estimating it: where each coefficient lies for rho in a range.
+
+        Least squares on the selected rows is corrected by what selection would do to it for each
+        rho (Genback, Stanghellini and de Luna, 2015). It needs a range of rho, but no exclusion
+        restriction and no pass over the rows.
+
+        Parameters
+        ----------
+        rho : (float, float)
+            The range, inside (-1, 1).
+        conf_level : float
+            Confidence level of the interval at each rho.
+        n_grid : int
+            How many values of rho to evaluate, the ends among them.
+
+        Returns
+        -------
+        UncertaintyInterval
+            With `tidy` (identification bounds, the union of the confidence intervals, and the
+            rho at which a sign or its significance changes), `path` and `plot`.
+        """
+        return uncertainty_interval(self.fit_, rho, conf_level, n_grid)
+
+    def what_if(self) -> WhatIf:
+        """Change one exclusion at a time: put back each excluded feature, drop each included one.
+
+        Both use the two-step estimator without a pass over the rows. No data can prove that an
+        exclusion is valid.
+
+        Returns
+        -------
+        WhatIf
+            With `tidy` (the feature's t value, rho) and `coefficients` (the change in every
+            other one).
+        """
+        return what_if(self.fit_)
+
+    def exclusion_test(
+        self,
+        X: Any,
+        y: Any = None,
+        features: Sequence[Any] | None = None,
+        *,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> ExclusionTest:
+        """Test whether excluded features belong in the prediction equation, while one stays out.
+
+        The model with the features put back is fitted by maximum likelihood, and their
+        coefficients are tested jointly (Wald). The features that stay excluded identify the
+        model: that they do not predict is assumed, and cannot be tested.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight, groups
+            As they were passed to `fit`.
+        features : sequence of str or int, optional
+            Excluded features to put back; at least one other must stay excluded. Unless given,
+            each excluded feature stays out in turn, and all others are tested together.
+
+        Returns
+        -------
+        ExclusionTest
+        """
+        return exclusion_test(
+            self.fit_,
+            X,
+            y,
+            features,
             selected=selected,
             sample_weight=sample_weight,
             groups=groups,
-            sampling=self.weight_kind == "sampling",
-            selection=selection,
-            prediction=prediction,
         )
 
-    def _fit_sample(self, table: FeatureTable, sample: Sample) -> None:
-        """Fit both equations on rows that were taken in."""
-        prediction = self._prediction(table)
-        kind = CovarianceKind(
-            self.cov_type or "classical", self.weight_kind == "sampling", sample.n_groups
-        )
-        self.row_counts_ = dict(sample.row_counts)
-        self.dropped_features_ = []
-        self._names = table.labels(range(table.shape[1]))
-        self._weighted = sample.rows.weighted
-        clustered = self.cov_type == "cluster"
-        self.n_clusters_ = check_clusters(sample.n_groups) if clustered else None
-        if sample.all_selected:
-            self._fit_all_observed(table, sample, prediction, kind)
-            return
-        fitted, moments = self._compress(table, sample)
-        prediction = [one for one in prediction if one not in fitted.separating]
-        self.row_counts_ |= fitted.row_counts()
-        self.dropped_features_ += names_or_positions(table.names, fitted.dropped)
-        if clustered and fitted.n_decided:
-            self.n_clusters_ = check_clusters(count_clusters(fitted.rows))
-        features = self._choose(moments, fitted, prediction, table)
-        self._finish(moments, fitted, features, kind, table)
+    def specification_tests(
+        self, X: Any, y: Any = None, *, selected: Any = None, sample_weight: Any = None
+    ) -> SpecificationTests:
+        """Test what the model assumes about its errors and its functional form.
 
-    def _for_replicates(self) -> Self:
-        """Return an unfitted copy whose many fits are only asked for estimates."""
-        model: Self = clone(self)
-        model.set_params(cov_type=None, start=elsewhere(read_start(self.start, self.method)))
-        return model
+        Normality in the selection equation (Bera, Jarque and Lee, 1984), its heteroskedasticity
+        (Davidson and MacKinnon, 1984), normality in the prediction equation (a conditional-moment
+        test; Newey, 1985; Pagan and Vella, 1989), the form of the correction for selection (Pagan
+        and Vella, 1989), and RESET (Ramsey, 1969). Sampling weights are refused.
 
-    def _like(self, table: FeatureTable, source: np.random.Generator) -> Self:
-        """Return an unfitted copy that is ready for rows of such a table."""
-        model: Self = clone(self)
-        model.n_features_in_ = table.shape[1]
-        if table.names is not None:
-            model.feature_names_in_ = np.array(table.names, dtype=object)
-        model._column_labels = table.labels_given
-        model._design = model._atanh_rho = model._log_sigma = model._second_maximum = None
-        if "random_state" in self._get_param_names():
-            model.set_params(random_state=int(source.integers(2**31)))
-        return model
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As they were passed to `fit`.
 
-    def _refuse_interrupted(self) -> None:
-        """Pass on an interruption that a search has answered with what it had found so far."""
+        Returns
+        -------
+        SpecificationTests
+        """
+        return specification_tests(self.fit_, X, y, selected=selected, sample_weight=sample_weight)
 
-    def _columns(self, table: FeatureTable) -> tuple[list[int], list[int]]:
-        """Columns of the selection equation, and those that the prediction equation may need."""
-        selection = resolve(table, self.selection_features, "selection_features")
-        return selection, self._prediction(table)
-
-    def _compress(self, table: FeatureTable, sample: Sample) -> tuple[Selection, Moments]:
-        """Fit the selection equation and compress the selected rows."""
-        selection, prediction = self._columns(table)
-        fitted = fit_selection(
-            sample.rows,
-            selection,
-            table.labels(range(table.shape[1])),
-            on_collinear=self.on_collinear,
-            on_separation=self.on_separation,
-        )
-        prediction = [one for one in prediction if one not in fitted.separating]
-        names = table.labels(range(table.shape[1]))
-        return fitted, gather(fitted, prediction, names, sample.row_counts["selected"])
-
-    def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
-        read_start(self.start, self.method)
-        check_parameters(self)
-        sampling = sample_weight is not None and self.weight_kind == "sampling"
-        if sampling and is_classical(self.cov_type):
-            raise InputError(
-                "sampling weights need cov_type='robust' or 'cluster': the classical covariance "
-                "takes a weight for a number of rows"
-            )
-        if self.cov_type == "cluster" and groups is None:
-            raise InputError(
-                "cov_type='cluster' needs groups: fit(X, y, groups=...), or groups='column' in "
-                "from_formula and scan_parquet, with the name of a column of the data"
-            )
-        if self.cov_type != "cluster" and groups is not None:
-            raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
-
-    def _prediction(self, table: FeatureTable) -> list[int]:
-        """Columns that the prediction equation may need."""
-        return resolve(table, self.prediction_features, "prediction_features")
-
-    def _choose(
+    def margins(
         self,
-        moments: Moments,
-        selection: Selection,
-        prediction: Positions,
-        table: FeatureTable,
-    ) -> list[int]:
-        """Settle the prediction features."""
-        if moments.n_selected <= len(prediction) + 2:
-            raise TooFewRowsError(
-                f"{len(prediction)} prediction features, an intercept and the inverse Mills ratio "
-                f"need more than {len(prediction) + 2} selected rows; there are "
-                f"{weighted_count(moments.n_selected)}"
-            )
-        features, dropped = check_prediction(moments, prediction, self._names, self.on_collinear)
-        self.dropped_features_ += [
-            one
-            for one in names_or_positions(table.names, dropped)
-            if one not in self.dropped_features_
-        ]
-        if set(selection.probit.features) <= set(features):
-            warn(
-                "every selection feature also predicts: with no excluded feature, only the "
-                "normality of the errors identifies the model. Leave a feature that drives "
-                "selection alone out of prediction_features.",
-                NoExclusionWarning,
-            )
-        return features
+        X: Any,
+        kind: str | Sequence[str] = ("marginal", "selected", "selection"),
+        at: str = "average",
+        features: Sequence[Any] | None = None,
+        *,
+        sample_weight: Any = None,
+        conf_level: float = 0.95,
+    ) -> Margins:
+        """Marginal effects of features on expected outcomes and on selection.
 
-    def _finish(
-        self,
-        moments: Moments,
-        selection: Selection,
-        features: Positions,
-        kind: CovarianceKind,
-        table: FeatureTable,
-    ) -> None:
-        """Fit the prediction equation on settled features and set every attribute."""
-        probit, rows = selection.probit, selection.rows
-        first = CovarianceKind("classical", False) if self.method == "ml" else kind
-        two_step = fit_two_step(moments, probit, features, first, rows)
-        self._moments = moments
-        self._index_range = moments.index_range
-        self.adjusted_r2_ = float(two_step.solution.adjusted_r2)
-        self.aic_, self.bic_ = float(two_step.solution.aic), float(two_step.solution.bic)
-        self._set_counts(probit.n, moments.n_selected, kind)
-        self._set_features(table, two_step.features)
-        self.selection_features_ = names_or_positions(table.names, probit.features)
-        self.converged_ = probit.converged
-        if self.method == "ml":
-            start = read_start(self.start, self.method)
-            self._set_likelihood(fit_likelihood(moments, probit, two_step, kind, rows, start))
-        else:
-            self._set_two_step(two_step)
+        Parameters
+        ----------
+        X : array or data frame
+            The rows to average over, which need not be those of the fit.
+        kind : str or sequence of str
+            "marginal" is the effect on E[y | x], "selected" on E[y | x, s = 1], "unselected" on
+            E[y | x, s = 0], "selection" on P(s = 1 | x).
+        at : {"average", "means"}
+            The average of the effects in all rows, or the effect at the average row.
+        features : sequence of str or int, optional
+            All unless given. For a model from formulas, these are the variables of the formulas,
+            so a variable and its square move together.
+        sample_weight : str or array_like, optional
+            Weights of the rows in the average. Required after a fit with weights, unless the
+            formulas' data frame has their column; 1 weighs all rows equally.
+        conf_level : float
+            Confidence level of the intervals.
 
-    def _set_counts(self, n: float, n_selected: float, kind: CovarianceKind) -> None:
-        """Count rows, or what frequency weights say they stand for."""
-        if kind.sampling:
-            n, n_selected = (
-                self.row_counts_["selected"] + self.row_counts_["unselected"],
-                self.row_counts_["selected"],
-            )
-        self.n_obs_, self.n_selected_ = weighted_count(n), weighted_count(n_selected)
-
-    def _set_features(self, table: FeatureTable, features: Positions) -> None:
-        self.support_ = np.zeros(table.shape[1], dtype=bool)
-        self.support_[list(features)] = True
-        self.prediction_features_ = names_or_positions(table.names, features)
-        home = table.native
-        self._together = home.feature_groups if isinstance(home, RowSource) else []
-
-    def _set_coefficients(self, prediction: Floats, selection: Floats | None) -> None:
-        """Spread both equations' coefficients (intercept first) over the columns of X."""
-        k = self.n_features_in_
-        self.coef_, self.selection_coef_ = np.zeros(k), np.zeros(k)
-        self.coef_[self.support_] = prediction[1:]
-        self.intercept_ = float(prediction[0])
-        if selection is None or self._probit is None:
-            self.selection_intercept_ = float("inf")
-        else:
-            self.selection_coef_[list(self._probit.features)] = selection[1:]
-            self.selection_intercept_ = float(selection[0])
-
-    def _set_two_step(self, fit: TwoStep) -> None:
-        assert self._probit is not None
-        self._set_coefficients(fit.coef[:-1], self._probit.coef)
-        self.imr_coef_ = float(fit.coef[-1])
-        self.rho_, self.sigma_ = float(fit.solution.rho), float(fit.solution.sigma)
-        self.log_likelihood_ = self.params_ = None
-        j = len(fit.coef) - 1
-        order = [*range(j), *range(j + 1, len(fit.covariance)), j]
-        self._set_covariance(fit.covariance[np.ix_(order, order)], ["imr"])
-        if not abs(self.rho_) < 1:
-            warn(
-                f"the two-step estimate of rho is {self.rho_:.4g}, outside (-1, 1): the data do "
-                "not fit the model well, or nothing but normality identifies it. Look at "
-                "diagnostics(), or use method='ml'.",
-                RhoOutsideWarning,
-            )
-
-    def _set_likelihood(self, fit: MaximumLikelihood) -> None:
-        self._set_coefficients(fit.coef, fit.selection_coef)
-        self.rho_, self.sigma_, self.imr_coef_ = fit.rho, fit.sigma, fit.rho * fit.sigma
-        self.log_likelihood_, self.params_ = fit.log_likelihood, fit.params
-        self.converged_ = self.converged_ and fit.converged
-        self._atanh_rho = (fit.atanh_rho, float(np.sqrt(fit.covariance[-1, -1])))
-        self._log_sigma = (fit.log_sigma, float(np.sqrt(fit.covariance[-2, -2])))
-        # Where the climb stopped short, there is no first maximum, either.
-        self._second_maximum = fit.second_maximum if fit.converged else None
-        self._index_range = fit.index_range
-        self._set_covariance(fit.reported_covariance(), ["imr", "rho", "sigma"])
-        if not fit.converged:
-            cure = "Use method='two-step', or another set of features."
-            if self.start is not None:
-                known = fit.second_maximum
-                where = "" if known is None else f" (there is a maximum at {rho_text(known[1])})"
-                cure = (
-                    f"Start from another rho first{where}. If that does not converge, either, "
-                    "use method='two-step', or another set of features."
-                )
-            warn(
-                f"maximum likelihood did not converge in {fit.n_iterations} passes (rho = "
-                f"{rho_text(self.rho_)}); do not trust its estimates. {cure}",
-                ConvergenceWarning,
-            )
-        elif not fit.information_is_positive:
-            warn(
-                "the observed information is not positive definite at the maximum; no standard "
-                "errors can be given",
-                CovarianceWarning,
-            )
-        higher = higher_maximum(fit.log_likelihood, self._second_maximum)
-        if higher is not None:
-            height, rho = higher
-            origin = "the two-step estimates" if self.start is None else "the start given"
-            warn(
-                f"the likelihood has two maxima: the one reported, reached from {origin} "
-                f"(log-likelihood {fit.log_likelihood:.4f}, rho {rho_text(self.rho_)}), and a "
-                f"higher one (log-likelihood {height:.4f}, rho {rho_text(rho)}). A maximum near "
-                "|rho| = 1 is often a sign of misspecification; neither is picked for you. A start "
-                f"of {rho_text(rho)} fits the higher one.",
-                SecondMaximumWarning,
-            )
-
-    def _set_covariance(self, covariance: Floats, errors: list[str]) -> None:
-        self._terms = [("prediction", "Intercept")]
-        self._terms += [("prediction", self._names[one]) for one in np.flatnonzero(self.support_)]
-        if self._probit is not None:
-            self._terms.append(("selection", "Intercept"))
-            self._terms += [("selection", self._names[one]) for one in self._probit.features]
-        self._terms += [("errors", term) for term in errors]
-        self._covariance = covariance
-
-    def _fit_all_observed(
-        self, table: FeatureTable, sample: Sample, prediction: Positions, kind: CovarianceKind
-    ) -> None:
-        """No outcome is missing: ordinary least squares, and nothing about selection."""
-        moments = gather_moments(sample.rows, prediction, table.shape[1], None)
-        refuse_leakage(moments, self._names, sample.row_counts["selected"], missing=False)
-        fit = fit_least_squares(moments, prediction, kind, sample.rows)
-        extra = (
-            f" The {len(prediction)} features are collinear or more than the rows can tell apart: "
-            "the coefficients are the minimum-norm ones."
-            if fit.underdetermined
-            else ""
+        Returns
+        -------
+        Margins
+            Effects of features of 0 and 1 (and of categories) are discrete changes; standard
+            errors are by the delta method, for these rows. A quantity that is no function of a
+            feature has effect 0, standard error 0 and no test.
+        """
+        return margins(
+            self.fit_,
+            X,
+            kind,
+            at,
+            features,
+            sample_weight=sample_weight,
+            conf_level=conf_level,
         )
-        warn(
-            f"no outcome is missing among the {sample.row_counts['selected']} rows, so there "
-            "is no selection to correct for: ordinary least squares is fitted, and rho is not "
-            "identified." + extra,
-            AllObservedWarning,
-        )
-        self._moments = moments
-        self._index_range = moments.index_range
-        self._set_features(table, prediction)
-        self.selection_features_ = []
-        self._set_coefficients(fit.coef, None)
-        self.imr_coef_ = self.rho_ = float("nan")
-        self.sigma_ = fit.sigma
-        self.adjusted_r2_, self.aic_, self.bic_ = fit.adjusted_r2, fit.aic, fit.bic
-        self.log_likelihood_ = fit.log_likelihood if self.method == "ml" else None
-        self.params_ = None
-        self._set_counts(moments.n_selected, moments.n_selected, kind)
-        self.converged_ = True
-        self._set_covariance(fit.covariance, [])

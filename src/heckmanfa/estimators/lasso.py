@@ -7,19 +7,15 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from heckmanfa.errors import CollinearError
-from heckmanfa.estimators.search_base import SearchedHeckman
-from heckmanfa.model.equations import Selection, say_dropped
-from heckmanfa.model.moments import Moments
+from heckmanfa.estimators.search_base import SearchModel
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
-from heckmanfa.search import Goal, Search
-from heckmanfa.search.adaptive_lasso import lasso
-from heckmanfa.search.choices import Choices
+from heckmanfa.search.criteria import Criterion
+from heckmanfa.search.strategies import AdaptiveLasso
 
 __all__ = ["HeckmanLasso"]
 
 
-class HeckmanLasso(SearchedHeckman):
+class HeckmanLasso(SearchModel):
     """A selection model whose excluded features are those that an adaptive lasso drops.
 
     The probit is fitted on all rows; the inverse Mills ratio is partialled out of the features
@@ -61,13 +57,13 @@ on_separation, start
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SearchedHeckman._parameter_constraints,
+        **SearchModel._parameter_constraints,
         "power": [Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
         self,
-        criterion: str = "bic",
+        criterion: Criterion = "bic",
         *,
         power: float = 1.0,
         rho_range: Any = None,
@@ -88,37 +84,7 @@ on_separation, start
         on_separation: OnProblem = "error",
         start: Any = None,
     ) -> None:
-        super().__init__(
-            criterion=criterion,
-            rho_range=rho_range,
-            always=always,
-            never=never,
-            max_features=max_features,
-            feature_groups=feature_groups,
-            honest=honest,
-            n_splits=n_splits,
-            random_state=random_state,
-            verbose=verbose,
-            prediction_features=prediction_features,
-            selection_features=selection_features,
-            method=method,
-            cov_type=cov_type,
-            weight_kind=weight_kind,
-            on_collinear=on_collinear,
-            on_separation=on_separation,
-            start=start,
-        )
-        self.power = power
+        self._keep(locals())
 
-    def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
-        try:
-            return lasso(moments, choices, goal, names=self._names, power=self.power)
-        except CollinearError as error:
-            if self.on_collinear != "drop":
-                raise
-            away = [one for one in error.columns if one not in choices.always]
-            if not away:
-                raise
-            say_dropped(away, self._names, error.reason)
-            fewer = choices.without_columns(away)
-            return lasso(moments, fewer, goal, names=self._names, power=self.power)
+    def _strategy(self) -> AdaptiveLasso:
+        return AdaptiveLasso(self.power, self.on_collinear)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -23,7 +24,7 @@ from heckmanfa.data.rows import ArrayRows, Block, held
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import ConvergenceWarning, MissingExtraError, warn
 from heckmanfa.estimators.baselines import ObservedRegressor
-from heckmanfa.estimators.refitting import whole_fit
+from heckmanfa.estimators.scoring import publish
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.text.progress import progress_line
 
@@ -31,6 +32,32 @@ __all__ = ["RURegressor"]
 
 _UNITS = 64
 _BATCHES = 4
+
+
+@dataclass(frozen=True)
+class Network:
+    """The trained network in NumPy and double precision.
+
+    A fitted model needs no Torch, and a prediction does not depend on the rows beside it.
+    """
+
+    centre: Floats
+    """mean of each feature among the rows with an outcome"""
+    scale: Floats
+    mean: float
+    """mean of the outcome"""
+    spread: float
+    weights: list[Floats]
+    """a matrix and a vector for each layer"""
+
+    def predict(self, features: Floats) -> Floats:
+        """Return the prediction for each row."""
+        hidden = (features - self.centre) / self.scale
+        for layer in range(0, len(self.weights), 2):
+            hidden = hidden @ self.weights[layer].T + self.weights[layer + 1]
+            if layer + 2 < len(self.weights):
+                hidden = np.maximum(hidden, 0.0)
+        return np.asarray(self.mean + self.spread * hidden[:, 0])
 
 
 class RURegressor(ObservedRegressor):
@@ -85,14 +112,7 @@ class RURegressor(ObservedRegressor):
         "verbose": ["verbose"],
     }
 
-    _centre: Floats
-    """of each feature among the rows with an outcome"""
-    _scale: Floats
-    _mean: float
-    """of the outcome"""
-    _spread: float
-    _weights: list[Floats]
-    """of the layers of the network that predicts: a matrix and a vector each"""
+    _network: Network
 
     def __init__(
         self,
@@ -128,34 +148,39 @@ class RURegressor(ObservedRegressor):
         -------
         self
         """
-        with whole_fit(self):
-            self._fit(_torch(), on_host(X), on_host(y), on_host(selected))
+        attributes = self._trained(_torch(), on_host(X), on_host(y), on_host(selected))
+        publish(self, attributes)
         return self
 
-    def _fit(self, torch: Any, X: Any, y: Any, selected: Any) -> None:
-        table, sample, _, prediction = self._take_in(X, y, selected, None)
-        self._refuse_leakage(gather_moments(sample.rows, prediction, table.shape[1], None))
-        features, outcome = _selected(held(sample.rows, "this regression"), prediction)
-        self._centre, self._scale = features.mean(axis=0), _spread(features)
-        self._mean, self._spread = float(outcome.mean()), float(_spread(outcome[:, None])[0])
-        inputs = torch.from_numpy((features - self._centre) / self._scale).float()
-        target = torch.from_numpy((outcome - self._mean) / self._spread).float()
+    def _trained(self, torch: Any, X: Any, y: Any, selected: Any) -> dict[str, Any]:
+        """Train, and return the attributes of the fit."""
+        read = self._read(X, y, selected, None)
+        prediction = read.prediction
+        read.refuse_leakage(gather_moments(read.sample.rows, prediction, read.table.shape[1], None))
+        features, outcome = _selected(held(read.sample.rows, "this regression"), prediction)
+        centre, scale = features.mean(axis=0), _spread(features)
+        mean, spread = float(outcome.mean()), float(_spread(outcome[:, None])[0])
+        inputs = torch.from_numpy((features - centre) / scale).float()
+        target = torch.from_numpy((outcome - mean) / spread).float()
         seed = int(generator(self.random_state).integers(2**31))
         with torch.random.fork_rng(devices=[]), _one_thread(torch):
             torch.manual_seed(seed)
             networks = [_network(torch, inputs.shape[1]) for _ in range(2)]
-            self.loss_ = self._train(torch, networks, inputs, target)
-        if not math.isfinite(self.loss_):
+            loss = self._train(torch, networks, inputs, target)
+        if not math.isfinite(loss):
             warn(
-                f"the training diverged: its loss is {self.loss_}. Use a smaller learning_rate.",
+                f"the training diverged: its loss is {loss}. Use a smaller learning_rate.",
                 ConvergenceWarning,
             )
-        self._weights = [
-            parameter.detach().numpy().copy() for parameter in networks[0].parameters()
-        ]
-        self.n_parameters_ = sum(
-            parameter.numel() for network in networks for parameter in network.parameters()
-        )
+        weights = [parameter.detach().numpy().copy() for parameter in networks[0].parameters()]
+        return {
+            **read.attributes(prediction),
+            "_network": Network(centre, scale, mean, spread, weights),
+            "loss_": loss,
+            "n_parameters_": sum(
+                parameter.numel() for network in networks for parameter in network.parameters()
+            ),
+        }
 
     def _train(self, torch: Any, networks: list[Any], inputs: Any, target: Any) -> float:
         parameters = [one for network in networks for one in network.parameters()]
@@ -194,14 +219,7 @@ class RURegressor(ObservedRegressor):
 
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
         given = table.source(columns).take(0, table.shape[0], columns)
-        # The trained network in NumPy, so that a fitted model needs no Torch, and in double
-        # precision, so that a prediction does not depend on the rows beside it.
-        hidden = (host(given) - self._centre) / self._scale
-        for layer in range(0, len(self._weights), 2):
-            hidden = hidden @ self._weights[layer].T + self._weights[layer + 1]
-            if layer + 2 < len(self._weights):
-                hidden = np.maximum(hidden, 0.0)
-        return like(self._mean + self._spread * hidden[:, 0], given)
+        return like(self._network.predict(host(given)), given)
 
 
 def _torch() -> Any:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Floats, compute_dask, host, is_dask
+from heckmanfa.data.arrays import Floats, compute_dask, host
 from heckmanfa.data.row_checks import refuse_infinite_outcomes
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.data.sample import read_rows
+from heckmanfa.data.rows import Mask
+from heckmanfa.data.sample import flags, read_outcome, read_weights
 from heckmanfa.data.tensors import on_host
-from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
+from heckmanfa.errors import InputError, MissingValueError
 from heckmanfa.model.normal import log_cdf
 
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
-
-__all__ = ["ROUTING", "ScoredRegressor", "ScoredRows", "scored_rows", "sum_log_likelihood"]
+__all__ = [
+    "ROUTING",
+    "ScoredRegressor",
+    "ScoredRows",
+    "ToScore",
+    "check_selected",
+    "log_likelihood_of_rows",
+    "publish",
+    "scored_rows",
+]
 
 ROUTING = (
     "in a cross-validation or a grid search, call sklearn.set_config("
@@ -40,29 +47,9 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"selected": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"selected": True}
 
-    _selected_given: bool = False
-    """whether `fit` was told who is selected, so that y alone does not say it"""
-
     @abstractmethod
-    def _predict_selected(self, X: Any) -> Any:
-        """Predict the outcomes of rows that are selected."""
-
-    def _who_is_selected(self, X: Any, selected: Any) -> Any:
-        """Return who is selected, None where y says it; refuse not to be told."""
-        if selected is None and self._selected_given:
-            raise InputError(
-                f"this {type(self).__name__} was fitted with selected, and a score without it "
-                f"would be one of other rows: pass selected=..., too ({ROUTING})"
-            )
-        return selected
-
-    def _weights_to_score(self, X: Any, sample_weight: Any) -> Any:
-        """Return the weights of rows; like those of scikit-learn, most models remember none."""
-        return sample_weight
-
-    def _outcome_to_score(self, X: Any, y: Any) -> Any:
-        """Return the outcomes of rows, which a model from formulas finds in its data frame."""
-        return y
+    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> ToScore:
+        """Predict for selected rows, and find what a score needs beside the predictions."""
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, selected: Any = None
@@ -95,6 +82,24 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
         return float(r2_score(rows.outcome, rows.predicted, sample_weight=rows.weight))
 
 
+def publish(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
+    """Replace what an earlier fit left by the attributes of this one, at its very end."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
+    for name, value in attributes.items():
+        setattr(estimator, name, value)
+
+
+@dataclass(frozen=True)
+class ToScore:
+    """Predictions for rows and what they are compared with; each may be a Dask collection."""
+
+    predicted: Any
+    outcome: Any
+    weight: Any = None
+    selected: Any = None
+
+
 @dataclass(frozen=True)
 class ScoredRows:
     """The m rows that a score is about."""
@@ -125,16 +130,18 @@ def scored_rows(
     """
     check_is_fitted(model)
     refuse_rows(X)
-    selected = model._who_is_selected(X, selected)
-    sample_weight = model._weights_to_score(X, sample_weight)
-    y = model._outcome_to_score(X, y)
-    predicted = model._predict_selected(X)
-    predicted, y, sample_weight, selected = compute_dask(predicted, y, sample_weight, selected)
+    given = model._to_score(X, y, sample_weight, selected)
+    predicted, y, sample_weight, selected = compute_dask(
+        given.predicted, given.outcome, given.weight, given.selected
+    )
     predicted = host(predicted)
     n = len(predicted)
-    given = read_rows(y, n, selected, sample_weight)
-    outcome, weight = given.outcome, given.weight
-    rows = given.status.kept & given.status.selected & ~np.isnan(predicted)
+    outcome, chosen = _outcomes(y, selected, n)
+    rows = chosen & ~np.isnan(outcome) & ~np.isnan(predicted)
+    weight = None
+    if sample_weight is not None:
+        weight = read_weights(on_host(sample_weight), n)
+        rows &= weight > 0
     refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[rows]))))
     if not rows.any():
         kind = "has an outcome" if selected is None else "is selected and has an outcome"
@@ -145,17 +152,27 @@ def scored_rows(
     return ScoredRows(outcome[rows], predicted[rows], None if weight is None else weight[rows])
 
 
-def sum_log_likelihood(
-    model: FittedSelectionModel, X: Any, y: Any, selected: Any = None, sample_weight: Any = None
+def check_selected(estimator: str, selected: Any, selected_given: bool) -> None:
+    """Refuse to score without ``selected`` if the fit was given it."""
+    if selected is None and selected_given:
+        raise InputError(
+            f"this {estimator} was fitted with selected, and a score without it would use other "
+            f"rows: pass selected=... as well ({ROUTING})"
+        )
+
+
+def log_likelihood_of_rows(
+    equations: Any, rho: float, sigma: float, y: Any, selected: Any, sample_weight: Any
 ) -> tuple[float, float]:
-    """Joint log-likelihood of selection and outcomes, and the number of rows it is a sum over.
+    """Sum the joint log-likelihood of selection and outcomes over rows.
 
     Parameters
     ----------
-    model : FittedSelectionModel
-        Fitted.
-    X, y, selected, sample_weight
-        As in `FittedSelectionModel.log_likelihood`; each may be a Dask collection.
+    equations : (n, 2) array
+        Selection index and mean of each row.
+    rho, sigma : float
+    y, selected, sample_weight
+        As in `SelectionModel.log_likelihood`; each may be a Dask collection.
 
     Returns
     -------
@@ -163,27 +180,18 @@ def sum_log_likelihood(
         The sum over rows, each times its weight, and the sum of weights. Rows that are selected
         and have no outcome are left out, as in a fit.
     """
-    check_is_fitted(model)
-    refuse_rows(X)
-    if model._probit is None:
-        raise NotIdentifiedError(
-            "no outcome was missing in the fit, so the joint likelihood is not known"
-        )
-    selected = model._who_is_selected(X, selected)
-    sample_weight = model._weights_to_score(X, sample_weight)
-    y = model._outcome_to_score(X, y)
-    equations = _both_equations(model, X)
     equations, y, selected, sample_weight = compute_dask(equations, y, selected, sample_weight)
     index, mean = equations.T
     n = len(index)
-    given = read_rows(y, n, selected, sample_weight)
-    kept = given.status.kept
-    seen = given.status.selected[kept]
-    weight = np.ones(len(seen)) if given.weight is None else given.weight[kept]
-    index, mean, outcome = index[kept], mean[kept], given.outcome[kept]
+    outcome, chosen = _outcomes(y, selected, n)
+    seen = chosen & ~np.isnan(outcome)
+    weight = np.ones(n) if sample_weight is None else read_weights(on_host(sample_weight), n)
+    counted = (seen | ~chosen) & (weight > 0)
+    seen, weight = seen[counted], weight[counted]
+    index, mean, outcome = index[counted], mean[counted], outcome[counted]
     refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[seen]))))
     count = float(weight.sum())
-    if not abs(model.rho_) < 1:
+    if not abs(rho) < 1:
         return float("-inf"), count
     missing = ~np.isfinite(index) | (seen & ~np.isfinite(mean))
     if missing.any():
@@ -191,18 +199,15 @@ def sum_log_likelihood(
             f"{np.count_nonzero(missing)} rows miss a regressor that the likelihood needs, or "
             "hold an infinite one; leave them out"
         )
-    e = (outcome - mean)[seen] / model.sigma_
-    shifted = (index[seen] + model.rho_ * e) / np.sqrt(1.0 - model.rho_**2)
-    normal = -0.5 * e**2 - np.log(model.sigma_) - 0.5 * np.log(2.0 * np.pi)
+    e = (outcome - mean)[seen] / sigma
+    shifted = (index[seen] + rho * e) / np.sqrt(1.0 - rho**2)
+    normal = -0.5 * e**2 - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
     terms = log_cdf(-index)
     terms[seen] = log_cdf(shifted) + normal
     return float(weight @ terms), count
 
 
-def _both_equations(model: FittedSelectionModel, X: Any) -> Any:
-    """Return the selection index and the mean of every row, (n, 2); lazy where X is Dask."""
-    if is_dask(X):
-        from heckmanfa.estimators.dask_predict import map_rows
-
-        return map_rows(model, X, "_both_equations", ["index", "mean"])
-    return np.column_stack(model._both_equations(on_host(X)))
+def _outcomes(y: Any, selected: Any, n: int) -> tuple[Floats, Mask]:
+    """Return the outcomes, NaN where missing, and who is selected."""
+    outcome = read_outcome(y, n)
+    return outcome, ~np.isnan(outcome) if selected is None else flags(on_host(selected), n)

@@ -1,4 +1,4 @@
-"""The base of searches for prediction features: what may be chosen, and the story afterwards."""
+"""The base of searches: a `Heckman` whose prediction features are found."""
 
 from __future__ import annotations
 
@@ -9,42 +9,31 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.columns.features import FeatureTable, names_or_positions
-from heckmanfa.data.random_state import generator
+from heckmanfa.data.columns.features import FeatureTable, resolve
+from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.row_sources import RowSource
-from heckmanfa.data.rows import Positions, held
 from heckmanfa.data.tensors import on_host
-from heckmanfa.errors import (
-    AllObservedWarning,
-    NoExclusionWarning,
-    NoFeasibleAssignmentError,
-    NotSearchedError,
-    SearchWarning,
-    warn,
-)
+from heckmanfa.errors import NotSearchedError
+from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.inference.honest import Honest, over_splits
-from heckmanfa.model.covariance import CovarianceKind
-from heckmanfa.model.equations import Selection
-from heckmanfa.model.likelihood_starts import elsewhere, read_start
-from heckmanfa.model.moments import Moments
-from heckmanfa.results import search_report
-from heckmanfa.search import Goal, Search
-from heckmanfa.search.choices import Choices, feasible_choices, read_choices
+from heckmanfa.fit import Choose, Refit, Spec
+from heckmanfa.inference.honest import Honest, HonestSearch
+from heckmanfa.inference.searching import Searching
+from heckmanfa.results.search_report import SearchReport, report_search
+from heckmanfa.search.candidates import Search
+from heckmanfa.search.choices import Choices, read_choices
 from heckmanfa.search.criteria import CRITERIA, check_window
+from heckmanfa.search.strategies import Strategy
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from heckmanfa.data.sample import Sample
-
-__all__ = ["SearchedHeckman"]
+__all__ = ["SearchModel"]
 
 
-class SearchedHeckman(Heckman):
-    """What both searches share: the choices, the story, and a `Heckman` afterwards."""
+class SearchModel(Heckman):
+    """What all searches share: what may be chosen, how, and the report afterwards."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Heckman._parameter_constraints,
@@ -60,200 +49,100 @@ class SearchedHeckman(Heckman):
         "verbose": ["verbose"],
     }
 
-    _search: Search | None
-    """None where every outcome was observed, so that nothing was searched"""
-    _candidates: tuple[int, ...]
-    """columns that the search could choose from"""
-    honest_: Honest
-    """what each split gave, where ``honest`` asks for it"""
-    _n_possible: int
-    """how many assignments of them there are"""
+    criterion: str
+    rho_range: Any
+    always: Any
+    never: Any
+    max_features: int | None
+    feature_groups: Any
+    honest: bool
+    n_splits: int
+    random_state: Any
+    verbose: int
 
-    def __init__(
-        self,
-        *,
-        criterion: str,
-        rho_range: Any,
-        always: Any,
-        never: Any,
-        max_features: int | None,
-        feature_groups: Any,
-        honest: bool,
-        n_splits: int,
-        random_state: Any,
-        verbose: int,
-        **heckman: Any,
-    ) -> None:
-        super().__init__(**heckman)
-        self.criterion = criterion
-        self.rho_range = rho_range
-        self.always = always
-        self.never = never
-        self.max_features = max_features
-        self.feature_groups = feature_groups
-        self.honest = honest
-        self.n_splits = n_splits
-        self.random_state = random_state
-        self.verbose = verbose
+    def _keep(self, parameters: Mapping[str, Any]) -> None:
+        """Set the parameters of the constructor, from its ``locals()``."""
+        for name in self._get_param_names():
+            setattr(self, name, parameters[name])
 
     @abstractmethod
-    def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
-        """Search, and return what was looked at."""
+    def _strategy(self) -> Strategy:
+        """Return the search with its options."""
 
-    def _fit(self, X: Any, y: Any, selected: Any, sample_weight: Any, groups: Any) -> Self:
-        if self.honest:
-            # Random halves are drawn in memory.
-            X, y, selected = on_host(X), on_host(y), on_host(selected)
-            sample_weight, groups = on_host(sample_weight), on_host(groups)
-        return super()._fit(X, y, selected, sample_weight, groups)
-
-    def _check_parameters(self, sample_weight: Any, groups: Any) -> None:
-        super()._check_parameters(sample_weight, groups)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Search for the prediction features and fit both equations; see `Heckman.fit`."""
         check_window(self.rho_range)
+        given = (X, y, selected, sample_weight, groups)
+        # Random halves are drawn in memory.
+        fit_rows(self, *(on_host(value) if self.honest else value for value in given))
+        return self
 
-    def _choose(
-        self,
-        moments: Moments,
-        selection: Selection,
-        prediction: Positions,
-        table: FeatureTable,
-    ) -> list[int]:
-        """Search for the prediction features."""
-        choices = feasible_choices(
-            self._read_choices(table), moments, selection.separating, self._names
-        )
-        goal = Goal.of(moments, self.criterion, self.rho_range)
-        if not choices.columns:
-            raise NoFeasibleAssignmentError(
-                "no feature can predict: all that may are constant or collinear among the "
-                "selected rows, or were left out for separation"
-            )
-        self._search = self._look(moments, selection, choices, goal)
-        self._candidates, self._n_possible = choices.columns, choices.n_assignments
-        best = self._search.best
-        if self.honest:
-            self.honest_ = over_splits(self, table, held(selection.rows, "honest=True"))
-            best = self.honest_.chosen
-        features = [int(one) for one in np.flatnonzero(best)]
-        if set(selection.probit.features) <= set(features):
-            warn(
-                "every selection feature is among those chosen to predict: with no excluded "
-                "feature, only the normality of the errors identifies the model. A feature that "
-                "drives selection alone, named in never=[...], would identify it.",
-                NoExclusionWarning,
-            )
-        return features
-
-    def _finish(
-        self,
-        moments: Moments,
-        selection: Selection,
-        features: Positions,
-        kind: CovarianceKind,
-        table: FeatureTable,
-    ) -> None:
-        super()._finish(moments, selection, features, kind, table)
-        if self.honest:
-            self._set_honest()
-        window = check_window(self.rho_range)
-        if self.method == "ml" and window is not None and not window[0] <= self.rho_ <= window[1]:
-            warn(
-                f"maximum likelihood puts rho at {self.rho_:.4g}, outside rho_range = "
-                f"[{window[0]:g}, {window[1]:g}]: the search goes by the two-step estimate",
-                SearchWarning,
-            )
-
-    def _settled_on(self, features: Positions) -> Heckman:
-        """Return the model of some features that are no longer searched for."""
-        mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[list(features)] = True
-        names = [one for one in Heckman._get_param_names() if one != "prediction_features"]
-        parameters = {one: getattr(self, one) for one in names}
-        parameters["start"] = elsewhere(read_start(self.start, self.method))
-        return Heckman(mask, **parameters)
-
-    def _split_seed(self) -> list[int]:
-        """Draw what the random halves start from, apart from what the search draws."""
-        return [int(one) for one in generator(self.random_state).integers(2**31, size=4)] + [1]
-
-    def _set_honest(self) -> None:
-        """Put the medians over splits in place of the estimates, with their standard errors.
-
-        Correlations are those of the fit to all rows. The intercept is such that the prediction
-        at the average selected row is the median one.
-        """
-        honest, k = self.honest_, self.n_features_in_
-        values, errors = honest.medians(), honest.std_errors()
-        means = np.zeros(k)
-        means[list(self._moments.columns)] = self._moments.means[:-2]
-        inside = self.support_
-        level = np.median(
-            honest.estimates[:, 0] + np.nan_to_num(honest.estimates[:, 1 : k + 1]) @ means
-        )
-        self.coef_[inside] = values[1 : k + 1][inside]
-        self.intercept_ = float(level - self.coef_ @ means)
-        self.imr_coef_, self.rho_, self.sigma_ = (float(one) for one in values[k + 1 :])
-        spread = np.sqrt(np.diag(self._covariance))
-        honest_spread = spread.copy()
-        places = {"Intercept": 0, "imr": k + 1, "rho": k + 2, "sigma": k + 3}
-        places |= {self._names[int(one)]: 1 + int(one) for one in np.flatnonzero(inside)}
-        for place, (equation, term) in enumerate(self._terms):
-            if equation != "selection":
-                honest_spread[place] = errors[places[term]]
-        ratio = honest_spread / spread
-        self._covariance = self._covariance * ratio * ratio[:, None]
-        if self._atanh_rho is not None:
-            self._atanh_rho = (
-                float(np.arctanh(self.rho_)),
-                float(errors[k + 2] / (1.0 - self.rho_**2)),
-            )
-            self._log_sigma = float(np.log(self.sigma_)), float(errors[k + 3] / self.sigma_)
-
-    def _prediction(self, table: FeatureTable) -> list[int]:
-        """Columns that an assignment may hold; those in ``never`` are not read."""
-        return list(self._read_choices(table).columns)
-
-    def _read_choices(self, table: FeatureTable) -> Choices:
-        """Read what may be chosen."""
-        return read_choices(
+    def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
+        """Return what to fit, and how the prediction features are searched for."""
+        dummies = table.native.feature_groups if isinstance(table.native, RowSource) else ()
+        choices = read_choices(
             table,
-            super()._prediction(table),
+            resolve(table, self.prediction_features, "prediction_features"),
             always=self.always,
             never=self.never,
             feature_groups=self.feature_groups,
-            default_groups=table.native.feature_groups
-            if isinstance(table.native, RowSource)
-            else (),
+            default_groups=dummies,
             max_features=self.max_features,
         )
+        groups = groups_of_columns(table, design)
+        if self.feature_groups and design is None:
+            given = self.feature_groups
+            groups = list(given.values() if isinstance(given, Mapping) else given)
+        # Columns in ``never`` are not read.
+        spec = make_spec(self, table, choices.columns, groups)
+        return spec, self._choose(choices)
 
-    def _fit_all_observed(
-        self, table: FeatureTable, sample: Sample, prediction: Positions, kind: CovarianceKind
-    ) -> None:
-        """No outcome is missing: nothing tells selection features apart, so none is searched."""
-        self._search, self._candidates = None, tuple(prediction)
-        super()._fit_all_observed(table, sample, prediction, kind)
-        if self.max_features is not None and self.max_features < len(prediction):
-            warn(
-                f"nothing was searched, so all {len(prediction)} features that may predict "
-                f"do: max_features = {self.max_features} is not used",
-                AllObservedWarning,
-            )
+    def _choose(self, choices: Choices) -> Searching | HonestSearch:
+        window = check_window(self.rho_range)
+        search = Searching(choices, self.criterion, window, self.max_features, self._strategy())
+        return HonestSearch(search, self.n_splits, self.verbose) if self.honest else search
 
-    # The story. -----------------------------------------------------------------------------------
+    def _refit(self) -> Refit:
+        """Return how to search and fit again in resampled rows."""
+        outcome = self.fit_.search
+        assert outcome is not None
+        choose = self._choose(outcome.choices).for_replicates()
+        return Refit(self.fit_.spec.for_replicates(), choose)
+
+    @property
+    def honest_(self) -> Honest:
+        """Estimates over the random halves, if ``honest`` asks for them."""
+        outcome = self.fit_.search
+        if outcome is None or not isinstance(outcome.honest, Honest):
+            raise AttributeError("honest_ is there after a fit with honest=True")
+        return outcome.honest
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """The distinct assignments looked at, those in the window first, the best 10,000."""
-        return self._searched().to_frame(self._feature_labels())
+        """The distinct assignments evaluated, those in the window first, the best 10,000."""
+        return self._result().to_frame(self.fit_.feature_names)
 
     @property
     def n_assignments_(self) -> int:
-        """How many distinct assignments were looked at."""
-        check_is_fitted(self)
-        return 0 if self._search is None else self._search.n_assignments
+        """How many distinct assignments were evaluated."""
+        outcome = self.fit_.search
+        assert outcome is not None
+        return 0 if outcome.result is None else outcome.result.n_assignments
 
-    def search_report(self, tolerance: float | None = None) -> search_report.SearchReport:
+    def _result(self) -> Search:
+        outcome = self.fit_.search
+        if outcome is None or outcome.result is None:
+            raise NotSearchedError("no outcome was missing in the fit, so nothing was searched")
+        return outcome.result
+
+    def search_report(self, tolerance: float | None = None) -> SearchReport:
         """Tell how the features were found, what came next, and how much the choice matters.
 
         Parameters
@@ -269,41 +158,8 @@ class SearchedHeckman(Heckman):
             nearly as good. A search by proof keeps every one of these; the others only know what
             they looked at.
         """
-        self._searched()
-        return search_report.report_search(self, tolerance)
-
-    def _searched(self) -> Search:
-        check_is_fitted(self)
-        if self._search is None:
-            raise NotSearchedError("no outcome was missing in the fit, so nothing was searched")
-        return self._search
-
-    def _feature_labels(self) -> list[Any]:
-        names = getattr(self, "feature_names_in_", None)
-        return names_or_positions(names, range(self.n_features_in_))
-
-    @property
-    def _is_search(self) -> bool:
-        return True
-
-    def _for_replicates(self) -> Self:
-        model = super()._for_replicates()
-        model.set_params(verbose=0)
-        return model
-
-    def _refuse_interrupted(self) -> None:
-        if self._search is not None and self._search.interrupted:
-            raise KeyboardInterrupt
-
-    @property
-    def _rho_is_conditioned(self) -> bool:
-        # An honest rho is estimated on rows that had no part in the choice.
-        return self._window is not None and not self.honest
-
-    @property
-    def _window(self) -> tuple[float, float] | None:
-        """The window of rho that was searched in."""
-        return None if self._search is None else self._search.goal.rho_range
+        self._result()
+        return report_search(self.fit_, tolerance)
 
     @classmethod
     def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
@@ -335,6 +191,3 @@ class SearchedHeckman(Heckman):
         ]
         parameters["feature_groups"] = groups or None
         return parameters
-
-    def _comparison(self) -> tuple[pd.DataFrame, list[str]] | None:
-        return None if self._search is None else search_report.compare(self)

@@ -1,35 +1,24 @@
-"""Heckman models whose prediction features are found: by the paper's method, and by proof."""
+"""Heckman models whose prediction features are found: by the paper's method, and proven optimal."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.random_state import generator
-from heckmanfa.data.rows import Positions
-from heckmanfa.errors import SearchWarning, warn
-from heckmanfa.estimators.search_base import SearchedHeckman
-from heckmanfa.model.covariance import CovarianceKind
-from heckmanfa.model.equations import Selection
-from heckmanfa.model.moments import Moments
+from heckmanfa.data.arrays import Floats
+from heckmanfa.estimators.search_base import SearchModel
 from heckmanfa.model.option_types import CovType, Method, OnProblem, Standardize, WeightKind
-from heckmanfa.search import Goal, Search, best_subset, correlations, rank, sample
-from heckmanfa.search.choices import Choices
-from heckmanfa.search.training.assignment_function import StepOn, Trained, train
-from heckmanfa.text.progress import progress_line
-
-if TYPE_CHECKING:
-    from heckmanfa.data.sample import Sample
+from heckmanfa.search.criteria import Criterion
+from heckmanfa.search.strategies import BestSubset, Extraction, FeatureAssignment
+from heckmanfa.search.training.assignment_function import StepOn, Trained
 
 __all__ = ["HeckmanBestSubset", "HeckmanFA"]
 
 
-class HeckmanFA(SearchedHeckman):
+class HeckmanFA(SearchModel):
     """Heckman-FA: a selection model that learns which features predict (Mai and Wu).
 
     An assignment function is trained by Gumbel-Softmax draws (Algorithm 4); its probabilities
@@ -120,7 +109,7 @@ class HeckmanFA(SearchedHeckman):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SearchedHeckman._parameter_constraints,
+        **SearchModel._parameter_constraints,
         "extraction": [StrOptions({"sample", "rank", "correlation"})],
         "init_prob": [Interval(Real, 0, 1, closed="neither")],
         "epochs": [Interval(Integral, 1, None, closed="left")],
@@ -133,14 +122,11 @@ class HeckmanFA(SearchedHeckman):
         "train_rows": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    _trained_on: tuple[int, int]
-    """how many selected rows the epochs ran over, and how many there are"""
-
     def __init__(
         self,
-        extraction: str = "sample",
+        extraction: Extraction = "sample",
         *,
-        criterion: str = "adjusted_r2",
+        criterion: Criterion = "adjusted_r2",
         rho_range: Any = None,
         init_prob: float = 0.75,
         epochs: int = 4000,
@@ -168,119 +154,49 @@ class HeckmanFA(SearchedHeckman):
         on_separation: OnProblem = "error",
         start: Any = None,
     ) -> None:
-        super().__init__(
-            criterion=criterion,
-            rho_range=rho_range,
-            always=always,
-            never=never,
-            max_features=max_features,
-            feature_groups=feature_groups,
-            honest=honest,
-            n_splits=n_splits,
-            random_state=random_state,
-            verbose=verbose,
-            prediction_features=prediction_features,
-            selection_features=selection_features,
-            method=method,
-            cov_type=cov_type,
-            weight_kind=weight_kind,
-            on_collinear=on_collinear,
-            on_separation=on_separation,
-            start=start,
+        self._keep(locals())
+
+    def _strategy(self) -> FeatureAssignment:
+        return FeatureAssignment(
+            extraction=self.extraction,
+            init_prob=self.init_prob,
+            epochs=self.epochs,
+            learning_rate=self.learning_rate,
+            temperature=self.temperature,
+            n_draws=self.n_draws,
+            standardize=self.standardize,
+            step_on=self.step_on,
+            record_path=self.record_path,
+            train_rows=self.train_rows,
+            verbose=self.verbose,
         )
-        self.extraction = extraction
-        self.init_prob = init_prob
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.temperature = temperature
-        self.n_draws = n_draws
-        self.standardize = standardize
-        self.step_on = step_on
-        self.record_path = record_path
-        self.train_rows = train_rows
 
-    def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
-        names, source = self._names, generator(self.random_state)
-        self.inclusion_prob_ = np.full(self.n_features_in_, np.nan)
-        self.path_: dict[str, Any] = {}
-        self._trained_on = (0, 0)
-        if self.extraction == "correlation":
-            return rank(moments, choices, goal, correlations(moments, choices), names=names)
-        trained = self._train(moments, selection, choices, source)
-        self.inclusion_prob_ = trained.inclusion_prob
-        self._trained_on = (trained.n_rows, trained.n_selected)
-        if self.record_path:
-            self.path_ = {
-                "epoch": trained.path_epochs,
-                "inclusion_prob": trained.path,
-                "mae": trained.path_mae,
-            }
-        if self.extraction == "rank":
-            found = rank(moments, choices, goal, trained.log_pi[1], names=names)
-        else:
-            found = sample(
-                moments,
-                choices,
-                goal,
-                trained.log_pi,
-                names=names,
-                n_draws=self.n_draws,
-                random_state=source,
-            )
-        if not trained.interrupted:
-            return found
-        ended = f"The training was interrupted after {trained.n_epochs} of {self.epochs} epochs."
-        return replace(found, early_stop=ended, interrupted=True)
+    @property
+    def inclusion_prob_(self) -> Floats:
+        """Trained probability of each feature, (K,); NaN without training."""
+        trained = self._trained()
+        if trained is None:
+            return np.full(self.fit_.n_features, np.nan)
+        return trained.inclusion_prob
 
-    def _train(
-        self,
-        moments: Moments,
-        selection: Selection,
-        choices: Choices,
-        source: np.random.Generator,
-    ) -> Trained:
-        with progress_line(self.verbose, "epochs", self.epochs) as show:
-            trained = train(
-                moments,
-                selection.rows,
-                init_prob=self.init_prob,
-                epochs=self.epochs,
-                learning_rate=self.learning_rate,
-                temperature=self.temperature,
-                step_on=self.step_on,
-                standardize=self.standardize,
-                choices=choices,
-                record_path=self.record_path,
-                train_rows=self.train_rows,
-                random_state=source,
-                progress=None
-                if show is None
-                else lambda epoch, mae: show(epoch, f"mean absolute error {mae:.5g}"),
-            )
-        if trained.interrupted:
-            warn(
-                f"the training was interrupted after {trained.n_epochs} of {self.epochs} epochs; "
-                "the assignment is chosen with the probabilities it had reached",
-                SearchWarning,
-            )
-        if trained.n_unsolved:
-            warn(
-                f"{trained.n_unsolved} of {trained.n_epochs} epochs drew features that are "
-                "collinear among the selected rows, or more than these can tell apart, and made "
-                "no step",
-                SearchWarning,
-            )
-        return trained
+    @property
+    def path_(self) -> dict[str, Any]:
+        """Records of the training; empty unless ``record_path`` asks for it."""
+        trained = self._trained()
+        if trained is None or not self.record_path:
+            return {}
+        return {
+            "epoch": trained.path_epochs,
+            "inclusion_prob": trained.path,
+            "mae": trained.path_mae,
+        }
 
-    def _fit_all_observed(
-        self, table: FeatureTable, sample: Sample, prediction: Positions, kind: CovarianceKind
-    ) -> None:
-        super()._fit_all_observed(table, sample, prediction, kind)
-        self.inclusion_prob_, self.path_ = np.full(self.n_features_in_, np.nan), {}
-        self._trained_on = (0, 0)
+    def _trained(self) -> Trained | None:
+        outcome = self.fit_.search
+        return None if outcome is None else outcome.training
 
 
-class HeckmanBestSubset(SearchedHeckman):
+class HeckmanBestSubset(SearchModel):
     """A selection model on the best of all assignments of prediction features, by proof.
 
     Branch and bound over all 2^K - 1 assignments: nothing is drawn or trained, and the result
@@ -356,14 +272,14 @@ class HeckmanBestSubset(SearchedHeckman):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SearchedHeckman._parameter_constraints,
+        **SearchModel._parameter_constraints,
         "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "tolerance": [Interval(Real, 0, None, closed="left"), None],
     }
 
     def __init__(
         self,
-        criterion: str = "bic",
+        criterion: Criterion = "bic",
         *,
         rho_range: Any = None,
         max_nodes: int | None = None,
@@ -385,57 +301,17 @@ class HeckmanBestSubset(SearchedHeckman):
         on_separation: OnProblem = "error",
         start: Any = None,
     ) -> None:
-        super().__init__(
-            criterion=criterion,
-            rho_range=rho_range,
-            always=always,
-            never=never,
-            max_features=max_features,
-            feature_groups=feature_groups,
-            honest=honest,
-            n_splits=n_splits,
-            random_state=random_state,
-            verbose=verbose,
-            prediction_features=prediction_features,
-            selection_features=selection_features,
-            method=method,
-            cov_type=cov_type,
-            weight_kind=weight_kind,
-            on_collinear=on_collinear,
-            on_separation=on_separation,
-            start=start,
-        )
-        self.max_nodes = max_nodes
-        self.tolerance = tolerance
+        self._keep(locals())
 
-    def _for_replicates(self) -> Self:
-        model = super()._for_replicates()
-        # Others nearly as good are not asked for.
-        model.set_params(tolerance=0.0)
-        return model
+    def _strategy(self) -> BestSubset:
+        return BestSubset(self.tolerance, self.max_nodes, self.verbose)
 
     @property
     def optimal_(self) -> bool:
         """Whether the assignment is proven to be the best."""
-        return bool(self._searched().optimal)
+        return bool(self._result().optimal)
 
     @property
     def gap_(self) -> float:
         """By how much the criterion of another assignment could be better."""
-        return float(self._searched().gap or 0.0)
-
-    def _look(self, moments: Moments, selection: Selection, choices: Choices, goal: Goal) -> Search:
-        with progress_line(self.verbose, "nodes", None) as show:
-            return best_subset(
-                moments,
-                choices,
-                goal,
-                names=self._names,
-                tolerance=self.tolerance,
-                max_nodes=self.max_nodes,
-                progress=None
-                if show is None
-                else lambda nodes, best, bound: show(
-                    nodes, f"best {self.criterion} {best:.6g}, bound {bound:.6g}"
-                ),
-            )
+        return float(self._result().gap or 0.0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import as_table, entries
-from heckmanfa.data.columns.features import names_or_positions, nearest
+from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
 from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.estimators.remembered import groups_of
+from heckmanfa.fit import Fit, Refit
 from heckmanfa.inference.fit_rows import read_again
+from heckmanfa.inference.remembered import groups_of
 from heckmanfa.inference.replicates import Plan, Replicates, estimates_of, run
 from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section
@@ -29,9 +30,6 @@ from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import weighing
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["Bootstrap", "bootstrap"]
 
@@ -249,7 +247,8 @@ class Bootstrap(Report):
 
 
 def bootstrap(
-    model: Heckman,
+    fit: Fit,
+    refit: Refit,
     X: Any,
     y: Any,
     *,
@@ -264,8 +263,8 @@ def bootstrap(
     """Resample the rows of a fit and fit again; see `Heckman.bootstrap`."""
     if not isinstance(n_boot, Integral) or n_boot < 2:
         raise InputError(f"n_boot must be a whole number of at least 2; got {quoted(n_boot)}")
-    X, groups, words = _units(model, X, unit)
-    again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)
+    X, groups, words = _units(fit, X, unit)
+    again = read_again(fit, X, y, selected=selected, sample_weight=sample_weight)
     sample = again.sample
     rows = held(sample.rows, "a bootstrap")
     kept = np.ones(len(rows), dtype=bool) if rows.kept is None else rows.kept
@@ -277,12 +276,11 @@ def bootstrap(
         if n_units < 2:
             raise InputError(f"unit: {words} has one group in these rows; it needs two or more")
     plan = Plan(
-        model=model._for_replicates(),
-        table=replace(again.table, native=None),
+        refit=refit,
         sample=sample,
         codes=codes,
         n_units=n_units,
-        dropped=tuple(model.dropped_features_),
+        dropped=fit.dropped,
     )
     entropy = generator(random_state).integers(2**63, size=4).tolist()
     replicates = run(plan, np.random.SeedSequence(entropy), int(n_boot), n_jobs, verbose)
@@ -292,47 +290,47 @@ def bootstrap(
             f"{len(replicates.estimates)} of {n_boot} replicates could be fitted, too few to say "
             f"anything. {reasons}"
         )
-    k = again.table.shape[1]
+    k = fit.n_features
     selecting = np.zeros(k, dtype=bool)
-    assert model._probit is not None
-    selecting[list(model._probit.features)] = True
+    assert fit.probit is not None
+    selecting[list(fit.probit.features)] = True
     candidates = np.zeros(k, dtype=bool)
-    candidates[model._prediction(again.table)] = True
+    candidates[list(fit.spec.prediction)] = True
     return Bootstrap(
         n_boot=int(n_boot),
         unit=words,
         n_units=n_units,
-        labels=tuple(names_or_positions(again.table.names, range(k))),
-        estimates=estimates_of(model),
+        labels=tuple(fit.feature_names),
+        estimates=estimates_of(fit),
         replicates=replicates,
-        support=np.asarray(model.support_),
-        candidates=candidates if model._is_search else np.asarray(model.support_),
+        support=np.asarray(fit.support),
+        candidates=candidates if fit.search is not None else np.asarray(fit.support),
         selecting=selecting,
-        searched=model._is_search,
-        caveats=tuple(of_method(model, "bootstrap")),
-        weighing=_weighing(model, rows, kept, grouped=codes is not None),
+        searched=fit.search is not None,
+        caveats=tuple(of_method(fit, "bootstrap")),
+        weighing=_weighing(fit, rows, kept, grouped=codes is not None),
     )
 
 
-def _weighing(model: Heckman, rows: ArrayRows, kept: NDArray[np.bool_], *, grouped: bool) -> str:
+def _weighing(fit: Fit, rows: ArrayRows, kept: NDArray[np.bool_], *, grouped: bool) -> str:
     """Say what the weights make of the rows that are drawn, or that groups hold."""
     if rows.weight is None:
         return ""
     n = int(np.count_nonzero(kept))
-    said = weighing(model.weight_kind, n, float(np.sum(np.asarray(rows.weight)[kept])))
+    said = weighing(fit.spec.weight_kind, n, float(np.sum(np.asarray(rows.weight)[kept])))
     return f" ({n:,} rows{said})" if grouped and said else said
 
 
-def _units(model: Heckman, X: Any, unit: Any) -> tuple[Any, Any, str]:
+def _units(fit: Fit, X: Any, unit: Any) -> tuple[Any, Any, str]:
     """Return X without a column that only says the groups, the groups, and words for them."""
     if unit is None and not isinstance(X, RowSource):
-        unit = groups_of(model, X, None, "unit")
+        unit = groups_of(fit, X, None, "unit")
     if unit is None or (isinstance(unit, str) and unit == "row"):
         return X, None, "rows"
     if not isinstance(unit, str):
         return X, unit, "groups"
     words = f"groups of {quoted(unit)}"
-    if model._design is not None:
+    if fit.origin.design is not None:
         return X, unit, words
     frame = nw.from_native(as_table(X), eager_only=True, pass_through=True)
     columns = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
@@ -342,6 +340,6 @@ def _units(model: Heckman, X: Any, unit: Any) -> tuple[Any, Any, str]:
             f"{quoted(unit)}" + nearest(unit, [str(one) for one in columns])
         )
     groups = entries(frame[unit].to_native(), "unit")
-    if unit not in getattr(model, "feature_names_in_", columns):
+    if unit not in (fit.spec.columns.names or columns):
         return frame.drop(unit).to_native(), groups, words
     return X, groups, words

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,9 @@ from heckmanfa.data.columns.features import nearest, resolve
 from heckmanfa.data.formula.design import to_pandas
 from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.estimators.remembered import column_or_values, weights_of
+from heckmanfa.fit import Fit
+from heckmanfa.inference.prediction import read_rows
+from heckmanfa.inference.remembered import column_or_values, weights_of
 from heckmanfa.inference.targets import Estimates, design_blocks
 from heckmanfa.inference.variables import (
     FormulaColumns,
@@ -31,9 +33,6 @@ from heckmanfa.inference.variables import (
     uses_of,
 )
 from heckmanfa.text.printable import quoted
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["Blocks", "ChangedRows", "formula_rows", "plain_rows"]
 
@@ -62,7 +61,7 @@ class ChangedRows:
 
 
 def plain_rows(
-    model: FittedSelectionModel,
+    fit: Fit,
     X: Any,
     estimates: Estimates,
     at: str,
@@ -76,7 +75,7 @@ def plain_rows(
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
     X : array or data frame
     estimates : Estimates
         Its columns make the design.
@@ -91,14 +90,14 @@ def plain_rows(
     -------
     ChangedRows
     """
-    table = model._read(X, prediction=prediction, selection=selection)
+    table = read_rows(fit, X, prediction=prediction, selection=selection)
     wanted = estimates.columns if features is None else resolve(table, features, "features")
     _refuse_none(wanted)
     binary = np.ones(len(wanted), dtype=bool)
     for _, block in design_blocks(table, wanted):
         binary &= np.all((block[:, 1:] == 0) | (block[:, 1:] == 1), axis=0)
     place = {column: 1 + i for i, column in enumerate(estimates.columns)}
-    sample_weight = weights_of(model, X, sample_weight, other_rows=True)
+    sample_weight = weights_of(fit, X, sample_weight, other_rows=True)
     weight, total = _shares(sample_weight, table.shape[0])
 
     def moves(design: Floats) -> Iterator[Move]:
@@ -133,7 +132,7 @@ def plain_rows(
 
 
 def formula_rows(
-    model: FittedSelectionModel,
+    fit: Fit,
     X: Any,
     estimates: Estimates,
     at: str,
@@ -155,8 +154,8 @@ def formula_rows(
     ChangedRows
         Without the rows that miss a variable.
     """
-    assert model._design is not None
-    frame, formulas = to_pandas(X), model._design
+    assert fit.origin.design is not None
+    frame, formulas = to_pandas(X), fit.origin.design
     in_prediction, in_selection = (
         uses_of(equation, frame) for equation in (formulas.prediction, formulas.selection)
     )
@@ -164,7 +163,7 @@ def formula_rows(
     uses = [*(in_prediction if prediction else []), *(in_selection if selection else [])]
     named = [] if features is None else _resolve_variables(features, every, frame)
     columns = FormulaColumns(formulas, estimates.columns, prediction, selection)
-    sample_weight = weights_of(model, frame, sample_weight, other_rows=True)
+    sample_weight = weights_of(fit, frame, sample_weight, other_rows=True)
     given = column_or_values(frame, sample_weight, "sample_weight")
     if given is not None and np.ndim(given) and len(given) != len(frame):
         raise InputError(f"sample_weight has {len(given)} entries, but X has {len(frame)} rows")
@@ -183,7 +182,7 @@ def formula_rows(
     # Rows that are left out need no weight.
     weight, total = _shares(given, len(frame))
     # Terms that the fit left out, as collinear or in a search, are in the formulas all the same.
-    held, moved_by = _held_uses(model, frame, estimates)
+    held, moved_by = _held_uses(fit, frame, estimates)
     columns = replace(columns, moved_by=moved_by)
     variables: list[Variable] = []
     notes: list[str] = []
@@ -232,10 +231,10 @@ def formula_rows(
 
 
 def _held_uses(
-    model: FittedSelectionModel, frame: pd.DataFrame, estimates: Estimates
+    fit: Fit, frame: pd.DataFrame, estimates: Estimates
 ) -> tuple[list[Use], dict[str, frozenset[int]]]:
     """Return how the terms that the fitted equations hold use variables, and what these move."""
-    design = model._design
+    design = fit.origin.design
     assert design is not None
     uses: list[Use] = []
     moved_by: dict[str, frozenset[int]] = {}
@@ -244,7 +243,7 @@ def _held_uses(
         (design.selection, design.selection_terms, estimates.in_selection),
     ):
         if held:
-            columns = {model._names[one]: one for one in held}
+            columns = {fit.labels[one]: one for one in held}
             terms, moved = moved_columns(equation, made_by, frame, columns)
             uses += uses_of(equation, frame, terms)
             for name, places in moved.items():

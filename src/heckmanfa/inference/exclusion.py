@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,21 +15,19 @@ import pandas as pd
 from heckmanfa.data.columns.features import FeatureTable, names_or_positions, resolve
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError
+from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import Again, read_again
 from heckmanfa.inference.what_if import predicting, probit_of, solve_two_step
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
+from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.model.two_step import TwoStep
 from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section
-from heckmanfa.results.problems import higher_maximum, rho_text
 from heckmanfa.results.reference import Reference, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted, shown
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["ExclusionTest", "exclusion_test"]
 
@@ -103,7 +101,7 @@ class ExclusionTest(Report):
 
 
 def exclusion_test(
-    model: Heckman,
+    fit: Fit,
     X: Any,
     y: Any,
     features: Sequence[Any] | None,
@@ -116,7 +114,7 @@ def exclusion_test(
 
     Parameters
     ----------
-    model : Heckman
+    fit : Fit
         Fitted.
     X, y, selected, sample_weight, groups
         As they were passed to `Heckman.fit`.
@@ -127,9 +125,9 @@ def exclusion_test(
     -------
     ExclusionTest
     """
-    tests = _sets_to_test(model, features)
+    tests = _sets_to_test(fit, features)
     again = read_again(
-        model,
+        fit,
         X,
         y,
         selected=selected,
@@ -138,21 +136,18 @@ def exclusion_test(
         clusters=True,
     )
     with one_blas_thread():
-        rows = [_wald(model, again, tested, out) for tested, out in tests]
+        rows = [_wald(fit, again, tested, out) for tested, out in tests]
     columns = ["tested", "stays_out", "statistic", "df", "df_denominator", "p_value", "rho"]
     table = pd.DataFrame(rows, columns=[*columns, "log_likelihood", "note"])
-    reference = reference_of(model)
-    notes = (*_exclusion_notes(model, len(tests)), *reference.notes(joint=True))
-    return ExclusionTest(model.cov_type, table, notes, reference)
+    reference = reference_of(fit)
+    notes = (*_exclusion_notes(fit, len(tests)), *reference.notes(joint=True))
+    return ExclusionTest(fit.spec.cov_type, table, notes, reference)
 
 
-def _sets_to_test(
-    model: Heckman, features: Sequence[Any] | None
-) -> list[tuple[list[int], list[int]]]:
+def _sets_to_test(fit: Fit, features: Sequence[Any] | None) -> list[tuple[list[int], list[int]]]:
     """Settle what is put back and what stays out, as positions in X."""
-    excluded = [one for one in probit_of(model).features if not model.support_[one]]
-    names = getattr(model, "feature_names_in_", None)
-    listed = _listed(names_or_positions(names, excluded))
+    excluded = [one for one in probit_of(fit).features if not fit.support[one]]
+    listed = _listed(fit.spec.feature_names(excluded))
     if len(excluded) < 2:
         have = f"{listed} alone is" if excluded else "no selection feature is"
         raise InputError(
@@ -162,12 +157,8 @@ def _sets_to_test(
         )
     if features is None:
         return [([one for one in excluded if one != out], [out]) for out in excluded]
-    table = FeatureTable(
-        None if names is None else tuple(names),
-        (0, model.n_features_in_),
-        None,
-        getattr(model, "_column_labels", None),
-    )
+    columns = fit.spec.columns
+    table = FeatureTable(columns.names, (0, fit.n_features), None, columns.labels_given)
     tested = resolve(table, features, "features")
     if not tested:
         raise InputError(f"features is empty; the excluded features are {listed}")
@@ -187,7 +178,7 @@ def _sets_to_test(
     return [(tested, out)]
 
 
-def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> dict[str, Any]:
+def _wald(fit: Fit, again: Again, tested: list[int], out: list[int]) -> dict[str, Any]:
     """Fit the model with some features put back, and test their coefficients."""
     probit, rows = again.selection.probit, again.selection.rows
     names = again.table.names
@@ -195,29 +186,29 @@ def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> di
         "tested": tuple(names_or_positions(names, tested)),
         "stays_out": tuple(names_or_positions(names, out)),
         "df": len(tested),
-        "df_denominator": np.nan if model.n_clusters_ is None else model.n_clusters_ - 1,
+        "df_denominator": np.nan if fit.n_clusters is None else fit.n_clusters - 1,
         "note": "",
     }
-    start = solve_two_step(again.moments, probit, sorted([*predicting(model), *tested]))
+    start = solve_two_step(again.moments, probit, sorted([*predicting(fit), *tested]))
     if not isinstance(start, TwoStep):
         return row | {"note": start}
     kind = CovarianceKind(
-        model.cov_type or "classical", model.weight_kind == "sampling", again.sample.n_groups
+        fit.spec.cov_type or "classical", fit.spec.weight_kind == "sampling", again.sample.n_groups
     )
     # From the rho of the model's own start, so that both climb the same maximum.
-    begin = elsewhere(read_start(model.start, model.method))
-    fit = fit_likelihood(again.moments, probit, start, kind, rows, begin)
+    begin = elsewhere(read_start(fit.spec.start, fit.spec.method))
+    found = fit_likelihood(again.moments, probit, start, kind, rows, begin)
     places = [1 + start.features.index(one) for one in tested]
-    covariance = fit.covariance[np.ix_(places, places)]
-    test = reference_of(model).wald(fit.coef[places], covariance)
+    covariance = found.covariance[np.ix_(places, places)]
+    test = reference_of(fit).wald(found.coef[places], covariance)
     notes = []
     if test.df_denominator is not None and test.note:
         notes.append(test.note)
-    if not fit.converged:
+    if not found.converged:
         notes.append("maximum likelihood did not converge, and is not to be trusted")
-    elif not fit.information_is_positive:
+    elif not found.information_is_positive:
         notes.append("the information is not positive definite, so there is no covariance")
-    higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
+    higher = higher_maximum(found.log_likelihood, found.second_maximum)
     if higher is not None:
         notes.append(
             f"the likelihood has a higher maximum ({higher[0]:.4f}) at rho = {rho_text(higher[1])}"
@@ -225,8 +216,8 @@ def _wald(model: Heckman, again: Again, tested: list[int], out: list[int]) -> di
     return row | {
         "statistic": test.statistic,
         "p_value": test.p_value,
-        "rho": fit.rho,
-        "log_likelihood": fit.log_likelihood,
+        "rho": found.rho,
+        "log_likelihood": found.log_likelihood,
         "note": "; ".join(notes),
     }
 
@@ -235,7 +226,7 @@ def _listed(names: Sequence[Any]) -> str:
     return ", ".join(shown(one) for one in names)
 
 
-def _exclusion_notes(model: Heckman, n_tests: int) -> list[str]:
+def _exclusion_notes(fit: Fit, n_tests: int) -> list[str]:
     notes = [
         "That an exclusion is valid cannot be proved from data. A large p-value says that the "
         "features tested are compatible with what stays out, not that any of them is a valid "
@@ -249,4 +240,4 @@ def _exclusion_notes(model: Heckman, n_tests: int) -> list[str]:
             f"These are {n_tests} tests of overlapping sets, and their p-values are not corrected "
             "for that."
         )
-    return [*notes, *of_method(model, "exclusion_test")]
+    return [*notes, *of_method(fit, "exclusion_test")]

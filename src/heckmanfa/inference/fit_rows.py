@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from heckmanfa.data.columns.feature_tables import read_features
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.data.sample import Sample, find_row_source, read_features
+from heckmanfa.data.sample import Sample, find_row_source, read_sample
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError
-from heckmanfa.estimators.remembered import groups_of, weights_of
+from heckmanfa.fit import Fit, compress_sample
+from heckmanfa.inference.remembered import groups_of, weights_of
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.moments import Moments
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["Again", "read_again"]
 
@@ -41,7 +40,7 @@ class Again:
 
 
 def read_again(
-    model: Heckman,
+    fit: Fit,
     X: Any,
     y: Any,
     *,
@@ -54,7 +53,7 @@ def read_again(
 
     Parameters
     ----------
-    model : Heckman
+    fit : Fit
         Fitted.
     X, y, selected, sample_weight, groups
         As they were passed to `Heckman.fit`; for a model from formulas, X is the data frame, y
@@ -67,7 +66,7 @@ def read_again(
     -------
     Again
     """
-    if model._probit is None:
+    if fit.probit is None:
         raise NotIdentifiedError(
             "no outcome was missing in the fit, so there is no selection to ask about"
         )
@@ -75,15 +74,15 @@ def read_again(
         # All that there is to warn of was said by the fit.
         warnings.simplefilter("ignore", HeckmanfaWarning)
         design = None
-        if model._design is not None:
+        if fit.origin.design is not None:
             if y is not None or selected is not None:
                 raise InputError(
                     "the formulas say what the outcome is and who is selected: pass the data "
                     "frame alone"
                 )
-            design = FormulaDesign.build(*model._design.texts, X)
-            sample_weight = weights_of(model, X, sample_weight, other_rows=False)
-            groups = groups_of(model, X, groups) if clusters else groups
+            design = FormulaDesign.build(*fit.origin.design.texts, X)
+            sample_weight = weights_of(fit, X, sample_weight, other_rows=False)
+            groups = groups_of(fit, X, groups) if clusters else groups
             sample_weight = design.rows_of(X, sample_weight, "sample_weight")
             groups = design.rows_of(X, groups, "groups")
             X, y, selected = design.features, design.outcome, design.selected
@@ -91,18 +90,28 @@ def read_again(
         X, y, selected = on_host(X), on_host(y), on_host(selected)
         home = find_row_source(X, y, selected, sample_weight, groups)
         if home is None or not home.has_weight:
-            sample_weight = weights_of(model, X, sample_weight, other_rows=False)
+            sample_weight = weights_of(fit, X, sample_weight, other_rows=False)
         if clusters and (home is None or not home.has_groups):
-            groups = groups_of(model, X, groups)
-        if model.cov_type != "cluster" and groups is not None:
+            groups = groups_of(fit, X, groups)
+        if fit.spec.cov_type != "cluster" and groups is not None:
             raise InputError("groups are used with cov_type='cluster' only; drop groups")
-        table = read_features(model, X if home is None else home, reset=False)
-        sample = model._take_in(table, y, selected, sample_weight, groups)
+        spec = fit.spec
+        table = read_features(X if home is None else home, spec.columns)
+        sample = read_sample(
+            table,
+            y,
+            selected=selected,
+            sample_weight=sample_weight,
+            groups=groups,
+            sampling=spec.weight_kind == "sampling",
+            selection=spec.selection,
+            prediction=spec.prediction,
+        )
         if sample.all_selected:
-            raise InputError(_another(model, sample, "no outcome is missing in the rows given"))
-        selection, moments = model._compress(table, sample)
-    if not _same(moments, model._moments):
-        raise InputError(_another(model, sample, "the rows given are not those of the fit"))
+            raise InputError(_another(fit, sample, "no outcome is missing in the rows given"))
+        selection, moments = compress_sample(spec, sample)
+    if not _same(moments, fit.moments):
+        raise InputError(_another(fit, sample, "the rows given are not those of the fit"))
     return Again(table, sample, selection, moments, design)
 
 
@@ -118,11 +127,11 @@ def _same(one: Moments, other: Moments) -> bool:
     return bool(np.all(np.abs(mine - theirs) <= _SAME * lengths))
 
 
-def _another(model: Heckman, sample: Sample, what: str) -> str:
-    given, fitted = sample.row_counts, model.row_counts_
+def _another(fit: Fit, sample: Sample, what: str) -> str:
+    given, fitted = sample.row_counts, fit.row_counts
     as_passed = (
         "pass X and y (and selected, sample_weight) as they were passed to fit"
-        if model._design is None
+        if fit.origin.design is None
         else "pass the data frame (and sample_weight) as it was passed to from_formula"
     )
     if all(given[kind] == fitted[kind] for kind in ("selected", "unselected")):

@@ -11,15 +11,14 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.rows import ArrayRows, Mask
+from heckmanfa.data.random_state import generator
+from heckmanfa.data.rows import ArrayRows, Mask, held
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import (
     ConvergenceWarning,
@@ -28,72 +27,28 @@ from heckmanfa.errors import (
     NoFeasibleAssignmentError,
     sentence,
 )
+from heckmanfa.fit import Choice, Fit, GivenFeatures, Refit, Spec, fit_model
+from heckmanfa.inference.searching import Searching, choice_of
+from heckmanfa.model.covariance import check_clusters, count_clusters
+from heckmanfa.model.equations import Selection
+from heckmanfa.model.likelihood_starts import elsewhere, read_start
+from heckmanfa.model.moments import Moments
 from heckmanfa.results.caveats import HONEST_TARGET
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
+from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.text.progress import progress_line
 
-if TYPE_CHECKING:
-    from heckmanfa.estimators.search_base import SearchedHeckman
-
-__all__ = ["Honest", "over_splits"]
+__all__ = ["Honest", "HonestSearch"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Honest(Report):
+class Honest(HonestSplits, Report):
     """Estimates over splits of the rows into a half that chooses and a half that estimates.
 
     The terms are the intercept, each column of X, beta_H, rho and sigma: K + 4 of them.
     """
-
-    labels: tuple[Any, ...]
-    """a name (or position) for each of the K columns of X"""
-    names: tuple[str, ...]
-    """what tables call them"""
-    candidates: tuple[int, ...]
-    """columns that may predict"""
-    n_splits: int
-    """splits asked for"""
-    estimates: Floats
-    """(R, K + 4) of the R splits that succeeded; NaN where a feature was not chosen"""
-    variances: Floats
-    """(R, K + 4) likewise; NaN for a two-step rho and sigma"""
-    failures: dict[str, int]
-    """how many splits failed, by reason"""
-    n_clusters: int | None = None
-    """of all rows; None unless the covariance is clustered"""
-
-    @property
-    def support(self) -> NDArray[np.bool_]:
-        """(R, K) which features each split chose."""
-        return ~np.isnan(self.estimates[:, 1 : len(self.labels) + 1])
-
-    @property
-    def chosen(self) -> NDArray[np.bool_]:
-        """(K,) features that at least half of the splits chose; the most frequent at least."""
-        share = self.support.mean(axis=0)
-        return np.asarray(share >= min(0.5, share.max()))
-
-    def medians(self) -> Floats:
-        """(K + 4,) medians over the splits that chose a feature; NaN where none did."""
-        return _over(np.nanmedian, self.estimates)
-
-    def std_errors(self) -> Floats:
-        """(K + 4,) standard errors of the medians.
-
-        The variance of an estimate is that of its average over splits, given the data, plus the
-        average of its variance among splits. The first is what many splits leave, so that the
-        variance among splits is taken off that of a single one. No aggregate of halves is more
-        precise than the whole: half of a single variance is the least.
-        """
-        single = _over(np.nanmedian, self.variances)
-        with np.errstate(invalid="ignore"):
-            count = np.sum(np.isfinite(self.estimates), axis=0)
-            among = np.where(count > 1, _over(np.nanvar, self.estimates), 0.0)
-            among = among * count / np.maximum(count - 1, 1)
-            common = np.maximum(single - among, 0.5 * single)
-            return np.asarray(np.sqrt(common + 0.5 * np.pi * among / np.maximum(count, 1)))
 
     def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
         """Return the estimates of every feature that a split chose.
@@ -117,9 +72,9 @@ class Honest(Report):
         table["estimate"], table["std_error"] = self.medians(), self.std_errors()
         table["ci_low"] = table["estimate"] - reach * table["std_error"]
         table["ci_high"] = table["estimate"] + reach * table["std_error"]
-        table["split_std_error"] = np.sqrt(_over(np.nanmedian, self.variances))
+        table["split_std_error"] = np.sqrt(over_splits(np.nanmedian, self.variances))
         for name, level in (("quartile_low", 25), ("quartile_high", 75)):
-            table[name] = _over(
+            table[name] = over_splits(
                 lambda part, axis, level=level: np.nanpercentile(part, level, axis=axis),
                 self.estimates,
             )
@@ -169,87 +124,145 @@ class Honest(Report):
         ]
 
 
-def over_splits(model: SearchedHeckman, table: FeatureTable, rows: ArrayRows) -> Honest:
-    """Choose on one random half and estimate on the other, again and again.
+@dataclass(frozen=True)
+class HonestSearch:
+    """Chooses the features that at least half of many random halves of the rows choose."""
 
-    Parameters
-    ----------
-    model : SearchedHeckman
-        With ``n_splits`` and the parameters of the search.
-    table : FeatureTable
-    rows : ArrayRows
-        Those of both equations.
+    searching: Searching
+    n_splits: int
+    verbose: int
 
-    Returns
-    -------
-    Honest
-    """
-    search = model._for_replicates().set_params(honest=False)
-    # The halves do not depend on what the search draws, nor on how the whole was searched.
-    streams = np.random.SeedSequence(model._split_seed()).spawn(model.n_splits)
-    parts: list[tuple[Floats, Floats] | str] = []
-    with progress_line(model.verbose, "splits", model.n_splits) as show:
-        for done, stream in enumerate(streams):
-            if show is not None:
-                show(done, "")
-            parts.append(_split(model, search, table, rows, np.random.default_rng(stream)))
-    good = [part for part in parts if not isinstance(part, str)]
-    failures = dict(Counter(part for part in parts if isinstance(part, str)).most_common())
-    if 2 * len(good) < model.n_splits:
-        reasons = "; ".join(f"{count} times: {why}" for why, count in failures.items())
-        raise NoFeasibleAssignmentError(
-            f"only {len(good)} of {model.n_splits} splits into halves could be searched and "
-            f"fitted, too few for honest estimates. {reasons}"
+    def __call__(
+        self, spec: Spec, selection: Selection, moments: Moments, random_state: Any
+    ) -> Choice:
+        """Search in all rows, then choose on one random half and estimate on the other."""
+        outcome = self.searching.search(spec, selection, moments, random_state)
+        rows = held(selection.rows, "honest=True")
+        honest = self._halves(spec, rows, random_state)
+        return choice_of(selection, honest.chosen, replace(outcome, honest=honest))
+
+    def without_selection(self, spec: Spec) -> SearchOutcome:
+        """Say that nothing was searched, since no outcome is missing."""
+        return self.searching.without_selection(spec)
+
+    def finish(self, fit: Fit) -> Fit:
+        """Put the honest estimates in place of those of all rows."""
+        return self.searching.finish(_with_medians(fit))
+
+    def for_replicates(self) -> Self:
+        """Return the same choice for many fits of which only the estimates are used."""
+        return replace(self, searching=self.searching.for_replicates(), verbose=0)
+
+    def _halves(self, spec: Spec, rows: ArrayRows, random_state: Any) -> Honest:
+        search = Refit(spec.for_replicates(), self.searching.for_replicates())
+        # The halves depend neither on what the search draws nor on how the whole was searched.
+        seed = [int(part) for part in generator(random_state).integers(2**31, size=4)] + [1]
+        streams = np.random.SeedSequence(seed).spawn(self.n_splits)
+        parts: list[tuple[Floats, Floats] | str] = []
+        with progress_line(self.verbose, "splits", self.n_splits) as show:
+            for done, stream in enumerate(streams):
+                if show is not None:
+                    show(done, "")
+                parts.append(_split(spec, search, rows, np.random.default_rng(stream)))
+        good = [part for part in parts if not isinstance(part, str)]
+        failures = dict(Counter(part for part in parts if isinstance(part, str)).most_common())
+        if 2 * len(good) < self.n_splits:
+            reasons = "; ".join(f"{count} times: {why}" for why, count in failures.items())
+            raise NoFeasibleAssignmentError(
+                f"only {len(good)} of {self.n_splits} splits into halves could be searched and "
+                f"fitted, too few for honest estimates. {reasons}"
+            )
+        k = len(spec.labels)
+        return Honest(
+            labels=tuple(spec.feature_names(range(k))),
+            names=spec.labels,
+            candidates=spec.prediction,
+            n_splits=self.n_splits,
+            estimates=np.array([part[0] for part in good]),
+            variances=np.array([part[1] for part in good]),
+            failures=failures,
+            n_clusters=check_clusters(count_clusters(rows)) if spec.clustered else None,
         )
-    return Honest(
-        labels=tuple(model._feature_labels()),
-        names=tuple(model._names),
-        candidates=tuple(model._prediction(table)),
-        n_splits=model.n_splits,
-        estimates=np.array([part[0] for part in good]),
-        variances=np.array([part[1] for part in good]),
-        failures=failures,
-        n_clusters=model.n_clusters_,
-    )
 
 
 def _split(
-    model: SearchedHeckman,
-    search: SearchedHeckman,
-    table: FeatureTable,
-    rows: ArrayRows,
-    source: np.random.Generator,
+    spec: Spec, search: Refit, rows: ArrayRows, source: np.random.Generator
 ) -> tuple[Floats, Floats] | str:
     """Return the estimates and variances of one split, or why there are none."""
     half = _half(rows, source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
-            chooser = search._like(table, source)
-            chooser._fit_sample(table, _part(rows, half))
-            chooser._refuse_interrupted()
-            features = [int(one) for one in np.flatnonzero(chooser.support_)]
-            second = model._settled_on(features)._like(table, source)
-            second._fit_sample(table, _part(rows, ~half))
+            first = search(_part(rows, half), source)
+            given = replace(
+                spec,
+                prediction=tuple(first.features),
+                start=elsewhere(read_start(spec.start, spec.method)),
+            )
+            second = fit_model(given, _part(rows, ~half), GivenFeatures())
         except HeckmanfaError as error:
             return sentence(type(error))
-    if not (chooser.converged_ and second.converged_):
+    if not (first.converged and second.converged):
         return sentence(ConvergenceWarning)
     return _estimates(second)
 
 
-def _estimates(model: Any) -> tuple[Floats, Floats]:
-    k = model.n_features_in_
+def _estimates(fit: Fit) -> tuple[Floats, Floats]:
+    k = fit.n_features
     estimates, variances = np.full(k + 4, np.nan), np.full(k + 4, np.nan)
-    places = np.append(0, 1 + np.flatnonzero(model.support_))
-    variance = np.diag(model._covariance)
-    estimates[places] = [model.intercept_, *model.coef_[model.support_]]
+    places = np.append(0, 1 + np.flatnonzero(fit.support))
+    variance = np.diag(fit.covariance)
+    estimates[places] = [fit.intercept, *fit.coef[fit.support]]
     variances[places] = variance[: len(places)]
-    estimates[k + 1 :] = model.imr_coef_, model.rho_, model.sigma_
+    estimates[k + 1 :] = fit.imr_coef, fit.rho, fit.sigma
     for place, term in enumerate(("imr", "rho", "sigma")):
-        if ("errors", term) in model._terms:
-            variances[k + 1 + place] = variance[model._terms.index(("errors", term))]
+        if ("errors", term) in fit.terms:
+            variances[k + 1 + place] = variance[fit.terms.index(("errors", term))]
     return estimates, variances
+
+
+def _with_medians(fit: Fit) -> Fit:
+    """Put the medians over splits in place of the estimates, with their standard errors.
+
+    Correlations are those of the fit to all rows. The intercept is such that the prediction at
+    the average selected row is the median one.
+    """
+    assert fit.search is not None
+    honest, k = fit.search.honest, fit.n_features
+    assert honest is not None
+    values, errors = honest.medians(), honest.std_errors()
+    means = np.zeros(k)
+    means[list(fit.moments.columns)] = fit.moments.means[:-2]
+    level = np.median(
+        honest.estimates[:, 0] + np.nan_to_num(honest.estimates[:, 1 : k + 1]) @ means
+    )
+    coef = fit.coef.copy()
+    coef[fit.support] = values[1 : k + 1][fit.support]
+    imr_coef, rho, sigma = (float(value) for value in values[k + 1 :])
+    spread = np.sqrt(np.diag(fit.covariance))
+    honest_spread = spread.copy()
+    places = {"Intercept": 0, "imr": k + 1, "rho": k + 2, "sigma": k + 3}
+    places |= {fit.labels[column]: 1 + column for column in fit.features}
+    for place, (equation, term) in enumerate(fit.terms):
+        if equation != "selection":
+            honest_spread[place] = errors[places[term]]
+    ratio = honest_spread / spread
+    fit = replace(
+        fit,
+        coef=coef,
+        intercept=float(level - coef @ means),
+        imr_coef=imr_coef,
+        rho=rho,
+        sigma=sigma,
+        covariance=fit.covariance * ratio * ratio[:, None],
+    )
+    if fit.atanh_rho is None:
+        return fit
+    return replace(
+        fit,
+        atanh_rho=(float(np.arctanh(rho)), float(errors[k + 2] / (1.0 - rho**2))),
+        log_sigma=(float(np.log(sigma)), float(errors[k + 3] / sigma)),
+    )
 
 
 def _half(rows: ArrayRows, source: np.random.Generator) -> Mask:
@@ -272,11 +285,3 @@ def _part(rows: ArrayRows, chosen: Mask) -> Sample:
     counts = {"selected": selected, "unselected": int(np.count_nonzero(kept)) - selected}
     n_groups = 0 if rows.group is None else int(rows.group.max()) + 1
     return Sample(replace(rows, kept=kept), counts, n_groups, False)
-
-
-def _over(function: Any, values: Floats) -> Floats:
-    """Apply a function to the columns of a matrix that hold anything."""
-    result = np.full(values.shape[1], np.nan)
-    some = np.isfinite(values).any(axis=0)
-    result[some] = function(values[:, some], axis=0)
-    return result

@@ -7,8 +7,6 @@ Newton's method on a distribution function that keeps its digits where selection
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy import special
 
@@ -16,6 +14,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import FeatureTable, nearest
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.fit import Fit
 from heckmanfa.inference.targets import (
     Estimates,
     design_blocks,
@@ -25,9 +24,6 @@ from heckmanfa.inference.targets import (
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.results.reference import Reference, check_level, reference_of
 from heckmanfa.text.printable import quoted
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["check_interval", "interval", "selected_cdf", "selected_quantile"]
 
@@ -51,7 +47,7 @@ def check_interval(return_interval: str, conf_level: float) -> None:
 
 
 def interval(
-    model: FittedSelectionModel,
+    fit: Fit,
     table: FeatureTable,
     kind: str,
     return_interval: str,
@@ -61,7 +57,7 @@ def interval(
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
     table : FeatureTable
         As the model reads it.
     kind : {"marginal", "selected", "unselected"}
@@ -73,15 +69,15 @@ def interval(
     ndarray of shape (n, 2)
         NaN where a row misses a regressor, or the variance of an estimate is not known.
     """
-    if model._probit is None:
+    if fit.probit is None:
         kind = "marginal"
-    if return_interval == "prediction" and kind != "marginal" and not abs(model.rho_) < 1:
+    if return_interval == "prediction" and kind != "marginal" and not abs(fit.rho) < 1:
         raise NotIdentifiedError(
-            f"rho is estimated at {model.rho_:.4g}, outside (-1, 1), so the law of an outcome "
+            f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the law of an outcome "
             "given selection is not known; use method='ml', or kind='marginal'"
         )
-    estimates = Estimates.of(model, prediction=True, selection=kind != "marginal")
-    reference = reference_of(model)
+    estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
+    reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
     # The t distributed error of an estimate reaches as far as a normal one so much larger.
     wider = quantile / Reference().quantile(conf_level)
@@ -89,7 +85,7 @@ def interval(
     with one_blas_thread(), np.errstate(invalid="ignore"):
         for where, design in design_blocks(table, estimates.columns):
             if return_interval == "prediction":
-                limits[where] = _new_outcome(model, estimates, kind, design, conf_level, wider)
+                limits[where] = _new_outcome(fit, estimates, kind, design, conf_level, wider)
                 continue
             index = design @ estimates.selection_coef
             effect = level_effect(estimates, parts_of(kind, index, estimates.imr_coef), design)
@@ -99,7 +95,7 @@ def interval(
 
 
 def _new_outcome(
-    model: FittedSelectionModel,
+    fit: Fit,
     estimates: Estimates,
     kind: str,
     design: Floats,
@@ -111,13 +107,13 @@ def _new_outcome(
     mean = design @ estimates.coef
     variance = np.sum((design @ estimates.covariance[:k, :k]) * design, axis=1)
     # The square root makes NaN of a variance that is negative.
-    sigma = np.hypot(model.sigma_, wider * np.sqrt(variance))
+    sigma = np.hypot(fit.sigma, wider * np.sqrt(variance))
     tails = np.array([0.5 - 0.5 * conf_level, 0.5 + 0.5 * conf_level])
     if kind == "marginal":
         return np.asarray(mean[:, None] + sigma[:, None] * special.ndtri(tails))
     side = 1.0 if kind == "selected" else -1.0
     index = side * (design @ estimates.selection_coef)
-    rho = side * model.rho_ * model.sigma_ / sigma
+    rho = side * fit.rho * fit.sigma / sigma
     limits = [mean + sigma * selected_quantile(one, index, rho) for one in tails]
     return np.column_stack(limits)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,25 +20,23 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.interpolate import CubicHermiteSpline
 from scipy.optimize import brentq
-from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows, one_blas_thread
 from heckmanfa.errors import InputError
+from heckmanfa.fit import Fit, Fitted
 from heckmanfa.inference.fit_rows import Again, read_again
 from heckmanfa.model.covariance import CovarianceKind, is_classical
 from heckmanfa.model.likelihood import ascent, climb_from, newton
 from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
 from heckmanfa.model.likelihood_terms import Problem, State, predicting_only
+from heckmanfa.model.maxima import rho_text
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.results.document import Finding, Section
-from heckmanfa.results.problems import MAXIMA, rho_text
+from heckmanfa.results.problems import MAXIMA
 from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["RhoProfile", "profile_rho"]
 
@@ -203,7 +201,7 @@ class RhoProfile(Report):
 
 
 def profile_rho(
-    model: Heckman,
+    model: Fitted,
     X: Any,
     y: Any = None,
     *,
@@ -229,11 +227,11 @@ def profile_rho(
         With `tidy`, `interval`, ``maxima`` and `plot`. A maximum between two points of the grid
         is seen where the slopes at these say so.
     """
-    check_is_fitted(model)
+    fit = model.fit_
     targets = np.arctanh(_read_grid(grid))
-    again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)
+    again = read_again(fit, X, y, selected=selected, sample_weight=sample_weight)
     with one_blas_thread():
-        climb = _Climb.build(model, again)
+        climb = _Climb.build(fit, again)
         points = climb.along(targets)
         peaks = climb.peaks(points)
         beside = [point for peak in peaks for point in climb.beside(peak)]
@@ -249,7 +247,7 @@ def profile_rho(
         maxima=maxima,
         rho_hat=float("nan") if climb.top is None else float(np.tanh(climb.top.t)),
         two_step=float(climb.start.solution.rho),
-        no_interval=_no_interval(model, again),
+        no_interval=_no_interval(fit, again),
     )
 
 
@@ -264,13 +262,15 @@ def _read_grid(grid: int | ArrayLike) -> Floats:
     return values
 
 
-def _no_interval(model: Heckman, again: Again) -> str:
-    if model._rho_is_conditioned:
+def _no_interval(fit: Fit, again: Again) -> str:
+    if fit.rho_is_conditioned:
         return "rho was conditioned on by rho_range"
-    if model.weight_kind == "sampling" and again.sample.rows.weighted:
+    if fit.spec.weight_kind == "sampling" and again.sample.rows.weighted:
         return "with sampling weights the sum of log densities is no log-likelihood"
-    if not is_classical(model.cov_type):
-        return f"cov_type={quoted(model.cov_type)} doubts the law that a likelihood ratio relies on"
+    if not is_classical(fit.spec.cov_type):
+        return (
+            f"cov_type={quoted(fit.spec.cov_type)} doubts the law that a likelihood ratio relies on"
+        )
     return ""
 
 
@@ -315,10 +315,10 @@ class _Climb:
     """the maximum that maximum likelihood reports"""
 
     @classmethod
-    def build(cls, model: Heckman, again: Again) -> _Climb:
+    def build(cls, fit: Fit, again: Again) -> _Climb:
         """Climb from the two-step estimates or the model's start, as maximum likelihood does."""
         rows, moments, probit = again.selection.rows, again.moments, again.selection.probit
-        features = [int(one) for one in np.flatnonzero(model.support_)]
+        features = [int(one) for one in np.flatnonzero(fit.support)]
         start = fit_two_step(moments, probit, features, CovarianceKind("classical", False), rows)
         problem = Problem.build(moments, probit, start.features)
         columns = [*probit.features, *predicting_only(probit, start.features)]
@@ -329,7 +329,7 @@ class _Climb:
             problem,
             starting_point(problem, probit, start),
             starts,
-            read_start(model.start, model.method),
+            read_start(fit.spec.start, fit.spec.method),
         )
         offset = -moments.n_selected * float(np.log(problem.scale))
         top = None

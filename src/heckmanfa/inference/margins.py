@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.fit import Fit
 from heckmanfa.inference.changes import Blocks, formula_rows, plain_rows
 from heckmanfa.inference.targets import (
     TARGETS,
@@ -34,9 +35,6 @@ from heckmanfa.results.reference import reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, weighing
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["Margins", "margins"]
 
@@ -104,7 +102,7 @@ class Margins(Report):
 
 
 def margins(
-    model: FittedSelectionModel,
+    fit: Fit,
     X: Any,
     kind: str | Sequence[str] = _DEFAULT,
     at: str = "average",
@@ -114,24 +112,24 @@ def margins(
     conf_level: float = 0.95,
 ) -> Margins:
     """Marginal effects of features; see `Heckman.margins`."""
-    kinds, notes = _read_kinds(model, kind)
+    kinds, notes = _read_kinds(fit, kind)
     if at not in ("average", "means"):
         raise InputError(
             "at must be 'average' or 'means'; got "
             f"{quoted(at)}{nearest(str(at), ['average', 'means'])}"
         )
-    reference = reference_of(model)
+    reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
     needs = {
         "prediction": any(one != "selection" for one in kinds),
-        "selection": model._probit is not None and any(one != "marginal" for one in kinds),
+        "selection": fit.probit is not None and any(one != "marginal" for one in kinds),
     }
-    estimates = Estimates.of(model, **needs)
-    take_in = plain_rows if model._design is None else formula_rows
+    estimates = Estimates.of(fit, **needs)
+    take_in = plain_rows if fit.origin.design is None else formula_rows
     # Where every outcome was observed, all are selected.
-    targets = kinds if model._probit is not None else ["marginal"] * len(kinds)
+    targets = kinds if fit.probit is not None else ["marginal"] * len(kinds)
     with one_blas_thread():
-        rows = take_in(model, X, estimates, at, features, sample_weight, **needs)
+        rows = take_in(fit, X, estimates, at, features, sample_weight, **needs)
         effects, gradients = _effects(estimates, targets, len(rows.changes), rows.blocks)
         covariance = gradients @ estimates.covariance @ gradients.T
     # What is not a function of a feature has an effect of zero by construction: it has no error,
@@ -153,8 +151,8 @@ def margins(
     table["ci_low"], table["ci_high"] = effects - quantile * error, effects + quantile * error
     if rows.n_left_out:
         notes.append(f"{rows.n_left_out} rows miss a variable of the formulas, and are left out.")
-    notes += [*rows.notes, *_notes(model, kinds, table), *reference.notes()]
-    how = weighing(model.weight_kind, rows.n_rows, rows.total)
+    notes += [*rows.notes, *_notes(fit, kinds, table), *reference.notes()]
+    how = weighing(fit.spec.weight_kind, rows.n_rows, rows.total)
     return Margins(table, covariance, at, float(conf_level), rows.n_rows, tuple(notes), how)
 
 
@@ -197,7 +195,7 @@ def _terms(
             yield target, sign, level_effect(estimates, parts, level)
 
 
-def _read_kinds(model: FittedSelectionModel, kind: Any) -> tuple[list[str], list[str]]:
+def _read_kinds(fit: Fit, kind: Any) -> tuple[list[str], list[str]]:
     """Return the targets, and what there is to say about those left out."""
     kinds = [kind] if isinstance(kind, str) else list(kind)
     if not kinds:
@@ -210,7 +208,7 @@ def _read_kinds(model: FittedSelectionModel, kind: Any) -> tuple[list[str], list
             )
         if kinds.count(one) > 1:
             raise InputError(f"kind names {quoted(one)} twice")
-    if model._probit is not None:
+    if fit.probit is not None:
         return kinds, []
     note = "No outcome was missing in the fit: nothing is known about selection."
     if tuple(kinds) == _DEFAULT:
@@ -225,7 +223,7 @@ def _read_kinds(model: FittedSelectionModel, kind: Any) -> tuple[list[str], list
     return kinds, [note]
 
 
-def _notes(model: FittedSelectionModel, kinds: list[str], table: pd.DataFrame) -> list[str]:
+def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
     notes = ["Standard errors are by the delta method, with these rows held fixed."]
     if (table["change"] != "slope").any():
         notes.append(
@@ -242,11 +240,11 @@ def _notes(model: FittedSelectionModel, kinds: list[str], table: pd.DataFrame) -
             "An effect of 0 with a standard error of 0 is not an estimate: what it is the effect "
             f"on does not depend on the feature, and there is nothing to test ({'; '.join(parts)})."
         )
-    if model._probit is None:
+    if fit.probit is None:
         return notes
-    notes += said(model, "not_converged", "search_ignored", "honest", "honest_target")
+    notes += said(fit, "not_converged", "search_ignored", "honest", "honest_target")
     if {"selected", "unselected"} & {*kinds}:
-        notes += of_method(model, "margins")
+        notes += of_method(fit, "margins")
     if table["std_error"].isna().any():
         notes.append(
             "The covariance of the estimates is not known, or not positive: see summary()."

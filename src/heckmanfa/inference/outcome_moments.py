@@ -33,26 +33,23 @@ where e is now normal with mean -rho u and variance 1 - rho^2, so that quadratur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.fit import Fit
 from heckmanfa.model.coordinates import Design
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.likelihood_starts import inner_parameters
 from heckmanfa.model.likelihood_terms import Problem, predicting_only
+from heckmanfa.model.maxima import higher_maximum
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.results.problems import higher_maximum
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = [
     "expected_hermite",
@@ -181,13 +178,13 @@ def expected_slopes(u: Floats, rho: float) -> tuple[Floats, Floats, Floats]:
 
 
 def normality_test(
-    model: Heckman, moments: Moments, probit: Probit, features: Positions, rows: Rows
+    fit: Fit, moments: Moments, probit: Probit, features: Positions, rows: Rows
 ) -> tuple[float, str]:
     """Test that the third and fourth moments of e are those of the selection model.
 
     Parameters
     ----------
-    model : Heckman
+    fit : Fit
         Fitted. The test is at the maximum-likelihood estimates, which are made here unless the
         model has them.
     moments, probit, rows
@@ -200,22 +197,20 @@ def normality_test(
     statistic, note : float, str
         Chi-squared with two degrees of freedom; NaN where the note says why.
     """
-    if model.method == "ml" and model._atanh_rho is not None and model._log_sigma is not None:
-        beta = np.array([model.intercept_, *model.coef_[features]])
-        gamma = np.array(
-            [model.selection_intercept_, *model.selection_coef_[list(probit.features)]]
-        )
-        log_sigma, atanh_rho = model._log_sigma[0], model._atanh_rho[0]
-        proper = model.converged_ and bool(np.isfinite(model._atanh_rho[1]))
-        higher = higher_maximum(model.log_likelihood_, model._second_maximum)
+    if fit.spec.method == "ml" and fit.atanh_rho is not None and fit.log_sigma is not None:
+        beta = np.array([fit.intercept, *fit.coef[features]])
+        gamma = np.array([fit.selection_intercept, *fit.selection_coef[list(probit.features)]])
+        log_sigma, atanh_rho = fit.log_sigma[0], fit.atanh_rho[0]
+        proper = fit.converged and bool(np.isfinite(fit.atanh_rho[1]))
+        higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     else:
         kind = CovarianceKind("classical", False)
         start = fit_two_step(moments, probit, features, kind, rows)
-        fit = fit_likelihood(moments, probit, start, kind, rows)
-        beta, gamma = fit.coef, fit.selection_coef
-        log_sigma, atanh_rho = fit.log_sigma, fit.atanh_rho
-        proper = fit.converged and fit.information_is_positive and probit.converged
-        higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
+        found = fit_likelihood(moments, probit, start, kind, rows)
+        beta, gamma = found.coef, found.selection_coef
+        log_sigma, atanh_rho = found.log_sigma, found.atanh_rho
+        proper = found.converged and found.information_is_positive and probit.converged
+        higher = higher_maximum(found.log_likelihood, found.second_maximum)
     if not proper:
         return float("nan"), (
             "maximum likelihood, at which the test is made, did not converge, or its information "

@@ -10,20 +10,17 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.rows import held, one_blas_thread
 from heckmanfa.data.sample import Sample, reweighted
 from heckmanfa.errors import ConvergenceWarning, HeckmanfaError, HeckmanfaWarning, sentence
+from heckmanfa.fit import Fit, Refit
 from heckmanfa.text.progress import progress_line
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["Plan", "Replicates", "run"]
 
@@ -37,16 +34,13 @@ _OTHER_COLUMNS = "Other columns than in the fit had to be dropped."
 class Plan:
     """All that a process needs to make replicates."""
 
-    model: Heckman
-    """unfitted, with the parameters of a replicate"""
-    table: FeatureTable
-    """names and shape of X, without its numbers"""
+    refit: Refit
     sample: Sample
     codes: NDArray[np.intp] | None
     """(n,) groups that are drawn; None where rows are"""
     n_units: int
     """how many units are drawn, and from how many"""
-    dropped: tuple[Any, ...]
+    dropped: tuple[int, ...]
     """columns that the fit itself dropped"""
 
     def weights(self, source: np.random.Generator) -> Floats:
@@ -60,7 +54,7 @@ class Plan:
             )
             return np.asarray(given * kept * drawn[self.codes])
         weight = np.zeros(len(rows))
-        if rows.weighted and self.model.weight_kind == "frequency":
+        if rows.weighted and self.refit.spec.weight_kind == "frequency":
             # A weight of 2 is two rows, each of which may be drawn.
             total = given[kept].sum()
             weight[kept] = source.multinomial(round(total), given[kept] / total)
@@ -104,7 +98,7 @@ def run(
         if show is not None:
             show(n_boot, "")
     good = [part for part in parts if part.failure is None]
-    k = plan.table.shape[1]
+    k = len(plan.refit.spec.labels)
     return Replicates(
         estimates=np.array([part.values for part in good]).reshape(len(good), 2 * k + 5),
         support=np.array([part.support for part in good], dtype=bool).reshape(len(good), k),
@@ -129,41 +123,38 @@ def _some(plan: Plan, seeds: Sequence[np.random.SeedSequence]) -> list[_Part]:
 def _replicate(plan: Plan, seed: np.random.SeedSequence) -> _Part:
     source = np.random.default_rng(seed)
     weight = plan.weights(source)
-    model = plan.model._like(plan.table, source)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            selection, _ = model._columns(plan.table)
-            sample = reweighted(plan.sample, weight, n_selection=len(selection))
+            sample = reweighted(plan.sample, weight, n_selection=len(plan.refit.spec.selection))
             if sample.all_selected:
                 return _Part(_NONE_MISSING)
-            model._fit_sample(plan.table, sample)
+            fit = plan.refit(sample, source)
     except HeckmanfaError as error:
         return _Part(sentence(type(error)))
     except np.linalg.LinAlgError as error:
         return _Part(f"Linear algebra failed: {error}.")
-    model._refuse_interrupted()
-    if not model.converged_:
+    if not fit.converged:
         return _Part(sentence(ConvergenceWarning))
-    if {*model.dropped_features_} - {*plan.dropped}:
+    if {*fit.dropped} - {*plan.dropped}:
         return _Part(_OTHER_COLUMNS)
     kinds = {one.category for one in caught if issubclass(one.category, HeckmanfaWarning)}
     return _Part(
         failure=None,
-        values=estimates_of(model),
-        support=model.support_,
+        values=estimates_of(fit),
+        support=fit.support,
         warnings=tuple(sorted(sentence(kind) for kind in kinds)),
     )
 
 
-def estimates_of(model: Heckman) -> Floats:
+def estimates_of(fit: Fit) -> Floats:
     """Return the estimates of a fitted model in the order of `Replicates.estimates`."""
     return np.concatenate(
         [
-            [model.intercept_],
-            model.coef_,
-            [model.selection_intercept_],
-            model.selection_coef_,
-            [model.imr_coef_, model.rho_, model.sigma_],
+            [fit.intercept],
+            fit.coef,
+            [fit.selection_intercept],
+            fit.selection_coef,
+            [fit.imr_coef, fit.rho, fit.sigma],
         ]
     )

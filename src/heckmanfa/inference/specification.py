@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.errors import InputError
+from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import read_again
 from heckmanfa.inference.outcome_moments import normality_test
 from heckmanfa.model.covariance import CovarianceKind, is_classical
@@ -41,9 +42,6 @@ from heckmanfa.results.document import Finding, Section, Verdict
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["SpecificationTest", "SpecificationTests", "specification_tests"]
 
@@ -218,13 +216,13 @@ _BY_COVARIANCE = {
 
 
 def specification_tests(
-    model: Heckman, X: Any, y: Any, *, selected: Any = None, sample_weight: Any = None
+    fit: Fit, X: Any, y: Any, *, selected: Any = None, sample_weight: Any = None
 ) -> SpecificationTests:
     """Test what a fitted model assumes; see `Heckman.specification_tests`.
 
     Parameters
     ----------
-    model : Heckman
+    fit : Fit
         Fitted.
     X, y, selected, sample_weight
         As they were passed to `Heckman.fit`.
@@ -233,22 +231,22 @@ def specification_tests(
     -------
     SpecificationTests
     """
-    if model.weight_kind == "sampling" and (model._weighted or sample_weight is not None):
+    if fit.spec.weight_kind == "sampling" and (fit.weighted or sample_weight is not None):
         raise InputError(
             "specification tests are not known for sampling weights: their law assumes that rows "
             "were drawn with equal chances. Fit without weights, or with weight_kind='frequency' "
             "where weights count rows."
         )
-    again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)
+    again = read_again(fit, X, y, selected=selected, sample_weight=sample_weight)
     moments, probit, rows = again.moments, again.selection.probit, again.selection.rows
-    features = [int(one) for one in np.flatnonzero(model.support_)]
+    features = [int(one) for one in np.flatnonzero(fit.support)]
     notes = [*_NOTES]
-    if model.cov_type is not None and not is_classical(model.cov_type):
-        notes.append(_BY_COVARIANCE[model.cov_type])
-    notes += of_method(model, "specification_tests")
+    if fit.spec.cov_type is not None and not is_classical(fit.spec.cov_type):
+        notes.append(_BY_COVARIANCE[fit.spec.cov_type])
+    notes += of_method(fit, "specification_tests")
     with one_blas_thread():
         index = _Index.of(probit)
-        statistic, note = normality_test(model, moments, probit, features, rows)
+        statistic, note = normality_test(fit, moments, probit, features, rows)
         tests = [
             *_probit_tests(rows, index),
             SpecificationTest("normality_prediction", statistic, 2, note),

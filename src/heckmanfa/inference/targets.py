@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.rows import Positions
+from heckmanfa.fit import Fit
 from heckmanfa.model.normal import log_cdf, mills
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = [
     "TARGETS",
@@ -80,11 +78,11 @@ class Estimates:
         return self.in_prediction | self.in_selection
 
     @classmethod
-    def of(cls, model: FittedSelectionModel, *, prediction: bool, selection: bool) -> Estimates:
+    def of(cls, fit: Fit, *, prediction: bool, selection: bool) -> Estimates:
         """Take one equation, or both, out of a fitted model."""
-        predicting = [int(one) for one in np.flatnonzero(model.support_)]
-        selecting = [] if model._probit is None else [int(one) for one in model._probit.features]
-        selection = selection and model._probit is not None
+        predicting = [int(one) for one in np.flatnonzero(fit.support)]
+        selecting = [] if fit.probit is None else [int(one) for one in fit.probit.features]
+        selection = selection and fit.probit is not None
         columns = sorted({*(predicting if prediction else []), *(selecting if selection else [])})
         k = len(columns)
         place = {column: 1 + i for i, column in enumerate(columns)}
@@ -92,22 +90,22 @@ class Estimates:
         rows: list[int] = []
         places: list[int] = []
         if prediction:
-            coef[0] = model.intercept_
-            coef[1:] = model.coef_[columns]
+            coef[0] = fit.intercept
+            coef[1:] = fit.coef[columns]
             rows += range(1 + len(predicting))
             places += [0, *(place[one] for one in predicting)]
         if selection:
-            selection_coef[0] = model.selection_intercept_
-            selection_coef[1:] = model.selection_coef_[columns]
-            first = model._terms.index(("selection", "Intercept"))
+            selection_coef[0] = fit.selection_intercept
+            selection_coef[1:] = fit.selection_coef[columns]
+            first = fit.terms.index(("selection", "Intercept"))
             rows += range(first, first + 1 + len(selecting))
             places += [1 + k, *(1 + k + place[one] for one in selecting)]
         if prediction and selection:
-            rows.append(model._terms.index(("errors", "imr")))
+            rows.append(fit.terms.index(("errors", "imr")))
             places.append(2 * (1 + k))
         covariance = np.zeros((2 * k + 3, 2 * k + 3))
-        covariance[np.ix_(places, places)] = model._covariance[np.ix_(rows, rows)]
-        imr_coef = model.imr_coef_ if prediction and selection else 0.0
+        covariance[np.ix_(places, places)] = fit.covariance[np.ix_(rows, rows)]
+        imr_coef = fit.imr_coef if prediction and selection else 0.0
         return cls(
             columns,
             coef,

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,8 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError, NotIdentifiedError
-from heckmanfa.model.covariance import BY_CLASSICAL, errors_differ
+from heckmanfa.fit import Fit
+from heckmanfa.model.covariance import BY_CLASSICAL
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.results.caveats import of_method
@@ -37,9 +38,6 @@ from heckmanfa.results.reports import Report
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["RhoCurve", "UncertaintyInterval", "uncertainty_interval"]
 
@@ -337,13 +335,13 @@ def _sign_words(table: pd.DataFrame, rho: tuple[float, float], reach: float) -> 
 
 
 def uncertainty_interval(
-    model: Heckman, rho: tuple[float, float], conf_level: float, n_grid: int
+    fit: Fit, rho: tuple[float, float], conf_level: float, n_grid: int
 ) -> UncertaintyInterval:
     """Vary rho over a range; see `Heckman.uncertainty_interval`.
 
     Parameters
     ----------
-    model : Heckman
+    fit : Fit
         Fitted.
     rho : (float, float)
         The range, inside (-1, 1); one value may be given twice.
@@ -359,13 +357,13 @@ def uncertainty_interval(
     check_level(conf_level)
     if not isinstance(n_grid, Integral) or n_grid < 2:
         raise InputError(f"n_grid must be a whole number of at least 2; got {quoted(n_grid)}")
-    if model._probit is None:
+    if fit.probit is None:
         raise NotIdentifiedError(
             "no outcome was missing in the fit, so no rho could change the estimates"
         )
-    features = [int(one) for one in np.flatnonzero(model.support_)]
-    terms = ["Intercept", *(model._names[one] for one in features)]
-    curve = RhoCurve.build(model._moments, features, terms)
+    features = [int(one) for one in np.flatnonzero(fit.support)]
+    terms = ["Intercept", *(fit.labels[one] for one in features)]
+    curve = RhoCurve.build(fit.moments, features, terms)
     if not max(-low, high) < curve.reach:
         raise InputError(
             f"sigma is not defined for |rho| of {curve.reach:.6g} or more with these few selected "
@@ -375,12 +373,12 @@ def uncertainty_interval(
         rho=(low, high),
         conf_level=float(conf_level),
         grid=np.unique(np.linspace(low, high, int(n_grid))),
-        rho_hat=model.rho_,
-        n_selected=model.n_selected_,
+        rho_hat=fit.rho,
+        n_selected=fit.n_selected,
         curve=curve,
-        notes=(*_notes(model), *reference_of(model).notes()),
-        reference=reference_of(model),
-        errors_differ=errors_differ(model.cov_type, model.weight_kind),
+        notes=(*_notes(fit), *reference_of(fit).notes()),
+        reference=reference_of(fit),
+        errors_differ=fit.spec.errors_differ,
     )
 
 
@@ -402,7 +400,7 @@ def _read_range(rho: Any) -> tuple[float, float]:
     return low, high
 
 
-def _notes(model: Heckman) -> list[str]:
+def _notes(fit: Fit) -> list[str]:
     notes = [
         "A range of rho is an assumption, in the place of an exclusion: no data says that rho "
         "lies in it. The normality of the errors and the probit for selection are still relied "
@@ -410,12 +408,12 @@ def _notes(model: Heckman) -> list[str]:
         "random.",
         "The standard error at each rho takes rho and the estimated selection equation as given.",
     ]
-    if not abs(model.rho_) < 1:
+    if not abs(fit.rho) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and says little here.")
-    notes += of_method(model, "uncertainty_interval")
-    if errors_differ(model.cov_type, model.weight_kind):
+    notes += of_method(fit, "uncertainty_interval")
+    if fit.spec.errors_differ:
         notes.append(
             "The standard errors take rows to be independent and to weigh the same, other than "
-            f"the {model.cov_type or 'classical'} ones of the model."
+            f"the {fit.spec.cov_type or 'classical'} ones of the model."
         )
     return notes

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from heckmanfa.data.rows import Positions
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.model.covariance import BY_CLASSICAL, CovarianceKind, errors_differ
+from heckmanfa.fit import Fit
+from heckmanfa.model.covariance import BY_CLASSICAL, CovarianceKind
 from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
@@ -23,9 +24,6 @@ from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, reference_of
 from heckmanfa.results.reports import Report
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
 
 __all__ = ["WhatIf", "predicting", "probit_of", "solve_two_step", "what_if"]
 
@@ -111,21 +109,21 @@ class WhatIf(Report):
         ]
 
 
-def what_if(model: Heckman) -> WhatIf:
+def what_if(fit: Fit) -> WhatIf:
     """Put each excluded feature back, and take each predicting one out; see `Heckman.what_if`.
 
     Parameters
     ----------
-    model : Heckman
+    fit : Fit
         Fitted.
 
     Returns
     -------
     WhatIf
     """
-    probit, moments = probit_of(model), model._moments
-    chosen = predicting(model)
-    reference = reference_of(model)
+    probit, moments = probit_of(fit), fit.moments
+    chosen = predicting(fit)
+    reference = reference_of(fit)
     base = solve_two_step(moments, probit, chosen)
     assert isinstance(base, TwoStep)
     out = [one for one in moments.columns if one not in chosen]
@@ -137,16 +135,16 @@ def what_if(model: Heckman) -> WhatIf:
         ]
     elif chosen:
         notes.append(
-            f"{model._names[chosen[0]]} is the only feature that predicts, and is not taken out."
+            f"{fit.labels[chosen[0]]} is the only feature that predicts, and is not taken out."
         )
     changes, terms = [], [pd.DataFrame(columns=_TERMS)]
     for change, feature, features in alternatives:
         other = solve_two_step(moments, probit, features)
         n_excluded = len(set(probit.features) - set(features))
-        row: dict[str, Any] = {"change": change, "feature": model._names[feature]}
+        row: dict[str, Any] = {"change": change, "feature": fit.labels[feature]}
         if isinstance(other, TwoStep):
             reasons = [] if abs(other.solution.rho) < 1 else ["rho outside (-1, 1)"]
-            long = _side_by_side(base, other, model._names)
+            long = _side_by_side(base, other, fit.labels)
             terms.append(long.assign(**row))
             row |= _summary(base, other, feature, long, reference)
         else:
@@ -163,8 +161,8 @@ def what_if(model: Heckman) -> WhatIf:
         facts=facts,
         changes=pd.DataFrame(changes, columns=_CHANGES),
         terms=pd.concat(terms[1:] or terms, ignore_index=True)[_TERMS],
-        notes=(*notes, *_what_if_notes(model), *reference.notes()),
-        errors_differ=errors_differ(model.cov_type, model.weight_kind),
+        notes=(*notes, *_what_if_notes(fit), *reference.notes()),
+        errors_differ=fit.spec.errors_differ,
     )
 
 
@@ -175,18 +173,18 @@ _CHANGES = [
 _TERMS = ["change", "feature", "term", "before", "after", "shift", "shift_in_se"]
 
 
-def probit_of(model: Heckman) -> Probit:
+def probit_of(fit: Fit) -> Probit:
     """Return the selection equation of a model that has one."""
-    if model._probit is None:
+    if fit.probit is None:
         raise NotIdentifiedError(
             "no outcome was missing in the fit, so no feature is excluded from anything"
         )
-    return model._probit
+    return fit.probit
 
 
-def predicting(model: Heckman) -> list[int]:
+def predicting(fit: Fit) -> list[int]:
     """Positions in X of the prediction features."""
-    return [int(one) for one in np.flatnonzero(model.support_)]
+    return [int(one) for one in np.flatnonzero(fit.support)]
 
 
 def solve_two_step(moments: Moments, probit: Probit, features: Positions) -> TwoStep | str:
@@ -252,7 +250,7 @@ def _summary(
     }
 
 
-def _what_if_notes(model: Heckman) -> list[str]:
+def _what_if_notes(fit: Fit) -> list[str]:
     notes = [
         "most moved: the other feature whose coefficient moves the furthest, counted in its "
         "standard errors in the equation as it is.",
@@ -260,14 +258,14 @@ def _what_if_notes(model: Heckman) -> list[str]:
         "does not do so: it rests on the other exclusions being valid and on the normality of "
         "the errors, and on normality alone where no other exclusion is left.",
     ]
-    if model.method == "ml":
+    if fit.spec.method == "ml":
         notes.append(
             "What-if is by the two-step estimator, also for the equation as it is, and not by the "
             "maximum likelihood of the model."
         )
-    if errors_differ(model.cov_type, model.weight_kind):
+    if fit.spec.errors_differ:
         notes.append(
             "Standard errors are classical, and not as in the model: rows are taken to be "
             "independent and to weigh the same."
         )
-    return [*notes, *of_method(model, "what_if")]
+    return [*notes, *of_method(fit, "what_if")]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from heckmanfa.data.arrays import Array, Floats, host, like, namespace
 from heckmanfa.data.columns.features import resolve
@@ -91,7 +90,7 @@ def compress(
     if standardize not in (True, False, "features"):
         raise InputError(f"standardize must be True, False or 'features'; got {standardize!r}")
     source = find_row_source(X, y, selected, sample_weight, None)
-    table = read_features(BaseEstimator(), X if source is None else source, reset=True)
+    table = read_features(X if source is None else source, "compress")
     selection = resolve(table, selection_features, "selection_features")
     prediction = resolve(table, prediction_features, "prediction_features")
     sample = read_sample(

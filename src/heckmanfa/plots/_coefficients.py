@@ -12,7 +12,7 @@ from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas, label_of, wan
 from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
+    from heckmanfa.estimators.base import SelectionModel
 
 __all__ = ["coefficients"]
 
@@ -21,9 +21,7 @@ _APART = 0.7
 
 
 def coefficients(
-    models: FittedSelectionModel
-    | Sequence[FittedSelectionModel]
-    | Mapping[str, FittedSelectionModel],
+    models: SelectionModel | Sequence[SelectionModel] | Mapping[str, SelectionModel],
     ax: Any = None,
     conf_level: float = 0.95,
     terms: Sequence[str] | None = None,
@@ -85,10 +83,10 @@ def coefficients(
     return panel
 
 
-def _named(models: Any) -> dict[str, FittedSelectionModel]:
-    from heckmanfa.estimators.base import FittedSelectionModel
+def _named(models: Any) -> dict[str, SelectionModel]:
+    from heckmanfa.estimators.base import SelectionModel
 
-    if isinstance(models, FittedSelectionModel):
+    if isinstance(models, SelectionModel):
         models = [models]
     if isinstance(models, Mapping):
         named = {str(name): model for name, model in models.items()}
@@ -102,7 +100,7 @@ def _named(models: Any) -> dict[str, FittedSelectionModel]:
     if not named:
         raise InputError("models is empty: there is nothing to draw")
     for name, model in named.items():
-        if not isinstance(model, FittedSelectionModel):
+        if not isinstance(model, SelectionModel):
             raise InputError(
                 f"models must hold Heckman models and searches; {quoted(name)} is a "
                 f"{type(model).__name__}"
@@ -110,6 +108,6 @@ def _named(models: Any) -> dict[str, FittedSelectionModel]:
     return named
 
 
-def _table(model: FittedSelectionModel, conf_level: float) -> Any:
+def _table(model: SelectionModel, conf_level: float) -> Any:
     table = model.tidy(conf_level)
     return table[table["equation"] == "prediction"].set_index("term")

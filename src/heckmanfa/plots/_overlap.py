@@ -53,25 +53,26 @@ def imr_overlap(
     matplotlib.axes.Axes
     """
     from heckmanfa.inference.fit_rows import read_again
+    from heckmanfa.inference.prediction import read_rows, selection_index
 
     check_is_fitted(model)
-    again = read_again(model, X, y, selected=selected, sample_weight=sample_weight)
+    again = read_again(model.fit_, X, y, selected=selected, sample_weight=sample_weight)
     rows = held(again.selection.rows, "this picture")
-    index = model._index(again.table)
+    index = selection_index(model.fit_, again.table)
     kept = np.ones(len(index), dtype=bool) if rows.kept is None else rows.kept
     chosen = kept & rows.selected
     weight = None if rows.weight is None else rows.weight[chosen]
     if X_new is not None or again.design is not None:
         # As in diagnostics, rows that miss a feature are not counted; the legend has the number.
         asked_for = X if X_new is None else X_new
-        table = model._read(asked_for, prediction=False, selection=True, missing="nan")
-        index_new = model._index(table)
+        table = read_rows(model.fit_, asked_for, prediction=False, selection=True, missing="nan")
+        index_new = selection_index(model.fit_, table)
     else:
         index_new = index
-    share = _share_outside(index_new, *model._index_range)
+    share = _share_outside(index_new, *model.fit_.index_range)
     fitted = inverse_mills(index[chosen])
     asked = inverse_mills(index_new[np.isfinite(index_new)])
-    low, high = (float(inverse_mills(end)) for end in reversed(model._index_range))
+    low, high = (float(inverse_mills(end)) for end in reversed(model.fit_.index_range))
     bins = _bins(fitted, asked)
     with canvas(ax, 2.6) as drawn:
         (panel,) = drawn.axes

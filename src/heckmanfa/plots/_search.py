@@ -13,8 +13,8 @@ from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_
 from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
-    from heckmanfa.estimators.search_base import SearchedHeckman
+    from heckmanfa.estimators.base import SelectionModel
+    from heckmanfa.estimators.search_base import SearchModel
 
 __all__ = ["specification_curve"]
 
@@ -26,7 +26,7 @@ _LEGEND_SIZE = 3.0
 
 
 def specification_curve(
-    model: FittedSelectionModel, ax: Any = None, term: str | int | None = None
+    model: SelectionModel, ax: Any = None, term: str | int | None = None
 ) -> NDArray[Any]:
     """Draw the assignments that a search looked at, sorted by its criterion, the best first.
 
@@ -88,10 +88,10 @@ def specification_curve(
     return drawn.axes
 
 
-def _searched(model: Any) -> SearchedHeckman:
-    from heckmanfa.estimators.search_base import SearchedHeckman
+def _searched(model: Any) -> SearchModel:
+    from heckmanfa.estimators.search_base import SearchModel
 
-    if not isinstance(model, SearchedHeckman):
+    if not isinstance(model, SearchModel):
         raise NotSearchedError(
             f"{type(model).__name__} does not search for features, so there is one "
             "specification only; fit HeckmanFA or HeckmanBestSubset"
@@ -99,29 +99,27 @@ def _searched(model: Any) -> SearchedHeckman:
     return model
 
 
-def _column(model: SearchedHeckman, term: str | int) -> int:
-    for names in (model._feature_labels(), list[Any](model._names)):
+def _column(model: SearchModel, term: str | int) -> int:
+    for names in (model.fit_.feature_names, list[Any](model.fit_.labels)):
         if term in names:
             return int(names.index(term))
     raise UnknownFeatureError(
         f"term names {quoted(term)}, which is no feature of the model"
-        + nearest(str(term), model._names)
+        + nearest(str(term), model.fit_.labels)
     )
 
 
-def _coefficients(
-    model: SearchedHeckman, masks: NDArray[np.bool_], column: int
-) -> NDArray[np.float64]:
+def _coefficients(model: SearchModel, masks: NDArray[np.bool_], column: int) -> NDArray[np.float64]:
     """Coefficient of a feature in each assignment, NaN in those without it."""
     holds = masks[:, column]
     if not holds.any():
         raise InputError(
-            f"no assignment that was kept holds {quoted(model._names[column])}, so there is "
+            f"no assignment that was kept holds {quoted(model.fit_.labels[column])}, so there is "
             "no "
             "coefficient to draw"
         )
     found = np.full(len(masks), np.nan)
-    found[holds] = model._moments.solve(masks[holds]).coef[:, column]
+    found[holds] = model.fit_.moments.solve(masks[holds]).coef[:, column]
     return found
 
 

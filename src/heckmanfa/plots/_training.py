@@ -15,7 +15,7 @@ from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas, label_of
 from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
+    from heckmanfa.estimators.base import SelectionModel
 
 __all__ = ["assignment_path"]
 
@@ -25,7 +25,7 @@ _SPACE = 1.05
 _NAMES_AT = 1.07
 
 
-def assignment_path(model: FittedSelectionModel, ax: Any = None, top: int = 8) -> Any:
+def assignment_path(model: SelectionModel, ax: Any = None, top: int = 8) -> Any:
     """Draw the probability that each feature predicts over the epochs of the training.
 
     Parameters
@@ -48,7 +48,7 @@ def assignment_path(model: FittedSelectionModel, ax: Any = None, top: int = 8) -
     seen = np.flatnonzero(np.isfinite(path).all(axis=0))
     ranked = seen[np.argsort(-path[-1, seen], kind="stable")]
     named, others = ranked[: int(top)], ranked[int(top) :]
-    names = [label_of(model._names[one]) for one in named]
+    names = [label_of(model.fit_.labels[one]) for one in named]
     with canvas(ax, max(2.5, 0.7 + _LABEL_INCHES * len(named))) as drawn:
         (panel,) = drawn.axes
         marks: dict[str, Any] = {}
@@ -87,7 +87,7 @@ def _path(model: Any) -> tuple[Any, Floats]:
             "probabilities of its features change"
         )
     if not found or not len(found["epoch"]):
-        model._searched()
+        _ = model.candidates_  # says that nothing was searched, if so
         reason = (
             "extraction='correlation' trains nothing"
             if model.extraction == "correlation"

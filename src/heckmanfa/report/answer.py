@@ -44,7 +44,7 @@ def _which(analysis: Analysis) -> str:
     verb = "predict" if len(predicting) > 1 else "predicts"
     if analysis.question.search == "none":
         verb = "are taken to predict" if len(predicting) > 1 else "is taken to predict"
-    found = found_by(analysis.model)
+    found = found_by(analysis.model.fit_)
     found = f" ({found})" if found else ""
     if not predicting:
         return f"No feature {verb} {outcome}: the prediction equation is an intercept alone."
@@ -114,7 +114,7 @@ def _how_much(analysis: Analysis) -> str:
     if np.isfinite(row["ci_low"]) and np.isfinite(row["ci_high"]):
         notes.append(f"95% interval {number(row['ci_low'], 3)} to {number(row['ci_high'], 3)}")
     if len(rows) > 1:
-        notes.append(f"the coefficient with the largest {reference_of(model).letter} value")
+        notes.append(f"the coefficient with the largest {reference_of(model.fit_).letter} value")
     said = f" ({'; '.join(notes)})" if notes else ""
     equal = " and the other features held equal" if len(rows) > 1 else ""
     if not analysis.is_corrected:

@@ -86,13 +86,13 @@ def read_candidates(analysis: Analysis) -> Candidates | None:
     Candidates or None
     """
     model: Any = analysis.model
-    if not model._is_search or model._search is None:
+    if model.fit_.search is None or model.fit_.search.result is None:
         return None
-    search = model._search
+    search = model.fit_.search.result
     sign = -1.0 if search.goal.criterion == "adjusted_r2" else 1.0
     order = np.argsort(sign * search.values, kind="stable")
     masks = search.masks[order]
-    coef = np.where(masks, model._moments.solve(masks).coef, np.nan)
+    coef = np.where(masks, model.fit_.moments.solve(masks).coef, np.nan)
     same = np.flatnonzero((masks == np.asarray(model.support_)).all(axis=1))
     return Candidates(
         criterion=search.goal.criterion,
@@ -105,6 +105,6 @@ def read_candidates(analysis: Analysis) -> Candidates | None:
         chosen=int(same[0]) if len(same) else None,
         n_looked=search.n_assignments,
         tolerance=search.tolerance,
-        names=tuple(model._names),
-        labels=tuple(analysis._sources([name])[0] for name in model._names),
+        names=tuple(model.fit_.labels),
+        labels=tuple(analysis._sources([name])[0] for name in model.fit_.labels),
     )

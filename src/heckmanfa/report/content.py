@@ -158,7 +158,7 @@ def coefficient_blocks(analysis: Analysis) -> list[Block]:
 
 def _titles(analysis: Analysis) -> list[str]:
     """Head the columns of estimates: a statistic is a z or, with clusters, a t."""
-    letter = reference_of(analysis.model).letter
+    letter = reference_of(analysis.model.fit_).letter
     return [letter if key == "statistic" else title for key, title in _ESTIMATES]
 
 
@@ -191,7 +191,7 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
     elif analysis.is_corrected:
         notes.append(CANNOT_SOLVE)
     if model.log_likelihood_ is not None:
-        notes.append(f"{likelihood_name(model)}: {model.log_likelihood_:.4f}.")
+        notes.append(f"{likelihood_name(model.fit_)}: {model.log_likelihood_:.4f}.")
     if analysis.is_corrected:
         notes.append(
             "lambda is the inverse Mills ratio; its coefficient is rho times sigma, where rho is "

@@ -78,7 +78,7 @@ def path_picture(analysis: Analysis) -> Picture | None:
                     "x": floats(epochs),
                     "y": floats(pi[:, column]),
                     "line": {"color": colour(tint), "width": 2 if tint == "blue" else 1},
-                    "text": [plot_text(model._names[column])] * len(epochs),
+                    "text": [plot_text(model.fit_.labels[column])] * len(epochs),
                     "hovertemplate": "%{text}<br>epoch %{x}<br>probability %{y:.3f}<extra></extra>",
                 }
             )
@@ -89,10 +89,10 @@ def path_picture(analysis: Analysis) -> Picture | None:
         "legend": dict(_LEGEND),
         "hovermode": "closest",
     }
-    top = ", ".join(f"{shown(model._names[one])} {pi[-1, one]:.2f}" for one in order[:5])
+    top = ", ".join(f"{shown(model.fit_.labels[one])} {pi[-1, one]:.2f}" for one in order[:5])
     rows = [
         [
-            model._names[one],
+            model.fit_.labels[one],
             "yes" if model.support_[one] else "no",
             f"{pi[0, one]:.3f}",
             f"{pi[-1, one]:.3f}",
@@ -132,7 +132,7 @@ def lambda_picture(analysis: Analysis, rows: Loaded) -> Picture | None:
     Picture or None
     """
     model = analysis.model
-    if model._probit is None:
+    if model.fit_.probit is None:
         return None
     ratio = model.inverse_mills(rows.X)
     chosen = selected_rows(rows)

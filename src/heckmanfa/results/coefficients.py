@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_report import compare
 from heckmanfa.results.summary import Summary
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["Wald", "likelihood_name", "summarize", "tidy", "vcov", "wald_test"]
 
@@ -30,36 +29,36 @@ _ROW_WORDS = {
 }
 
 
-def _estimates(model: FittedSelectionModel) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _estimates(fit: Fit) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Estimates in the order of the covariance."""
-    errors = {"imr": model.imr_coef_, "rho": model.rho_, "sigma": model.sigma_}
-    values = [model.intercept_, *model.coef_[model.support_]]
-    if model._probit is not None:
-        values += [model.selection_intercept_, *model.selection_coef_[list(model._probit.features)]]
-    values += [errors[term] for equation, term in model._terms if equation == "errors"]
+    errors = {"imr": fit.imr_coef, "rho": fit.rho, "sigma": fit.sigma}
+    values = [fit.intercept, *fit.coef[fit.support]]
+    if fit.probit is not None:
+        values += [fit.selection_intercept, *fit.selection_coef[list(fit.probit.features)]]
+    values += [errors[term] for equation, term in fit.terms if equation == "errors"]
     return np.array(values, dtype=np.float64)
 
 
-def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
+def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
     """Estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
-    reference = reference_of(model)
+    reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
-    estimate = _estimates(model)
+    estimate = _estimates(fit)
     with np.errstate(invalid="ignore"):
-        error = np.sqrt(np.diag(model._covariance))
-    table = pd.DataFrame(model._terms, columns=["equation", "term"])
+        error = np.sqrt(np.diag(fit.covariance))
+    table = pd.DataFrame(fit.terms, columns=["equation", "term"])
     table["estimate"], table["std_error"] = estimate, error
     table["statistic"] = estimate / error
     table["p_value"] = reference.p_value(table["statistic"])
     table["ci_low"] = estimate - quantile * error
     table["ci_high"] = estimate + quantile * error
-    if model._probit is None:
-        extra = [("errors", "sigma", model.sigma_)]
-    elif model._atanh_rho is None or model._log_sigma is None:
-        extra = [("errors", "rho", model.rho_), ("errors", "sigma", model.sigma_)]
+    if fit.probit is None:
+        extra = [("errors", "sigma", fit.sigma)]
+    elif fit.atanh_rho is None or fit.log_sigma is None:
+        extra = [("errors", "rho", fit.rho), ("errors", "sigma", fit.sigma)]
     else:
         extra = []
-        centre, spread = model._atanh_rho
+        centre, spread = fit.atanh_rho
         limits = np.tanh(centre + quantile * spread * np.array([-1.0, 1.0]))
         z = centre / spread
         rho = (table["equation"] == "errors") & (table["term"] == "rho")
@@ -68,12 +67,12 @@ def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
             reference.p_value(z),
             *limits,
         ]
-        centre, spread = model._log_sigma
+        centre, spread = fit.log_sigma
         limits = np.exp(centre + quantile * spread * np.array([-1.0, 1.0]))
         sigma = (table["equation"] == "errors") & (table["term"] == "sigma")
         # That sigma is zero is no hypothesis of interest.
         table.loc[sigma, ["statistic", "p_value", "ci_low", "ci_high"]] = [np.nan, np.nan, *limits]
-    if model._rho_is_conditioned:
+    if fit.rho_is_conditioned:
         # rho-hat was chosen to be in a window: what tests or bounds it would say so, and no more.
         about_rho = (table["equation"] == "errors") & table["term"].isin(["imr", "rho"])
         table.loc[about_rho, ["statistic", "p_value", "ci_low", "ci_high"]] = np.nan
@@ -81,30 +80,28 @@ def tidy(model: FittedSelectionModel, conf_level: float) -> pd.DataFrame:
     return pd.concat([table, without_error], ignore_index=True) if extra else table
 
 
-def vcov(model: FittedSelectionModel) -> pd.DataFrame:
+def vcov(fit: Fit) -> pd.DataFrame:
     """Joint covariance with labels; see `Heckman.vcov`."""
-    labels = pd.MultiIndex.from_tuples(model._terms, names=["equation", "term"])
-    return pd.DataFrame(model._covariance.copy(), index=labels, columns=labels)
+    labels = pd.MultiIndex.from_tuples(fit.terms, names=["equation", "term"])
+    return pd.DataFrame(fit.covariance.copy(), index=labels, columns=labels)
 
 
-def wald_test(
-    model: FittedSelectionModel, hypothesis: str | ArrayLike, value: ArrayLike | None
-) -> Wald:
+def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
     """Wald test of linear restrictions; see `Heckman.wald_test`."""
     if isinstance(hypothesis, list | tuple) and all(isinstance(one, str) for one in hypothesis):
         hypothesis = ", ".join(str(one) for one in hypothesis)
     if isinstance(hypothesis, str):
-        matrix, right = _restrictions(model, hypothesis)
+        matrix, right = _restrictions(fit, hypothesis)
     else:
         matrix = np.atleast_2d(np.asarray(hypothesis, dtype=np.float64))
         right = np.zeros(len(matrix)) if value is None else np.atleast_1d(np.asarray(value, float))
-        if matrix.shape[1] != len(model._terms) or len(right) != len(matrix):
+        if matrix.shape[1] != len(fit.terms) or len(right) != len(matrix):
             raise InputError(
-                f"a restriction matrix needs {len(model._terms)} columns, one for each row of "
+                f"a restriction matrix needs {len(fit.terms)} columns, one for each row of "
                 f"vcov(), and as many rows as values; got {matrix.shape} and {len(right)} values"
             )
-    about_rho = [equation == "errors" and term != "sigma" for equation, term in model._terms]
-    if model._rho_is_conditioned and np.any(matrix[:, about_rho]):
+    about_rho = [equation == "errors" and term != "sigma" for equation, term in fit.terms]
+    if fit.rho_is_conditioned and np.any(matrix[:, about_rho]):
         raise NotIdentifiedError(
             "rho was conditioned on by rho_range, so no hypothesis about it can be tested; "
             "fit with rho_range=None to test it"
@@ -113,27 +110,27 @@ def wald_test(
         raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
     if np.linalg.matrix_rank(matrix) < len(matrix):
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
-    gap = matrix @ _estimates(model) - right
-    test = reference_of(model).wald(gap, matrix @ model._covariance @ matrix.T)
+    gap = matrix @ _estimates(fit) - right
+    test = reference_of(fit).wald(gap, matrix @ fit.covariance @ matrix.T)
     if test.lacks_clusters:
         raise NotIdentifiedError(f"{test.note}; test fewer at a time")
     return test
 
 
-def _restrictions(model: FittedSelectionModel, text: str) -> tuple[Floats, Floats]:
+def _restrictions(fit: Fit, text: str) -> tuple[Floats, Floats]:
     prefix = {"prediction": "", "selection": "selection.", "errors": ""}
-    names = [prefix[equation] + term for equation, term in model._terms]
+    names = [prefix[equation] + term for equation, term in fit.terms]
     return read_hypothesis(text, names)
 
 
 def summarize(
-    model: FittedSelectionModel, conf_level: float, reports: Sequence[Report], caveats: list[str]
+    fit: Fit, conf_level: float, reports: Sequence[Report], caveats: list[str]
 ) -> Summary:
     """Put a fitted model into a `Summary`.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
     conf_level : float
     reports : sequence of Report
         To be set below.
@@ -144,61 +141,60 @@ def summarize(
     -------
     Summary
     """
-    counts = model.row_counts_
+    counts = fit.row_counts
     left_out = {
         words: counts.get(key, 0) for key, words in _ROW_WORDS.items() if counts.get(key, 0)
     }
     # The criteria compare sets of prediction features; they are no functions of the joint
     # likelihood that stands beside them after maximum likelihood.
-    step = " of step 2" if model.method == "ml" and model._probit is not None else ""
+    step = " of step 2" if fit.spec.method == "ml" and fit.probit is not None else ""
     facts = [
         ("Rows given", str(counts["total"])),
         ("Selected", str(counts["selected"])),
         ("Not selected", str(counts["unselected"])),
         ("Left out", str(sum(left_out.values()))),
-        ("Covariance", model.cov_type or "classical"),
-        *([("Clusters", f"{model.n_clusters_:,}")] if model.n_clusters_ is not None else []),
-        ("Adjusted R2", f"{model.adjusted_r2_:.4f}"),
-        (f"AIC{step}", f"{model.aic_:.2f}"),
-        (f"BIC{step}", f"{model.bic_:.2f}"),
+        ("Covariance", fit.spec.cov_type or "classical"),
+        *([("Clusters", f"{fit.n_clusters:,}")] if fit.n_clusters is not None else []),
+        ("Adjusted R2", f"{fit.adjusted_r2:.4f}"),
+        (f"AIC{step}", f"{fit.aic:.2f}"),
+        (f"BIC{step}", f"{fit.bic:.2f}"),
     ]
-    if model.log_likelihood_ is not None:
-        facts.append((likelihood_name(model), f"{model.log_likelihood_:.4f}"))
-    if model._weighted:
-        facts.append(("Weights", model.weight_kind))
-    if model.n_obs_ != counts["selected"] + counts["unselected"]:
-        facts.append(("Sum of weights", f"{model.n_obs_}"))
-    if model._probit is None:
+    if fit.log_likelihood is not None:
+        facts.append((likelihood_name(fit), f"{fit.log_likelihood:.4f}"))
+    if fit.weighted:
+        facts.append(("Weights", fit.spec.weight_kind))
+    if fit.n_obs != counts["selected"] + counts["unselected"]:
+        facts.append(("Sum of weights", f"{fit.n_obs}"))
+    if fit.probit is None:
         title = "Least squares (no outcome is missing)"
     else:
-        how = "maximum likelihood" if model.method == "ml" else "two-step"
+        how = "maximum likelihood" if fit.spec.method == "ml" else "two-step"
         title = f"Heckman selection model, {how}"
     notes = [*caveats, *(f"{n} rows left out: {words}." for words, n in left_out.items())]
-    beside = model._comparison()
     table = None
-    if beside is not None:
-        table, more = beside
+    if fit.search is not None and fit.search.result is not None:
+        table, more = compare(fit)
         notes += [*more, _COMPARISON_NOTE]
     sections = tuple(part for one in reports for part in one.sections())
     return Summary(
         title=title,
         facts=facts,
-        table=tidy(model, conf_level),
+        table=tidy(fit, conf_level),
         conf_level=conf_level,
         notes=notes,
         comparison=table,
         sections=sections,
-        letter=reference_of(model).letter,
+        letter=reference_of(fit).letter,
     )
 
 
-def likelihood_name(model: FittedSelectionModel) -> str:
+def likelihood_name(fit: Fit) -> str:
     """Name what maximum likelihood maximised, as Stata does.
 
     A robust or cluster covariance, which sampling weights need, is for models that are not all of
     the truth: what was maximised is then no log-likelihood of the data.
     """
-    return "Log-likelihood" if is_classical(model.cov_type) else "Log pseudolikelihood"
+    return "Log-likelihood" if is_classical(fit.spec.cov_type) else "Log pseudolikelihood"
 
 
 _COMPARISON_NOTE = (

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.fit import Fit
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.linalg import column_norms
+from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.results.document import Finding, Findings
 from heckmanfa.results.exclusions import selection_test
@@ -26,12 +28,10 @@ from heckmanfa.results.problems import (
     about_rho,
     about_rho_test,
     has_ratio,
-    higher_maximum,
     is_saturated,
     lacks_errors,
     r2_of,
     rho_of_maximum,
-    rho_text,
     stopped,
     unconverged,
 )
@@ -41,9 +41,6 @@ from heckmanfa.results.render_text import render_text
 from heckmanfa.results.reports import Report
 from heckmanfa.text.numbers import percent
 from heckmanfa.text.printable import shown
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["Diagnostics", "diagnose"]
 
@@ -269,7 +266,7 @@ class Diagnostics:
 
 
 def diagnose(
-    model: FittedSelectionModel,
+    fit: Fit,
     index: Floats | None,
     reports: Sequence[Report],
     caveats: Sequence[Finding],
@@ -278,7 +275,7 @@ def diagnose(
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
     index : ndarray or None
         Selection index of rows to predict for.
     reports : sequence of Report
@@ -290,10 +287,10 @@ def diagnose(
     -------
     Diagnostics
     """
-    features = [int(one) for one in np.flatnonzero(model.support_)]
+    features = [int(one) for one in np.flatnonzero(fit.support)]
     nan = float("nan")
-    if model._probit is None:
-        r = model._moments.subset(features, imr=False, outcome=False)
+    if fit.probit is None:
+        r = fit.moments.subset(features, imr=False, outcome=False)
         return Diagnostics(
             n_excluded=0,
             excluded_features=(),
@@ -308,45 +305,45 @@ def diagnose(
             imr_range=(0.0, 0.0),
             index_range=(np.inf, np.inf),
             share_outside=None,
-            r2=r2_of(model),
-            saturated=is_saturated(model),
-            n_clusters=model.n_clusters_,
-            n_parameters=n_parameters(model),
+            r2=r2_of(fit),
+            saturated=is_saturated(fit),
+            n_clusters=fit.n_clusters,
+            n_parameters=n_parameters(fit),
         )
-    excluded = [one for one in model._probit.features if not model.support_[one]]
-    r = model._moments.subset(features, outcome=False)
+    excluded = [one for one in fit.probit.features if not fit.support[one]]
+    r = fit.moments.subset(features, outcome=False)
     spread = float(np.sum(r[1:, -1] ** 2))
     unexplained = float(r[-1, -1] ** 2) / spread if spread > 0 else 0.0
-    low, high = model._index_range
+    low, high = fit.index_range
     return Diagnostics(
         n_excluded=len(excluded),
         excluded_features=tuple(
-            name for name in model.selection_features_ if name not in model.prediction_features_
+            name for name in fit.selection_features if name not in fit.prediction_features
         ),
-        excluded_wald=selection_test(model, excluded) if excluded else None,
+        excluded_wald=selection_test(fit, excluded) if excluded else None,
         imr_r2=1.0 - unexplained,
         imr_vif=1.0 / unexplained if unexplained > 0 else float("inf"),
         condition_number=_condition(r),
-        rho=model.rho_,
-        rho_outside=not abs(model.rho_) < 1,
-        rho_wald=None if model._rho_is_conditioned else _rho_wald(model),
-        rho_lr=_rho_lr(model, features),
+        rho=fit.rho,
+        rho_outside=not abs(fit.rho) < 1,
+        rho_wald=None if fit.rho_is_conditioned else _rho_wald(fit),
+        rho_lr=_rho_lr(fit, features),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
         share_outside=None if index is None else _share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
-        rho_conditioned=model._rho_is_conditioned,
+        rho_conditioned=fit.rho_is_conditioned,
         findings=tuple(line for one in reports for line in one.findings()),
         caveats=tuple(caveats),
-        r2=r2_of(model),
-        saturated=is_saturated(model),
-        unconverged=unconverged(model),
-        errors_missing=lacks_errors(model),
-        log_likelihood=model.log_likelihood_,
-        maximum_rho=rho_of_maximum(model),
-        second_maximum=model._second_maximum,
-        n_clusters=model.n_clusters_,
-        n_parameters=n_parameters(model),
+        r2=r2_of(fit),
+        saturated=is_saturated(fit),
+        unconverged=unconverged(fit),
+        errors_missing=lacks_errors(fit),
+        log_likelihood=fit.log_likelihood,
+        maximum_rho=rho_of_maximum(fit),
+        second_maximum=fit.second_maximum,
+        n_clusters=fit.n_clusters,
+        n_parameters=n_parameters(fit),
     )
 
 
@@ -365,33 +362,31 @@ def _condition(r: Floats) -> float:
     return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
 
 
-def _rho_wald(model: FittedSelectionModel) -> Wald:
-    if model._atanh_rho is not None:
-        estimate, error = model._atanh_rho
+def _rho_wald(fit: Fit) -> Wald:
+    if fit.atanh_rho is not None:
+        estimate, error = fit.atanh_rho
         variance = error**2
     else:
         # The variance as it is: a negative one tests nothing, and has no root.
-        place = model._terms.index(("errors", "imr"))
-        estimate, variance = model.imr_coef_, float(model._covariance[place, place])
-    return reference_of(model).wald([estimate], np.array([[variance]]), stopped(model))
+        place = fit.terms.index(("errors", "imr"))
+        estimate, variance = fit.imr_coef, float(fit.covariance[place, place])
+    return reference_of(fit).wald([estimate], np.array([[variance]]), stopped(fit))
 
 
-def _rho_lr(model: FittedSelectionModel, features: list[int]) -> Wald | None:
+def _rho_lr(fit: Fit, features: list[int]) -> Wald | None:
     """Compare with the model of rho = 0, whose likelihood is the probit's times that of OLS.
 
     The ratio is that of the highest likelihoods, wherever the estimates are.
     """
-    if not has_ratio(model):
+    if not has_ratio(fit):
         return None
-    assert model.log_likelihood_ is not None
-    assert model._probit is not None
-    why = stopped(model)
+    assert fit.log_likelihood is not None
+    assert fit.probit is not None
+    why = stopped(fit)
     if why:
         return Wald(float("nan"), 1, float("nan"), note=why)
-    apart = (
-        model._probit.log_likelihood + fit_least_squares(model._moments, features).log_likelihood
-    )
-    higher = higher_maximum(model.log_likelihood_, model._second_maximum)
-    top = model.log_likelihood_ if higher is None else higher[0]
+    apart = fit.probit.log_likelihood + fit_least_squares(fit.moments, features).log_likelihood
+    higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
+    top = fit.log_likelihood if higher is None else higher[0]
     statistic = max(2.0 * (top - apart), 0.0)
     return Wald(statistic, 1, float(stats.chi2.sf(statistic, 1)))

@@ -8,19 +8,17 @@ are tested jointly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from heckmanfa.data.columns.features import FeatureTable, resolve
+from heckmanfa.fit import Fit
 from heckmanfa.results.problems import stopped
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
 from heckmanfa.text.wording import listed
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["KeptOut", "kept_out", "selection_test"]
 
@@ -64,12 +62,12 @@ class KeptOut:
         return " ".join(parts)
 
 
-def kept_out(model: FittedSelectionModel, groups: Iterable[Sequence[Any]] | None = None) -> KeptOut:
+def kept_out(fit: Fit, groups: Iterable[Sequence[Any]] | None = None) -> KeptOut:
     """Tell features that drive selection from those without evidence of it.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
     groups : iterable of sequences, optional
         Names of columns that are tested jointly: unless given, the terms of the selection formula
         or the ``feature_groups`` of a search.
@@ -78,15 +76,15 @@ def kept_out(model: FittedSelectionModel, groups: Iterable[Sequence[Any]] | None
     -------
     KeptOut
     """
-    if model._probit is None:
+    if fit.probit is None:
         return KeptOut((), (), ())
-    out = [int(one) for one in model._probit.features if not model.support_[one]]
-    label = dict(zip(model._probit.features, model.selection_features_, strict=True))
-    together = _columns_together(model, groups)
+    out = [int(one) for one in fit.probit.features if not fit.support[one]]
+    label = dict(zip(fit.probit.features, fit.selection_features, strict=True))
+    together = _columns_together(fit, groups)
     driving: set[int] = set()
     unknown: dict[int, str] = {}
     for unit in {tuple(sorted({*together.get(one, (one,))} & {*out})) for one in out}:
-        test = selection_test(model, unit)
+        test = selection_test(fit, unit)
         if test.note:
             unknown |= dict.fromkeys(unit, test.note)
         elif test.p_value < LEVEL:
@@ -100,12 +98,12 @@ def kept_out(model: FittedSelectionModel, groups: Iterable[Sequence[Any]] | None
     )
 
 
-def selection_test(model: FittedSelectionModel, columns: Sequence[int]) -> Wald:
+def selection_test(fit: Fit, columns: Sequence[int]) -> Wald:
     """Test jointly that some columns of X have no coefficient in the selection equation.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
         With a selection equation that holds the columns.
     columns : sequence of int
 
@@ -113,29 +111,20 @@ def selection_test(model: FittedSelectionModel, columns: Sequence[int]) -> Wald:
     -------
     Wald
     """
-    assert model._probit is not None
-    first = model._terms.index(("selection", "Intercept"))
-    held = [int(one) for one in model._probit.features]
+    assert fit.probit is not None
+    first = fit.terms.index(("selection", "Intercept"))
+    held = [int(one) for one in fit.probit.features]
     places = [first + 1 + held.index(one) for one in columns]
-    covariance = model._covariance[np.ix_(places, places)]
-    return reference_of(model).wald(
-        model.selection_coef_[list(columns)], covariance, stopped(model)
-    )
+    covariance = fit.covariance[np.ix_(places, places)]
+    return reference_of(fit).wald(fit.selection_coef[list(columns)], covariance, stopped(fit))
 
 
 def _columns_together(
-    model: FittedSelectionModel, groups: Iterable[Sequence[Any]] | None
+    fit: Fit, groups: Iterable[Sequence[Any]] | None
 ) -> dict[int, tuple[int, ...]]:
     """Positions of the columns that each column is tested with."""
-    if groups is None:
-        given = getattr(model, "feature_groups", None) or model._together
-        if model._design is not None:
-            given = model._design.selection_terms
-        groups = given.values() if isinstance(given, Mapping) else given
-    names = getattr(model, "feature_names_in_", None)
-    table = FeatureTable(None if names is None else tuple(names), (0, model.n_features_in_), None)
-    found: dict[int, tuple[int, ...]] = {}
-    for group in groups:
-        unit = tuple(resolve(table, list(group), "groups"))
-        found |= dict.fromkeys(unit, unit)
-    return found
+    units = fit.spec.groups
+    if groups is not None:
+        table = FeatureTable(fit.spec.columns.names, (0, fit.n_features), None)
+        units = tuple(tuple(resolve(table, list(group), "groups")) for group in groups)
+    return {column: unit for unit in units for column in unit}

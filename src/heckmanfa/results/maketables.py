@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import check_is_fitted
-
+from heckmanfa.fit import Fit
 from heckmanfa.results import coefficients as results
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from heckmanfa.estimators.base import FittedSelectionModel
 
-__all__ = ["MaketablesModel"]
+__all__ = ["coef_table", "default_keys", "labels", "outcome_name", "statistic"]
 
 _COLUMNS = {
     "estimate": "b",
@@ -29,6 +27,16 @@ _COLUMNS = {
 }
 # "selection:educ" would be read as an interaction.
 _PREFIX = {"prediction": "", "selection": "selection.", "errors": ""}
+_STATISTICS = {
+    "N": "n_obs",
+    "n_selected": "n_selected",
+    "adj_r2": "adjusted_r2",
+    "aic": "aic",
+    "bic": "bic",
+    "ll": "log_likelihood",
+    "rho": "rho",
+    "sigma": "sigma",
+}
 _LABELS = {
     "n_selected": "Selected",
     "rho": "rho",
@@ -37,74 +45,46 @@ _LABELS = {
 }
 
 
-class MaketablesModel:
-    """What maketables asks of a fitted model."""
+def coef_table(fit: Fit) -> pd.DataFrame:
+    """Both equations and the coefficient of the inverse Mills ratio, by name.
 
-    @property
-    def __maketables_coef_table__(self) -> pd.DataFrame:
-        """Both equations and the coefficient of the inverse Mills ratio, by name.
-
-        Terms of the selection equation have "selection." before their name, as in `wald_test`;
-        ``ETable(..., drop="selection")`` leaves them out. rho and sigma, which have no standard
-        error after two steps, are among the statistics.
-        """
-        model = _fitted(self)
-        table = results.tidy(model, 0.95)
-        table = table[~((table["equation"] == "errors") & table["term"].isin(["rho", "sigma"]))]
-        names = table["equation"].map(_PREFIX) + table["term"].astype(str)
-        table = table.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
-        table.index = names.rename("Coefficient")
-        return table
-
-    def __maketables_stat__(self, key: str) -> Any:
-        """Return a statistic by its key, or None where there is none of that name."""
-        model = _fitted(self)
-        if key == "method" and model._probit is not None:
-            return {"ml": "ML", "two-step": "two-step"}[model.method]
-        name = {
-            "N": "n_obs_",
-            "n_selected": "n_selected_",
-            "adj_r2": "adjusted_r2_",
-            "aic": "aic_",
-            "bic": "bic_",
-            "ll": "log_likelihood_",
-            "rho": "rho_",
-            "sigma": "sigma_",
-        }.get(key)
-        return None if name is None else getattr(model, name)
-
-    @property
-    def __maketables_depvar__(self) -> str:
-        """The left side of the prediction formula; a model from arrays does not know its name."""
-        model = _fitted(self)
-        if model._design is None:
-            return "outcome"
-        return model._design.texts[0].split("~")[0].strip()
-
-    @property
-    def __maketables_vcov_info__(self) -> dict[str, Any]:
-        """How standard errors were computed."""
-        return {"vcov_type": _fitted(self).cov_type or "classical", "clustervar": None}
-
-    @property
-    def __maketables_stat_labels__(self) -> dict[str, str]:
-        """Words for the statistics that maketables does not know."""
-        model = _fitted(self)
-        named = {} if model.log_likelihood_ is None else {"ll": results.likelihood_name(model)}
-        return _LABELS | named
-
-    @property
-    def __maketables_default_stat_keys__(self) -> list[str]:
-        """Statistics that are printed unless others are asked for."""
-        has_likelihood = _fitted(self).log_likelihood_ is not None
-        return [
-            *("N", "n_selected", "rho", "sigma", "adj_r2"),
-            *(["ll"] if has_likelihood else []),
-            *("method", "se_type"),
-        ]
+    Terms of the selection equation have "selection." before their name, as in `wald_test`;
+    ``ETable(..., drop="selection")`` leaves them out. rho and sigma, which have no standard
+    error after two steps, are among the statistics.
+    """
+    table = results.tidy(fit, 0.95)
+    table = table[~((table["equation"] == "errors") & table["term"].isin(["rho", "sigma"]))]
+    names = table["equation"].map(_PREFIX) + table["term"].astype(str)
+    table = table.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
+    table.index = names.rename("Coefficient")
+    return table
 
 
-def _fitted(model: Any) -> FittedSelectionModel:
-    check_is_fitted(model)
-    found: FittedSelectionModel = model
-    return found
+def statistic(fit: Fit, key: str) -> Any:
+    """Return a statistic by its key, or None if there is none of that name."""
+    if key == "method" and fit.probit is not None:
+        return {"ml": "ML", "two-step": "two-step"}[fit.spec.method]
+    name = _STATISTICS.get(key)
+    return None if name is None else getattr(fit, name)
+
+
+def outcome_name(fit: Fit) -> str:
+    """Return the left side of the prediction formula; arrays have no name."""
+    if fit.origin.design is None:
+        return "outcome"
+    return fit.origin.design.texts[0].split("~")[0].strip()
+
+
+def labels(fit: Fit) -> dict[str, str]:
+    """Label the statistics that maketables does not know."""
+    named = {} if fit.log_likelihood is None else {"ll": results.likelihood_name(fit)}
+    return _LABELS | named
+
+
+def default_keys(fit: Fit) -> list[str]:
+    """Return the statistics that are printed unless others are asked for."""
+    return [
+        *("N", "n_selected", "rho", "sigma", "adj_r2"),
+        *(["ll"] if fit.log_likelihood is not None else []),
+        *("method", "se_type"),
+    ]

@@ -6,17 +6,15 @@ Diagnostics, summary, command line, JSON and report take it from here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.reference import FEW_CLUSTERS, LEVEL, Reference, Wald, n_parameters
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = [
     "MAXIMA",
@@ -30,14 +28,12 @@ __all__ = [
     "about_rho_test",
     "clusters_note",
     "has_ratio",
-    "higher_maximum",
     "is_near_one",
     "is_saturated",
     "lacks_errors",
     "problems_of",
     "r2_of",
     "rho_of_maximum",
-    "rho_text",
     "stopped",
     "unconverged",
 ]
@@ -50,39 +46,23 @@ MAXIMA = "maxima of the likelihood"
 """name of the line about them"""
 
 
-def rho_text(rho: float) -> str:
-    """Write a rho with three decimals, or as many as it takes to be less than one."""
-    if not abs(rho) < 1:
-        return f"{rho:.3f}"
-    return next(text for n in range(3, 18) if abs(float(text := f"{rho:.{n}f}")) < 1 or n == 17)
-
-
 def is_near_one(rho: float) -> bool:
     """Whether a rho inside (-1, 1) is so near to its bounds that it is no estimate."""
     return bool(_NEAR_ONE < abs(rho) < 1)
 
 
-def higher_maximum(
-    log_likelihood: float | None, second: tuple[float, float] | None
-) -> tuple[float, float] | None:
-    """Return the second maximum (log-likelihood, rho) where it is higher than the one reported."""
-    if second is None or (log_likelihood is not None and second[0] <= log_likelihood):
-        return None
-    return second
-
-
-def unconverged(model: FittedSelectionModel) -> tuple[str, ...]:
+def unconverged(fit: Fit) -> tuple[str, ...]:
     """Name the iterations of a fit that did not converge."""
-    if model.converged_:
+    if fit.converged:
         return ()
-    if model._probit is not None and not model._probit.converged:
+    if fit.probit is not None and not fit.probit.converged:
         return ("probit",)
     return ("likelihood",)
 
 
-def stopped(model: FittedSelectionModel) -> str:
+def stopped(fit: Fit) -> str:
     """Say why nothing can be tested where the iteration stopped; empty after convergence."""
-    return _did_not(unconverged(model))
+    return _did_not(unconverged(fit))
 
 
 def _did_not(which: Sequence[str]) -> str:
@@ -327,62 +307,61 @@ def about_rho_test(key: str, name: str, test: Wald, *, doubtful: bool, which: st
     return Finding(key, name, str(test), "caution" if doubtful else "ok", words + which)
 
 
-def has_ratio(model: FittedSelectionModel) -> bool:
+def has_ratio(fit: Fit) -> bool:
     """Whether a likelihood-ratio test of rho = 0 can be reported of a fitted model."""
     return (
-        model.log_likelihood_ is not None
-        and model._probit is not None
-        and is_classical(model.cov_type)
-        and not model._rho_is_conditioned
+        fit.log_likelihood is not None
+        and fit.probit is not None
+        and is_classical(fit.spec.cov_type)
+        and not fit.rho_is_conditioned
     )
 
 
-def problems_of(model: FittedSelectionModel) -> list[Finding]:
+def problems_of(fit: Fit) -> list[Finding]:
     """Return what is wrong with a fitted model, the gravest first.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
 
     Returns
     -------
     list of Finding
         Problems, and the cautions of a second maximum and of few clusters.
     """
-    found = [about_convergence(unconverged(model)), about_errors(lacks_errors(model))]
-    found.append(about_r2(r2_of(model), saturated=is_saturated(model)))
-    found.append(about_clusters(model.n_clusters_, n_parameters(model)))
-    if not np.isnan(model.rho_):
+    found = [about_convergence(unconverged(fit)), about_errors(lacks_errors(fit))]
+    found.append(about_r2(r2_of(fit), saturated=is_saturated(fit)))
+    found.append(about_clusters(fit.n_clusters, n_parameters(fit)))
+    if not np.isnan(fit.rho):
         found += [
-            about_rho(model.rho_),
+            about_rho(fit.rho),
             about_maxima(
-                model.log_likelihood_,
-                rho_of_maximum(model),
-                model._second_maximum,
-                ratio=has_ratio(model),
+                fit.log_likelihood,
+                rho_of_maximum(fit),
+                fit.second_maximum,
+                ratio=has_ratio(fit),
             ),
         ]
     return [one for one in found if one is not None and one.verdict != "ok"]
 
 
-def r2_of(model: FittedSelectionModel) -> float:
+def r2_of(fit: Fit) -> float:
     """R^2 of the prediction equation among the selected rows, lambda included where it is."""
-    if model._probit is None:
-        features = [int(one) for one in np.flatnonzero(model.support_)]
-        return fit_least_squares(model._moments, features).r2
-    return float(model._moments.solve(np.asarray(model.support_, dtype=bool)).r2)
+    if fit.probit is None:
+        return fit_least_squares(fit.moments, fit.features).r2
+    return float(fit.moments.solve(np.asarray(fit.support, dtype=bool)).r2)
 
 
-def is_saturated(model: FittedSelectionModel) -> bool:
+def is_saturated(fit: Fit) -> bool:
     """Whether there are as many prediction coefficients as rows with an outcome, or more."""
-    return bool(model.row_counts_["selected"] <= np.count_nonzero(model.support_) + 1)
+    return bool(fit.row_counts["selected"] <= np.count_nonzero(fit.support) + 1)
 
 
-def lacks_errors(model: FittedSelectionModel) -> bool:
+def lacks_errors(fit: Fit) -> bool:
     """Whether some variance of a selection model is not known."""
-    return model._probit is not None and not np.all(np.diag(model._covariance) >= 0)
+    return fit.probit is not None and not np.all(np.diag(fit.covariance) >= 0)
 
 
-def rho_of_maximum(model: FittedSelectionModel) -> float:
+def rho_of_maximum(fit: Fit) -> float:
     """Return the rho where the likelihood has the maximum reached; honest estimates move off it."""
-    return model.rho_ if model.params_ is None else float(np.tanh(model.params_[-1]))
+    return fit.rho if fit.params is None else float(np.tanh(fit.params[-1]))

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from heckmanfa.errors import InputError
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
+from heckmanfa.fit import Fit
 
 __all__ = [
     "FEW_CLUSTERS",
@@ -175,14 +173,14 @@ def check_level(conf_level: float) -> None:
         raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
 
 
-def reference_of(model: FittedSelectionModel) -> Reference:
+def reference_of(fit: Fit) -> Reference:
     """Return what the estimates of a fitted model are compared with."""
-    return Reference(model.n_clusters_ if model.cov_type == "cluster" else None)
+    return Reference(fit.n_clusters if fit.spec.cov_type == "cluster" else None)
 
 
-def n_parameters(model: FittedSelectionModel) -> int:
+def n_parameters(fit: Fit) -> int:
     """Return how many parameters the covariance of a fitted model is of."""
-    terms = list(model.vcov().index)
+    terms = fit.terms
     # After maximum likelihood, imr is rho times sigma and no parameter of its own.
     errors = [term for equation, term in terms if equation == "errors"]
     return len(terms) - int(len(errors) == 3)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
+from heckmanfa.fit import Fit
 from heckmanfa.results import caveats
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
@@ -17,9 +19,6 @@ from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
 from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.criteria import NEARLY
 from heckmanfa.text.wording import CRITERIA
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.search_base import SearchedHeckman
 
 __all__ = ["SearchReport", "compare", "report_search"]
 
@@ -91,9 +90,10 @@ class SearchReport(Report):
         ]
 
 
-def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchReport:
+def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
     """Tell the story of a fitted search; see `HeckmanFA.search_report`."""
-    search = model._search
+    assert fit.search is not None
+    search = fit.search.result
     assert search is not None
     if tolerance is None:
         tolerance = search.tolerance
@@ -107,13 +107,13 @@ def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchRepo
             f"tolerance={tolerance:g} to see those within {tolerance:g}"
         )
     near = search.nearly_best(tolerance)
-    frame = search.to_frame(model._feature_labels())
-    spread = _spread(model, near)
+    frame = search.to_frame(fit.feature_names)
+    spread = _spread(fit, search.masks[:near])
     return SearchReport(
         criterion=search.goal.criterion,
         rho_range=search.goal.rho_range,
         n_assignments=search.n_assignments,
-        n_possible=model._n_possible,
+        n_possible=fit.search.n_possible,
         n_in_range=search.n_in_range,
         share_in_range=search.n_in_range / search.n_assignments,
         optimal=search.optimal,
@@ -124,17 +124,15 @@ def report_search(model: SearchedHeckman, tolerance: float | None) -> SearchRepo
         runner_ups=frame[search.in_range].head(_RUNNER_UPS).drop(columns="in_range"),
         spread=spread,
         notes=(
-            *caveats.said(model, *_NOTES),
-            *(["The figures here are two-step estimates."] if model.method == "ml" else []),
+            *caveats.said(fit, *_NOTES),
+            *(["The figures here are two-step estimates."] if fit.spec.method == "ml" else []),
         ),
     )
 
 
-def _spread(model: SearchedHeckman, near: int) -> pd.DataFrame:
+def _spread(fit: Fit, masks: Mask) -> pd.DataFrame:
     """How far rho and the coefficients vary among the assignments nearly as good."""
-    assert model._search is not None
-    masks = model._search.masks[:near]
-    solved = model._moments.solve(masks)
+    solved = fit.moments.solve(masks)
     rows: list[dict[str, Any]] = []
     for name, values in (("rho", solved.rho), ("imr", solved.imr_coef)):
         rows.append(_range(name, 1.0, values[0], values))
@@ -142,7 +140,7 @@ def _spread(model: SearchedHeckman, near: int) -> pd.DataFrame:
         held = masks[:, column]
         values = solved.coef[:, column]
         chosen = values[0] if held[0] else np.nan
-        rows.append(_range(model._names[column], held.mean(), chosen, values[held]))
+        rows.append(_range(fit.labels[column], held.mean(), chosen, values[held]))
     return pd.DataFrame(rows)
 
 
@@ -156,7 +154,7 @@ def _range(term: str, share: float, chosen: float, values: Any) -> dict[str, Any
     }
 
 
-def compare(model: SearchedHeckman) -> tuple[pd.DataFrame, list[str]]:
+def compare(fit: Fit) -> tuple[pd.DataFrame, list[str]]:
     """Set the chosen model beside the all-features Heckman and naive least squares.
 
     Returns
@@ -168,7 +166,7 @@ def compare(model: SearchedHeckman) -> tuple[pd.DataFrame, list[str]]:
     list of str
         What there is to say about it.
     """
-    found = side_by_side(model)
+    found = side_by_side(fit)
     columns = {"estimate": "chosen", "all_features": "all_features", "least_squares": "naive"}
     table = found.terms[["term", *columns]].rename(columns=columns)
     return table, [] if found.is_solved else [CANNOT_SOLVE]

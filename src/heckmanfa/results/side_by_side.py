@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from heckmanfa.fit import Fit
 from heckmanfa.model.least_squares import fit_least_squares
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["CANNOT_SOLVE", "SideBySide", "side_by_side"]
 
@@ -61,12 +59,12 @@ class SideBySide:
         return table[["kind", "term", *_ESTIMATES, "least_squares", "all_features"]]
 
 
-def side_by_side(model: FittedSelectionModel, never: Collection[str] = ()) -> SideBySide:
+def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     """Solve least squares and the all-features model for the rows of a fit.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
     never : collection of str
         Columns that must not predict. A search knows them, and needs none here.
 
@@ -76,29 +74,29 @@ def side_by_side(model: FittedSelectionModel, never: Collection[str] = ()) -> Si
         Least squares is on the chosen features and the selected rows. The all-features model
         holds every feature that may predict: what a search chose from, or all but ``never``.
     """
-    moments, names = model._moments, model._names
-    features = [int(column) for column in np.flatnonzero(model.support_)]
-    candidates = _may_predict(model, never)
+    moments, names = fit.moments, fit.labels
+    features = [int(column) for column in np.flatnonzero(fit.support)]
+    candidates = _may_predict(fit, never)
     is_whole = set(candidates) <= set(features)
-    corrected = model._probit is not None and bool(candidates)
+    corrected = fit.probit is not None and bool(candidates)
     listed = candidates if corrected else features
     naive = fit_least_squares(moments, features)
     nan = float("nan")
     rows: list[tuple[str, str, float, float]] = [
-        ("prediction", "Intercept", model.intercept_, naive.coef[0])
+        ("prediction", "Intercept", fit.intercept, naive.coef[0])
     ]
     for column in listed:
         if column in features:
             slope = naive.coef[1 + features.index(column)]
-            rows.append(("prediction", names[column], model.coef_[column], slope))
+            rows.append(("prediction", names[column], fit.coef[column], slope))
         else:
             rows.append(("left out", names[column], nan, nan))
     rows += [
-        ("errors", "imr", model.imr_coef_, nan),
-        ("errors", "rho", model.rho_, nan),
-        ("errors", "sigma", model.sigma_, naive.sigma),
-        ("fit", "adjusted_r2", model.adjusted_r2_, naive.adjusted_r2),
-        ("fit", "bic", model.bic_, naive.bic),
+        ("errors", "imr", fit.imr_coef, nan),
+        ("errors", "rho", fit.rho, nan),
+        ("errors", "sigma", fit.sigma, naive.sigma),
+        ("fit", "adjusted_r2", fit.adjusted_r2, naive.adjusted_r2),
+        ("fit", "bic", fit.bic, naive.bic),
     ]
     values = pd.DataFrame(rows, columns=["kind", "term", "estimate", "least_squares"])
     is_solved = False
@@ -118,13 +116,13 @@ def side_by_side(model: FittedSelectionModel, never: Collection[str] = ()) -> Si
     )
 
 
-def _may_predict(model: Any, never: Collection[str]) -> list[int]:
+def _may_predict(fit: Fit, never: Collection[str]) -> list[int]:
     """Return the positions of the columns that may predict, in the order of X."""
-    if model._is_search:
-        return [int(column) for column in model._candidates]
-    constant = {*model._moments.constant_columns()}
+    if fit.search is not None:
+        return [int(column) for column in fit.search.candidates]
+    constant = {*fit.moments.constant_columns()}
     return [
         int(column)
-        for column in model._moments.columns
-        if model._names[column] not in never and column not in constant
+        for column in fit.moments.columns
+        if fit.labels[column] not in never and column not in constant
     ]

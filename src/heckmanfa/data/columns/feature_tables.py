@@ -1,10 +1,11 @@
-"""X as the user passes it, with its columns and names checked against those of the fit."""
+"""X as the user passes it: its columns and their names, checked against those of the fit."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -27,45 +28,74 @@ from heckmanfa.data.tensors import NamedTensor, check_tensor
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["read_features"]
+__all__ = ["FittedColumns", "read_features"]
 
 
-def read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
+@dataclass(frozen=True)
+class FittedColumns:
+    """The columns of X that an estimator is fitted with, which later X are checked against."""
+
+    estimator: str
+    """class name, for messages"""
+    n_features: int | None = None
+    """None before the fit"""
+    names: tuple[str, ...] | None = None
+    """None if X has no names, or names that are not text"""
+    labels_given: tuple[Any, ...] | None = None
+    """names that are not text"""
+
+    def as_estimator(self) -> BaseEstimator:
+        """Return what scikit-learn's checks of names and widths ask for."""
+        estimator = type(self.estimator, (BaseEstimator,), {})()
+        if self.n_features is not None:
+            estimator.n_features_in_ = self.n_features
+        if self.names is not None:
+            estimator.feature_names_in_ = np.array(self.names, dtype=object)
+        return estimator
+
+
+def read_features(X: Any, columns: FittedColumns | str) -> FeatureTable:
     """Read X, and check its names and width against those of the fit.
 
     Parameters
     ----------
-    estimator : BaseEstimator
-        Gets ``feature_names_in_`` and ``n_features_in_`` if ``reset``; otherwise X must match them.
     X : array or data frame
         NumPy, or any frame that narwhals reads (pandas, Polars, PyArrow).
+    columns : FittedColumns or str
+        The columns of the fit, or the class name of an estimator that is being fitted.
+
+    Returns
+    -------
+    FeatureTable
     """
+    if isinstance(columns, str):
+        columns = FittedColumns(columns)
     try:
-        return _read_features(estimator, X, reset=reset)
+        return _read_features(X, columns)
     except HeckmanfaError:
         raise
-    # The messages of scikit-learn and narwhals are clear; only the class must be ours.
+    # The messages of scikit-learn and narwhals are clear; only the class has to be ours.
     except TypeError as error:
         raise InputTypeError(str(error)) from error
     except (ValueError, nw.exceptions.NarwhalsError) as error:
         raise InputError(str(error)) from error
 
 
-def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
+def _read_features(X: Any, columns: FittedColumns) -> FeatureTable:
     if isinstance(X, RowSource):
         names, others = X.names, X.labels_given
-        _compare_names(estimator, names or others or range(X.n_features), reset=reset)
+        _compare_names(columns, names or others or range(X.n_features))
         return FeatureTable(names, (-1, X.n_features), X, others, X.dummies)
     if is_dask(X):
         raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
     if is_tensor(X) or isinstance(X, NamedTensor):
-        return _read_tensor(estimator, X, reset=reset)
+        return _read_tensor(X, columns)
     if isinstance(X, str | os.PathLike):
         raise InputError(
             f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan_parquet(...) of a Parquet "
             "file, or read it into a data frame first"
         )
-    # A sparse matrix in DOK format is a dictionary as well.
+    # A sparse matrix of keys is a dictionary, too.
     if isinstance(X, dict) and not hasattr(X, "tocsr"):
         raise InputError("X is a dictionary: make a data frame of it, pandas.DataFrame(X)")
     X = as_table(X)
@@ -74,18 +104,21 @@ def _read_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureT
     if isinstance(frame, nw.LazyFrame):
         raise InputError("X is a lazy frame; call .collect() on it first")
     if isinstance(frame, nw.DataFrame):
-        # Like scikit-learn, go by position if labels are not text.
+        # Like scikit-learn, count columns by position where their labels are not text.
         names, others = split_labels(frame.columns)
-        _compare_names(estimator, names or others or (), reset=reset)
+        _compare_names(columns, names or others or ())
         if frame.shape[0] == 0:
             raise TooFewRowsError("X has 0 rows; there is nothing to fit or predict")
         return FeatureTable(names, frame.shape, frame, others)
     X = _plain_matrix(X)
     array = check_array(
-        X, dtype="numeric", ensure_all_finite=False, input_name="X", estimator=estimator
+        X,
+        dtype="numeric",
+        ensure_all_finite=False,
+        input_name="X",
+        estimator=columns.as_estimator(),
     )
-    validate_data(estimator, X=array, skip_check_array=True, reset=reset)
-    _keep_labels(estimator, None, reset=reset)
+    _compare(columns, array, None)
     return FeatureTable(None, array.shape, array)
 
 
@@ -118,31 +151,30 @@ def _labels_of(frame: Any) -> Sequence[Any]:
     return list(getattr(frame, "column_names", ())) if named else ()
 
 
-def _compare_names(estimator: BaseEstimator, labels: Sequence[Any], *, reset: bool) -> None:
-    """Store the names of the columns, or compare them with those of the fit."""
-    # scikit-learn does both for a pandas frame, even an empty one.
+def _compare_names(columns: FittedColumns, labels: Sequence[Any]) -> None:
+    """Compare the names of columns with those of the fit."""
+    # scikit-learn compares names that are text, and refuses a mix of text and other names; an
+    # empty frame of its favourite kind has names as well.
     empty = pd.DataFrame(columns=pd.Index(list(labels), dtype=object))
-    validate_data(estimator, X=empty, skip_check_array=True, reset=reset)
-    _keep_labels(estimator, split_labels(labels)[1], reset=reset)
+    _compare(columns, empty, split_labels(labels)[1])
 
 
-def _keep_labels(estimator: BaseEstimator, labels: tuple[Any, ...] | None, *, reset: bool) -> None:
-    """Store labels that are not text, or compare them with those of the fit."""
-    if reset:
-        estimator._column_labels = labels
-    else:
-        check_labels(getattr(estimator, "_column_labels", None), labels)
+def _compare(columns: FittedColumns, X: Any, labels: tuple[Any, ...] | None) -> None:
+    """Let scikit-learn compare names and width, and compare labels that are not text."""
+    fresh = columns.n_features is None
+    validate_data(columns.as_estimator(), X=X, skip_check_array=True, reset=fresh)
+    if not fresh:
+        check_labels(columns.labels_given, labels)
 
 
-def _read_tensor(estimator: BaseEstimator, X: Any, *, reset: bool) -> FeatureTable:
+def _read_tensor(X: Any, columns: FittedColumns) -> FeatureTable:
     named = isinstance(X, NamedTensor)
     values = check_tensor(X.tensor if named else X)
     shape = (values.shape[0], values.shape[1])
     if named:
         refuse_same_labels(X.names)
         names, others = split_labels(X.names)
-        _compare_names(estimator, X.names, reset=reset)
+        _compare_names(columns, X.names)
         return FeatureTable(names, shape, values, others)
-    validate_data(estimator, X=np.empty((1, shape[1])), skip_check_array=True, reset=reset)
-    _keep_labels(estimator, None, reset=reset)
+    _compare(columns, np.empty((1, shape[1])), None)
     return FeatureTable(None, shape, values)

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from heckmanfa.fit import Fit
+from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.results.caveats.caveat import Caveat, Severity, Table
 from heckmanfa.results.caveats.search_caveats import of_search
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.exclusions import kept_out
-from heckmanfa.results.problems import (
-    clusters_note,
-    higher_maximum,
-    problems_of,
-    r2_of,
-    rho_text,
-)
+from heckmanfa.results.problems import clusters_note, problems_of, r2_of
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import some
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["as_findings", "of_fit", "of_table", "said"]
 
 _LARGE_SHARE = 0.05
 
 
-def of_fit(model: FittedSelectionModel, table: Table | None = None) -> list[Caveat]:
+def of_fit(fit: Fit, table: Table | None = None) -> list[Caveat]:
     """Return the caveats that follow from a fitted model, the gravest first.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
     table : Table, optional
         Where the model was fitted to a table, whose columns are then named.
 
@@ -44,10 +35,10 @@ def of_fit(model: FittedSelectionModel, table: Table | None = None) -> list[Cave
     -------
     list of Caveat
     """
-    found = [*of_search(model), *_of_columns(model)]
-    if model._probit is None:
+    found = [*of_search(fit), *_of_columns(fit)]
+    if fit.probit is None:
         return [
-            *_of_problems(model),
+            *_of_problems(fit),
             Caveat(
                 "all_observed",
                 "caution",
@@ -56,23 +47,23 @@ def of_fit(model: FittedSelectionModel, table: Table | None = None) -> list[Cave
                 "least squares.",
             ),
             *found,
-            *_of_reference(model),
+            *_of_reference(fit),
         ]
     return [
-        *_of_problems(model),
+        *_of_problems(fit),
         *found,
-        *_of_exclusions(model, table),
-        *_of_errors(model),
-        *_of_reference(model),
+        *_of_exclusions(fit, table),
+        *_of_errors(fit),
+        *_of_reference(fit),
     ]
 
 
-def of_table(model: FittedSelectionModel, diagnostics: Diagnostics, table: Table) -> list[Caveat]:
+def of_table(fit: Fit, diagnostics: Diagnostics, table: Table) -> list[Caveat]:
     """Return every caveat about the answer to a question, the gravest first.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
     diagnostics : Diagnostics
         Those of the model for the rows of the table.
     table : Table
@@ -89,9 +80,9 @@ def of_table(model: FittedSelectionModel, diagnostics: Diagnostics, table: Table
         "That changing a feature would change the outcome by its coefficient: it says what goes "
         "together, and not what causes what.",
     )
-    fit = of_fit(model, table)
-    if model._probit is None:
-        return [*fit, *_of_rows(diagnostics, table), causal]
+    of_model = of_fit(fit, table)
+    if fit.probit is None:
+        return [*of_model, *_of_rows(diagnostics, table), causal]
     normal = Caveat(
         "normal_law",
         "caution",
@@ -100,26 +91,26 @@ def of_table(model: FittedSelectionModel, diagnostics: Diagnostics, table: Table
         "being normal.",
     )
     return [
-        *fit,
+        *of_model,
         *_of_strength(diagnostics),
-        *_of_rho_test(model, diagnostics),
+        *_of_rho_test(fit, diagnostics),
         *_of_rows(diagnostics, table),
         normal,
         causal,
     ]
 
 
-def said(model: FittedSelectionModel, *keys: str) -> list[str]:
+def said(fit: Fit, *keys: str) -> list[str]:
     """Return the sentences of those of some caveats that a fitted model has."""
-    return [one.sentence for one in of_fit(model) if one.key in keys]
+    return [one.sentence for one in of_fit(fit) if one.key in keys]
 
 
 _VERDICTS: dict[Severity, Verdict] = {"note": "ok", "caution": "caution", "problem": "problem"}
 
 
-def as_findings(model: FittedSelectionModel) -> list[Finding]:
+def as_findings(fit: Fit) -> list[Finding]:
     """Return the caveats about the search as lines of the diagnostics."""
-    has = {one.key: one for one in of_fit(model)}
+    has = {one.key: one for one in of_fit(fit)}
     return [
         Finding(
             key,
@@ -140,7 +131,7 @@ def as_findings(model: FittedSelectionModel) -> list[Finding]:
 # The fit. ---------------------------------------------------------------------------------------
 
 
-def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
+def _of_problems(fit: Fit) -> list[Caveat]:
     """Take in what `problems` finds wrong, with what may not be claimed because of it."""
     keys = {
         "convergence": "not_converged",
@@ -155,20 +146,20 @@ def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
         "where it stopped.",
         "standard_errors": "That anything is known of how precise the estimates are: the variance "
         "of one is negative or not a number.",
-        "leakage": f"That the features predict so well (R2 {r2_of(model):.6f}): one of "
+        "leakage": f"That the features predict so well (R2 {r2_of(fit):.6f}): one of "
         "them is likely to be made from the outcome, or known only with it.",
-        "rho": f"That rho is a correlation: its estimate, {number(model.rho_)}, is outside "
+        "rho": f"That rho is a correlation: its estimate, {number(fit.rho)}, is outside "
         "(-1, 1), so the model does not fit or the data hardly identify it."
-        if not abs(model.rho_) < 1
-        else f"That rho is estimated: {rho_text(model.rho_)} is as good as one, which is most "
+        if not abs(fit.rho) < 1
+        else f"That rho is estimated: {rho_text(fit.rho)} is as good as one, which is most "
         "often a sign of a model that does not fit.",
     }
-    if model.n_clusters_ is not None:
+    if fit.n_clusters is not None:
         claims["clusters"] = (
             "That standard errors and p-values are to be relied on: they rest on "
-            f"{plural(model.n_clusters_, 'cluster')}."
+            f"{plural(fit.n_clusters, 'cluster')}."
         )
-    higher = higher_maximum(model.log_likelihood_, model._second_maximum)
+    higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     if higher is not None:
         claims["maxima"] = (
             "That the likelihood is at its highest: there is a higher maximum, at rho = "
@@ -178,17 +169,17 @@ def _of_problems(model: FittedSelectionModel) -> list[Caveat]:
         Caveat(
             keys[one.key],
             "problem" if one.verdict == "problem" else "caution",
-            _as_note(one, model),
+            _as_note(one, fit),
             claims.get(one.key, ""),
         )
-        for one in problems_of(model)
+        for one in problems_of(fit)
     ]
 
 
-def _as_note(problem: Finding, model: FittedSelectionModel) -> str:
+def _as_note(problem: Finding, fit: Fit) -> str:
     """Put a problem of the diagnostics among the notes, in whole sentences."""
-    if problem.key == "clusters" and model.n_clusters_ is not None:
-        return clusters_note(model.n_clusters_, n_parameters(model))
+    if problem.key == "clusters" and fit.n_clusters is not None:
+        return clusters_note(fit.n_clusters, n_parameters(fit))
     if problem.key == "standard_errors":
         return f"Not all standard errors can be given. {problem.meaning}"
     if problem.key == "leakage":
@@ -201,16 +192,16 @@ def _as_note(problem: Finding, model: FittedSelectionModel) -> str:
     return f"rho is estimated at {problem.value}, {words}"
 
 
-def _of_columns(model: FittedSelectionModel) -> list[Caveat]:
-    if not model.dropped_features_:
+def _of_columns(fit: Fit) -> list[Caveat]:
+    if not fit.dropped_features:
         return []
-    names = ", ".join(shown(name) for name in model.dropped_features_)
+    names = ", ".join(shown(name) for name in fit.dropped_features)
     words = f"Columns left out as collinear, constant or separating: {names}."
     return [Caveat("dropped_features", "caution", words)]
 
 
-def _of_exclusions(model: FittedSelectionModel, table: Table | None) -> list[Caveat]:
-    out = kept_out(model) if table is None else table.exclusions
+def _of_exclusions(fit: Fit, table: Table | None) -> list[Caveat]:
+    out = kept_out(fit) if table is None else table.exclusions
     if not out.features:
         return [
             Caveat(
@@ -236,14 +227,14 @@ def _of_exclusions(model: FittedSelectionModel, table: Table | None) -> list[Cav
             f"{', '.join(map(shown, names))}. {out.words()}",
             f"That the exclusions are valid: the model assumes of {some(sources, 6)} that "
             f"{'they have' if several else 'it has'} no effect of {'their' if several else 'its'} "
-            f"own on {outcome}, and no data can show that.{searched if model._is_search else ''}",
+            f"own on {outcome}, and no data can show that.{searched if fit.search else ''}",
         )
     ]
 
 
-def _of_errors(model: FittedSelectionModel) -> list[Caveat]:
+def _of_errors(fit: Fit) -> list[Caveat]:
     found = []
-    if model.method == "two-step":
+    if fit.spec.method == "two-step":
         found.append(
             Caveat(
                 "two_step_errors",
@@ -252,7 +243,7 @@ def _of_errors(model: FittedSelectionModel) -> list[Caveat]:
                 "and sigma have none.",
             )
         )
-    elif not model._rho_is_conditioned:
+    elif not fit.rho_is_conditioned:
         found.append(
             Caveat(
                 "rho_scale",
@@ -263,8 +254,8 @@ def _of_errors(model: FittedSelectionModel) -> list[Caveat]:
     return [*found, ADJUSTED_R2]
 
 
-def _of_reference(model: FittedSelectionModel) -> list[Caveat]:
-    notes = reference_of(model).notes(joint=True)
+def _of_reference(fit: Fit) -> list[Caveat]:
+    notes = reference_of(fit).notes(joint=True)
     return [Caveat("reference_distribution", "note", one) for one in notes]
 
 
@@ -321,12 +312,12 @@ def _strength(test: Wald, n_excluded: int) -> str:
     return f"weak ({size}, where 10 for each would be strong)."
 
 
-def _of_rho_test(model: FittedSelectionModel, found: Diagnostics) -> list[Caveat]:
+def _of_rho_test(fit: Fit, found: Diagnostics) -> list[Caveat]:
     test = found.rho_lr or found.rho_wald
     if test is None or not np.isfinite(test.p_value) or test.p_value < 0.05:
         return []
     words = (
-        f"rho = {number(model.rho_, 3)} does not differ from zero at 5% (p = "
+        f"rho = {number(fit.rho, 3)} does not differ from zero at 5% (p = "
         f"{number(test.p_value, 2)}), which does not show that it is zero."
     )
     claim = f"That there is no selection on what was not observed: {words}"

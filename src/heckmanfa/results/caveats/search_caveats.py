@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from heckmanfa.fit import Fit
 from heckmanfa.results.caveats.caveat import Caveat
-from heckmanfa.search.candidates import KEPT
+from heckmanfa.search.candidates import KEPT, Search
 from heckmanfa.search.criteria import NEARLY
+from heckmanfa.search.outcome import HonestSplits, SearchOutcome
 from heckmanfa.text.numbers import count, plural
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
-    from heckmanfa.search.candidates import Search
 
 __all__ = ["HONEST_TARGET", "found_by", "of_method", "of_search", "was_searched"]
 
@@ -25,90 +21,92 @@ HONEST_TARGET = (
 )
 
 
-def was_searched(model: FittedSelectionModel) -> bool:
+def was_searched(fit: Fit) -> bool:
     """Whether the prediction features were chosen, in these rows, among several assignments."""
-    found: Any = model
-    return bool(model._is_search and found._search is not None and found._n_possible > 1)
+    return fit.search is not None and fit.search.chose
 
 
-def found_by(model: FittedSelectionModel) -> str:
+def found_by(fit: Fit) -> str:
     """Say what the prediction features are the best of; empty without a search."""
-    found: Any = model
-    if not model._is_search:
+    search = fit.search
+    if search is None:
         return ""
-    if found._search is None:
+    if search.result is None:
         return "nothing was searched"
-    if found.honest:
-        criterion = CRITERIA[found._search.goal.criterion]
-        splits = len(found.honest_.estimates)
+    if search.honest is not None:
+        criterion = CRITERIA[search.result.goal.criterion]
+        splits = len(search.honest.estimates)
         return f"chosen by {criterion} in at least half of {splits} random halves of the rows"
-    return _best_of(found)
+    return _best_of(search, search.result)
 
 
-def _best_of(model: Any) -> str:
+def _best_of(outcome: SearchOutcome, search: Search) -> str:
     """Say what the search over all rows found, whatever became of it."""
-    search: Search = model._search
-    if model._n_possible == 1:
+    if outcome.n_possible == 1:
         return "the only assignment that was allowed"
     window = search.goal.rho_range
     inside = "" if window is None else f" with rho from {window[0]:g} to {window[1]:g}"
     best = f"best by {CRITERIA[search.goal.criterion]} of"
-    possible = count(model._n_possible)
+    possible = count(outcome.n_possible)
     if search.optimal:
         return f"{best} all {possible} assignments{inside and ', among those' + inside}, by proof"
     n = count(search.n_in_range if inside else search.n_assignments)
     return f"{best} {n} assignments looked at{inside}, out of {possible}"
 
 
-def of_search(model: FittedSelectionModel) -> list[Caveat]:
+def of_search(fit: Fit) -> list[Caveat]:
     """Return what a reader has to know about the search for the prediction features.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
 
     Returns
     -------
     list of Caveat
         Empty where nothing is searched for.
     """
-    found: Any = model
-    if not model._is_search:
+    outcome = fit.search
+    if outcome is None:
         return []
-    if found._search is None:
+    search = outcome.result
+    if search is None:
         return [Caveat("nothing_searched", "note", "Nothing was searched: no outcome is missing.")]
-    search: Search = found._search
-    caveats = _of_honest(found) if found.honest else _of_choice(found)
+    if outcome.honest is None:
+        caveats = _of_choice(outcome, search)
+    else:
+        caveats = _of_honest(fit, outcome, search, outcome.honest)
     if search.goal.rho_range is not None:
-        caveats += _of_window(found)
+        caveats += _of_window(fit, outcome, search)
     if search.early_stop:
         caveats.append(Caveat("search_ended", "caution", search.early_stop))
-    n_rows, n_selected = getattr(found, "_trained_on", (0, 0))
-    if n_rows < n_selected:
+    trained = outcome.training
+    if trained is not None and trained.n_rows < trained.n_selected:
         caveats.append(
             Caveat(
                 "trained_on_sample",
                 "note",
-                f"The training ran over a uniform sample of {n_rows:,} of the {n_selected:,} "
-                "selected rows (train_rows); everything else is over all rows.",
+                f"The training ran over a uniform sample of {trained.n_rows:,} of the "
+                f"{trained.n_selected:,} selected rows (train_rows); everything else is over all "
+                "rows.",
             )
         )
     return caveats
 
 
-def _of_choice(model: Any) -> list[Caveat]:
+def _of_choice(outcome: SearchOutcome, search: Search) -> list[Caveat]:
     """Caveats of estimates in the rows that chose the features."""
-    search: Search = model._search
-    if model._n_possible == 1:
+    if outcome.n_possible == 1:
         return [Caveat("search", "note", "There was one assignment to choose from.")]
     gap = f"; one better by {search.gap:.3g} may exist" if search.gap else ""
-    looked = f"{count(search.n_assignments)} of {count(model._n_possible)} were looked at{gap}."
+    looked = f"{count(search.n_assignments)} of {count(outcome.n_possible)} were looked at{gap}."
     ruled = f"; {search.n_assignments:,} were looked at, and the others ruled out by bounds"
     caveats = [
         Caveat(
             "search",
             "note" if search.optimal else "caution",
-            f"The prediction features are the {_best_of(model)}{ruled if search.optimal else gap}.",
+            f"The prediction features are the {_best_of(outcome, search)}"
+            f"{ruled if search.optimal else gap}.",
             "" if search.optimal else f"That no assignment is better: {looked}",
         ),
         Caveat(
@@ -139,12 +137,13 @@ def _of_choice(model: Any) -> list[Caveat]:
     return caveats
 
 
-def _of_honest(model: Any) -> list[Caveat]:
+def _of_honest(
+    fit: Fit, outcome: SearchOutcome, search: Search, honest: HonestSplits
+) -> list[Caveat]:
     """Caveats of estimates in rows that had no part in choosing the features."""
-    honest, search = model.honest_, model._search
-    same = np.array_equal(search.best, model.support_)
-    best = [shown(model._feature_labels()[int(one)]) for one in np.flatnonzero(search.best)]
-    in_all = _best_of(model)
+    same = np.array_equal(search.best, fit.support)
+    best = [shown(fit.feature_names[int(column)]) for column in np.flatnonzero(search.best)]
+    in_all = _best_of(outcome, search)
     return [
         Caveat(
             "honest",
@@ -175,33 +174,32 @@ def _of_honest(model: Any) -> list[Caveat]:
         Caveat(
             "honest_fit",
             "note",
-            f"{_criteria(model)} are those of these features fitted to all rows, and not of the "
-            f"honest estimates. The two-step rho of that fit is {_all_rows_rho(model):.4f}; "
+            f"{_criteria(fit)} are those of these features fitted to all rows, and not of the "
+            f"honest estimates. The two-step rho of that fit is {_all_rows_rho(fit):.4f}; "
             "what_if() goes by it.",
         ),
     ]
 
 
-def _criteria(model: Any) -> str:
-    if model.log_likelihood_ is None:
+def _criteria(fit: Fit) -> str:
+    if fit.log_likelihood is None:
         return "Adjusted R2, AIC and BIC"
     return "Adjusted R2, AIC, BIC and the log-likelihood"
 
 
-def _all_rows_rho(model: Any) -> float:
+def _all_rows_rho(fit: Fit) -> float:
     """Two-step rho of the features of an honest model in all rows."""
-    return float(model._moments.solve(np.asarray(model.support_, dtype=bool)).rho)
+    return float(fit.moments.solve(np.asarray(fit.support, dtype=bool)).rho)
 
 
-def _of_window(model: Any) -> list[Caveat]:
-    search: Search = model._search
+def _of_window(fit: Fit, outcome: SearchOutcome, search: Search) -> list[Caveat]:
     low, high = search.goal.rho_range or (-1.0, 1.0)
     share = search.n_in_range / search.n_assignments
     window = (
         f"only assignments whose two-step rho is in [{low:g}, {high:g}] were allowed "
         f"({100 * share:.2g}% of those looked at)"
     )
-    if model.honest:
+    if outcome.honest is not None:
         return [
             Caveat(
                 "honest_window",
@@ -220,12 +218,12 @@ def _of_window(model: Any) -> list[Caveat]:
             f"is in [{low:g}, {high:g}], and it tests nothing.",
         )
     ]
-    if not low <= model.rho_ <= high:
+    if not low <= fit.rho <= high:
         caveats.append(
             Caveat(
                 "outside_window",
                 "caution",
-                f"Maximum likelihood puts rho at {model.rho_:.4g}, outside that window.",
+                f"Maximum likelihood puts rho at {fit.rho:.4g}, outside that window.",
             )
         )
     return caveats
@@ -253,12 +251,12 @@ _IN_WINDOW = {
 }
 
 
-def of_method(model: FittedSelectionModel, method: str) -> list[str]:
+def of_method(fit: Fit, method: str) -> list[str]:
     """Return what a search means for a report that a method of the model gives.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
     method : str
         Its name.
 
@@ -267,18 +265,19 @@ def of_method(model: FittedSelectionModel, method: str) -> list[str]:
     list of str
         Sentences.
     """
-    after = [_AFTER_SEARCH[method]] if was_searched(model) and method in _AFTER_SEARCH else []
-    inside = [_IN_WINDOW[method]] if model._rho_is_conditioned and method in _IN_WINDOW else []
-    honest = _honest_beside(model, method) if was_searched(model) else []
+    after = [_AFTER_SEARCH[method]] if was_searched(fit) and method in _AFTER_SEARCH else []
+    inside = [_IN_WINDOW[method]] if fit.rho_is_conditioned and method in _IN_WINDOW else []
+    honest = _honest_beside(fit, method) if was_searched(fit) else []
     return [*after, *inside, *honest]
 
 
-def _honest_beside(model: Any, method: str) -> list[str]:
+def _honest_beside(fit: Fit, method: str) -> list[str]:
     """Say that a report goes by the fit to all rows, where the model's estimates are honest."""
-    if not model.honest or method not in _AFTER_SEARCH:
+    honest = fit.search is not None and fit.search.honest is not None
+    if not honest or method not in _AFTER_SEARCH:
         return []
-    said = f"The model's rho, {model.rho_:.4f}, is an honest estimate."
+    said = f"The model's rho, {fit.rho:.4f}, is an honest estimate."
     if method == "what_if":
-        rho = f"whose two-step rho is {_all_rows_rho(model):.4f}"
+        rho = f"whose two-step rho is {_all_rows_rho(fit):.4f}"
         return [f"{said} What-if goes by the fit of its features to all rows, {rho}."]
     return [f"{said} What is here goes by its features in all rows."]

@@ -6,28 +6,26 @@ came as an array is not kept: methods that need it ask for it, and ignore it in 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.formula.design import to_pandas
 from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.fit import Fit
 from heckmanfa.text.printable import quoted
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import FittedSelectionModel
 
 __all__ = ["column_or_values", "groups_of", "weights_of"]
 
 _EQUALLY = ", or sample_weight=1 to let all rows count the same"
 
 
-def weights_of(model: FittedSelectionModel, X: Any, sample_weight: Any, *, other_rows: bool) -> Any:
+def weights_of(fit: Fit, X: Any, sample_weight: Any, *, other_rows: bool) -> Any:
     """Return the weights that a method goes by.
 
     Parameters
     ----------
-    model : FittedSelectionModel
+    fit : Fit
         Fitted.
     X : data frame
         For a model from formulas; else anything.
@@ -42,27 +40,25 @@ def weights_of(model: FittedSelectionModel, X: Any, sample_weight: Any, *, other
         What was given, else the column that the model remembers; None where the fit had no
         weights.
     """
-    if sample_weight is not None or not model._weighted:
+    if sample_weight is not None or not fit.weighted:
         return sample_weight
     return _remembered(
-        model, X, model._weight_column, "sample_weight", _EQUALLY if other_rows else ""
+        fit, X, fit.origin.weight_column, "sample_weight", _EQUALLY if other_rows else ""
     )
 
 
-def groups_of(model: FittedSelectionModel, X: Any, groups: Any, what: str = "groups") -> Any:
+def groups_of(fit: Fit, X: Any, groups: Any, what: str = "groups") -> Any:
     """Return the clusters that a method goes by; parameters are those of `weights_of`."""
-    if groups is not None or model.cov_type != "cluster":
+    if groups is not None or fit.spec.cov_type != "cluster":
         return groups
     rows = ", or unit='row' to draw single rows" if what == "unit" else ""
-    return _remembered(model, X, model._group_column, what, rows)
+    return _remembered(fit, X, fit.origin.group_column, what, rows)
 
 
-def _remembered(
-    model: FittedSelectionModel, X: Any, column: str | None, what: str, instead: str
-) -> str:
+def _remembered(fit: Fit, X: Any, column: str | None, what: str, instead: str) -> str:
     had = "weights" if what == "sample_weight" else "clusters"
     if column is None:
-        how = "" if model._design is None else " that came as an array"
+        how = "" if fit.origin.design is None else " that came as an array"
         raise InputError(
             f"the model was fitted with {had}{how}: pass {what}, with one entry for each row here"
             f"{instead}"

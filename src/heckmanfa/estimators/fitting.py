@@ -1,0 +1,163 @@
+"""From what a user passes to ``fit`` to a fitted estimator, which changes only at the very end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.columns.feature_tables import FittedColumns, read_features
+from heckmanfa.data.columns.features import FeatureTable, resolve
+from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.sample import check_parameters, find_row_source, read_sample
+from heckmanfa.data.tensors import explain_out_of_memory
+from heckmanfa.errors import FewClustersWarning, InputError, warn
+from heckmanfa.estimators.scoring import publish
+from heckmanfa.fit import Fit, Origin, Spec, fit_model
+from heckmanfa.model.covariance import is_classical
+from heckmanfa.model.likelihood_starts import read_start
+from heckmanfa.results.reference import FEW_CLUSTERS, Reference
+
+__all__ = ["attributes", "fit_rows", "groups_of_columns", "make_spec"]
+
+
+def fit_rows(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    selected: Any,
+    sample_weight: Any,
+    groups: Any,
+    design: FormulaDesign | None = None,
+    **columns: str | None,
+) -> None:
+    """Fit a `Heckman` or a search; a fit that fails leaves the estimator as it was.
+
+    Parameters
+    ----------
+    estimator : Heckman
+    X, y, selected, sample_weight, groups
+        As in `Heckman.fit`.
+    design : FormulaDesign, optional
+        With its data, for a model from formulas.
+    **columns : str or None
+        ``weight_column`` and ``group_column`` of the formulas' data frame.
+    """
+    given = selected is not None
+    source = find_row_source(X, y, selected, sample_weight, groups)
+    if source is not None:
+        given = source.has_selected
+        X, y, selected = source, None, None
+        sample_weight, groups = source.has_weight or None, source.has_groups or None
+    _check_parameters(estimator, sample_weight, groups)
+    with one_blas_thread(), explain_out_of_memory():
+        table = read_features(X, type(estimator).__name__)
+        spec, choose = estimator._specify(table, design)
+        sample = read_sample(
+            table,
+            y,
+            selected=selected,
+            sample_weight=sample_weight,
+            groups=groups,
+            sampling=spec.weight_kind == "sampling",
+            selection=spec.selection,
+            prediction=spec.prediction,
+        )
+        if design is not None:
+            counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
+            sample = replace(sample, row_counts=sample.row_counts | counts)
+            design = design.without_data()
+        origin = Origin(given, design, **columns)
+        random_state = getattr(estimator, "random_state", None)
+        fit = fit_model(spec, sample, choose, random_state, origin)
+    publish(estimator, attributes(fit))
+    if fit.n_clusters is not None and fit.n_clusters < FEW_CLUSTERS:
+        warn(
+            f"the covariance rests on {fit.n_clusters} clusters. With fewer than "
+            f"{FEW_CLUSTERS}, standard errors tend to be too small, and tests reject too "
+            f"often, even with the {Reference(fit.n_clusters).name} distribution used here",
+            FewClustersWarning,
+        )
+
+
+def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
+    """Refuse options that are not valid, or do not go together."""
+    read_start(estimator.start, estimator.method)
+    check_parameters(estimator)
+    sampling = sample_weight is not None and estimator.weight_kind == "sampling"
+    if sampling and is_classical(estimator.cov_type):
+        raise InputError(
+            "sampling weights need cov_type='robust' or 'cluster': the classical covariance "
+            "takes a weight for a number of rows"
+        )
+    if estimator.cov_type == "cluster" and groups is None:
+        raise InputError(
+            "cov_type='cluster' needs groups: fit(X, y, groups=...), or groups='column' in "
+            "from_formula and scan_parquet, with the name of a column of the data"
+        )
+    if estimator.cov_type != "cluster" and groups is not None:
+        raise InputError("groups are used with cov_type='cluster' only; set it, or drop groups")
+
+
+def groups_of_columns(table: FeatureTable, design: FormulaDesign | None) -> list[list[str]]:
+    """Return the columns that belong together: terms of a formula, dummies of a text column."""
+    if design is not None:
+        return list(design.selection_terms.values())
+    return table.native.feature_groups if isinstance(table.native, RowSource) else []
+
+
+def make_spec(
+    estimator: Any, table: FeatureTable, prediction: Sequence[int], groups: Sequence[Any]
+) -> Spec:
+    """Return what an estimator asks for, with its columns resolved."""
+    k = table.shape[1]
+    return Spec(
+        columns=FittedColumns(type(estimator).__name__, k, table.names, table.labels_given),
+        labels=tuple(table.labels(range(k))),
+        selection=tuple(resolve(table, estimator.selection_features, "selection_features")),
+        prediction=tuple(prediction),
+        method=estimator.method,
+        cov_type=estimator.cov_type,
+        weight_kind=estimator.weight_kind,
+        on_collinear=estimator.on_collinear,
+        on_separation=estimator.on_separation,
+        start=estimator.start,
+        groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
+    )
+
+
+def attributes(fit: Fit) -> dict[str, Any]:
+    """Return the public attributes of a fitted model, and the fit itself."""
+    names = fit.spec.columns.names
+    known = {
+        "_fit": fit,
+        "coef_": fit.coef,
+        "intercept_": fit.intercept,
+        "imr_coef_": fit.imr_coef,
+        "rho_": fit.rho,
+        "sigma_": fit.sigma,
+        "selection_coef_": fit.selection_coef,
+        "selection_intercept_": fit.selection_intercept,
+        "adjusted_r2_": fit.adjusted_r2,
+        "aic_": fit.aic,
+        "bic_": fit.bic,
+        "log_likelihood_": fit.log_likelihood,
+        "params_": fit.params,
+        "n_obs_": fit.n_obs,
+        "n_selected_": fit.n_selected,
+        "n_clusters_": fit.n_clusters,
+        "row_counts_": fit.row_counts,
+        "prediction_features_": fit.prediction_features,
+        "selection_features_": fit.selection_features,
+        "dropped_features_": fit.dropped_features,
+        "support_": fit.support,
+        "converged_": fit.converged,
+        "n_features_in_": fit.n_features,
+    }
+    if names is not None:
+        known["feature_names_in_"] = np.array(names, dtype=object)
+    return known

@@ -1,0 +1,113 @@
+"""What a search did, as a fitted model keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.search.candidates import Search
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.training.assignment_function import Trained
+
+__all__ = ["HonestSplits", "SearchOutcome", "over_splits"]
+
+
+@dataclass(frozen=True, eq=False)
+class HonestSplits:
+    """Estimates over splits of the rows into a half that chooses and a half that estimates.
+
+    The terms are the intercept, each column of X, beta_H, rho and sigma: K + 4 of them.
+    """
+
+    labels: tuple[Any, ...]
+    """a name (or position) for each of the K columns of X"""
+    names: tuple[str, ...]
+    """what tables call them"""
+    candidates: tuple[int, ...]
+    """columns that may predict"""
+    n_splits: int
+    """splits asked for"""
+    estimates: Floats
+    """(R, K + 4) of the R splits that succeeded; NaN where a feature was not chosen"""
+    variances: Floats
+    """(R, K + 4) likewise; NaN for a two-step rho and sigma"""
+    failures: dict[str, int]
+    """how many splits failed, by reason"""
+    n_clusters: int | None = None
+    """of all rows; None unless the covariance is clustered"""
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """(R, K) which features each split chose."""
+        return ~np.isnan(self.estimates[:, 1 : len(self.labels) + 1])
+
+    @property
+    def chosen(self) -> NDArray[np.bool_]:
+        """(K,) features that at least half of the splits chose; the most frequent at least."""
+        share = self.support.mean(axis=0)
+        return np.asarray(share >= min(0.5, share.max()))
+
+    def medians(self) -> Floats:
+        """(K + 4,) medians over the splits that chose a feature; NaN if none did."""
+        return over_splits(np.nanmedian, self.estimates)
+
+    def std_errors(self) -> Floats:
+        """(K + 4,) standard errors of the medians.
+
+        The variance of an estimate is that of its average over splits, given the data, plus the
+        average of its variance among splits. The first is what many splits leave, so the variance
+        among splits is subtracted from that of a single one. No aggregate of halves is more
+        precise than the whole: half of a single variance is the least.
+        """
+        single = over_splits(np.nanmedian, self.variances)
+        with np.errstate(invalid="ignore"):
+            count = np.sum(np.isfinite(self.estimates), axis=0)
+            among = np.where(count > 1, over_splits(np.nanvar, self.estimates), 0.0)
+            among = among * count / np.maximum(count - 1, 1)
+            common = np.maximum(single - among, 0.5 * single)
+            return np.asarray(np.sqrt(common + 0.5 * np.pi * among / np.maximum(count, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class SearchOutcome:
+    """The search for the prediction features of a fit."""
+
+    choices: Choices
+    """what the user allowed"""
+    candidates: tuple[int, ...]
+    """columns that could be chosen in these rows"""
+    result: Search | None = None
+    """None if no outcome was missing, so nothing was searched"""
+    n_possible: int = 0
+    """how many assignments of the candidates there are"""
+    training: Trained | None = None
+    """the trained assignment function, for Heckman-FA"""
+    honest: HonestSplits | None = None
+    """estimates over random halves, if they were asked for"""
+
+    @property
+    def window(self) -> tuple[float, float] | None:
+        """The window of rho that was searched in."""
+        return None if self.result is None else self.result.goal.rho_range
+
+    @property
+    def chose(self) -> bool:
+        """Whether the features were chosen among several assignments."""
+        return self.result is not None and self.n_possible > 1
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user stopped the search."""
+        return self.result is not None and self.result.interrupted
+
+
+def over_splits(function: Any, values: Floats) -> Floats:
+    """Apply a function to the columns of a matrix that hold anything."""
+    result = np.full(values.shape[1], np.nan)
+    some = np.isfinite(values).any(axis=0)
+    result[some] = function(values[:, some], axis=0)
+    return result
