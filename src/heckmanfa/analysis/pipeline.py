@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Analysis", "analyse"]
 
-_EXTRACTIONS: dict[str, Extraction] = {"fa": "sample", "fa-star": "rank", "correlation": "correlation"}
+_EXTRACTIONS: dict[str, Extraction] = {
+    "fa": "sample",
+    "fa-star": "rank",
+    "correlation": "correlation",
+}
 # With so few features and no window, all assignments that are worse by this much are found in no
 # time, and the report shows them.
 _FEW_FEATURES, _NEAR = 26, {"bic": 10.0, "aic": 10.0}

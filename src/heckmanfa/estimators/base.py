@@ -28,6 +28,7 @@ from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
 from heckmanfa.inference.remembered import column_or_values, weights_of
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
+from heckmanfa.model.option_types import CovType, Method, WeightKind
 from heckmanfa.results import caveats, coefficients, maketables
 from heckmanfa.results.diagnostics import Diagnostics, diagnose
 from heckmanfa.results.reports import Report, read_reports
@@ -47,6 +48,9 @@ class SelectionModel(ScoredRegressor):
     ``from_formula`` named. Weights and clusters that came as arrays must be passed again.
     """
 
+    method: Method
+    cov_type: CovType | None
+    weight_kind: WeightKind
     _fit: Fit
 
     @property
