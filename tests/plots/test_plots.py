@@ -323,7 +323,7 @@ def test_a_path_that_was_not_recorded_is_asked_for(rows, model, best):
         plots.assignment_path(best)
     once = HeckmanFA(record_path=5, **quick).fit(*rows)
     plots.assignment_path(once).figure.canvas.draw()
-    with pytest.raises(InputError, match="top must be a whole number of at least 1; got 0"):
+    with pytest.raises(InputError, match="top must be an integer of at least 1; got 0"):
         plots.assignment_path(once, top=0)
 
 

@@ -177,6 +177,16 @@ class Analysis(Prepared):
             why = "is collinear with other features, or decides selection with certainty"
         return self.encoding.left_out | dict.fromkeys(lost, why)
 
+    @property
+    def feature_columns(self) -> list[str]:
+        """Columns of the table that are features of either equation."""
+        left_out = self.left_out
+        return [name for name in self.encoding.sources if name not in left_out]
+
+    def source_of(self, column: str) -> str:
+        """Return the column of the table behind a column of X."""
+        return self._sources([column])[0]
+
     def explain(self) -> list[str]:
         """Say in sentences how columns were used, and which were left out."""
         return self.encoding.explain(self.left_out)

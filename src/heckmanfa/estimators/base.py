@@ -24,11 +24,14 @@ from heckmanfa.estimators.scoring import (
 from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
 from heckmanfa.inference.intervals import check_interval
+from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
+from heckmanfa.inference.overlap import mills_ratios
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
 from heckmanfa.inference.remembered import column_or_values, weights_of
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.model.option_types import CovType, Method, WeightKind
+from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results import caveats, coefficients, maketables
 from heckmanfa.results.diagnostics import Diagnostics, diagnose
 from heckmanfa.results.reports import Report, read_reports
@@ -314,6 +317,30 @@ class SelectionModel(ScoredRegressor):
             covariance of G clusters. More restrictions than G - 1 are refused.
         """
         return coefficients.wald_test(self.fit_, hypothesis, value)
+
+    def profile_rho(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        grid: int | ArrayLike = 41,
+        selected: Any = None,
+        sample_weight: Any = None,
+    ) -> RhoProfile:
+        """Return the log-likelihood over rho; see `heckmanfa.inference.profile_rho`."""
+        return profile_rho(self, X, y, grid=grid, selected=selected, sample_weight=sample_weight)
+
+    def mills_ratios(
+        self,
+        X: Any,
+        y: Any = None,
+        X_new: Any = None,
+        *,
+        selected: Any = None,
+        sample_weight: Any = None,
+    ) -> MillsRatios:
+        """Return the inverse Mills ratios that `heckmanfa.plots.imr_overlap` draws."""
+        return mills_ratios(self.fit_, X, y, X_new, selected=selected, sample_weight=sample_weight)
 
     def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
         """Both equations as a table, with row counts and warnings; prints and shows HTML.

@@ -1,8 +1,8 @@
-"""Pictures of what models report, by Matplotlib (the extra ``plots``).
+"""Pictures of what models report: the data that a picture shows, and Matplotlib Axes of it.
 
-Every function returns its Axes, so that a caller can add to them, change them, or save the figure
-with ``ax.figure.savefig(...)``. Those that are not given any draw on a new figure, most of them
-one that fits a column of a journal as it is.
+Drawing needs the extra ``plots``. Every function returns its Axes, so a caller can add to them,
+change them, or save the figure with ``ax.figure.savefig(...)``. Without Axes, a function draws on
+a new figure, which usually fits a column of a journal.
 """
 
 from __future__ import annotations

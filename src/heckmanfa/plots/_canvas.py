@@ -61,7 +61,7 @@ _STYLE = {
     "lines.markersize": 4.0,
     "legend.handlelength": 1.8,
     "legend.columnspacing": 1.2,
-    # A figure this small is to be read on a screen, too.
+    # So that a figure this small can be read on a screen.
     "figure.dpi": 200.0,
 }
 
@@ -74,7 +74,7 @@ class Canvas:
         self.is_new = is_new
 
     def legend(self, marks: dict[str, Any]) -> None:
-        """Say what is what: under a new figure, or inside the first axes of another one."""
+        """Add a legend: under a new figure, or inside the first axes of another."""
         if not self.is_new:
             self.axes[0].legend(marks.values(), marks.keys(), fontsize="small")
             return
@@ -101,9 +101,9 @@ def canvas(ax: Any, height: float, rows: int = 1) -> Iterator[Canvas]:
     ----------
     ax : Axes, sequence of Axes or None
     height : float
-        Of a new figure, in inches.
+        Height of a new figure, in inches.
     rows : int
-        Axes under one another that are needed; they share what is across.
+        How many Axes are needed, one below the other with a shared x axis.
 
     Yields
     ------
@@ -145,7 +145,7 @@ def label_of(name: str) -> str:
 
 
 def wanted_terms(known: list[str], terms: Sequence[str] | None) -> list[str]:
-    """Settle which coefficients to draw: all but the intercept, unless they are named."""
+    """Return the coefficients to draw: those named, or all but the intercept."""
     if terms is None:
         return [term for term in known if term != "Intercept"] or known
     wanted = [terms] if isinstance(terms, str) else list(terms)
@@ -154,7 +154,7 @@ def wanted_terms(known: list[str], terms: Sequence[str] | None) -> list[str]:
     for term in wanted:
         if term not in known:
             raise UnknownFeatureError(
-                f"{quoted(term)} is no coefficient of the prediction equation"
+                f"{quoted(term)} is not a coefficient of the prediction equation"
                 + nearest(str(term), known)
             )
     return wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,22 +11,27 @@ from heckmanfa.errors import InputError
 from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
 from heckmanfa.text.printable import quoted
 
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import SelectionModel
-
 __all__ = ["coefficients"]
 
 _MODEL_INCHES = 0.09
 _APART = 0.7
 
 
+class EstimatedModel(Protocol):
+    """A model with a table of estimates."""
+
+    def tidy(self, conf_level: float) -> Any:
+        """Return the estimates with intervals."""
+        ...
+
+
 def coefficients(
-    models: SelectionModel | Sequence[SelectionModel] | Mapping[str, SelectionModel],
+    models: EstimatedModel | Sequence[EstimatedModel] | Mapping[str, EstimatedModel],
     ax: Any = None,
     conf_level: float = 0.95,
     terms: Sequence[str] | None = None,
 ) -> Any:
-    """Draw the prediction equation of one or several models, a dot and a whisker a coefficient.
+    """Draw the coefficients of one or several models, each as a dot with a whisker.
 
     Whiskers are the intervals of `Heckman.tidy`. After a search that is not honest these ignore
     it, and are too short. Every coefficient is in the units of its feature: for sizes that can be
@@ -37,11 +42,11 @@ def coefficients(
     models : model, sequence of models, or dict of models
         Fitted. The keys of a dict are their names; those of a sequence are their classes.
     ax : Axes, optional
-        A new figure unless given.
+        A new figure by default.
     conf_level : float
-        Of the whiskers.
+        Confidence level of the whiskers.
     terms : sequence of str, optional
-        Coefficients to draw, "Intercept" among them; all but that unless given, in the order in
+        Coefficients to draw, "Intercept" among them; all others by default, in the order in
         which the models have them.
 
     Returns
@@ -75,7 +80,7 @@ def coefficients(
                 elinewidth=1.0,
                 zorder=3,
             )
-        panel.set_yticks(range(len(wanted)), [label_of(one) for one in wanted])
+        panel.set_yticks(range(len(wanted)), [label_of(term) for term in wanted])
         panel.set_ylim(len(wanted) - 0.5, -0.5)
         panel.set_xlabel(f"coefficient, with {100 * conf_level:g}% interval")
         if count > 1:
@@ -83,10 +88,8 @@ def coefficients(
     return panel
 
 
-def _named(models: Any) -> dict[str, SelectionModel]:
-    from heckmanfa.estimators.base import SelectionModel
-
-    if isinstance(models, SelectionModel):
+def _named(models: Any) -> dict[str, EstimatedModel]:
+    if _is_model(models):
         models = [models]
     if isinstance(models, Mapping):
         named = {str(name): model for name, model in models.items()}
@@ -100,7 +103,7 @@ def _named(models: Any) -> dict[str, SelectionModel]:
     if not named:
         raise InputError("models is empty: there is nothing to draw")
     for name, model in named.items():
-        if not isinstance(model, SelectionModel):
+        if not _is_model(model):
             raise InputError(
                 f"models must hold Heckman models and searches; {quoted(name)} is a "
                 f"{type(model).__name__}"
@@ -108,6 +111,11 @@ def _named(models: Any) -> dict[str, SelectionModel]:
     return named
 
 
-def _table(model: SelectionModel, conf_level: float) -> Any:
+def _is_model(value: Any) -> bool:
+    # Of the class: a model that is not fitted has no attributes yet.
+    return hasattr(type(value), "fit_")
+
+
+def _table(model: EstimatedModel, conf_level: float) -> Any:
     table = model.tidy(conf_level)
     return table[table["equation"] == "prediction"].set_index("term")

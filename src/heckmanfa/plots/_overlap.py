@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import held
-from heckmanfa.model.normal import inverse_mills
 from heckmanfa.plots._canvas import BLUE, GREY, VERMILION, canvas
-from heckmanfa.results.diagnostics import _share_outside
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.plots.mills_ratios import MillsRatios
 
 __all__ = ["imr_overlap"]
 
 _FEWEST_BINS, _MOST_BINS = 10, 40
 
 
+class RatioModel(Protocol):
+    """A model that returns the inverse Mills ratios of its rows."""
+
+    def mills_ratios(
+        self, X: Any, y: Any, X_new: Any, *, selected: Any, sample_weight: Any
+    ) -> MillsRatios:
+        """Return the ratios in fitting and in prediction."""
+        ...
+
+
 def imr_overlap(
-    model: Heckman,
+    model: RatioModel,
     X: Any,
     y: Any = None,
     X_new: Any = None,
@@ -44,45 +48,26 @@ def imr_overlap(
         As they were passed to `Heckman.fit`; others are refused. For a model from formulas, X is
         the data frame, and y is left out.
     X_new : array or data frame, optional
-        Rows to predict for; all rows of X unless given.
+        Rows to predict for; all rows of X by default.
     ax : Axes, optional
-        A new figure unless given.
+        A new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
     """
-    from heckmanfa.inference.fit_rows import read_again
-    from heckmanfa.inference.prediction import read_rows, selection_index
-
-    check_is_fitted(model)
-    again = read_again(model.fit_, X, y, selected=selected, sample_weight=sample_weight)
-    rows = held(again.selection.rows, "this picture")
-    index = selection_index(model.fit_, again.table)
-    kept = np.ones(len(index), dtype=bool) if rows.kept is None else rows.kept
-    chosen = kept & rows.selected
-    weight = None if rows.weight is None else rows.weight[chosen]
-    if X_new is not None or again.design is not None:
-        # As in diagnostics, rows that miss a feature are not counted; the legend has the number.
-        asked_for = X if X_new is None else X_new
-        table = read_rows(model.fit_, asked_for, prediction=False, selection=True, missing="nan")
-        index_new = selection_index(model.fit_, table)
-    else:
-        index_new = index
-    share = _share_outside(index_new, *model.fit_.index_range)
-    fitted = inverse_mills(index[chosen])
-    asked = inverse_mills(index_new[np.isfinite(index_new)])
-    low, high = (float(inverse_mills(end)) for end in reversed(model.fit_.index_range))
-    bins = _bins(fitted, asked)
+    ratios = model.mills_ratios(X, y, X_new, selected=selected, sample_weight=sample_weight)
+    fitted, others = ratios.fitted, ratios.others
+    bins = _bins(fitted, others)
     with canvas(ax, 2.6) as drawn:
         (panel,) = drawn.axes
-        shade = panel.axvspan(low, high, facecolor=GREY, alpha=0.12, linewidth=0, zorder=0)
-        for end in (low, high):
+        shade = panel.axvspan(*ratios.range, facecolor=GREY, alpha=0.12, linewidth=0, zorder=0)
+        for end in ratios.range:
             panel.axvline(end, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
         _, _, (filled,) = panel.hist(
             fitted,
             bins,
-            weights=weight,
+            weights=ratios.weight,
             density=True,
             histtype="stepfilled",
             facecolor=BLUE,
@@ -90,7 +75,7 @@ def imr_overlap(
             zorder=2,
         )
         _, _, (outline,) = panel.hist(
-            np.minimum(asked, bins[-1]),
+            np.minimum(others, bins[-1]),
             bins,
             density=True,
             histtype="step",
@@ -98,21 +83,22 @@ def imr_overlap(
             linewidth=1.3,
             zorder=3,
         )
-        beyond = f" (above {bins[-1]:.3g}: in the last bin)" if asked.max() > bins[-1] else ""
+        beyond = f" (above {bins[-1]:.3g}: in the last bin)" if others.max() > bins[-1] else ""
         panel.set_xlabel("inverse Mills ratio" + beyond)
         panel.set_ylabel("density")
+        outside = f"{100 * ratios.share_outside:.2g}% outside"
         drawn.legend(
             {
                 f"fitting: {len(fitted):,} selected rows": filled,
-                f"prediction: {len(asked):,} rows, {100 * share:.2g}% outside": outline,
+                f"prediction: {len(others):,} rows, {outside}": outline,
                 "range in fitting": shade,
             }
         )
     return panel
 
 
-def _bins(fitted: Floats, asked: Floats) -> Floats:
-    """Edges that both samples share, the ends of the fitted range among them.
+def _bins(fitted: Floats, others: Floats) -> Floats:
+    """Return edges that both samples share, the ends of the fitted range among them.
 
     The last bin ends half that range above it, wherever the largest ratio is.
     """
@@ -123,8 +109,8 @@ def _bins(fitted: Floats, asked: Floats) -> Floats:
     inner[-1] = high = np.nextafter(high, np.inf)
     width = max((high - low) / (len(inner) - 1), 1e-12)
     parts = [inner]
-    least = min(float(asked.min()), low)
-    most = min(max(float(asked.max()), high), high + 0.5 * (high - low))
+    least = min(float(others.min()), low)
+    most = min(max(float(others.max()), high), high + 0.5 * (high - low))
     for end, far in ((low, least), (high, most)):
         more = min(int(np.ceil(abs(far - end) / width)), _MOST_BINS)
         parts.append(np.linspace(end, far, more + 1)[1:])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, canvas
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.heckman import Heckman
-    from heckmanfa.inference.likelihood_profile import RhoProfile
 
 __all__ = ["draw_profile", "rho_profile"]
 
@@ -23,8 +20,55 @@ _SMOOTH = 2001
 _BELOW = 10.0, 0.5
 
 
+class Profile(Protocol):
+    """The log-likelihood over rho, as `heckmanfa.inference.profile_rho` returns it."""
+
+    @property
+    def rho(self) -> Floats:
+        """The values of rho."""
+        ...
+
+    @property
+    def log_likelihood(self) -> Floats:
+        """The log-likelihood at each."""
+        ...
+
+    @property
+    def maxima(self) -> pd.DataFrame:
+        """The maxima: rho, log_likelihood and whether it is the one reported."""
+        ...
+
+    @property
+    def two_step(self) -> float:
+        """The two-step estimate of rho."""
+        ...
+
+    @property
+    def height(self) -> float:
+        """The highest log-likelihood."""
+        ...
+
+    def at(self, rho: Floats) -> Floats:
+        """Return the log-likelihood at any rho between those of the profile."""
+        ...
+
+    def regions(self, conf_level: float) -> list[tuple[float, float]]:
+        """Return the likelihood-ratio interval, in one or several pieces."""
+        ...
+
+
+class ProfiledModel(Protocol):
+    """A model that profiles its likelihood."""
+
+    def profile_rho(
+        self, X: Any, y: Any, *, grid: Any, selected: Any, sample_weight: Any
+    ) -> Profile:
+        """Return the log-likelihood over rho."""
+        ...
+
+
 def rho_profile(
-    model: Heckman,
+    model: ProfiledModel,
     X: Any,
     y: Any = None,
     ax: Any = None,
@@ -45,14 +89,14 @@ def rho_profile(
         As they were passed to `Heckman.fit`; others are refused. For a model from formulas, X is
         the data frame, and y is left out.
     ax : Axes, optional
-        A new figure unless given.
+        A new figure by default.
     n_grid : int
-        How many values of rho between -0.998 and 0.998 to look at.
+        How many values of rho between -0.998 and 0.998 to evaluate.
     grid : array_like, optional
-        Which values of rho instead.
+        Values of rho to evaluate instead.
     conf_level : float
-        Of the likelihood-ratio interval, which is shaded. It is about the highest maximum; the
-        dotted line is the log-likelihood at its ends.
+        Confidence level of the likelihood-ratio interval, which is shaded. It is about the
+        highest maximum; the dotted line is the log-likelihood at its ends.
 
     Returns
     -------
@@ -62,10 +106,7 @@ def rho_profile(
     --------
     heckmanfa.inference.profile_rho : the numbers.
     """
-    from heckmanfa.inference.likelihood_profile import profile_rho
-
-    profile = profile_rho(
-        model,
+    profile = model.profile_rho(
         X,
         y,
         grid=n_grid if grid is None else grid,
@@ -75,7 +116,7 @@ def rho_profile(
     return draw_profile(profile, ax, conf_level)
 
 
-def draw_profile(profile: RhoProfile, ax: Any, conf_level: float) -> Any:
+def draw_profile(profile: Profile, ax: Any, conf_level: float) -> Any:
     """Draw a profile; see `rho_profile`."""
     regions = profile.regions(conf_level)
     t = np.arctanh(profile.rho[np.isfinite(profile.log_likelihood)])
@@ -100,7 +141,7 @@ def draw_profile(profile: RhoProfile, ax: Any, conf_level: float) -> Any:
             ("another maximum", profile.maxima[~reported], "white"),
         ):
             if len(rows):
-                places = ", ".join(_number(one) for one in rows["rho"])
+                places = ", ".join(_number(rho) for rho in rows["rho"])
                 (marks[f"{name} {places}"],) = panel.plot(
                     rows["rho"],
                     rows["log_likelihood"],

@@ -1,45 +1,53 @@
-"""What a search looked at."""
+"""The assignments that a search evaluated."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.errors import InputError, NotSearchedError, UnknownFeatureError
+from heckmanfa.fit import Fit, Fitted
 from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_of
+from heckmanfa.plots.candidate_points import CandidatePoints, read_candidates
 from heckmanfa.text.printable import quoted
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import SelectionModel
-    from heckmanfa.estimators.search_base import SearchModel
 
 __all__ = ["specification_curve"]
 
 _WORDS = {"adjusted_r2": "adjusted R²", "bic": "BIC", "aic": "AIC"}
 _HEIGHT_INCHES = 3.6
-# Of more than these, dots are small, and are saved as pixels in a file of vectors.
+# Beyond these, dots are small, and are saved as pixels in a vector file.
 _FEW, _MANY = 300, 2000
 _LEGEND_SIZE = 3.0
 
 
+class SearchedModel(Fitted, Protocol):
+    """A model that searched for its prediction features."""
+
+    @property
+    def candidates_(self) -> Any:
+        """The assignments that the search kept."""
+        ...
+
+
 def specification_curve(
-    model: SelectionModel, ax: Any = None, term: str | int | None = None
+    model: SearchedModel, ax: Any = None, term: str | int | None = None
 ) -> NDArray[Any]:
-    """Draw the assignments that a search looked at, sorted by its criterion, the best first.
+    """Draw the assignments that a search evaluated, best first by its criterion.
 
     The upper panel is the criterion, or the coefficient of a feature in the assignments that hold
-    it; the lower one is the estimate of rho. Both are two-step estimates. Where the search had a
-    window of rho, that is shaded, and assignments outside it, which could not be chosen, are grey.
+    it; the lower one is the estimate of rho. Both are two-step estimates. If the search had a
+    window of rho, it is shaded; assignments outside it, which could not be chosen, are grey.
 
     Parameters
     ----------
     model : HeckmanFA, HeckmanBestSubset or HeckmanLasso
         Fitted.
     ax : pair of Axes, optional
-        The upper and the lower one; a new figure unless given.
+        The upper and the lower one; a new figure by default.
     term : str or int, optional
         A feature, by its name or position.
 
@@ -48,39 +56,29 @@ def specification_curve(
     ndarray of matplotlib.axes.Axes
         Two.
     """
-    searched = _searched(model)
-    search = searched._searched()
-    values = search.values
-    kept = np.flatnonzero(np.isfinite(values))
-    better = -1.0 if search.goal.criterion == "adjusted_r2" else 1.0
-    kept = kept[np.argsort(better * values[kept], kind="stable")]
-    masks, inside, rho = search.masks[kept], search.in_range[kept], search.rho[kept]
-    chosen = np.flatnonzero(np.all(masks == searched.support_, axis=1))
-    word = _WORDS[search.goal.criterion]
-    if term is None:
-        upper = values[kept]
-    else:
-        column = _column(searched, term)
-        upper = _coefficients(searched, masks, column)
-    window = search.goal.rho_range
+    found = _candidates(model).solved()
+    word = _WORDS[found.criterion]
+    column = None if term is None else _column(model.fit_, term)
+    upper = found.value if column is None else _coefficients(found, column)
+    window = found.window
     marks: dict[str, Any] = {}
     with canvas(ax, _HEIGHT_INCHES, rows=2) as drawn:
         above, below = drawn.axes
         if window is not None:
             marks["window of rho"] = _shade(below, window)
-        if term is not None:
-            above.set_title(label_of(searched._names[column]))
+        if column is not None:
+            above.set_title(label_of(found.names[column]))
             above.axhline(0.0, color=GREY, linewidth=0.6, zorder=1)
-        for panel, heights in ((above, upper), (below, rho)):
-            marks |= _dots(panel, heights, inside, chosen, window is not None)
+        for panel, heights in ((above, upper), (below, found.rho)):
+            marks |= _dots(panel, heights, found)
         above.set_ylabel(word if term is None else "coefficient")
         below.set_ylabel("estimate of rho")
-        shown, looked = len(kept), search.n_assignments
-        count = f"{shown:,}" if shown == looked else f"{shown:,} of {looked:,}"
-        noun = "assignment" if looked == 1 else "assignments"
+        n, total = len(found), found.n_evaluated
+        count = f"{n:,}" if n == total else f"{n:,} of {total:,}"
+        noun = "assignment" if total == 1 else "assignments"
         below.set_xlabel(f"{count} {noun}, best first by {word}")
         for panel in drawn.axes:
-            panel.set_xlim(*_limits(shown))
+            panel.set_xlim(*_limits(n))
             panel.margins(y=0.08)
             if drawn.is_new:
                 panel.locator_params(axis="x", integer=True, min_n_ticks=1)
@@ -88,39 +86,37 @@ def specification_curve(
     return drawn.axes
 
 
-def _searched(model: Any) -> SearchModel:
-    from heckmanfa.estimators.search_base import SearchModel
-
-    if not isinstance(model, SearchModel):
+def _candidates(model: SearchedModel) -> CandidatePoints:
+    found = read_candidates(model.fit_)
+    if found is not None:
+        return found
+    if model.fit_.search is None:
         raise NotSearchedError(
             f"{type(model).__name__} does not search for features, so there is one "
             "specification only; fit HeckmanFA or HeckmanBestSubset"
         )
-    return model
+    # It raises: no outcome was missing, so nothing was searched.
+    raise NotSearchedError(str(model.candidates_))
 
 
-def _column(model: SearchModel, term: str | int) -> int:
-    for names in (model.fit_.feature_names, list[Any](model.fit_.labels)):
+def _column(fit: Fit, term: str | int) -> int:
+    for names in (fit.feature_names, list[Any](fit.labels)):
         if term in names:
             return int(names.index(term))
     raise UnknownFeatureError(
-        f"term names {quoted(term)}, which is no feature of the model"
-        + nearest(str(term), model.fit_.labels)
+        f"term names {quoted(term)}, which is not a feature of the model"
+        + nearest(str(term), fit.labels)
     )
 
 
-def _coefficients(model: SearchModel, masks: NDArray[np.bool_], column: int) -> NDArray[np.float64]:
+def _coefficients(found: CandidatePoints, column: int) -> Floats:
     """Coefficient of a feature in each assignment, NaN in those without it."""
-    holds = masks[:, column]
-    if not holds.any():
+    if not found.masks[:, column].any():
         raise InputError(
-            f"no assignment that was kept holds {quoted(model.fit_.labels[column])}, so there is "
-            "no "
+            f"no assignment that was kept holds {quoted(found.names[column])}, so there is no "
             "coefficient to draw"
         )
-    found = np.full(len(masks), np.nan)
-    found[holds] = model.fit_.moments.solve(masks[holds]).coef[:, column]
-    return found
+    return found.coef[:, column]
 
 
 def _limits(count: int) -> tuple[float, float]:
@@ -136,39 +132,38 @@ def _shade(panel: Any, window: tuple[float, float]) -> Any:
     return shade
 
 
-def _dots(
-    panel: Any,
-    heights: NDArray[np.float64],
-    inside: NDArray[np.bool_],
-    chosen: NDArray[np.intp],
-    windowed: bool,
-) -> dict[str, Any]:
+def _dots(panel: Any, heights: Floats, found: CandidatePoints) -> dict[str, Any]:
     """Draw a panel, and return what a legend needs."""
     places = np.arange(1, len(heights) + 1)
     size = _LEGEND_SIZE if len(heights) <= _FEW else 1.4
     marks: dict[str, Any] = {}
-    names = ("rho in the window", "rho outside it") if windowed else ("an assignment", "")
+    names = (
+        ("rho in the window", "rho outside it")
+        if found.window is not None
+        else ("an assignment", "")
+    )
     for name, rows, color, marker, layer in (
-        (names[0], inside, BLUE, "o", 3),
-        (names[1], ~inside, LIGHT, "x", 2),
+        (names[0], found.inside, BLUE, "o", 3),
+        (names[1], ~found.inside, LIGHT, "x", 2),
     ):
         rows = rows & np.isfinite(heights)
         if rows.any():
-            look = {"linestyle": "none", "marker": marker, "color": color, "markeredgewidth": 0.5}
+            style = {"linestyle": "none", "marker": marker, "color": color, "markeredgewidth": 0.5}
             panel.plot(
                 places[rows],
                 heights[rows],
                 markersize=size,
                 zorder=layer,
                 rasterized=len(heights) > _MANY,
-                **look,
+                **style,
             )
             # A legend shows a dot that can be seen.
-            (marks[name],) = panel.plot([], [], markersize=_LEGEND_SIZE, **look)
-    if len(chosen) and np.isfinite(heights[chosen[0]]):
+            (marks[name],) = panel.plot([], [], markersize=_LEGEND_SIZE, **style)
+    chosen = found.chosen
+    if chosen is not None and np.isfinite(heights[chosen]):
         (marks["chosen"],) = panel.plot(
-            places[chosen],
-            heights[chosen],
+            [chosen + 1],
+            [heights[chosen]],
             linestyle="none",
             marker="D",
             markersize=5.0,

@@ -1,9 +1,9 @@
-"""How Heckman-FA came to its probabilities."""
+"""How the probabilities of Heckman-FA were trained."""
 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.isotonic import isotonic_regression
@@ -11,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
+from heckmanfa.fit import Fitted
 from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas, label_of
+from heckmanfa.plots.training_path import TrainingPath, read_path
 from heckmanfa.text.printable import quoted
-
-if TYPE_CHECKING:
-    from heckmanfa.estimators.base import SelectionModel
 
 __all__ = ["assignment_path"]
 
@@ -25,7 +24,7 @@ _SPACE = 1.05
 _NAMES_AT = 1.07
 
 
-def assignment_path(model: SelectionModel, ax: Any = None, top: int = 8) -> Any:
+def assignment_path(model: Fitted, ax: Any = None, top: int = 8) -> Any:
     """Draw the probability that each feature predicts over the epochs of the training.
 
     Parameters
@@ -33,7 +32,7 @@ def assignment_path(model: SelectionModel, ax: Any = None, top: int = 8) -> Any:
     model : HeckmanFA
         Fitted with ``record_path``.
     ax : Axes, optional
-        A new figure unless given.
+        A new figure by default.
     top : int
         How many features to name: those with the largest probabilities at the end. The others
         are thin grey lines.
@@ -42,52 +41,53 @@ def assignment_path(model: SelectionModel, ax: Any = None, top: int = 8) -> Any:
     -------
     matplotlib.axes.Axes
     """
-    epochs, path = _path(model)
+    found = _path(model)
     if not isinstance(top, Integral) or top < 1:
-        raise InputError(f"top must be a whole number of at least 1; got {quoted(top)}")
-    seen = np.flatnonzero(np.isfinite(path).all(axis=0))
-    ranked = seen[np.argsort(-path[-1, seen], kind="stable")]
-    named, others = ranked[: int(top)], ranked[int(top) :]
-    names = [label_of(model.fit_.labels[one]) for one in named]
+        raise InputError(f"top must be an integer of at least 1; got {quoted(top)}")
+    epochs, path = found.epochs, found.probability
+    named, others = found.order[: int(top)], found.order[int(top) :]
+    names = [label_of(found.names[column]) for column in named]
     with canvas(ax, max(2.5, 0.7 + _LABEL_INCHES * len(named))) as drawn:
         (panel,) = drawn.axes
         marks: dict[str, Any] = {}
-        for one in others:
-            (line,) = panel.plot(epochs, path[:, one], color=LIGHT, linewidth=0.6, zorder=1)
+        for column in others:
+            (line,) = panel.plot(epochs, path[:, column], color=LIGHT, linewidth=0.6, zorder=1)
             marks[f"{len(others)} other features"] = line
         lines = [
             panel.plot(
                 epochs,
-                path[:, one],
+                path[:, column],
                 color=COLORS[place % len(COLORS)],
                 linestyle=LINES[place % len(LINES)],
                 zorder=3,
             )[0]
-            for place, one in enumerate(named)
+            for place, column in enumerate(named)
         ]
         panel.set_xlim(epochs[0] - (len(epochs) < 2), epochs[-1])
-        shown = path[:, ranked]
+        shown = path[:, list(found.order)]
         space = 0.05 * max(float(np.ptp(shown)), 0.1)
         panel.set_ylim(float(shown.min()) - space, float(shown.max()) + space)
         panel.set_xlabel("epoch")
         panel.set_ylabel("inclusion probability")
-        if others.size:
+        if others:
             drawn.legend(marks)
         _label_ends(panel, lines, names)
     return panel
 
 
-def _path(model: Any) -> tuple[Any, Floats]:
-    """Return the epochs recorded, and the probabilities (records, K)."""
+def _path(model: Any) -> TrainingPath:
+    """Return the training that a model recorded."""
     check_is_fitted(model)
-    found = getattr(model, "path_", None)
-    if found is None:
+    recorded = getattr(model, "path_", None)
+    if recorded is None:
         raise InputError(
             f"{type(model).__name__} trains nothing; fit HeckmanFA(record_path=40) to see how the "
             "probabilities of its features change"
         )
-    if not found or not len(found["epoch"]):
-        _ = model.candidates_  # says that nothing was searched, if so
+    found = read_path(recorded, model.fit_.labels, model.fit_.support)
+    if found is None:
+        # This raises if no outcome was missing, so nothing was searched.
+        _ = model.candidates_
         reason = (
             "extraction='correlation' trains nothing"
             if model.extraction == "correlation"
@@ -97,7 +97,7 @@ def _path(model: Any) -> tuple[Any, Floats]:
             f"{reason}: fit with record_path=40 (a record every 40 epochs, at most the number of "
             "epochs) and extraction='sample' or 'rank'"
         )
-    return found["epoch"], np.asarray(found["inclusion_prob"])
+    return found
 
 
 def _label_ends(panel: Any, lines: list[Any], names: list[str]) -> None:

@@ -3,26 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.errors import InputError
 from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, label_of, pyplot, wanted_terms
-
-if TYPE_CHECKING:
-    from heckmanfa.inference.uncertainty import UncertaintyInterval
+from heckmanfa.plots.rho_curves import RhoCurves
 
 __all__ = ["uncertainty"]
 
-_PANELS_A_ROW = 3
+_PANELS_PER_ROW = 3
 _PANEL_INCHES = (3.1, 2.6)
 _LEGEND_INCHES = 2.0
 
 
+class Interval(Protocol):
+    """Coefficients over a range of rho, as `uncertainty_interval` returns them."""
+
+    @property
+    def conf_level(self) -> float:
+        """Confidence level of the intervals."""
+        ...
+
+    @property
+    def rho_hat(self) -> float:
+        """The rho that the model estimates."""
+        ...
+
+    @property
+    def rho(self) -> tuple[float, float]:
+        """The range."""
+        ...
+
+    def path(self) -> pd.DataFrame:
+        """Return the coefficients at each rho."""
+        ...
+
+    def tidy(self) -> pd.DataFrame:
+        """Return the bounds of each coefficient."""
+        ...
+
+
 def uncertainty(
-    interval: UncertaintyInterval, terms: Sequence[str] | None = None, axes: Any = None
+    interval: Interval, terms: Sequence[str] | None = None, axes: Any = None
 ) -> NDArray[Any]:
     """Draw coefficients over the range of rho, one panel each.
 
@@ -35,22 +61,24 @@ def uncertainty(
     ----------
     interval : UncertaintyInterval
     terms : sequence of str, optional
-        Coefficients to draw, "Intercept" among them; all but that unless given.
+        Coefficients to draw, "Intercept" among them; all others by default.
     axes : Axes or array of Axes, optional
-        One for each term; a new figure unless given.
+        One for each term; a new figure by default.
 
     Returns
     -------
     ndarray of matplotlib.axes.Axes
         One for each term, in order.
     """
-    table = interval.tidy().set_index("term")
-    path = interval.path()
-    wanted = wanted_terms(list(table.index), terms)
+    curves = RhoCurves(
+        interval.path(), interval.tidy(), interval.rho, interval.conf_level, interval.rho_hat
+    )
+    known = list(curves.bounds["term"])
+    wanted = wanted_terms(known, terms)
     panels, is_new = _panels(len(wanted), axes)
     marks: dict[str, Any] = {}
     for panel, term in zip(panels, wanted, strict=True):
-        marks |= _draw(panel, path[path["term"] == term], table.loc[term], interval)
+        marks |= _draw(panel, curves, known.index(term))
         panel.set_title(label_of(term))
         panel.set_xlabel("rho")
         panel.set_ylabel("coefficient")
@@ -69,10 +97,11 @@ def uncertainty(
     return panels
 
 
-def _draw(panel: Any, path: Any, row: Any, interval: UncertaintyInterval) -> dict[str, Any]:
+def _draw(panel: Any, curves: RhoCurves, position: int) -> dict[str, Any]:
     """Draw one coefficient, and return what a legend needs."""
-    low, high = interval.rho
-    level = f"{100 * interval.conf_level:g}% confidence interval"
+    path, row = curves.curve(position), curves.bounds.iloc[position]
+    low, high = curves.rho
+    level = f"{100 * curves.conf_level:g}% confidence interval"
     marks: dict[str, Any] = {}
     panel.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
     if low == high:
@@ -129,7 +158,7 @@ def _panels(count: int, axes: Any) -> tuple[NDArray[Any], bool]:
         if len(panels) != count:
             raise InputError(f"{count} coefficients are to be drawn, but axes has {len(panels)}")
         return panels, False
-    columns = 2 if count == 4 else min(count, _PANELS_A_ROW)
+    columns = 2 if count == 4 else min(count, _PANELS_PER_ROW)
     rows = -(-count // columns)
     width, height = _PANEL_INCHES
     figure, made = pyplot().subplots(

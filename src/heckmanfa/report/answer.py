@@ -21,10 +21,6 @@ __all__ = ["answer", "not_to_claim"]
 def answer(analysis: Analysis) -> tuple[str, str, list[str]]:
     """Say what was found, in plain text.
 
-    Parameters
-    ----------
-    analysis : Analysis
-
     Returns
     -------
     which : str
@@ -40,7 +36,7 @@ def answer(analysis: Analysis) -> tuple[str, str, list[str]]:
 def _which(analysis: Analysis) -> str:
     outcome = shown(analysis.question.outcome)
     predicting = analysis.predicting
-    total = len([one for one in analysis.encoding.sources if one not in analysis.left_out])
+    total = len(analysis.feature_columns)
     verb = "predict" if len(predicting) > 1 else "predicts"
     if analysis.question.search == "none":
         verb = "are taken to predict" if len(predicting) > 1 else "is taken to predict"
@@ -82,21 +78,23 @@ def _others(analysis: Analysis, total: int) -> str:
 
 
 def _partly_tested(analysis: Analysis) -> str:
-    """Say what those kept out do where not all of them could be tested."""
+    """Say what the features kept out do if not all of them could be tested."""
     driving, rest, unknown = (
         analysis.driving_selection,
         analysis.without_evidence,
         analysis.not_tested,
     )
-    said = []
+    parts = []
     if driving:
-        said.append(f"{some(driving)} {'drives' if len(driving) == 1 else 'drive'} who is selected")
+        parts.append(
+            f"{some(driving)} {'drives' if len(driving) == 1 else 'drive'} who is selected"
+        )
     if rest:
         verb = "it drives" if len(rest) == 1 else "they drive"
-        said.append(f"for {some(rest)} there is no evidence that {verb} who is selected")
+        parts.append(f"for {some(rest)} there is no evidence that {verb} who is selected")
     verb = "drives" if len(unknown) == 1 else "drive"
-    said.append(f"whether {some(unknown)} {verb} who is selected was not tested")
-    return "; ".join(said)
+    parts.append(f"whether {some(unknown)} {verb} who is selected was not tested")
+    return "; ".join(parts)
 
 
 def _how_much(analysis: Analysis) -> str:
@@ -143,15 +141,5 @@ def _step(analysis: Analysis, term: str) -> str:
 
 
 def not_to_claim(analysis: Analysis) -> list[str]:
-    """Say what the estimates do not show, the gravest first.
-
-    Parameters
-    ----------
-    analysis : Analysis
-
-    Returns
-    -------
-    list of str
-        Sentences that begin with "That".
-    """
+    """Say what the estimates do not show: sentences that begin with "That", the gravest first."""
     return [caveat.claim for caveat in analysis.caveats if caveat.claim]

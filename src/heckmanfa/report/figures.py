@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heckmanfa.errors import MissingExtraError
-from heckmanfa.report.candidate_data import Candidates, read_candidates
-from heckmanfa.report.curves import coefficient_picture, specification_curve
-from heckmanfa.report.over_rho import rho_picture
-from heckmanfa.report.pictures import lambda_picture, path_picture, prediction_picture
+from heckmanfa.plots.candidate_points import CandidatePoints, read_candidates
+from heckmanfa.report.curves import candidate_payload, coefficient_picture, specification_curve
+from heckmanfa.report.pictures import (
+    lambda_picture,
+    path_picture,
+    prediction_picture,
+    rho_picture,
+)
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.text.printable import printable, shown
 
@@ -23,51 +27,30 @@ if TYPE_CHECKING:
 __all__ = ["draw_pictures", "figures_html", "payload", "plotly_source"]
 
 
-def draw_pictures(analysis: Analysis) -> tuple[list[Picture], Candidates | None]:
-    """Make every picture that the analysis has.
-
-    Parameters
-    ----------
-    analysis : Analysis
-
-    Returns
-    -------
-    pictures : list of Picture
-    candidates : Candidates or None
-        What some of them read.
-    """
-    found = read_candidates(analysis)
-    made: list[Picture | None] = []
+def draw_pictures(analysis: Analysis) -> tuple[list[Picture], CandidatePoints | None]:
+    """Make every picture of the analysis; return also the candidates that some of them read."""
+    fit = analysis.model.fit_
+    found = read_candidates(fit, [analysis.source_of(name) for name in fit.labels])
+    pictures: list[Picture | None] = []
     if found is not None:
-        tidy = analysis.estimates
-        features = [int(one) for one in np.flatnonzero(analysis.model.support_)]
         # The clearest coefficient is the one that the answer speaks of.
-        z = tidy["statistic"].abs().fillna(0.0).to_numpy()[1 : 1 + len(features)]
-        first = [features[int(one)] for one in np.argsort(-z, kind="stable")]
-        made += [specification_curve(found), coefficient_picture(found, first)]
-    made.append(path_picture(analysis))
+        statistics = analysis.estimates["statistic"].abs().fillna(0.0).to_numpy()
+        z = statistics[1 : 1 + len(fit.features)]
+        predicting = [fit.features[int(place)] for place in np.argsort(-z, kind="stable")]
+        pictures += [specification_curve(found), coefficient_picture(found, predicting)]
+    pictures.append(path_picture(analysis))
     rows = analysis.loaded
     if rows is not None:
-        made += [lambda_picture(analysis, rows), prediction_picture(analysis, rows)]
-    made.append(rho_picture(analysis))
-    return [one for one in made if one is not None], found
+        pictures += [lambda_picture(analysis, rows), prediction_picture(analysis, rows)]
+    pictures.append(rho_picture(analysis))
+    return [picture for picture in pictures if picture is not None], found
 
 
-def payload(pictures: Sequence[Picture], found: Candidates | None) -> str:
-    """Write what the script reads, safe inside of a script element.
-
-    Parameters
-    ----------
-    pictures : sequence of Picture
-    found : Candidates or None
-
-    Returns
-    -------
-    str
-    """
+def payload(pictures: Sequence[Picture], found: CandidatePoints | None) -> str:
+    """Write what the script reads, safe inside of a script element."""
     content: dict[str, Any] = {
-        "figures": [{"name": one.name, **one.spec} for one in pictures],
-        "candidates": None if found is None else found.payload(),
+        "figures": [{"name": picture.name, **picture.spec} for picture in pictures],
+        "candidates": None if found is None else candidate_payload(found),
     }
     text = json.dumps(_printable(content), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -76,9 +59,9 @@ def payload(pictures: Sequence[Picture], found: Candidates | None) -> str:
 def _printable(content: Any) -> Any:
     """Neutralise what a browser would obey in texts that nobody made printable before."""
     if isinstance(content, dict):
-        return {key: _printable(one) for key, one in content.items()}
+        return {key: _printable(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_printable(one) for one in content]
+        return [_printable(value) for value in content]
     return printable(content, None) if isinstance(content, str) else content
 
 
@@ -90,22 +73,23 @@ def figures_html(pictures: Sequence[Picture]) -> str:
         "go back.</p>",
     ]
     for picture in pictures:
-        name, title = picture.name, escape(picture.title)
+        name, text = picture.name, picture.text
+        title = escape(text.title)
         choice = ""
         if picture.choices:
             options = "".join(
                 f"<option>{escape(shown(label))}</option>" for label in picture.choices
             )
             choice = (
-                f'<p class="pick"><label for="pick-{name}">{escape(picture.choice_label)}</label>'
+                f'<p class="pick"><label for="pick-{name}">Feature</label>'
                 f'<select id="pick-{name}">{options}</select></p>'
             )
         parts.append(
             f'<figure id="figure-{name}"><h3>{title}</h3>{choice}'
-            f'<div class="picture" id="plot-{name}" role="img" aria-label="{escape(picture.alt)}" '
+            f'<div class="picture" id="plot-{name}" role="img" aria-label="{escape(text.alt)}" '
             f'style="min-height:{picture.spec["height"]}px"></div>'
-            f"<figcaption>{escape(picture.caption)}</figcaption><details>"
-            f"<summary>The same as a table</summary>{render_page([picture.fallback])}</details>"
+            f"<figcaption>{escape(text.caption)}</figcaption><details>"
+            f"<summary>The same as a table</summary>{render_page([text.table])}</details>"
             f'<button type="button" class="save" id="save-{name}" hidden>Save as SVG'
             f'<span class="unseen">: {title}</span></button></figure>'
         )

@@ -1,9 +1,9 @@
-"""What a picture is made of: a Plotly figure for the page's script, and its words and table.
+"""What a figure of the page is made of: a Plotly figure for the script, and its words and table.
 
-The figures are plain dictionaries of Plotly's ``data`` and ``layout``. Three things are put in
-place by the script when it draws: colours (``{"$c": name}``), since they follow the reader's
-theme; long arrays (``{"$f": text}``), which travel as 32-bit floats; and whatever it can work out
-from the table of candidates (``$rank``, ``$take``, ``$names``; see `candidates`).
+The figures are plain dictionaries of Plotly's ``data`` and ``layout``. The script fills in three
+things when it draws: colours (``{"$c": name}``), since they follow the reader's theme; long arrays
+(``{"$f": text}``), which travel as 32-bit floats; and whatever it can derive from the table of
+candidates (``$rank``, ``$take``, ``$names``; see `curves`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.results.document import Table
+from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.text.printable import shown
 
-__all__ = ["Picture", "bits", "colour", "floats", "plain", "plot_text"]
+__all__ = ["Picture", "axes", "bits", "colour", "floats", "line", "plain", "plot_text"]
+
+_LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
 @dataclass(frozen=True)
@@ -28,17 +30,27 @@ class Picture:
 
     name: str
     """what no other figure of the page is called"""
-    title: str
-    alt: str
-    """the main numbers, for those who do not see the picture"""
-    caption: str
+    text: PictureText
     spec: dict[str, Any]
     """data and layout; or options, of which one is shown at a time; height in pixels"""
-    fallback: Table
-    """the same numbers"""
     choices: tuple[str, ...] = ()
     """labels of the options"""
-    choice_label: str = ""
+
+
+def axes(x: dict[str, Any], y: dict[str, Any], **others: Any) -> dict[str, Any]:
+    """Lay out a figure with a title for each axis, and the legend above it."""
+    return {
+        "xaxis": {**x, "title": {"text": x["title"]}},
+        "yaxis": {**y, "title": {"text": y["title"]}},
+        "legend": dict(_LEGEND),
+        "hovermode": "closest",
+        **others,
+    }
+
+
+def line(x: Any, y: Any, **others: Any) -> dict[str, Any]:
+    """Draw a line through points."""
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y, **others}
 
 
 def colour(name: str, alpha: float = 1.0) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pictures of the fitted model: training, lambda, and predictions."""
+"""Figures of the fitted model: training, lambda, predictions, and coefficients over rho."""
 
 from __future__ import annotations
 
@@ -6,33 +6,55 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heckmanfa.report.picture import Picture, colour, floats, plain, plot_text
-from heckmanfa.results.document import Column, Table
-from heckmanfa.text.numbers import count, number, plural
+from heckmanfa.plots.mills_ratios import MillsRatios
+from heckmanfa.plots.outcomes_predicted import PredictedOutcomes
+from heckmanfa.plots.rho_curves import RhoCurves
+from heckmanfa.plots.training_path import read_path
+from heckmanfa.report.picture import Picture, axes, colour, floats, line, plain, plot_text
 from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
     from heckmanfa.analysis.prepared import Loaded
-    from heckmanfa.data.arrays import Floats
     from heckmanfa.data.rows import Mask
 
-__all__ = [
-    "lambda_picture",
-    "path_picture",
-    "prediction_picture",
-    "selected_rows",
-]
+__all__ = ["lambda_picture", "path_picture", "prediction_picture", "rho_picture"]
 
 _MOST_PATHS = 150
 _BINS = 40
-_LONG_TAIL = 4.0
-_GROUPS = 20
-_MOST_POINTS = 1500
-_LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+_MOST_CURVES = 60
+_WIDEST_RHO = 0.9
 
 
-def selected_rows(rows: Loaded) -> Mask:
+def path_picture(analysis: Analysis) -> Picture | None:
+    """Draw the probabilities of Heckman-FA over its training; None without a record of it."""
+    fit = analysis.model.fit_
+    found = read_path(getattr(analysis.model, "path_", None), fit.labels, fit.support)
+    if found is None:
+        return None
+    hover = "%{text}<br>epoch %{x}<br>probability %{y:.3f}<extra></extra>"
+    data: list[dict[str, Any]] = []
+    # Those that predict are drawn last, over the others.
+    for group, tint, predicts in (("does not predict", "muted", False), ("predicts", "blue", True)):
+        members = [k for k in found.order[:_MOST_PATHS] if bool(found.support[k]) == predicts]
+        data += [
+            line(
+                floats(found.epochs),
+                floats(found.probability[:, column]),
+                name=group,
+                legendgroup=group,
+                showlegend=place == 0,
+                line={"color": colour(tint), "width": 2 if predicts else 1},
+                text=[plot_text(found.names[column])] * len(found.epochs),
+                hovertemplate=hover,
+            )
+            for place, column in enumerate(members)
+        ]
+    layout = axes({"title": "epoch"}, {"title": "probability to predict", "range": [-0.02, 1.02]})
+    return Picture("path", found.text(), {"height": 380, "data": data, "layout": layout})
+
+
+def _selected(rows: Loaded) -> Mask:
     """Rows of X that have an outcome and count as selected."""
     observed = ~np.isnan(rows.y)
     if rows.selected is not None:
@@ -42,280 +64,148 @@ def selected_rows(rows: Loaded) -> Mask:
     return np.asarray(observed)
 
 
-def path_picture(analysis: Analysis) -> Picture | None:
-    """Draw the probabilities of Heckman-FA over its training; None without a record of it.
-
-    Parameters
-    ----------
-    analysis : Analysis
-
-    Returns
-    -------
-    Picture or None
-    """
-    model: Any = analysis.model
-    path = getattr(model, "path_", {})
-    if not path or not len(path["epoch"]):
-        return None
-    epochs, pi = np.asarray(path["epoch"]), np.asarray(path["inclusion_prob"])
-    known = [int(one) for one in np.flatnonzero(np.isfinite(pi[-1]))]
-    order = sorted(known, key=lambda one: -pi[-1, one])
-    followed = order[:_MOST_PATHS]
-    data: list[dict[str, Any]] = []
-    # Those that predict are drawn last, over the others.
-    for group, tint in (("does not predict", "muted"), ("predicts", "blue")):
-        first = True
-        for column in followed:
-            if bool(model.support_[column]) != (group == "predicts"):
-                continue
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": group,
-                    "legendgroup": group,
-                    "showlegend": first,
-                    "x": floats(epochs),
-                    "y": floats(pi[:, column]),
-                    "line": {"color": colour(tint), "width": 2 if tint == "blue" else 1},
-                    "text": [plot_text(model.fit_.labels[column])] * len(epochs),
-                    "hovertemplate": "%{text}<br>epoch %{x}<br>probability %{y:.3f}<extra></extra>",
-                }
-            )
-            first = False
-    layout = {
-        "xaxis": {"title": {"text": "epoch"}},
-        "yaxis": {"title": {"text": "probability to predict"}, "range": [-0.02, 1.02]},
-        "legend": dict(_LEGEND),
-        "hovermode": "closest",
-    }
-    top = ", ".join(f"{shown(model.fit_.labels[one])} {pi[-1, one]:.2f}" for one in order[:5])
-    rows = [
-        [
-            model.fit_.labels[one],
-            "yes" if model.support_[one] else "no",
-            f"{pi[0, one]:.3f}",
-            f"{pi[-1, one]:.3f}",
-        ]
-        for one in order
-    ]
-    columns = [Column("Feature", False), Column("Predicts", False), Column("First"), Column("Last")]
-    last = int(epochs[-1])
-    return Picture(
-        name="path",
-        title="How the probabilities were trained",
-        alt=(
-            f"Probability of each of {plural(len(known), 'feature')} over {count(last)} epochs. "
-            f"At the end the highest are {top}."
-        ),
-        caption=(
-            "The probability with which Heckman-FA lets each feature predict, over its training. "
-            "The features of the model are those of the best assignment proposed, which need not "
-            "be those of the highest probability."
-        ),
-        spec={"height": 380, "data": data, "layout": layout},
-        fallback=Table(tuple(columns), tuple(rows), "Probability to predict", "path-table"),
-    )
-
-
 def lambda_picture(analysis: Analysis, rows: Loaded) -> Picture | None:
-    """Draw lambda among the selected rows beside that among the others; None without selection.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    rows : Loaded
-        Those of the fit.
-
-    Returns
-    -------
-    Picture or None
-    """
-    model = analysis.model
-    if model.fit_.probit is None:
+    """Draw lambda among the selected rows beside that among the others; None without selection."""
+    if not analysis.is_corrected:
         return None
-    ratio = model.inverse_mills(rows.X)
-    chosen = selected_rows(rows)
-    fitted, rest = ratio[chosen], ratio[~chosen]
-    low, high = analysis.diagnostics.imr_range
-    # A long tail would leave one bar for all that was fitted, and is put into the last one.
-    top = min(float(ratio.max()), _LONG_TAIL * high)
-    beyond = int(np.count_nonzero(ratio > top))
-    edges = np.linspace(0.0, top, _BINS + 1)
+    ratio, chosen = analysis.model.inverse_mills(rows.X), _selected(rows)
+    diagnostics = analysis.diagnostics
+    found = MillsRatios(
+        fitted=ratio[chosen],
+        others=ratio[~chosen],
+        range=diagnostics.imr_range,
+        share_outside=diagnostics.share_outside or 0.0,
+    )
+    edges = np.linspace(0.0, found.top, _BINS + 1)
     data = []
     for values, name, tint, dash in (
-        (fitted, "selected rows, which the fit is on", "blue", "solid"),
-        (rest, "other rows, to predict for", "orange", "dash"),
+        (found.fitted, "selected rows, which the fit is on", "blue", "solid"),
+        (found.others, "other rows, to predict for", "orange", "dash"),
     ):
-        share = 100.0 * np.histogram(np.minimum(values, top), edges)[0] / max(len(values), 1)
+        share = 100.0 * np.histogram(np.minimum(values, found.top), edges)[0] / max(len(values), 1)
         data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": name,
-                "x": [plain(one, 5) for one in edges],
-                "y": [plain(one, 5) for one in [*share, share[-1]]],
-                "line": {"shape": "hv", "color": colour(tint), "width": 2, "dash": dash},
-                "fill": "tozeroy",
-                "fillcolor": colour(tint, 0.12),
-                "hovertemplate": "lambda from %{x:.3~g}<br>%{y:.3~g}% of rows<extra></extra>",
-            }
+            line(
+                [plain(edge, 5) for edge in edges],
+                [plain(height, 5) for height in [*share, share[-1]]],
+                name=name,
+                line={"shape": "hv", "color": colour(tint), "width": 2, "dash": dash},
+                fill="tozeroy",
+                fillcolor=colour(tint, 0.12),
+                hovertemplate="lambda from %{x:.3~g}<br>%{y:.3~g}% of rows<extra></extra>",
+            )
         )
     ends = [
-        {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": plain(one), "x1": plain(one)}
+        {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": plain(end), "x1": plain(end)}
         | {"line": {"color": colour("muted"), "width": 1, "dash": "dot"}}
-        for one in (low, high)
+        for end in found.range
     ]
-    layout = {
-        "xaxis": {"title": {"text": "lambda (inverse Mills ratio)"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": "% of rows"}, "rangemode": "tozero"},
-        "legend": dict(_LEGEND),
-        "shapes": ends,
-        "hovermode": "closest",
-    }
-    outside = 100 * (analysis.diagnostics.share_outside or 0.0)
-    quantiles = [0.0, 0.25, 0.5, 0.75, 1.0]
-    groups = [("Selected", fitted), ("Others", rest), ("All", ratio)]
-    cells = [
-        [name, count(len(part)), *(number(one) for one in np.quantile(part, quantiles))]
-        for name, part in groups
-        if len(part)
-    ]
-    heads = ["Rows", "Lowest", "Quartile", "Median", "Quartile", "Highest"]
-    return Picture(
-        name="lambda",
-        title="Lambda in the fit and in prediction",
-        alt=(
-            f"Lambda of the {count(len(fitted))} selected rows is from {number(fitted.min(), 3)} "
-            f"to {number(fitted.max(), 3)}, with median {number(float(np.median(fitted)), 3)}"
-            + (
-                f"; of the {count(len(rest))} others it is from {number(rest.min(), 3)} to "
-                f"{number(rest.max(), 3)}, with median {number(float(np.median(rest)), 3)}. "
-                if len(rest)
-                else ". "
-            )
-            + f"{outside:.1f}% of all rows are outside the range of the fit."
-        ),
-        caption=(
-            "Lambda is large where selection is unlikely. Its coefficient is learned from the "
-            "selected rows, between the dotted lines; beyond them a prediction given selection "
-            f"extrapolates ({outside:.1f}% of all rows)."
-            + (
-                f" {plural(beyond, 'row')} with lambda above {number(top, 3)}, up to "
-                f"{number(ratio.max(), 3)}, are counted in the last bar."
-                if beyond
-                else ""
-            )
-        ),
-        spec={"height": 340, "data": data, "layout": layout},
-        fallback=Table(
-            (Column("Rows that are", False), *(Column(head) for head in heads)),
-            tuple(cells),
-            "Lambda by rows",
-            "lambda-table",
-        ),
+    layout = axes(
+        {"title": "lambda (inverse Mills ratio)", "rangemode": "tozero"},
+        {"title": "% of rows", "rangemode": "tozero"},
+        shapes=ends,
     )
+    return Picture("lambda", found.text(), {"height": 340, "data": data, "layout": layout})
 
 
 def prediction_picture(analysis: Analysis, rows: Loaded) -> Picture:
-    """Draw observed outcomes over predicted ones.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    rows : Loaded
-        Those of the fit.
-
-    Returns
-    -------
-    Picture
-    """
-    chosen = selected_rows(rows)
-    fitted = analysis.model.predict(rows.X[chosen], kind="selected")
-    seen = rows.y[chosen]
-    points = np.arange(len(seen))
-    if len(seen) > _MOST_POINTS:
-        source = np.random.default_rng(analysis.question.seed)
-        points = np.sort(source.permutation(len(seen))[:_MOST_POINTS])
-    table_rows, middle, average = _groups(fitted, seen)
-    ends = [float(fitted.min()), float(fitted.max())]
+    """Draw observed outcomes over predicted ones."""
+    chosen = _selected(rows)
+    found = PredictedOutcomes(
+        predicted=analysis.model.predict(rows.X[chosen], kind="selected"),
+        observed=rows.y[chosen],
+        seed=analysis.question.seed,
+    )
+    x, y = found.points()
+    _, middle, average = found.averages()
+    ends = [plain(found.predicted.min()), plain(found.predicted.max())]
     data: list[dict[str, Any]] = [
         {
             "type": "scatter",
             "mode": "markers",
             "name": "row",
-            "x": floats(fitted[points]),
-            "y": floats(seen[points]),
+            "x": floats(x),
+            "y": floats(y),
             "marker": {"color": colour("muted", 0.55), "size": 4},
             "hovertemplate": "predicted %{x:.4~g}<br>observed %{y:.4~g}<extra></extra>",
         },
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "as predicted",
-            "x": [plain(one) for one in ends],
-            "y": [plain(one) for one in ends],
-            "line": {"color": colour("ink"), "width": 1, "dash": "dash"},
-            "hoverinfo": "skip",
-        },
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": "average of rows alike",
-            "x": [plain(one) for one in middle],
-            "y": [plain(one) for one in average],
-            "line": {"color": colour("blue"), "width": 2},
-            "marker": {"color": colour("blue"), "size": 7},
-            "hovertemplate": "predicted %{x:.4~g}<br>observed %{y:.4~g}, on average<extra></extra>",
-        },
+        line(
+            ends,
+            ends,
+            name="as predicted",
+            line={"color": colour("ink"), "width": 1, "dash": "dash"},
+            hoverinfo="skip",
+        ),
+        line(
+            [plain(value) for value in middle],
+            [plain(value) for value in average],
+            name="average of rows alike",
+            line={"color": colour("blue"), "width": 2},
+            marker={"color": colour("blue"), "size": 7},
+            hovertemplate="predicted %{x:.4~g}<br>observed %{y:.4~g}, on average<extra></extra>",
+        )
+        | {"mode": "lines+markers"},
     ]
-    layout = {
-        "xaxis": {"title": {"text": "predicted, given selection"}, "zeroline": False},
-        "yaxis": {"title": {"text": "observed"}, "zeroline": False},
-        "legend": dict(_LEGEND),
-        "hovermode": "closest",
-    }
-    # An outcome that every row shares has no correlation with anything.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        together = float(np.corrcoef(fitted, seen)[0, 1]) if len(seen) > 1 else float("nan")
-    thinned = (
-        f" {count(len(points))} of {count(len(seen))} rows are drawn; the averages are of all."
-        if len(points) < len(seen)
-        else ""
+    layout = axes(
+        {"title": "predicted, given selection", "zeroline": False},
+        {"title": "observed", "zeroline": False},
     )
-    columns = [
-        Column("Rows from low to high", False),
-        Column("Rows"),
-        Column("Predicted"),
-        Column("Observed"),
-    ]
+    return Picture("predicted", found.text(), {"height": 400, "data": data, "layout": layout})
+
+
+def rho_picture(analysis: Analysis) -> Picture | None:
+    """Draw each coefficient over a range of rho; None without selection."""
+    model, narrow = analysis.model, analysis.uncertainty
+    if narrow is None or not np.any(model.support_):
+        return None
+    reach = min(_WIDEST_RHO, 0.98 * narrow.curve.reach)
+    wide = model.uncertainty_interval(rho=(-reach, reach), n_grid=61)
+    found = RhoCurves(wide.path(), narrow.tidy(), narrow.rho, narrow.conf_level, model.rho_)
+    z = analysis.estimates["statistic"].abs().fillna(0.0).to_numpy()[1 : len(found.bounds)]
+    # Positions among the terms, that of the intercept being 0.
+    order = [1 + int(place) for place in np.argsort(-z, kind="stable")][:_MOST_CURVES]
     return Picture(
-        name="predicted",
-        title="Observed against predicted",
-        alt=(
-            f"Observed outcomes of {count(len(seen))} selected rows over what is predicted for "
-            f"them; their correlation is {number(together, 3) or 'not defined'}. Averages are in "
-            "the table."
-        ),
-        caption=(
-            "Each grey point is a selected row. Blue points are averages of rows with similar "
-            "predictions: where they leave the dashed line, a straight line is not the right form "
-            f"for some feature.{thinned}"
-        ),
-        spec={"height": 400, "data": data, "layout": layout},
-        fallback=Table(
-            tuple(columns), tuple(table_rows), "Average outcome by prediction", "predicted-table"
-        ),
+        name="over-rho",
+        text=found.text(order),
+        spec={"height": 360, "options": [_rho_option(found, position) for position in order]},
+        choices=tuple(shown(found.bounds["term"].iloc[position]) for position in order),
     )
 
 
-def _groups(fitted: Floats, seen: Floats) -> tuple[list[list[str]], list[float], list[float]]:
-    """Average rows of similar predictions."""
-    parts = np.array_split(np.argsort(fitted, kind="stable"), min(_GROUPS, max(len(seen) // 5, 1)))
-    middle = [float(np.mean(fitted[part])) for part in parts]
-    average = [float(np.mean(seen[part])) for part in parts]
-    rows = [
-        [f"group {place}", count(len(part)), number(a), number(b)]
-        for place, (part, a, b) in enumerate(zip(parts, middle, average, strict=True), start=1)
+def _rho_option(found: RhoCurves, position: int) -> dict[str, Any]:
+    curve = found.curve(position)
+    x = [plain(rho, 4) for rho in curve["rho"]]
+    low, high, middle = (
+        [plain(value, 5) for value in curve[name]] for name in ("ci_low", "ci_high", "estimate")
+    )
+    edge = {"color": colour("blue"), "width": 0}
+    data = [
+        line(x, low, line=edge, showlegend=False, hoverinfo="skip"),
+        line(
+            x,
+            high,
+            name=f"{100 * found.conf_level:g}% interval",
+            line=edge,
+            fill="tonexty",
+            fillcolor=colour("blue", 0.16),
+            hoverinfo="skip",
+        ),
+        line(
+            x,
+            middle,
+            name="coefficient",
+            line={"color": colour("blue"), "width": 2},
+            hovertemplate="rho %{x:.2f}<br>coefficient %{y:.4~g}<extra></extra>",
+        ),
     ]
-    return rows, middle, average
+    if abs(found.rho_hat) <= float(curve["rho"].max()):
+        data.append(
+            line(
+                [plain(found.rho_hat)] * 2,
+                [plain(curve["ci_low"].min()), plain(curve["ci_high"].max())],
+                name="rho as estimated",
+                line={"color": colour("orange"), "width": 2, "dash": "dash"},
+                hovertemplate="rho as estimated, %{x:.3f}<extra></extra>",
+            )
+        )
+    layout = axes({"title": "rho", "zeroline": False}, {"title": "coefficient", "zeroline": True})
+    return {"data": data, "layout": layout}

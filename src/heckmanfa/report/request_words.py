@@ -1,4 +1,4 @@
-"""What was asked, and what became of every row and column, in words."""
+"""The question and the rows of an analysis, in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SEARCHES = {
     "features of highest probability are taken, for every number of them.",
     "correlation": "Heckman-C: the features of highest correlation with the outcome are taken, for "
     "every number of them; nothing is trained.",
-    "none": "None: which features predict was said beforehand.",
+    "none": "None: the prediction features were given.",
 }
 _CRITERION_ENDS = {
     "adjusted_r2": "the higher, the better",
@@ -45,19 +45,10 @@ _USES = {
 
 
 def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
-    """Say what was asked: pairs of a label and a sentence.
-
-    Parameters
-    ----------
-    analysis : Analysis
-
-    Returns
-    -------
-    list of (str, str)
-    """
+    """Return what was asked, as pairs of a label and a sentence."""
     question, model = analysis.question, analysis.model
     total = count(analysis.row_counts["total"])
-    said = [
+    facts = [
         (
             "Outcome",
             f"{shown(question.outcome)}, in {shown(question.called)} ({total} rows, "
@@ -66,22 +57,22 @@ def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
         ("Who is selected", _selected(analysis)),
         ("Features", _features(analysis)),
     ]
-    said += _roles(analysis)
-    said.append(("Search", _SEARCHES.get(question.search, question.search)))
+    facts += _roles(analysis)
+    facts.append(("Search", _SEARCHES.get(question.search, question.search)))
     if analysis.question.search != "none":
-        said += _search(model)
-    said.append(("Estimation", _METHODS[model.method]))
+        facts += _search(model)
+    facts.append(("Estimation", _METHODS[model.method]))
     if question.start is not None:
-        said.append(("Start", f"Maximum likelihood starts from rho = {question.start:g}."))
-    said.append(("Standard errors", _errors(analysis)))
+        facts.append(("Start", f"Maximum likelihood starts from rho = {question.start:g}."))
+    facts.append(("Standard errors", _errors(analysis)))
     if question.weights is not None:
         kind = (
             "a row counts as often as its weight says"
             if model.weight_kind == "frequency"
             else "a row stands for so much of the population"
         )
-        said.append(("Weights", f"{shown(question.weights)} ({model.weight_kind}): {kind}."))
-    said.append(
+        facts.append(("Weights", f"{shown(question.weights)} ({model.weight_kind}): {kind}."))
+    facts.append(
         (
             "Missing features",
             "Filled in with the average of the column."
@@ -89,7 +80,7 @@ def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
             else "Rows that miss one are left out.",
         )
     )
-    return said
+    return facts
 
 
 def _selected(analysis: Analysis) -> str:
@@ -101,7 +92,7 @@ def _selected(analysis: Analysis) -> str:
 
 def _features(analysis: Analysis) -> str:
     question = analysis.question
-    names = [one for one in analysis.encoding.sources if one not in analysis.left_out]
+    names = analysis.feature_columns
     verb = "is" if len(names) == 1 else "are all"
     which = "the columns named" if question.features else "all columns that have no other role"
     without = f" but {listed(question.exclude)}" if question.exclude else ""
@@ -114,24 +105,24 @@ def _features(analysis: Analysis) -> str:
 def _roles(analysis: Analysis) -> list[tuple[str, str]]:
     question = analysis.question
     searched = analysis.question.search != "none"
-    said = []
+    facts = []
     if question.predict_with:
         text = f"Only {listed(question.predict_with)}."
-        said.append(("May predict" if searched else "Predict", text))
+        facts.append(("May predict" if searched else "Predict", text))
     elif searched:
-        said.append(("May predict", "Each of these, unless kept out below."))
+        facts.append(("May predict", "Each of these, unless kept out below."))
     else:
-        said.append(("Predict", "Each of these, unless kept out below."))
+        facts.append(("Predict", "Each of these, unless kept out below."))
     if question.always:
-        said.append(("Always predict", f"{listed(question.always)}."))
+        facts.append(("Always predict", f"{listed(question.always)}."))
     if question.select_only:
-        said.append(("Kept out of prediction", f"{listed(question.select_only)}."))
-    return said
+        facts.append(("Kept out of prediction", f"{listed(question.select_only)}."))
+    return facts
 
 
 def _search(model: Any) -> list[tuple[str, str]]:
     window = model.rho_range
-    said = [
+    facts = [
         ("Criterion", f"{CRITERIA[model.criterion]} ({_CRITERION_ENDS[model.criterion]})."),
         (
             "Window of rho",
@@ -141,14 +132,14 @@ def _search(model: Any) -> list[tuple[str, str]]:
         ),
     ]
     if model.honest:
-        said.append(
+        facts.append(
             (
                 "Honest",
                 f"Features are chosen on one random half of the rows and estimated on the other, "
                 f"{model.n_splits} times.",
             )
         )
-    return said
+    return facts
 
 
 def _errors(analysis: Analysis) -> str:
@@ -166,17 +157,7 @@ def _errors(analysis: Analysis) -> str:
 
 
 def rows_by_use(analysis: Analysis) -> list[tuple[str, int]]:
-    """Every row of the table by what became of it; reasons that took no row are not named.
-
-    Parameters
-    ----------
-    analysis : Analysis
-
-    Returns
-    -------
-    list of (str, int)
-        That add up to the rows of the table.
-    """
+    """Count the rows in the fit, and those left out by reason; the counts add up to all rows."""
     counts = analysis.row_counts
     return [
         (words, counts.get(key, 0))

@@ -42,7 +42,7 @@ from heckmanfa.results.reports import Report
 from heckmanfa.text.numbers import percent
 from heckmanfa.text.printable import shown
 
-__all__ = ["Diagnostics", "diagnose"]
+__all__ = ["Diagnostics", "diagnose", "share_outside"]
 
 # Rules of thumb from the literature on weak instruments and collinearity.
 _WEAK_CHI2_PER_FEATURE = 10.0
@@ -330,7 +330,7 @@ def diagnose(
         rho_lr=_rho_lr(fit, features),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
-        share_outside=None if index is None else _share_outside(index, low, high),
+        share_outside=None if index is None else share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
         rho_conditioned=fit.rho_is_conditioned,
         findings=tuple(line for one in reports for line in one.findings()),
@@ -347,7 +347,8 @@ def diagnose(
     )
 
 
-def _share_outside(index: Floats, low: float, high: float) -> float:
+def share_outside(index: Floats, low: float, high: float) -> float:
+    """Return the share of rows that have an index whose index lies outside a range."""
     # The rows at the ends of the range are inside, whatever the last digit of their index.
     slack = 1e-9 * (high - low)
     index = index[~np.isnan(index)]
