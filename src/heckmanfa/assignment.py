@@ -5,10 +5,10 @@ from __future__ import annotations
 from heckmanfa.search.training.assignment_function import (
     Trained,
     assign,
-    psi_gradient,
     relaxation,
     relaxation_slope,
     train,
 )
+from heckmanfa.search.training.loss import psi_gradient
 
 __all__ = ["Trained", "assign", "psi_gradient", "relaxation", "relaxation_slope", "train"]

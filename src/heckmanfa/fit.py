@@ -45,19 +45,6 @@ from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.search.outcome import SearchOutcome
 
-__all__ = [
-    "Choice",
-    "Choose",
-    "Fit",
-    "Fitted",
-    "GivenFeatures",
-    "Origin",
-    "Refit",
-    "Spec",
-    "compress_sample",
-    "fit_model",
-]
-
 
 @dataclass(frozen=True)
 class Spec:

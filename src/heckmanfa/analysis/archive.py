@@ -19,8 +19,6 @@ import numpy as np
 from heckmanfa.errors import DataError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["LARGEST_FILE", "Limits", "Members", "array_in", "plain_json", "read_members"]
-
 _MOST_MEMBERS = 10_000
 # Room for the directory of so many members with names as long as skops'.
 _LARGEST_DIRECTORY = 100 * _MOST_MEMBERS

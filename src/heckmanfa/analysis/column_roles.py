@@ -24,9 +24,6 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NoOutcomeError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["check_counted", "read_groups", "read_outcome", "read_selected", "read_weights"]
-
-
 # Characters of a text that a message quotes.
 _SHORT = 30
 

@@ -9,8 +9,6 @@ from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import HeckmanfaError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["errors_in_sources", "in_sources", "joint_groups", "source_columns"]
-
 
 def source_columns(encoding: Encoding) -> dict[str, str]:
     """Return the column of the table that each dummy was made from."""

@@ -30,8 +30,6 @@ from heckmanfa.results.reports import Report
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Comparison", "compare_methods", "methods"]
-
 CAUTION = (
     "These errors are of rows whose outcome is observed. Where outcomes are missing not at random, "
     "they say nothing about the others: a method that is biased for everyone can be the best for "

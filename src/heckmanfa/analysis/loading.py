@@ -32,8 +32,6 @@ from heckmanfa.tables.reading import Table, open_table
 from heckmanfa.tables.stored import GIGABYTE, StoredTable, find_stored
 from heckmanfa.text.printable import quoted
 
-__all__ = ["load", "prepare"]
-
 
 def prepare(
     question: Question, tell: Callable[[str], None], frame: pd.DataFrame | None = None

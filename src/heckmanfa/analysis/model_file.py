@@ -35,8 +35,6 @@ from heckmanfa.estimators.scoring import ScoredRegressor, publish
 from heckmanfa.fit import Origin
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["Saved", "load_model", "save_model"]
-
 _FORMAT = 1
 # Characters of the names of all the columns that an encoding makes.
 _LONGEST_NAMES = 2**25

@@ -16,8 +16,6 @@ from heckmanfa.tables.reading import Table, open_table
 from heckmanfa.tables.stored import StoredTable
 from heckmanfa.text.printable import quoted
 
-__all__ = ["encode_new", "join_predictions", "read_new"]
-
 
 def read_new(
     data: str,

@@ -28,8 +28,6 @@ from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, MissingFeaturesWarning, UnknownFeatureError, warn
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["predict_parquet", "write_predictions"]
-
 # A batch becomes a row group of the output.
 _MOST_ROWS, _LEAST_ROWS, _BYTES = 2**17, 2**12, 2**24
 

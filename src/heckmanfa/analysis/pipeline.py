@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from heckmanfa.inference.uncertainty import UncertaintyInterval
     from heckmanfa.inference.what_if import WhatIf
 
-__all__ = ["Analysis", "analyse"]
-
 _EXTRACTIONS: dict[str, Extraction] = {
     "fa": "sample",
     "fa-star": "rank",

@@ -13,8 +13,6 @@ from heckmanfa.data.missing_features import Gaps
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["KINDS", "check_request", "predictions"]
-
 KINDS = ("marginal", "selected", "unselected", "selection")
 INTERVALS = ("prediction", "confidence")
 

@@ -20,8 +20,6 @@ from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.text.numbers import plural
 
-__all__ = ["Loaded", "Prepared"]
-
 
 @dataclass(frozen=True, eq=False)
 class Loaded:

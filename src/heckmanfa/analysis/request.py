@@ -13,8 +13,6 @@ from heckmanfa.data.columns.features import nearest
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["SEARCHES", "Question", "check_question", "feature_names", "refuse_text_options"]
-
 Search = Literal["best-subset", "fa", "fa-star", "correlation", "none"]
 Criterion = Literal["bic", "aic", "adjusted_r2"]
 Method = Literal["two-step", "ml"]

@@ -23,8 +23,6 @@ from sklearn.base import BaseEstimator
 from heckmanfa.analysis.archive import Members, array_in, plain_json
 from heckmanfa.text.printable import shown
 
-__all__ = ["MODELS", "Revival", "UnlistedError", "UnsoundError"]
-
 MODELS = {
     "Heckman": "heckmanfa.estimators.heckman",
     "HeckmanBestSubset": "heckmanfa.estimators.searches",

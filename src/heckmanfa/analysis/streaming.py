@@ -18,8 +18,6 @@ from heckmanfa.errors import InputError
 from heckmanfa.tables.stored import StoredTable
 from heckmanfa.tables.streamed import Learned, learn_streamed
 
-__all__ = ["prepare_stream"]
-
 
 def prepare_stream(
     question: Question, table: StoredTable, names: list[str], tell: Callable[[str], None]

@@ -17,8 +17,6 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.leakage import refuse_partial_copies
 from heckmanfa.text.printable import quoted
 
-__all__ = ["EXCLUDE", "missing_advice", "refuse_leaks", "refuse_rows"]
-
 EXCLUDE = "Leave such columns out with --exclude."
 
 

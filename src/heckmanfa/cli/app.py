@@ -20,8 +20,6 @@ from heckmanfa.errors import HeckmanfaError
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import printable
 
-__all__ = ["app", "main"]
-
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 _DEBUG = "--debug"
 _debug = {"on": False}

@@ -12,8 +12,6 @@ import typer
 
 from heckmanfa.text.printable import printable
 
-__all__ = ["dispatch", "saying", "tell"]
-
 
 def dispatch(command: str, options: Mapping[str, Any], *, progress: bool = True) -> None:
     """Run a command, whose work is in the module ``run_`` and its name.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import heckmanfa.cli.options as opt
 from heckmanfa.cli.common import dispatch
 
-__all__ = ["compare"]
-
 
 def compare(
     data: opt.Data,

@@ -17,8 +17,6 @@ from heckmanfa.text.printable import printable, shown
 if TYPE_CHECKING:
     from rich.style import StyleType
 
-__all__ = ["Column", "PrintableConsole", "output", "print_table"]
-
 _READABLE = 22
 _LEAST = 6
 # A blank on both sides and a line, per column.

@@ -10,8 +10,6 @@ import typer
 from heckmanfa.cli.common import dispatch
 from heckmanfa.cli.options import Force
 
-__all__ = ["demo"]
-
 FEATURES = (
     *("educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"),
     *("fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import heckmanfa.cli.options as opt
 from heckmanfa.cli.common import dispatch
 
-__all__ = ["fit"]
-
 
 def fit(
     data: opt.Data,

@@ -14,8 +14,6 @@ from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.reference import reference_of
 from heckmanfa.text.option_names import in_options
 
-__all__ = ["as_json", "write_json"]
-
 
 def write_json(analysis: Analysis, path: Path) -> None:
     """Write all results of an analysis."""

@@ -17,8 +17,6 @@ from heckmanfa.text.numbers import compact, p_value
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 
-__all__ = ["show"]
-
 _VERDICTS = {"ok": "green", "caution": "yellow", "problem": "bold red"}
 
 

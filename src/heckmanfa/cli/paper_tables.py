@@ -18,8 +18,6 @@ from heckmanfa.data.files.outputs import check_place, make_folder, outputs
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 
-__all__ = ["check_folder", "progress", "show", "write"]
-
 _FIGURES = ("ours", "printed", "spread")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from heckmanfa.analysis import Question
 
-__all__ = ["question_of"]
-
 
 def question_of(options: Mapping[str, Any]) -> Question:
     """Return the question that options ask; they are named as the fields of `Question`."""

@@ -22,8 +22,6 @@ from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import some
 
-__all__ = ["run"]
-
 
 def run(
     *,

@@ -16,8 +16,6 @@ from heckmanfa.datasets import load_mroz
 from heckmanfa.report import write_report
 from heckmanfa.text.printable import called, shown
 
-__all__ = ["run"]
-
 
 def run(*, folder: Path, force: bool) -> None:
     """Write the table, fit it, write the report, and print the results."""

@@ -15,8 +15,6 @@ from heckmanfa.data.files.outputs import outputs
 from heckmanfa.report import write_report
 from heckmanfa.text.printable import shown
 
-__all__ = ["run"]
-
 
 def run(
     *, report: Path | None, save: Path | None, json_out: Path | None, force: bool, **options: Any

@@ -18,8 +18,6 @@ from heckmanfa.errors import InputError
 from heckmanfa.tables.stored import GIGABYTE, find_stored
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["run"]
-
 _INSTEAD = "pass --missing empty to get empty cells for these rows"
 
 

@@ -15,8 +15,6 @@ from heckmanfa.data.columns.features import nearest
 from heckmanfa.paper import BEYOND, DETERMINISTIC, TABLES, Options
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["run"]
-
 _FAILED, _USAGE = 1, 2
 
 

@@ -21,8 +21,6 @@ from heckmanfa.errors import InputError, MissingExtraError
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["run"]
-
 Columns = dict[str, NDArray[Any]]
 
 # A block has a seed of its own, and is a row group of a Parquet file.

@@ -10,8 +10,6 @@ import typer
 from heckmanfa.cli.common import dispatch
 from heckmanfa.cli.options import Force
 
-__all__ = ["simulate"]
-
 
 def simulate(
     out: Annotated[

@@ -16,36 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, special
 from scipy.linalg import lapack
 
-__all__ = [
-    "Array",
-    "Floats",
-    "add_at",
-    "as_floats",
-    "booleans",
-    "compress",
-    "compute_dask",
-    "empty",
-    "erfcx",
-    "expit",
-    "highest",
-    "host",
-    "integers",
-    "is_dask",
-    "is_tensor",
-    "like",
-    "log_ndtr",
-    "lowest",
-    "multiply",
-    "namespace",
-    "order_of",
-    "product",
-    "signs",
-    "solve_assigned",
-    "solve_assigned_by_factor",
-    "triangular",
-    "zeros",
-]
-
 Array = Any
 """A NumPy array or a Torch tensor."""
 

@@ -13,8 +13,6 @@ from heckmanfa.errors import InputError, InputTypeError, MissingExtraError
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
 
-__all__ = ["find_device", "to_device"]
-
 
 def find_device(name: str) -> Any:
     """Return a device of Torch that supports float64; refuse any other."""

@@ -19,8 +19,6 @@ from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError, MissingValueError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["Gaps", "check_missing", "find_gaps", "refuse_gaps"]
-
 _SHOWN = 10
 # score and margins, which have no such parameter, raise this as well.
 _INSTEAD = "pass missing='nan' to predict to get NaN for these rows"

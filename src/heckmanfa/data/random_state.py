@@ -8,8 +8,6 @@ import numpy as np
 
 from heckmanfa.errors import InputError
 
-__all__ = ["generator"]
-
 
 def generator(random_state: Any) -> np.random.Generator:
     """Turn None, a seed, a Generator or a RandomState into a Generator."""

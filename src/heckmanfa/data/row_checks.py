@@ -23,17 +23,6 @@ from heckmanfa.errors import (
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
 
-__all__ = [
-    "check_frequencies",
-    "check_rows",
-    "explain_known_only",
-    "refuse_bad_flags",
-    "refuse_bad_weights",
-    "refuse_groupless",
-    "refuse_infinite_outcomes",
-    "refuse_not_finite",
-]
-
 # The squares of outcomes in this range can be summed without overflow.
 _SMALLEST, _LARGEST = 1e-140, 1e140
 # Frequency weights seldom multiply rows by more; sampling weights nearly always do.

@@ -37,8 +37,6 @@ from heckmanfa.data.rows import (
 )
 from heckmanfa.errors import TooFewRowsError
 
-__all__ = ["PartRows", "Rules", "count_parts", "rules_of"]
-
 # So many results are merged at a time: few are held at once.
 _MERGE_AT_ONCE = 16
 # A sample is spread over at least so many parts, if there are as many.

@@ -18,18 +18,6 @@ from heckmanfa.data.arrays import Array, Floats, highest, host, lowest, namespac
 from heckmanfa.data.columns.column_numbers import missing_in
 from heckmanfa.data.rows import Mask
 
-__all__ = [
-    "FeatureCounts",
-    "RowCounts",
-    "RowStatus",
-    "count_bad_weights",
-    "count_features",
-    "count_rows",
-    "decide_rows",
-    "is_known_only",
-    "read_stored_flags",
-]
-
 # Gaps unrelated to selection fall on all unselected rows no more often than this.
 _CHANCE = 1e-3
 # The range of outcomes that are all 0 or 1, or of none at all.

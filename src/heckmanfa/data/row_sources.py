@@ -17,8 +17,6 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Source
 from heckmanfa.errors import InputError
 
-__all__ = ["Chunk", "Reading", "RowSource", "Task", "cut_chunks", "refuse_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class Chunk:

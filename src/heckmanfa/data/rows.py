@@ -22,22 +22,6 @@ from heckmanfa.data.arrays import Array, Floats, compress, is_tensor, namespace
 from heckmanfa.data.threads import in_order, workers
 from heckmanfa.errors import InputError
 
-__all__ = [
-    "ArrayRows",
-    "Block",
-    "Columns",
-    "Mapped",
-    "Matrix",
-    "Merge",
-    "Rows",
-    "Source",
-    "held",
-    "one_blas_thread",
-    "pick",
-    "rows_per_block",
-    "total",
-]
-
 Positions = Sequence[int]
 Groups = NDArray[np.intp]
 Mask = NDArray[np.bool_]

@@ -31,7 +31,6 @@ from heckmanfa.data.columns.column_numbers import (
     numbers,
     plain_array,
 )
-from heckmanfa.data.columns.feature_tables import read_features
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.dask.dask_rows import dask_source
 from heckmanfa.data.row_checks import (
@@ -58,21 +57,6 @@ from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows, held
 from heckmanfa.data.tensors import column_beside, on_host
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 from heckmanfa.text.printable import quoted
-
-__all__ = [
-    "RowColumns",
-    "Sample",
-    "check_parameters",
-    "find_row_source",
-    "flags",
-    "group_codes",
-    "read_features",
-    "read_outcome",
-    "read_rows",
-    "read_sample",
-    "read_weights",
-    "reweighted",
-]
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,6 @@ from heckmanfa.errors import (
 )
 from heckmanfa.text.printable import quoted
 
-__all__ = [
-    "NamedTensor",
-    "check_tensor",
-    "column_beside",
-    "explain_out_of_memory",
-    "on_host",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class NamedTensor:

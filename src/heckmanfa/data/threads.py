@@ -8,8 +8,6 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-__all__ = ["in_order", "workers"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -12,8 +12,6 @@ from tempfile import TemporaryDirectory
 from heckmanfa.data.files.outputs import make_folder, outputs
 from heckmanfa.errors import DataError
 
-__all__ = ["DataFile", "cache_folder", "find"]
-
 
 @dataclass(frozen=True)
 class DataFile:

@@ -18,8 +18,6 @@ from heckmanfa.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PaperData", "fetch_compas", "fetch_crime"]
-
 Split = Literal["paper", "stable", "random"]
 
 _SHARE = 0.7

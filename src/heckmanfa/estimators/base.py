@@ -34,13 +34,12 @@ from heckmanfa.model.option_types import CovType, Method, WeightKind
 from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results import caveats, coefficients, maketables
 from heckmanfa.results.diagnostics import Diagnostics, diagnose
+from heckmanfa.results.reference import Wald
 from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["SelectionModel"]
 
 
 class SelectionModel(ScoredRegressor):
@@ -295,9 +294,7 @@ class SelectionModel(ScoredRegressor):
         """
         return coefficients.vcov(self.fit_)
 
-    def wald_test(
-        self, hypothesis: str | ArrayLike, value: ArrayLike | None = None
-    ) -> coefficients.Wald:
+    def wald_test(self, hypothesis: str | ArrayLike, value: ArrayLike | None = None) -> Wald:
         """Wald test of linear restrictions on the coefficients.
 
         Parameters

@@ -40,8 +40,6 @@ from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.probit import Probit
 
-__all__ = ["InverseProbabilityWeighted", "NaiveOLS", "ObservedRegressor"]
-
 _LARGEST_EXPONENT = 700.0
 
 

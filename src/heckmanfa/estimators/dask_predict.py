@@ -13,8 +13,6 @@ from heckmanfa.data.columns.feature_tables import FittedColumns, read_features
 from heckmanfa.data.dask.dask_rows import one_column_chunk
 from heckmanfa.errors import InputTypeError
 
-__all__ = ["map_rows", "predict_lazily"]
-
 
 def predict_lazily(
     model: Any,

@@ -22,8 +22,6 @@ from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood_starts import read_start
 from heckmanfa.results.reference import FEW_CLUSTERS, Reference
 
-__all__ = ["attributes", "fit_rows", "groups_of_columns", "make_spec"]
-
 
 def fit_rows(
     estimator: Any,

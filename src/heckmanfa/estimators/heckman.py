@@ -24,8 +24,6 @@ from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.text.printable import quoted
 
-__all__ = ["Heckman"]
-
 
 class Heckman(SelectionModel):
     """Heckman's selection model: an outcome seen only for those selected.

@@ -12,8 +12,6 @@ from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.search.criteria import Criterion
 from heckmanfa.search.strategies import AdaptiveLasso
 
-__all__ = ["HeckmanLasso"]
-
 
 class HeckmanLasso(SearchModel):
     """A selection model whose excluded features are those that an adaptive lasso drops.

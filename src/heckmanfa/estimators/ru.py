@@ -28,8 +28,6 @@ from heckmanfa.estimators.scoring import publish
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.text.progress import progress_line
 
-__all__ = ["RURegressor"]
-
 _UNITS = 64
 _BATCHES = 4
 

@@ -19,17 +19,6 @@ from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import InputError, MissingValueError
 from heckmanfa.model.normal import log_cdf
 
-__all__ = [
-    "ROUTING",
-    "ScoredRegressor",
-    "ScoredRows",
-    "ToScore",
-    "check_selected",
-    "log_likelihood_of_rows",
-    "publish",
-    "scored_rows",
-]
-
 ROUTING = (
     "in a cross-validation or a grid search, call sklearn.set_config("
     "enable_metadata_routing=True) first: selected then gets to fit, to the scorer and to "

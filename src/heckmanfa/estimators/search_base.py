@@ -29,8 +29,6 @@ from heckmanfa.search.strategies import Strategy
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SearchModel"]
-
 
 class SearchModel(Heckman):
     """What all searches share: what may be chosen, how, and the report afterwards."""

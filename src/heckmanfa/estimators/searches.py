@@ -15,8 +15,6 @@ from heckmanfa.search.criteria import Criterion
 from heckmanfa.search.strategies import BestSubset, Extraction, FeatureAssignment
 from heckmanfa.search.training.assignment_function import StepOn, Trained
 
-__all__ = ["HeckmanBestSubset", "HeckmanFA"]
-
 
 class HeckmanFA(SearchModel):
     """Heckman-FA: a selection model that learns which features predict (Mai and Wu).

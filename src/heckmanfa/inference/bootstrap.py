@@ -31,8 +31,6 @@ from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import weighing
 
-__all__ = ["Bootstrap", "bootstrap"]
-
 _SHOWN = 10
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import nearest, resolve
-from heckmanfa.data.formula.design import to_pandas
+from heckmanfa.data.formula.frames import to_pandas
 from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit
@@ -33,8 +33,6 @@ from heckmanfa.inference.variables import (
     uses_of,
 )
 from heckmanfa.text.printable import quoted
-
-__all__ = ["Blocks", "ChangedRows", "formula_rows", "plain_rows"]
 
 # Formulas take milliseconds to evaluate on however few rows.
 _FORMULA_ROWS = 2**15

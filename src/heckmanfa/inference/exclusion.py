@@ -29,8 +29,6 @@ from heckmanfa.results.reference import Reference, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["ExclusionTest", "exclusion_test"]
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ExclusionTest(Report):

@@ -20,8 +20,6 @@ from heckmanfa.inference.remembered import groups_of, weights_of
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.moments import Moments
 
-__all__ = ["Again", "read_again"]
-
 # Two fits to the same rows differ by rounding alone, unless these came in another order.
 _SAME = 1e-6
 

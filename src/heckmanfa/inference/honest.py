@@ -40,8 +40,6 @@ from heckmanfa.results.reports import Report
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.text.progress import progress_line
 
-__all__ = ["Honest", "HonestSearch"]
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Honest(HonestSplits, Report):

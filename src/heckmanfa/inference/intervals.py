@@ -25,8 +25,6 @@ from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.results.reference import Reference, check_level, reference_of
 from heckmanfa.text.printable import quoted
 
-__all__ = ["check_interval", "interval", "selected_cdf", "selected_quantile"]
-
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 # A normal variable is within this of zero but for a probability of 4e-19.

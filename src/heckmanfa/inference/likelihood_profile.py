@@ -38,8 +38,6 @@ from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 
-__all__ = ["RhoProfile", "profile_rho"]
-
 # A maximum near |rho| = 1 is inside; the points are closer to one another at both ends.
 _WIDEST = 0.998
 # Heights are then known to this many units of log-likelihood, or far better.

@@ -36,8 +36,6 @@ from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, weighing
 
-__all__ = ["Margins", "margins"]
-
 _DEFAULT = ("marginal", "selected", "selection")
 _WORDS = {
     "marginal": "marginal: on E[y | x], the outcome of anyone with these features",

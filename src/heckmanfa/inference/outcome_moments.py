@@ -51,15 +51,6 @@ from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import fit_two_step
 
-__all__ = [
-    "expected_hermite",
-    "expected_slopes",
-    "hermite",
-    "normality_test",
-    "score_covariances",
-    "variances",
-]
-
 ORDERS = (3, 4)
 # Beyond this lambda is zero: no row is truncated.
 _NEVER_TRUNCATED = 40.0

@@ -14,8 +14,6 @@ from heckmanfa.model.normal import inverse_mills
 from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results.diagnostics import share_outside
 
-__all__ = ["mills_ratios"]
-
 
 def mills_ratios(
     fit: Fit, X: Any, y: Any, X_new: Any, *, selected: Any, sample_weight: Any

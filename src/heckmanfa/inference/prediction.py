@@ -18,20 +18,6 @@ from heckmanfa.inference.intervals import interval
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.text.printable import quoted
 
-__all__ = [
-    "IntervalKind",
-    "Kind",
-    "Missing",
-    "check_kind",
-    "index_and_mean",
-    "missing_features",
-    "predict",
-    "predict_imr",
-    "predict_selection",
-    "read_rows",
-    "selection_index",
-]
-
 Kind = Literal["marginal", "selected", "unselected"]
 IntervalKind = Literal["prediction", "confidence"]
 Missing = Literal["error", "nan"]

@@ -10,12 +10,10 @@ from typing import Any
 
 from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.features import nearest
-from heckmanfa.data.formula.design import to_pandas
+from heckmanfa.data.formula.frames import to_pandas
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit
 from heckmanfa.text.printable import quoted
-
-__all__ = ["column_or_values", "groups_of", "weights_of"]
 
 _EQUALLY = ", or sample_weight=1 to let all rows count the same"
 

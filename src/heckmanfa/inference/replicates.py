@@ -22,8 +22,6 @@ from heckmanfa.errors import ConvergenceWarning, HeckmanfaError, HeckmanfaWarnin
 from heckmanfa.fit import Fit, Refit
 from heckmanfa.text.progress import progress_line
 
-__all__ = ["Plan", "Replicates", "run"]
-
 # Replicates that a process does before it reports.
 _AT_ONCE = 5
 _NONE_MISSING = "No row without an outcome was drawn."

@@ -23,8 +23,6 @@ from heckmanfa.search.criteria import Goal
 from heckmanfa.search.outcome import SearchOutcome
 from heckmanfa.search.strategies import Problem, Strategy
 
-__all__ = ["Searching", "choice_of"]
-
 
 @dataclass(frozen=True)
 class Searching:

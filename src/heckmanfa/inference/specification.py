@@ -43,8 +43,6 @@ from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
 from heckmanfa.text.printable import quoted
 
-__all__ = ["SpecificationTest", "SpecificationTests", "specification_tests"]
-
 # An added column of which less than this share lies outside the span of the others says nothing
 # that they do not: its own digits are those of functions of estimates.
 _SAME_SPAN = 1e-9

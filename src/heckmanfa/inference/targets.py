@@ -19,19 +19,6 @@ from heckmanfa.data.rows import Positions
 from heckmanfa.fit import Fit
 from heckmanfa.model.normal import log_cdf, mills
 
-__all__ = [
-    "TARGETS",
-    "Effect",
-    "Estimates",
-    "Parts",
-    "design_blocks",
-    "level_effect",
-    "mills_curve",
-    "parts_of",
-    "slope_effect",
-    "with_ones",
-]
-
 TARGETS = ("marginal", "selected", "unselected", "selection")
 
 _BLOCK_ROWS = 8192

@@ -39,8 +39,6 @@ from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed
 
-__all__ = ["RhoCurve", "UncertaintyInterval", "uncertainty_interval"]
-
 
 @dataclass(frozen=True, eq=False)
 class RhoCurve:

@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.formula.design import FormulaDesign, is_numeric
+from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.expressions import parse_factor
+from heckmanfa.data.formula.frames import is_numeric
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, InputError
 from heckmanfa.inference.targets import with_ones
@@ -24,17 +25,6 @@ from heckmanfa.text.printable import quoted
 
 if TYPE_CHECKING:
     from heckmanfa.data.formula.design import Equation
-
-__all__ = [
-    "FormulaColumns",
-    "Move",
-    "Use",
-    "Variable",
-    "at_means",
-    "moved_columns",
-    "read_variable",
-    "uses_of",
-]
 
 # Near the cube root of the machine's precision a central difference is best.
 _STEP = 6e-6

@@ -25,8 +25,6 @@ from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, reference_of
 from heckmanfa.results.reports import Report
 
-__all__ = ["WhatIf", "predicting", "probit_of", "solve_two_step", "what_if"]
-
 _NO_EXCLUSION = "no exclusion is left: only normality identifies it"
 _CLASSICAL = CovarianceKind("classical", False)
 

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, host, like, namespace
+from heckmanfa.data.columns.feature_tables import read_features
 from heckmanfa.data.columns.features import resolve
 from heckmanfa.data.rows import ArrayRows, Block, Positions, Rows, Source, held, total
-from heckmanfa.data.sample import find_row_source, read_features, read_sample
+from heckmanfa.data.sample import find_row_source, read_sample
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.model.equations import fit_selection, gather
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import Standardize
 from heckmanfa.model.probit import Probit
-
-__all__ = ["Compressed", "compress"]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats, empty, host, like, multiply, namespace, product
 from heckmanfa.model.linalg import residual_share, solve_upper
 
-__all__ = ["Coordinates", "Design"]
-
 # If the columns before it leave more than this share of each column unexplained, sums of products
 # keep eleven digits.
 _PLAIN_SHARE = 0.03

@@ -13,16 +13,6 @@ from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.errors import InputError
 from heckmanfa.model.option_types import CovType, WeightKind
 
-__all__ = [
-    "BY_CLASSICAL",
-    "CovarianceKind",
-    "check_clusters",
-    "count_clusters",
-    "errors_differ",
-    "is_classical",
-    "score_squares",
-]
-
 BY_CLASSICAL = " by classical standard errors"
 """appended to classical tests if the model has other standard errors"""
 

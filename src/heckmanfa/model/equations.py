@@ -25,16 +25,6 @@ from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
 from heckmanfa.model.separation import Separation, decided, find_separation
 from heckmanfa.text.printable import quoted_list
 
-__all__ = [
-    "Selection",
-    "check_prediction",
-    "count_rows",
-    "fit_selection",
-    "gather",
-    "say_dropped",
-]
-
-
 # Longer lists of separating columns are cut to a few names.
 _SHOWN, _FEW = 8, 3
 # A common minimum of rows of the rarer kind.

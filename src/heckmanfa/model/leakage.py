@@ -16,8 +16,6 @@ from heckmanfa.model.linalg import column_norms, dependencies, solve_upper, subs
 from heckmanfa.model.moments import Moments
 from heckmanfa.text.printable import quoted_list
 
-__all__ = ["find_leakage", "refuse_leakage", "refuse_partial_copies"]
-
 # A residual below this share of the outcome's sum of squares is zero.
 _EXACT = 1e-20
 # Above this share, a residual cannot be rounding.

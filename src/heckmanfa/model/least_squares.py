@@ -12,8 +12,6 @@ from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.linalg import dependencies, solve_upper
 from heckmanfa.model.moments import Moments
 
-__all__ = ["LeastSquares", "fit_least_squares"]
-
 
 @dataclass(frozen=True)
 class LeastSquares:

@@ -29,8 +29,6 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 
-__all__ = ["MaximumLikelihood", "ascent", "climb_from", "fit_likelihood", "newton"]
-
 _MAX_ITERATIONS = 100
 # As in the probit: an error of at most 1e-8 in the covariance, and far less in the estimates.
 _DECREMENT_PER_ROW = 1e-16

@@ -22,15 +22,6 @@ from heckmanfa.model.option_types import Method
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 
-__all__ = [
-    "ProfileStarts",
-    "Start",
-    "elsewhere",
-    "inner_parameters",
-    "read_start",
-    "starting_point",
-]
-
 _START_RHO = 0.95
 _LARGEST_RHO = 1.0 - 1e-9
 

@@ -29,8 +29,6 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import log_cdf_and_mills, mills
 from heckmanfa.model.probit import Probit
 
-__all__ = ["Problem", "State", "evaluate", "index_range", "predicting_only", "row_scores"]
-
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 

@@ -16,21 +16,6 @@ from scipy import linalg
 from heckmanfa.data.arrays import Array, Floats, triangular
 from heckmanfa.text.printable import quoted, quoted_list
 
-__all__ = [
-    "Dependency",
-    "Stacker",
-    "column_norms",
-    "dependencies",
-    "describe_dependencies",
-    "factor",
-    "merge_factors",
-    "residual_share",
-    "solve_upper",
-    "stack",
-    "subset_factor",
-    "symmetric",
-]
-
 # A column is dependent if its residual on the columns before it is below this share of its length.
 # NIST's Filip, the hardest problem that must be solved rather than refused, has 5e-8.
 DEPENDENT = 1e-12

@@ -6,8 +6,6 @@ from heckmanfa.errors import ConvergenceWarning, CovarianceWarning, SecondMaximu
 from heckmanfa.model.likelihood import MaximumLikelihood
 from heckmanfa.model.likelihood_starts import Start
 
-__all__ = ["higher_maximum", "rho_text", "warn_of_likelihood"]
-
 
 def rho_text(rho: float) -> str:
     """Format a rho with three decimals, or as many as it takes to stay below one."""

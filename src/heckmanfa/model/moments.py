@@ -32,8 +32,6 @@ from heckmanfa.model.linalg import (
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 
-__all__ = ["Moments", "Solutions", "gather_moments"]
-
 # Batches use the Gram matrix of scaled columns if its smallest eigenvalue is above this: by
 # interlacing no assignment is worse conditioned, and ten digits are kept.
 _GRAM_EIGENVALUE = 1e-6

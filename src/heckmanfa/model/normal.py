@@ -14,9 +14,6 @@ from numpy.typing import ArrayLike
 
 from heckmanfa.data.arrays import Array, as_floats, erfcx, log_ndtr, namespace
 
-__all__ = ["inverse_mills", "log_cdf", "log_cdf_and_mills", "mills"]
-
-
 _SQRT_HALF = 0.5**0.5
 _SQRT_2_OVER_PI = (2.0 / np.pi) ** 0.5
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["CovType", "Method", "OnProblem", "Standardize", "WeightKind"]
-
 Method = Literal["two-step", "ml"]
 """how the model is estimated"""
 CovType = Literal["classical", "robust", "cluster"]

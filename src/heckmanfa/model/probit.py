@@ -28,8 +28,6 @@ from heckmanfa.model.linalg import (
 )
 from heckmanfa.model.normal import log_cdf_and_mills
 
-__all__ = ["Probit", "fit_probit", "selection_coordinates"]
-
 _MAX_ITERATIONS = 40
 # The Newton decrement is a squared distance in standard errors, and the covariance is taken one
 # step before the end. At this decrement per row its relative error is at most 1e-8, and that of the

@@ -18,8 +18,6 @@ from heckmanfa.data.arrays import Array, Floats, empty, host, like, order_of, si
 from heckmanfa.data.rows import Block, Mask, Positions, Rows, total
 from heckmanfa.model.coordinates import Coordinates
 
-__all__ = ["Separation", "decided", "find_separation"]
-
 # In units of standard deviations; the solver is asked for 1e-9.
 _TOLERANCE = 1e-6
 _WORST_PER_BLOCK = 64

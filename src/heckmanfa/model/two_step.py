@@ -27,8 +27,6 @@ from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 
-__all__ = ["TwoStep", "fit_two_step"]
-
 
 @dataclass(frozen=True)
 class TwoStep:

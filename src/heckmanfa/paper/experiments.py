@@ -26,21 +26,6 @@ from heckmanfa.paper.protocol import (
 from heckmanfa.paper.reproduction import Figure, Options
 from heckmanfa.search import all_features, correlations
 
-__all__ = [
-    "averages",
-    "feature_position",
-    "listed_features",
-    "paired_test",
-    "ru_errors",
-    "ru_regression",
-    "sample_sizes",
-    "search_settings",
-    "searched_features",
-    "spread",
-    "top_correlated",
-    "top_trained",
-]
-
 _MARGINAL = "marginal test MSE"
 _ASSIGNMENTS = 10
 _UNDERFLOWS = "lambda = 0 on five test rows"

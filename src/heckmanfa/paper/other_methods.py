@@ -21,8 +21,6 @@ from heckmanfa.paper.protocol import Dataset, mse
 from heckmanfa.paper.reproduction import Figure, Options
 from heckmanfa.search import Goal, all_features, sample
 
-__all__ = ["METHODS", "WINDOWED_BEST_SUBSET", "over_random_splits", "over_seeds"]
-
 _START = 0.75
 
 

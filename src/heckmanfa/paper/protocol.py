@@ -15,18 +15,6 @@ from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanFA
 
-__all__ = [
-    "COMPAS",
-    "CRIME",
-    "DATASETS",
-    "Dataset",
-    "Evaluation",
-    "Extraction",
-    "evaluate",
-    "fit_features",
-    "mse",
-]
-
 Extraction = Literal["sample", "rank"]
 
 # Below this index the normal distribution function is zero in double precision. The published

@@ -9,8 +9,6 @@ import pandas as pd
 
 from heckmanfa.paper.protocol import Dataset
 
-__all__ = ["COLUMNS", "Figure", "Options", "PaperTable", "Reason", "Row"]
-
 COLUMNS = ["part", "dataset", "row", "quantity", "ours", "printed", "spread", "status", "note"]
 _DIGITS = 4
 

@@ -13,23 +13,6 @@ from heckmanfa.data.columns.features import nearest
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = [
-    "BLUE",
-    "COLORS",
-    "COLUMN_INCHES",
-    "GREY",
-    "LIGHT",
-    "LINES",
-    "MARKERS",
-    "ORANGE",
-    "VERMILION",
-    "Canvas",
-    "canvas",
-    "label_of",
-    "pyplot",
-    "wanted_terms",
-]
-
 # From the colour-blind safe palette of Okabe and Ito, but for its yellow, which is too light for
 # a line on white.
 BLUE, ORANGE, VERMILION, GREY = "#0072B2", "#E69F00", "#D55E00", "#595959"

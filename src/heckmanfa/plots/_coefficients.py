@@ -11,8 +11,6 @@ from heckmanfa.errors import InputError
 from heckmanfa.plots._canvas import COLORS, GREY, MARKERS, canvas, label_of, wanted_terms
 from heckmanfa.text.printable import quoted
 
-__all__ = ["coefficients"]
-
 _MODEL_INCHES = 0.09
 _APART = 0.7
 

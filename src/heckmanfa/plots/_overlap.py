@@ -10,8 +10,6 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.plots._canvas import BLUE, GREY, VERMILION, canvas
 from heckmanfa.plots.mills_ratios import MillsRatios
 
-__all__ = ["imr_overlap"]
-
 _FEWEST_BINS, _MOST_BINS = 10, 40
 
 

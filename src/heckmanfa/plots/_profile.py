@@ -12,8 +12,6 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, canvas
 
-__all__ = ["draw_profile", "rho_profile"]
-
 _SMOOTH = 2001
 # How far under what is of interest the picture goes, in units of log-likelihood, and as a share of
 # what is between the highest and the lowest maximum. The tails would flatten all else.

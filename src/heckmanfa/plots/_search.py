@@ -15,8 +15,6 @@ from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_
 from heckmanfa.plots.candidate_points import CandidatePoints, read_candidates
 from heckmanfa.text.printable import quoted
 
-__all__ = ["specification_curve"]
-
 _WORDS = {"adjusted_r2": "adjusted R²", "bic": "BIC", "aic": "AIC"}
 _HEIGHT_INCHES = 3.6
 # Beyond these, dots are small, and are saved as pixels in a vector file.

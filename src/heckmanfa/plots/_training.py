@@ -16,8 +16,6 @@ from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas, label_of
 from heckmanfa.plots.training_path import TrainingPath, read_path
 from heckmanfa.text.printable import quoted
 
-__all__ = ["assignment_path"]
-
 _LABEL_INCHES = 0.14
 _SPACE = 1.05
 # In widths of the axes, from their left.

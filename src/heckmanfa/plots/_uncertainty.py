@@ -13,8 +13,6 @@ from heckmanfa.errors import InputError
 from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, label_of, pyplot, wanted_terms
 from heckmanfa.plots.rho_curves import RhoCurves
 
-__all__ = ["uncertainty"]
-
 _PANELS_PER_ROW = 3
 _PANEL_INCHES = (3.1, 2.6)
 _LEGEND_INCHES = 2.0

@@ -19,8 +19,6 @@ from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table
 from heckmanfa.text.wording import CRITERIA, listed
 
-__all__ = ["CandidatePoints", "read_candidates"]
-
 _RUNNER_UPS = 10
 
 

@@ -11,8 +11,6 @@ from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.text.numbers import count, number, percent, plural
 from heckmanfa.text.table import Column, Table
 
-__all__ = ["MillsRatios"]
-
 _LONG_TAIL = 4.0
 _QUANTILES = {
     "Lowest": 0.0,

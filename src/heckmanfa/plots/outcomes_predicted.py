@@ -11,8 +11,6 @@ from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.text.numbers import count, number
 from heckmanfa.text.table import Column, Table
 
-__all__ = ["PredictedOutcomes"]
-
 _GROUPS = 20
 _MOST_POINTS = 1500
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from heckmanfa.text.table import Table
 
-__all__ = ["PictureText"]
-
 
 @dataclass(frozen=True)
 class PictureText:

@@ -12,8 +12,6 @@ from heckmanfa.text.numbers import number, plural
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table
 
-__all__ = ["RhoCurves"]
-
 
 @dataclass(frozen=True, eq=False)
 class RhoCurves:

@@ -15,8 +15,6 @@ from heckmanfa.text.numbers import count, plural
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table
 
-__all__ = ["TrainingPath", "read_path"]
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingPath:

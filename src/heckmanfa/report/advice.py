@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ADVICE", "Advice", "advice_for"]
-
 
 class Advice(NamedTuple):
     """A diagnostic in plain words."""

@@ -15,8 +15,6 @@ from heckmanfa.text.wording import some
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
 
-__all__ = ["answer", "not_to_claim"]
-
 
 def answer(analysis: Analysis) -> tuple[str, str, list[str]]:
     """Say what was found, in plain text.

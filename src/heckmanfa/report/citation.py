@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
 from heckmanfa.data.files.table_files import sha256_of
-from heckmanfa.results.document import Block, Code, Column, Heading, Notes, Table
+from heckmanfa.results.document import Block, Code, Heading, Notes
+from heckmanfa.text.table import Column, Table
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
-
-__all__ = ["citation_blocks"]
 
 _PAPER = (
     "H. Mai and X. Wu (2023). On prediction feature assignment in the Heckman selection model. "

@@ -9,34 +9,16 @@ from heckmanfa.report.advice import advice_for
 from heckmanfa.report.answer import answer
 from heckmanfa.report.request_words import describe_question, rows_by_use
 from heckmanfa.results.coefficients import likelihood_name
-from heckmanfa.results.document import (
-    Block,
-    Column,
-    Facts,
-    Finding,
-    Findings,
-    Heading,
-    Notes,
-    Paragraph,
-    Table,
-)
+from heckmanfa.results.document import Block, Facts, Finding, Findings, Heading, Notes, Paragraph
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.text.numbers import count, number, p_value, percent
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
+from heckmanfa.text.table import Column, Table
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
-
-__all__ = [
-    "answer_blocks",
-    "coefficient_blocks",
-    "diagnostic_blocks",
-    "question_blocks",
-    "row_blocks",
-    "selection_blocks",
-]
 
 _TERMS = {
     "imr": "lambda",

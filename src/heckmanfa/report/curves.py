@@ -14,8 +14,6 @@ from heckmanfa.plots.candidate_points import CandidatePoints
 from heckmanfa.report.picture import Picture, axes, bits, colour, floats, plain, plot_text
 from heckmanfa.text.printable import shown
 
-__all__ = ["candidate_payload", "coefficient_picture", "specification_curve"]
-
 # Coefficients in the page, four bytes each.
 _MOST_VALUES = 300_000
 

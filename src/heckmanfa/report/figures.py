@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
     from heckmanfa.report.picture import Picture
 
-__all__ = ["draw_pictures", "figures_html", "payload", "plotly_source"]
-
 
 def draw_pictures(analysis: Analysis) -> tuple[list[Picture], CandidatePoints | None]:
     """Make every picture of the analysis; return also the candidates that some of them read."""

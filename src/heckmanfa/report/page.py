@@ -27,8 +27,6 @@ from heckmanfa.text.printable import shown
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
 
-__all__ = ["render", "write_report"]
-
 # The browser refuses whatever is not in the file. Plotly's WebGL writes functions as it draws.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "

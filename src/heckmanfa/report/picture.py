@@ -19,8 +19,6 @@ import numpy as np
 from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.text.printable import shown
 
-__all__ = ["Picture", "axes", "bits", "colour", "floats", "line", "plain", "plot_text"]
-
 _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 

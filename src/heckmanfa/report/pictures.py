@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.prepared import Loaded
     from heckmanfa.data.rows import Mask
 
-__all__ = ["lambda_picture", "path_picture", "prediction_picture", "rho_picture"]
-
 _MOST_PATHS = 150
 _BINS = 40
 _MOST_CURVES = 60

@@ -11,8 +11,6 @@ from heckmanfa.text.wording import CRITERIA, listed, some
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
 
-__all__ = ["describe_question", "rows_by_use"]
-
 _SEARCHES = {
     "best-subset": "Branch and bound over every assignment of features, which ends with a proof "
     "that none is better, or with a bound on how much better one could be.",

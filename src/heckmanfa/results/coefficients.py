@@ -19,8 +19,6 @@ from heckmanfa.results.reports import Report
 from heckmanfa.results.search_report import compare
 from heckmanfa.results.summary import Summary
 
-__all__ = ["Wald", "likelihood_name", "summarize", "tidy", "vcov", "wald_test"]
-
 _ROW_WORDS = {
     "left_out_outcome_missing": "selected, but the outcome is missing",
     "left_out_regressor_missing": "a regressor is missing",

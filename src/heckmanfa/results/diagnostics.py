@@ -42,8 +42,6 @@ from heckmanfa.results.reports import Report
 from heckmanfa.text.numbers import percent
 from heckmanfa.text.printable import shown
 
-__all__ = ["Diagnostics", "diagnose", "share_outside"]
-
 # Rules of thumb from the literature on weak instruments and collinearity.
 _WEAK_CHI2_PER_FEATURE = 10.0
 _HIGH_VIF = 10.0

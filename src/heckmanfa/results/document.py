@@ -18,24 +18,6 @@ from heckmanfa.text.table import Column, Table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Block",
-    "Code",
-    "Column",
-    "Facts",
-    "Finding",
-    "Findings",
-    "Heading",
-    "Notes",
-    "Paragraph",
-    "RegressionTable",
-    "Section",
-    "Table",
-    "Verdict",
-    "table_of_findings",
-    "table_of_frame",
-]
-
 Verdict = Literal["ok", "caution", "problem"]
 Pairs = tuple[tuple[str, str], ...]
 

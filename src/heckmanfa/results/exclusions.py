@@ -20,8 +20,6 @@ from heckmanfa.results.problems import stopped
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
 from heckmanfa.text.wording import listed
 
-__all__ = ["KeptOut", "kept_out", "selection_test"]
-
 
 @dataclass(frozen=True)
 class KeptOut:

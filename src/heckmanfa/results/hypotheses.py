@@ -14,8 +14,6 @@ from heckmanfa.data.formula.matrix import plain_words
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["read_hypothesis"]
-
 _ADVICE = "write it as in 'educ = exper' or 'educ = 0, exper = 0'"
 # An interaction of five has 120 orders.
 _MOST_FACTORS = 4

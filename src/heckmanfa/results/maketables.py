@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ["coef_table", "default_keys", "labels", "outcome_name", "statistic"]
-
 _COLUMNS = {
     "estimate": "b",
     "std_error": "se",

@@ -16,28 +16,6 @@ from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.reference import FEW_CLUSTERS, LEVEL, Reference, Wald, n_parameters
 
-__all__ = [
-    "MAXIMA",
-    "about_clusters",
-    "about_convergence",
-    "about_errors",
-    "about_exclusions",
-    "about_maxima",
-    "about_r2",
-    "about_rho",
-    "about_rho_test",
-    "clusters_note",
-    "has_ratio",
-    "is_near_one",
-    "is_saturated",
-    "lacks_errors",
-    "problems_of",
-    "r2_of",
-    "rho_of_maximum",
-    "stopped",
-    "unconverged",
-]
-
 # Beyond these a rho is as good as one, and a fit as good as exact.
 _NEAR_ONE = 0.98
 _NEARLY_ALL = 0.999

@@ -18,16 +18,6 @@ from scipy import stats
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 
-__all__ = [
-    "FEW_CLUSTERS",
-    "LEVEL",
-    "Reference",
-    "Wald",
-    "check_level",
-    "n_parameters",
-    "reference_of",
-]
-
 FEW_CLUSTERS = 40
 """with fewer, tests by a cluster covariance reject too often (Angrist and Pischke, 2009, 8.2)"""
 

@@ -13,19 +13,16 @@ from itertools import groupby
 from heckmanfa.results.document import (
     Block,
     Code,
-    Column,
     Facts,
     Findings,
     Heading,
     Notes,
     Paragraph,
     RegressionTable,
-    Table,
     table_of_findings,
 )
 from heckmanfa.text.printable import printable, shown
-
-__all__ = ["escape", "render_notebook", "render_page", "signed"]
+from heckmanfa.text.table import Column, Table
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _SIGNS = {"ok": "✓", "caution": "!", "problem": "✕"}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from heckmanfa.results.document import Facts, Notes, RegressionTable, Section, Table
+from heckmanfa.results.document import Facts, Notes, RegressionTable, Section
 from heckmanfa.text.printable import printable
-
-__all__ = ["render_latex"]
+from heckmanfa.text.table import Table
 
 _SPECIAL_TEXT = {
     "\\": r"\textbackslash{}",

@@ -8,18 +8,15 @@ from collections.abc import Iterable, Sequence
 from heckmanfa.results.document import (
     Block,
     Code,
-    Column,
     Facts,
     Findings,
     Heading,
     Notes,
     RegressionTable,
-    Table,
     table_of_findings,
 )
 from heckmanfa.text.printable import printable
-
-__all__ = ["render_markdown"]
+from heckmanfa.text.table import Column, Table
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 

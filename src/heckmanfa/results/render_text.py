@@ -5,19 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from heckmanfa.results.document import (
-    Block,
-    Column,
-    Facts,
-    Findings,
-    Notes,
-    RegressionTable,
-    Section,
-    Table,
-)
+from heckmanfa.results.document import Block, Facts, Findings, Notes, RegressionTable, Section
 from heckmanfa.text.printable import printable
-
-__all__ = ["render_text"]
+from heckmanfa.text.table import Column, Table
 
 WIDTH = 88
 _LONGEST_CELL = 56

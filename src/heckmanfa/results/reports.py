@@ -10,8 +10,6 @@ from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_text import render_text
 
-__all__ = ["Report", "read_reports"]
-
 
 class Report:
     """Base of the results that print themselves."""

@@ -20,8 +20,6 @@ from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.criteria import NEARLY
 from heckmanfa.text.wording import CRITERIA
 
-__all__ = ["SearchReport", "compare", "report_search"]
-
 _RUNNER_UPS = 10
 # The runner-ups are in the report itself.
 _NOTES = (

@@ -15,8 +15,6 @@ import pandas as pd
 from heckmanfa.fit import Fit
 from heckmanfa.model.least_squares import fit_least_squares
 
-__all__ = ["CANNOT_SOLVE", "SideBySide", "side_by_side"]
-
 CANNOT_SOLVE = (
     "The Heckman model of all features cannot be fitted: they are collinear among the selected "
     "rows, or too many."

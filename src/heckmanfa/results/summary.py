@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heckmanfa.results.document import Block, Column, RegressionTable, Section, Table
+from heckmanfa.results.document import Block, RegressionTable, Section
 from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_latex import render_latex
 from heckmanfa.results.render_markdown import render_markdown
 from heckmanfa.results.render_text import render_text
 from heckmanfa.text.numbers import compact, p_value
 from heckmanfa.text.printable import shown
+from heckmanfa.text.table import Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Summary"]
 
 _COMPARISON = {"chosen": "chosen", "all_features": "all features", "naive": "least squares"}
 _EQUATIONS = {

@@ -20,8 +20,6 @@ from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 from heckmanfa.text.printable import quoted
 
-__all__ = ["lasso"]
-
 _LENGTH = 1e6
 _LIGHTEST = 1e-6
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _OPEN = 1e-8
 _MOST_REFINED = 1000
 
-__all__ = ["KEPT", "Search", "distinct", "evaluate"]
-
 KEPT = 10_000
 """The most assignments that a `Search` keeps."""
 

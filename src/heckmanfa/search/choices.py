@@ -15,8 +15,6 @@ from heckmanfa.model.linalg import Dependency, dependencies, describe_dependenci
 from heckmanfa.model.moments import Moments
 from heckmanfa.text.printable import quoted, quoted_list
 
-__all__ = ["Choices", "all_features", "feasible_choices", "read_choices"]
-
 _SHOWN = 5
 _GROUP = "group; a group is in or out as a whole"
 _DUMMIES = (

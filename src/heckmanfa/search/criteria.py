@@ -17,8 +17,6 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.model.moments import Moments, Solutions
 
-__all__ = ["CRITERIA", "NEARLY", "Goal", "check_window", "first_of_ties"]
-
 Criterion = Literal["adjusted_r2", "bic", "aic"]
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 

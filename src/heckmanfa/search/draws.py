@@ -15,8 +15,6 @@ from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 from heckmanfa.search.training.assignment_function import assign
 
-__all__ = ["sample"]
-
 _DRAWS_AT_ONCE = 4096
 
 

@@ -13,8 +13,6 @@ from heckmanfa.search.candidates import Search
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.training.assignment_function import Trained
 
-__all__ = ["HonestSplits", "SearchOutcome", "over_splits"]
-
 
 @dataclass(frozen=True, eq=False)
 class HonestSplits:

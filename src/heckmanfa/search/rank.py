@@ -13,8 +13,6 @@ from heckmanfa.search.candidates import Search, evaluate
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 
-__all__ = ["correlations", "rank"]
-
 
 def rank(
     moments: Moments, choices: Choices, goal: Goal, scores: Floats, *, names: Sequence[str]

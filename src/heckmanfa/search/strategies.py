@@ -26,15 +26,6 @@ from heckmanfa.search.rank import correlations, rank
 from heckmanfa.search.training.assignment_function import StepOn, Trained, train
 from heckmanfa.text.progress import progress_line
 
-__all__ = [
-    "AdaptiveLasso",
-    "BestSubset",
-    "Extraction",
-    "FeatureAssignment",
-    "Problem",
-    "Strategy",
-]
-
 Extraction = Literal["sample", "rank", "correlation"]
 
 

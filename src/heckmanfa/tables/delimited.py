@@ -25,8 +25,6 @@ from heckmanfa.tables.evidence import BLANK, fractions_prove, other_mark, read_e
 from heckmanfa.tables.marks import MarkedTable, MarkOptions, apply, decide, with_columns
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["Layout", "find_layout", "read_delimited"]
-
 _HEAD = 1 << 18
 _RECORDS = 200
 # The comma comes last: if two delimiters fit equally well, commas may be inside values.

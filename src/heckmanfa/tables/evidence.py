@@ -15,8 +15,6 @@ from heckmanfa.data.columns.numerals import Shape, shape_of
 from heckmanfa.data.columns.values import NUMBER_MARKS, Levels, levels_of, nearly_all
 from heckmanfa.data.rows import Mask
 
-__all__ = ["BLANK", "Evidence", "fractions_prove", "other_mark", "read_evidence"]
-
 BLANK = " "
 _MONEY = re.compile(r"(?:[$€£¥₹₽₩₺]|\b(?:USD|EUR|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CNY|INR)\b)")
 # So many different texts show whether a column may hold numbers.

@@ -17,8 +17,6 @@ from heckmanfa.data.columns.values import MISSING_SPELLINGS
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["Sheet", "read_excel"]
-
 # A sheet whose first rows are empty counts as empty, unless it is the one to read.
 _PEEK = 50
 

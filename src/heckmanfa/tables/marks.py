@@ -21,8 +21,6 @@ from heckmanfa.errors import InputError
 from heckmanfa.tables.evidence import Evidence, other_mark
 from heckmanfa.text.printable import quoted
 
-__all__ = ["MarkOptions", "MarkedTable", "NumberFormat", "apply", "decide", "with_columns"]
-
 _WORDS = {".": "point", ",": "comma", "'": "apostrophe", " ": "blank"}
 
 

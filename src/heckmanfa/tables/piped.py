@@ -14,8 +14,6 @@ from typing import IO
 from heckmanfa.errors import DataError, InputError
 from heckmanfa.text.printable import called, shown
 
-__all__ = ["STDIN", "is_piped", "spooled"]
-
 STDIN = "-"
 """name of standard input"""
 

@@ -21,8 +21,6 @@ from heckmanfa.tables.marks import MarkedTable, MarkOptions, apply, decide
 from heckmanfa.tables.piped import is_piped, spooled
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["Table", "open_table", "read_table"]
-
 _TEXT = (".csv", ".tsv", ".txt")
 _EXCEL = (".xlsx", ".xls")
 _KNOWN = (

@@ -23,8 +23,6 @@ from heckmanfa.errors import DataError, InputError
 from heckmanfa.tables.reading import read_table
 from heckmanfa.text.printable import shown
 
-__all__ = ["GIGABYTE", "StoredTable", "decode_dictionaries", "find_stored"]
-
 GIGABYTE = 1e9
 """bytes"""
 

@@ -27,8 +27,6 @@ from heckmanfa.data.parquet.parquet_levels import (
 )
 from heckmanfa.tables.stored import StoredTable, decode_dictionaries
 
-__all__ = ["Learned", "learn_streamed"]
-
 SAMPLE_ROWS = 200_000
 _SAMPLE_GROUPS = 256
 # Comparing texts takes long, and so many are enough.

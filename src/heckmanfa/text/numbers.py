@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["compact", "count", "number", "p_value", "percent", "plural"]
-
 # Beyond these a number is clearer with an exponent.
 _SMALL, _LARGE = 1e-4, 1e7
 

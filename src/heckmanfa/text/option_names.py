@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_options"]
-
 # Advice that takes another form on the command line, as whole phrases.
 _PHRASES = (
     (r",? or pass on_collinear=['\"]drop['\"]", ""),

@@ -20,8 +20,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["LINE", "called", "printable", "quoted", "quoted_list", "shown"]
-
 LINE = 100
 """how many characters of a foreign value are shown: about a line's worth"""
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from heckmanfa.text.printable import shown
 
-__all__ = ["CRITERIA", "MAX_NAMES", "listed", "some", "weighing"]
-
 CRITERIA = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
 
 MAX_NAMES = 8

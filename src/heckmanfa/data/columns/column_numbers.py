@@ -16,8 +16,6 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["as_table", "entries", "floats", "is_wide", "missing_in", "numbers", "plain_array"]
-
 _DATES = (date, np.datetime64, pd.Period)
 _DURATIONS = (timedelta, np.timedelta64, pd.DateOffset)
 _PARTS = (list, tuple, dict, set, np.ndarray)

@@ -15,8 +15,6 @@ import pandas as pd
 
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["as_stored", "frame_as_stored", "notes_on_numbers"]
-
 _NUMBERS = frozenset({"integer", "floating", "mixed-integer-float", "decimal", "boolean"})
 _TIMES = frozenset({"datetime64", "datetime", "date", "time", "timedelta64", "timedelta", "period"})
 

@@ -17,8 +17,6 @@ from heckmanfa.data.columns.values import is_text, levels_of, to_numbers
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list
 
-__all__ = ["Encoding", "Missing", "refuse_same_names"]
-
 Missing = Literal["drop", "mean"]
 _SHOWN = 5
 _NAMED = 3

@@ -28,8 +28,6 @@ from heckmanfa.data.tensors import NamedTensor, check_tensor
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["FittedColumns", "read_features"]
-
 
 @dataclass(frozen=True)
 class FittedColumns:

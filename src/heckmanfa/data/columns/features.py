@@ -19,21 +19,6 @@ from heckmanfa.data.rows import Columns, Matrix, Positions, Source
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = [
-    "FeatureTable",
-    "check_labels",
-    "feature_blocks",
-    "linear",
-    "names_or_positions",
-    "nearest",
-    "nearest_file",
-    "refuse_absent",
-    "refuse_same_labels",
-    "resolve",
-    "same",
-    "split_labels",
-]
-
 _PREDICT_ROWS, _PREDICT_ROWS_OF_TENSORS = 2**13, 2**19
 # How alike two names without their endings must be.
 _CLOSE_FILES = 0.7

@@ -13,8 +13,6 @@ from heckmanfa.data.columns.values import as_number, label_of
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["UNNAMED", "check_wanted", "tidy_names"]
-
 UNNAMED = "Unnamed: "
 """how pandas begins the name of a column that has none, before its position"""
 

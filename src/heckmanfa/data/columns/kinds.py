@@ -34,21 +34,6 @@ from heckmanfa.data.columns.values import (
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
-__all__ = [
-    "MOST_LEVELS",
-    "Kind",
-    "KindName",
-    "are_dates",
-    "as_category",
-    "as_numbers",
-    "is_identifier_name",
-    "kind_of_dates",
-    "kind_of_numbers",
-    "kind_of_objects",
-    "kind_of_text",
-    "may_count_rows",
-]
-
 KindName = Literal["number", "category", "identifier", "constant", "text"]
 
 MOST_LEVELS = 50

@@ -42,16 +42,6 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, UnknownFeatureError
 from heckmanfa.text.printable import quoted
 
-__all__ = [
-    "Asked",
-    "Column",
-    "LearnedColumn",
-    "asked_for",
-    "encoded_names",
-    "learn_columns",
-    "order_levels",
-]
-
 Asked = Literal["number", "category"]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["DECIMALS", "Shape", "shape_of", "tidy"]
-
 DECIMALS = (".", ",")
 """marks that may be the decimal mark"""
 

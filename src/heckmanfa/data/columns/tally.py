@@ -18,8 +18,6 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.values import NotNumbers, levels_of, spellings_of
 from heckmanfa.data.rows import Mask
 
-__all__ = ["MOST_LABELS", "GapTally", "NumberTally", "Tally", "TextTally"]
-
 MOST_LABELS = 100_000
 """distinct texts that a capped tally keeps"""
 MOST_VALUES = 1_000_000

@@ -17,31 +17,6 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = [
-    "FALSE_WORDS",
-    "MISSING_SPELLINGS",
-    "NUMBER_MARKS",
-    "TRUE_WORDS",
-    "UNITS",
-    "Levels",
-    "NotNumbers",
-    "Spellings",
-    "Time",
-    "as_number",
-    "infinite_values",
-    "is_plain_number",
-    "is_text",
-    "label_of",
-    "levels_of",
-    "nearly_all",
-    "not_numbers",
-    "numbers_of",
-    "spellings_of",
-    "time_in",
-    "times_not_numbers",
-    "to_numbers",
-]
-
 _MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", ".", "-", "?"})
 # Among numbers, none is a missing mark; among words it may be a level, such as no schooling.
 NUMBER_MARKS = _MARKS | {"none"}

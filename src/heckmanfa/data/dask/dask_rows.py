@@ -21,8 +21,6 @@ from heckmanfa.data.dask.dask_worker import Pass, failure, heckmanfa_pass
 from heckmanfa.data.row_sources import Reading, RowSource, Task
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 
-__all__ = ["DaskSource", "dask_source", "one_column_chunk"]
-
 # So many results are fetched at a time, since every fetch asks the scheduler once.
 _FETCHED_AT_ONCE = 64
 

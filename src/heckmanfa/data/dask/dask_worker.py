@@ -22,8 +22,6 @@ from heckmanfa.data.row_sources import Chunk, Task, cut_chunks
 from heckmanfa.data.rows import Columns, Matrix, Source, one_blas_thread
 from heckmanfa.errors import ClusterError, HeckmanfaError, InputError
 
-__all__ = ["Pass", "failure", "heckmanfa_pass"]
-
 # glibc's numbers for two settings, the default of one, and the values during a pass.
 _TRIM, _MAP = -1, -3
 _USUAL, _KEPT, _LARGEST_MAPPED = 2**17, 2**28, 2**25

@@ -13,15 +13,6 @@ from pathlib import Path
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 
-__all__ = [
-    "PARQUET_ENDINGS",
-    "PathLike",
-    "Reads",
-    "real_path",
-    "refuse_clashes",
-    "refuse_standard_output",
-]
-
 PathLike = str | os.PathLike[str]
 Reads = PathLike | Sequence[PathLike] | None
 """a file, a folder, a pattern, or several of these"""

@@ -25,8 +25,6 @@ from heckmanfa.data.files.private_folders import remove_leftovers, room_for
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 
-__all__ = ["Place", "check_place", "make_folder", "new_folder", "outputs", "replacing"]
-
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISCHR, "a device"),

@@ -29,8 +29,6 @@ except ImportError:  # on Windows, which does not show who else uses a room
 else:
     _HAS_LOCKS = True
 
-__all__ = ["remove_leftovers", "room_for"]
-
 _NAME = re.compile(r"\.heckmanfa-([0-9a-f]{8})-([0-9a-f]{8})\.(.+)", re.DOTALL)
 # The longest name that file systems take, in bytes.
 _LONGEST_NAME = 255

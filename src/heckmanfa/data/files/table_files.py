@@ -14,15 +14,6 @@ from heckmanfa.data.files.clashes import refuse_standard_output
 from heckmanfa.errors import InputError, MissingExtraError
 from heckmanfa.text.printable import shown
 
-__all__ = [
-    "check_ending",
-    "ending_of",
-    "existing",
-    "sha256_of",
-    "words_of",
-    "write_table",
-]
-
 _PIECE = 2**20
 _NOT_FILES: tuple[tuple[Callable[[Path], bool], str], ...] = (
     (Path.is_fifo, "pipe"),

@@ -44,8 +44,6 @@ from heckmanfa.errors import (
 )
 from heckmanfa.text.printable import quoted
 
-__all__ = ["Equation", "FormulaDesign", "is_numeric", "to_pandas"]
-
 
 @dataclass(frozen=True)
 class Equation:

@@ -9,8 +9,6 @@ from heckmanfa.data.formula.functions import FUNCTIONS
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import shown
 
-__all__ = ["refuse_other_languages"]
-
 _CALL = re.compile(r"(?<![\w.])((?:as\.)?[A-Za-z_]\w*)\(")
 _STATA = re.compile(r"(?<![\w.)\]])(i|c|ib?\d+|ibn|[LFDS]\d*)\.([A-Za-z_]\w*)(?![\w.(])")
 _CATEGORIES = ("factor", "as.factor", "ordered", "as.ordered", "as.character", "relevel")

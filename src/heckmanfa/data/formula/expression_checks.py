@@ -17,8 +17,6 @@ from heckmanfa.data.formula.widths import Call, contrasts_are_sound, learned_wid
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["DEEPEST", "CheckedFactor", "check_expression"]
-
 DEEPEST = 40
 """levels of brackets or expressions inside each other"""
 _LARGEST_NUMBER = 2.0**63

@@ -13,8 +13,6 @@ from formulaic.parser.types import ASTNode, Token
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import shown
 
-__all__ = ["called_in", "parse_factor", "refuse_powers", "right_side"]
-
 _MODULES = ("np", "contr")
 
 

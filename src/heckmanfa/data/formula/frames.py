@@ -14,8 +14,6 @@ from heckmanfa.data.columns.values import time_in
 from heckmanfa.errors import InputError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["advice_on_times", "is_numeric", "is_time", "refuse_nested", "to_pandas"]
-
 
 def to_pandas(data: Any) -> pd.DataFrame:
     """Return the data of formulas (pandas, Polars or PyArrow) as a pandas frame.

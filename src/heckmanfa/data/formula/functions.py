@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CONSTANTS", "CONTRASTS", "FUNCTIONS", "Signature"]
-
 
 @dataclass(frozen=True)
 class Signature:

@@ -29,21 +29,6 @@ from heckmanfa.errors import (
 )
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = [
-    "check_kinds",
-    "check_variables",
-    "complete_rows",
-    "matrix_of",
-    "one_column",
-    "plain_words",
-    "refuse_infinity",
-    "refuse_many_levels",
-    "refuse_other_rows",
-    "selected_rows",
-    "variables_of",
-]
-
-
 # The fit judges columns with fewer categories.
 _FEW_LEVELS = 20
 # Functions that give a row the same value whatever the other rows are.

@@ -21,8 +21,6 @@ from heckmanfa.data.formula.expression_checks import DEEPEST, CheckedFactor, che
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["check_formula"]
-
 _LONGEST_FORMULA = 200_000
 _LONGEST_FACTOR = 20_000
 _LONGEST_TERM = 8

@@ -16,8 +16,6 @@ from heckmanfa.data.formula.safety import check_formula
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["check_design"]
-
 # A spline has a few more knots than columns.
 _SPARE = 32
 _CATEGORY = str | int | float | np.number | np.bool_

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Call", "contrasts_are_sound", "learned_width", "listed_width"]
-
 _CUBIC = ("cr", "cs", "cc")
 _SCALING = ("center", "scale", "standardize")
 _NUMBER = int | float | np.number | np.bool_

@@ -12,18 +12,6 @@ from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, Time, levels_
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
-__all__ = [
-    "FLAGS",
-    "ColumnKind",
-    "flags_of",
-    "floats_of",
-    "groups_of",
-    "kind_of",
-    "numbers_of",
-    "same_kind",
-    "time_of",
-]
-
 FLAGS = "true and false, 0 and 1, or words such as yes and no"
 """what says who is selected"""
 

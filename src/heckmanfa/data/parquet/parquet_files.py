@@ -26,18 +26,6 @@ from heckmanfa.data.parquet.parquet_columns import kind_of, same_kind
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = [
-    "Batches",
-    "StoredFile",
-    "arrow",
-    "check_schemas",
-    "find_files",
-    "read_batches",
-    "scan_files",
-    "store_of",
-    "value_ranges",
-]
-
 PathLike = str | os.PathLike[str]
 
 # pandas keeps its row labels in columns of such names.

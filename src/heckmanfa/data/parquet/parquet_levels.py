@@ -22,8 +22,6 @@ from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
-__all__ = ["MOST_SEEN", "count_columns", "learn_encoding", "row_groups", "stored_column"]
-
 MOST_SEEN = 2**29
 """integers that are told apart, at a byte each, in a column that may count the rows"""
 

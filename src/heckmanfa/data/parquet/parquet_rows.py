@@ -42,8 +42,6 @@ from heckmanfa.data.threads import in_order, workers
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 
-__all__ = ["ParquetRows", "scan_parquet"]
-
 # Fewer rows are finished before threads have started.
 _ROWS_FOR_THREADS = 2**14
 

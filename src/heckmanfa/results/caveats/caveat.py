@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from heckmanfa.results.exclusions import KeptOut
 
-__all__ = ["Caveat", "Severity", "Table"]
-
 Severity = Literal["note", "caution", "problem"]
 
 

@@ -17,8 +17,6 @@ from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import some
 
-__all__ = ["as_findings", "of_fit", "of_table", "said"]
-
 _LARGE_SHARE = 0.05
 
 

@@ -13,8 +13,6 @@ from heckmanfa.text.numbers import count, plural
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA
 
-__all__ = ["HONEST_TARGET", "found_by", "of_method", "of_search", "was_searched"]
-
 HONEST_TARGET = (
     "The target of an honest estimate is the coefficient of the feature in the model that was "
     "chosen, not in a true model: the median over splits in which the feature was chosen."

@@ -15,8 +15,6 @@ from heckmanfa.search.candidates import Search, distinct, evaluate, no_feasible
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import NEARLY, Goal
 
-__all__ = ["best_subset"]
-
 # A node costs about as much as its matrix has entries. The default budget is this many entries,
 # about a minute's work.
 _ENTRIES = 2_000_000_000

@@ -14,8 +14,6 @@ from heckmanfa.model.linalg import DEPENDENT, column_norms, subset_factor
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.choices import Choices
 
-__all__ = ["Models", "Nodes", "Words", "without"]
-
 Words = NDArray[np.uint64]
 
 # Rounding of the inverse Gram matrix's downdates, as a share of the SSE. Above the largest, models

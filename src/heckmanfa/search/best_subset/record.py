@@ -15,8 +15,6 @@ from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 
-__all__ = ["Record"]
-
 # Size of the sample of rho for the message when none is in the window.
 _MOST_SEEN = 2**14
 # Rounding allowed at the ends of the window while searching, as a share of its width.

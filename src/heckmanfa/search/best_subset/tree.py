@@ -27,8 +27,6 @@ from heckmanfa.search.best_subset.record import Record
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
 
-__all__ = ["Tree"]
-
 _MOST_NODES_AT_ONCE = 8192
 _FEWEST_NODES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**23

@@ -12,8 +12,6 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import TIE, Goal
 
-__all__ = ["warm_start"]
-
 # Below this pivot, a column lies in the span of the others, up to rounding.
 _PIVOT = 1e-9
 _STARTS = 4

@@ -13,8 +13,6 @@ from typing import Any, Literal
 from heckmanfa.data.arrays import Array
 from heckmanfa.errors import SearchWarning, warn
 
-__all__ = ["Loss", "fused_pulls"]
-
 Loss = Literal["mae", "mse"]
 
 # A program holds this many numbers at a time, which fit in the registers of its one warp. With this

@@ -4,8 +4,6 @@
 import triton
 import triton.language as tl
 
-__all__ = ["sums_of_rows"]
-
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def sums_of_rows(  # type: ignore[no-untyped-def]

@@ -13,8 +13,6 @@ import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, like
 
-__all__ = ["kept", "repeated", "sent_ahead"]
-
 State = tuple[Array, ...]
 Step = Callable[[Array, State], State]
 

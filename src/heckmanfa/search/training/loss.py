@@ -24,8 +24,6 @@ from heckmanfa.model.option_types import Standardize
 from heckmanfa.search.training.fused import Loss
 from heckmanfa.search.training.training_rows import TrainingRows, gather_training_rows
 
-__all__ = ["Gradient", "psi_gradient"]
-
 
 class _Contrasts:
     """The contrast of an assignment: multiplied by rows of [X, lambda, y, 1], it gives residuals.

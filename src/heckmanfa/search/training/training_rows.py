@@ -23,8 +23,6 @@ from heckmanfa.model.normal import inverse_mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.search.training.fused import Loss, fused_pulls
 
-__all__ = ["SAMPLE_ROWS", "TrainingRows", "gather_training_rows"]
-
 SAMPLE_ROWS = 200_000
 """Default number of training rows if the rows are not in memory."""
 
