@@ -180,13 +180,11 @@ def differ(old: Flat, new: Flat) -> Difference:
 
 
 def _compare(key: str, old: list[Any], new: list[Any], found: Difference) -> None:
-    if not _has_floats([*old, *new]):
+    are_numbers = _is_numeric(old) and _is_numeric(new) and _has_floats([*old, *new])
+    if not are_numbers or len(old) != len(new):
         found.n_words += len(old)
-        if old != new:
+        if _discrete(old) != _discrete(new):
             found.faults.append(f"{key}: was {_short(old)}, is {_short(new)}")
-        return
-    if len(old) != len(new) or not (_is_numeric(old) and _is_numeric(new)):
-        found.faults.append(f"{key}: was {_short(old)}, is {_short(new)}")
         return
     found.n_numbers += len(old)
     a, b = _numbers(old), _numbers(new)
@@ -217,6 +215,13 @@ def _has_floats(values: list[Any]) -> bool:
 
 def _is_numeric(values: list[Any]) -> bool:
     return all(one is None or isinstance(one, float | int) for one in values)
+
+
+def _discrete(value: Any) -> Any:
+    """A value that equals itself, which NaN among words does not."""
+    if isinstance(value, list):
+        return [_discrete(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _numbers(values: list[Any]) -> Any:

@@ -15,7 +15,7 @@ from unittest.mock import patch
 from benchmarks.common import child
 
 # What a console script does, in a fresh interpreter.
-_START = (
+START = (
     "from importlib.metadata import entry_points; "
     "next(iter(entry_points(group='console_scripts', name='heckmanfa'))).load()()"
 )
@@ -50,7 +50,7 @@ def run_here(words: Sequence[str]) -> int:
 
 def run_command(words: Sequence[str]) -> str:
     """Run ``heckmanfa WORDS`` in a fresh interpreter and return what it printed."""
-    return child(["-c", _START, *words])
+    return child(["-c", START, *words])
 
 
 def find_function(name: str) -> Callable[..., Any]:

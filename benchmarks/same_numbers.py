@@ -12,8 +12,8 @@ Compare on the machine that recorded, with OMP_NUM_THREADS=1: other processors r
 from __future__ import annotations
 
 import argparse
-import lzma
 import json
+import lzma
 import sys
 import time
 import warnings
