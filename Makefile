@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Twice quiet hides warnings and progress, and leaves errors.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
-.PHONY: demo test check house bench study fuzz docs clean
+.PHONY: demo test check bench study fuzz docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.stamp-package
@@ -17,13 +17,11 @@ demo: $(VENV)/.stamp-package
 test: $(VENV)/.stamp-test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
-check: $(VENV)/.stamp-test
+# lint-imports checks which part of the package may import which ([tool.importlinter] in pyproject.toml).
+check: $(VENV)/.stamp-test $(VENV)/.stamp-check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict src
-
-# Which part of the package may import which: the contracts of [tool.importlinter] in pyproject.toml.
-house: $(VENV)/.stamp-check
 	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.stamp-bench
