@@ -139,7 +139,7 @@ def test_what_cannot_be_drawn_is_refused(interval):
         interval.plot(["eduk"])
     with pytest.raises(InputError, match="terms is empty"):
         interval.plot([])
-    with pytest.raises(InputError, match="3 coefficients are to be drawn, but axes has 1"):
+    with pytest.raises(InputError, match="the picture needs 3 Axes; got 1"):
         interval.plot(axes=plt.figure().gca())
 
 
@@ -268,7 +268,7 @@ def test_there_is_no_curve_without_a_search(model, best, rows):
         plots.specification_curve(nothing)
     with pytest.raises(UnknownFeatureError, match="Did you mean 'exper'"):
         plots.specification_curve(best, term="expr")
-    with pytest.raises(InputError, match="2 Axes are needed, but ax has 1"):
+    with pytest.raises(InputError, match="the picture needs 2 Axes; got 1"):
         plots.specification_curve(best, ax=plt.figure().gca())
     absent = [one for one in MANY if not any(one in row for row in best.candidates_["features"])]
     with pytest.raises(InputError, match=f"no assignment that was kept holds '{absent[0]}'"):

@@ -13,6 +13,7 @@ from heckmanfa.analysis import Question, analyse
 from heckmanfa.report import answer, render
 from heckmanfa.report.answer import not_to_claim
 from heckmanfa.report.request_words import describe_question, rows_by_use
+from heckmanfa.results.side_by_side import side_by_side
 from heckmanfa.text.numbers import count, number, p_value, plural
 from heckmanfa.text.wording import listed, some
 
@@ -211,7 +212,7 @@ def test_trouble_comes_first(ask):
     found = analysis.model.diagnostics(analysis.loaded.X)
     outside = replace(found, rho=1.2, rho_outside=True, share_outside=0.4, imr_vif=50.0)
     model = copy.deepcopy(analysis.model)
-    model.rho_, model.converged_, model._second_maximum = 1.2, False, (-1.0, 0.87)
+    model._fit = replace(model.fit_, rho=1.2, converged=False, second_maximum=(-1.0, 0.87))
     broken = replace(analysis, model=model)
     vars(broken)["diagnostics"] = outside
     said = not_to_claim(broken)
@@ -226,12 +227,11 @@ def test_trouble_comes_first(ask):
 def test_comparison_is_that_of_the_summary(ask):
     analysis = ask()
     table = analysis.coefficients
-    beside, _ = analysis.model._comparison()
-    beside = beside.set_index("term")
+    beside = side_by_side(analysis.model.fit_).terms.set_index("term")
     ours = table.set_index("term")
     for term in beside.index:
         np.testing.assert_allclose(ours.loc[term, "all_features"], beside.loc[term, "all_features"])
-        np.testing.assert_allclose(ours.loc[term, "least_squares"], beside.loc[term, "naive"])
+        np.testing.assert_allclose(ours.loc[term, "least_squares"], beside.loc[term, "least_squares"])
 
 
 def test_comparison_without_a_search(ask):

@@ -14,7 +14,6 @@ from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.tensors import on_host
-from heckmanfa.errors import NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import Choose, Refit, Spec
@@ -136,9 +135,8 @@ class SearchModel(Heckman):
 
     def _result(self) -> Search:
         outcome = self.fit_.search
-        if outcome is None or outcome.result is None:
-            raise NotSearchedError("no outcome was missing in the fit, so nothing was searched")
-        return outcome.result
+        assert outcome is not None
+        return outcome.check_searched()
 
     def search_report(self, tolerance: float | None = None) -> SearchReport:
         """Tell how the features were found, what came next, and how much the choice matters.

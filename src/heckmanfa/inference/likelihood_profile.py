@@ -32,6 +32,7 @@ from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, startin
 from heckmanfa.model.likelihood_terms import Problem, State, predicting_only
 from heckmanfa.model.maxima import rho_text
 from heckmanfa.model.two_step import TwoStep, fit_two_step
+from heckmanfa.plots.profile_curve import ProfileCurve, draw_profile
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.problems import MAXIMA
 from heckmanfa.results.reference import check_level
@@ -43,6 +44,8 @@ _WIDEST = 0.998
 # Heights are then known to this many units of log-likelihood, or far better.
 _DECREMENT = 1e-8
 _ROOT = 1e-11
+# Points of the curve in a picture.
+_DRAWN = 2001
 _LEVELS = 0.95, 0.999
 _WIDEST_BESIDE = 1.0 - 1e-6
 
@@ -90,7 +93,7 @@ class RhoProfile(Report):
 
     def at(self, rho: ArrayLike) -> Floats:
         """Return the log-likelihood at other values of rho, NaN outside those looked at."""
-        return np.asarray(self._curve()(np.arctanh(rho), extrapolate=False))
+        return np.asarray(self._spline()(np.arctanh(rho), extrapolate=False))
 
     def regions(self, conf_level: float = 0.95) -> list[tuple[float, float]]:
         """Return all values of rho that a likelihood-ratio test at this level does not reject.
@@ -109,8 +112,8 @@ class RhoProfile(Report):
         check_level(conf_level)
         if self.no_interval:
             return []
-        curve = self._curve()
-        level = self.height - 0.5 * float(stats.chi2.ppf(conf_level, 1))
+        curve = self._spline()
+        level = self._level(conf_level)
         first, last = curve.x[0], curve.x[-1]
         crossings = np.unique(curve.solve(level, extrapolate=False))
         ends = [first, *(one for one in crossings if first < one < last), last]
@@ -140,9 +143,21 @@ class RhoProfile(Report):
 
     def plot(self, ax: Any = None, conf_level: float = 0.95) -> Any:
         """Draw the profile on a new figure or on ``ax``; see `heckmanfa.plots.rho_profile`."""
-        from heckmanfa.plots._profile import draw_profile
+        return draw_profile(self.curve(conf_level), ax)
 
-        return draw_profile(self, ax, conf_level)
+    def curve(self, conf_level: float = 0.95) -> ProfileCurve:
+        """Return what the picture shows."""
+        t = np.arctanh(self.rho[np.isfinite(self.log_likelihood)])
+        rho = np.union1d(np.tanh(np.linspace(t[0], t[-1], _DRAWN)), np.tanh(t)[1:-1])
+        return ProfileCurve(
+            rho=rho,
+            log_likelihood=self.at(rho),
+            maxima=self.maxima,
+            two_step=self.two_step,
+            conf_level=conf_level,
+            regions=self.regions(conf_level),
+            level=self._level(conf_level),
+        )
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
@@ -191,7 +206,11 @@ class RhoProfile(Report):
             )
         ]
 
-    def _curve(self) -> CubicHermiteSpline:
+    def _level(self, conf_level: float) -> float:
+        """Return the log-likelihood at the ends of the interval."""
+        return self.height - 0.5 * float(stats.chi2.ppf(conf_level, 1))
+
+    def _spline(self) -> CubicHermiteSpline:
         known = np.isfinite(self.log_likelihood)
         return CubicHermiteSpline(
             np.arctanh(self.rho[known]), self.log_likelihood[known], self.slope[known]

@@ -31,6 +31,8 @@ from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import BY_CLASSICAL
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
+from heckmanfa.plots.rho_curves import RhoCurves
+from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
 from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, check_level, reference_of
@@ -237,22 +239,12 @@ class UncertaintyInterval(Report):
         )
 
     def plot(self, terms: Sequence[str] | None = None, axes: Any = None) -> Any:
-        """Draw coefficients over rho; see `heckmanfa.plots.uncertainty`.
+        """Draw coefficients over rho; see `heckmanfa.plots.uncertainty`."""
+        return draw_uncertainty(self, terms, axes)
 
-        Parameters
-        ----------
-        terms : sequence of str, optional
-            All but the intercept unless given.
-        axes : Axes or array of Axes, optional
-            One for each term; a new figure unless given.
-
-        Returns
-        -------
-        ndarray of matplotlib.axes.Axes
-        """
-        from heckmanfa import plots
-
-        return plots.uncertainty(self, terms, axes)
+    def curves(self) -> RhoCurves:
+        """Return what the picture shows."""
+        return RhoCurves(self.path(), self.tidy(), self.rho, self.conf_level, self.rho_hat)
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""

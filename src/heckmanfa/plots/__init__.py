@@ -1,18 +1,18 @@
-"""Pictures of what models report: the data that a picture shows, and Matplotlib Axes of it.
+"""Pictures of what models report: the data that a picture shows, and its drawing in Matplotlib.
 
-Drawing needs the extra ``plots``. Every function returns its Axes, so a caller can add to them,
-change them, or save the figure with ``ax.figure.savefig(...)``. Without Axes, a function draws on
-a new figure, which usually fits a column of a journal.
+Drawing needs the extra ``plots``. Every function draws on the Axes given or, without any, on a new
+figure, which usually fits a column of a journal. It returns the Axes, so a caller can add to
+them, change them, or save the figure with ``ax.figure.savefig(...)``.
 """
 
 from __future__ import annotations
 
 from heckmanfa.plots._coefficients import coefficients
-from heckmanfa.plots._overlap import imr_overlap
-from heckmanfa.plots._profile import rho_profile
-from heckmanfa.plots._search import specification_curve
-from heckmanfa.plots._training import assignment_path
-from heckmanfa.plots._uncertainty import uncertainty
+from heckmanfa.plots.candidate_points import specification_curve
+from heckmanfa.plots.mills_ratios import imr_overlap
+from heckmanfa.plots.profile_curve import rho_profile
+from heckmanfa.plots.rho_curves import uncertainty
+from heckmanfa.plots.training_path import assignment_path
 
 __all__ = [
     "assignment_path",

@@ -1,9 +1,10 @@
-"""What all pictures share: colours, sizes, new figures and legends."""
+"""Colours, sizes, new figures, legends and points with an edge, which all pictures share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,12 @@ from heckmanfa.text.printable import quoted, shown
 BLUE, ORANGE, VERMILION, GREY = "#0072B2", "#E69F00", "#D55E00", "#595959"
 COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", ORANGE, "#56B4E9", "#000000")
 LIGHT = "#A6A6A6"
-# As many as have no factor in common with the colours: a pair comes back after 28 lines.
+# 4 and 7 colours have no common factor: a pair repeats only after 28 lines.
 LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
-COLUMN_INCHES = 3.4
-"""A column of a journal that has two."""
-
+# A column of a journal that has two.
+_COLUMN_INCHES = 3.4
 _POINTS = 8.0
 _STYLE = {
     "font.size": _POINTS,
@@ -44,20 +44,20 @@ _STYLE = {
     "lines.markersize": 4.0,
     "legend.handlelength": 1.8,
     "legend.columnspacing": 1.2,
-    # So that a figure this small can be read on a screen.
+    # A figure this small must still be readable on a screen.
     "figure.dpi": 200.0,
 }
 
 
+@dataclass(frozen=True, eq=False)
 class Canvas:
     """Axes to draw on, and whether their figure is new."""
 
-    def __init__(self, axes: NDArray[Any], is_new: bool) -> None:
-        self.axes = axes
-        self.is_new = is_new
+    axes: NDArray[Any]
+    is_new: bool
 
-    def legend(self, marks: dict[str, Any]) -> None:
-        """Add a legend: under a new figure, or inside the first axes of another."""
+    def legend(self, marks: dict[str, Any], fontsize: str | None = None) -> None:
+        """Add a legend: under a new figure, or inside the first of the Axes given."""
         if not self.is_new:
             self.axes[0].legend(marks.values(), marks.keys(), fontsize="small")
             return
@@ -70,6 +70,7 @@ class Canvas:
                 loc="outside lower center",
                 ncols=columns,
                 frameon=False,
+                fontsize=fontsize,
             )
             if columns == 1 or made.get_window_extent().width < 0.99 * figure.bbox.width:
                 return
@@ -78,25 +79,12 @@ class Canvas:
 
 @contextmanager
 def canvas(ax: Any, height: float, rows: int = 1) -> Iterator[Canvas]:
-    """Yield the axes given, or those of a new figure one column wide, in its style.
+    """Yield the Axes given, or those of a new figure one column wide, in its style.
 
-    Parameters
-    ----------
-    ax : Axes, sequence of Axes or None
-    height : float
-        Height of a new figure, in inches.
-    rows : int
-        How many Axes are needed, one below the other with a shared x axis.
-
-    Yields
-    ------
-    Canvas
+    A new figure is ``height`` inches high; its rows of Axes share their x axis.
     """
     if ax is not None:
-        axes = np.asarray(ax, dtype=object).ravel()
-        if len(axes) != rows:
-            raise InputError(f"{rows} Axes are needed, but ax has {len(axes)}")
-        yield Canvas(axes, False)
+        yield given_canvas(ax, rows)
         return
     plt = pyplot()
     with plt.rc_context(_STYLE):
@@ -106,9 +94,17 @@ def canvas(ax: Any, height: float, rows: int = 1) -> Iterator[Canvas]:
             sharex=True,
             squeeze=False,
             layout="constrained",
-            figsize=(COLUMN_INCHES, height),
+            figsize=(_COLUMN_INCHES, height),
         )
         yield Canvas(axes.ravel(), True)
+
+
+def given_canvas(given: Any, count: int) -> Canvas:
+    """Check that the user gave as many Axes as a picture needs."""
+    axes = np.asarray(given, dtype=object).ravel()
+    if len(axes) != count:
+        raise InputError(f"the picture needs {count} Axes; got {len(axes)}")
+    return Canvas(axes, False)
 
 
 def pyplot() -> Any:
@@ -120,6 +116,13 @@ def pyplot() -> Any:
             "plots need Matplotlib, which is not installed: pip install 'heckmanfa[plots]'"
         ) from error
     return pyplot
+
+
+def mark_points(panel: Any, x: Any, y: Any, marker: str, color: str, **others: Any) -> Any:
+    """Draw points with a black edge above everything else; return what a legend needs."""
+    style = {"markersize": 5.0, "markeredgewidth": 0.6, "markeredgecolor": "black", "zorder": 4}
+    (points,) = panel.plot(x, y, linestyle="none", marker=marker, color=color, **(style | others))
+    return points
 
 
 def label_of(name: str) -> str:

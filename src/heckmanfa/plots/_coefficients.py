@@ -32,30 +32,27 @@ def coefficients(
     """Draw the coefficients of one or several models, each as a dot with a whisker.
 
     Whiskers are the intervals of `Heckman.tidy`. After a search that is not honest these ignore
-    it, and are too short. Every coefficient is in the units of its feature: for sizes that can be
-    compared, fit standardised features.
+    it, and are too short. Every coefficient is in the units of its feature: to compare sizes, fit
+    standardised features.
 
     Parameters
     ----------
     models : model, sequence of models, or dict of models
         Fitted. The keys of a dict are their names; those of a sequence are their classes.
     ax : Axes, optional
-        A new figure by default.
     conf_level : float
         Confidence level of the whiskers.
     terms : sequence of str, optional
-        Coefficients to draw, "Intercept" among them; all others by default, in the order in
-        which the models have them.
+        Coefficients to draw, which may include "Intercept"; all others by default, in the order
+        in which the models have them.
 
     Returns
     -------
     matplotlib.axes.Axes
     """
-    named = _named(models)
-    tables = {name: _table(model, conf_level) for name, model in named.items()}
+    tables = {name: _table(model, conf_level) for name, model in _named(models).items()}
     known = list(dict.fromkeys(term for table in tables.values() for term in table.index))
     wanted = wanted_terms(known, terms)
-    rows = {term: place for place, term in enumerate(wanted)}
     count = len(tables)
     height = 0.8 + len(wanted) * max(0.18, _MODEL_INCHES * count + 0.06) + 0.18 * (count > 1)
     offsets = (np.arange(count) - (count - 1) / 2.0) * _APART / count
@@ -63,15 +60,14 @@ def coefficients(
     with canvas(ax, height) as drawn:
         (panel,) = drawn.axes
         panel.axvline(0.0, color=GREY, linewidth=0.6, zorder=1)
-        for place, (name, table) in enumerate(tables.items()):
+        for k, (name, table) in enumerate(tables.items()):
             held = table.loc[[term for term in wanted if term in table.index]]
-            spread = np.abs(held[["ci_low", "ci_high"]].sub(held["estimate"], axis=0))
             marks[name] = panel.errorbar(
                 held["estimate"],
-                [rows[term] + offsets[place] for term in held.index],
-                xerr=spread.to_numpy().T,
-                fmt=MARKERS[place % len(MARKERS)],
-                color=COLORS[place % len(COLORS)],
+                [wanted.index(term) + offsets[k] for term in held.index],
+                xerr=held[["below", "above"]].to_numpy().T,
+                fmt=MARKERS[k % len(MARKERS)],
+                color=COLORS[k % len(COLORS)],
                 markersize=3.5,
                 markeredgecolor="black",
                 markeredgewidth=0.4,
@@ -95,8 +91,8 @@ def _named(models: Any) -> dict[str, EstimatedModel]:
         listed = list(models)
         kinds = [type(model).__name__ for model in listed]
         named = {
-            kind if kinds.count(kind) == 1 else f"{kind} ({place})": model
-            for place, (kind, model) in enumerate(zip(kinds, listed, strict=True), start=1)
+            kind if kinds.count(kind) == 1 else f"{kind} ({number})": model
+            for number, (kind, model) in enumerate(zip(kinds, listed, strict=True), start=1)
         }
     if not named:
         raise InputError("models is empty: there is nothing to draw")
@@ -110,10 +106,15 @@ def _named(models: Any) -> dict[str, EstimatedModel]:
 
 
 def _is_model(value: Any) -> bool:
-    # Of the class: a model that is not fitted has no attributes yet.
+    # Ask the class: a model that is not fitted has no attributes yet.
     return hasattr(type(value), "fit_")
 
 
 def _table(model: EstimatedModel, conf_level: float) -> Any:
+    """Return the estimates by term, and how far their intervals reach below and above."""
     table = model.tidy(conf_level)
-    return table[table["equation"] == "prediction"].set_index("term")
+    table = table[table["equation"] == "prediction"].set_index("term")
+    return table.assign(
+        below=(table["estimate"] - table["ci_low"]).abs(),
+        above=(table["ci_high"] - table["estimate"]).abs(),
+    )

@@ -1,25 +1,42 @@
-"""The candidates of a search: what pictures of them show."""
+"""The assignments that a search kept, best first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.rows import Mask
-from heckmanfa.fit import Fit
+from heckmanfa.errors import InputError, NotSearchedError, UnknownFeatureError
+from heckmanfa.fit import Fit, Fitted
 from heckmanfa.model.moments import Moments
+from heckmanfa.plots._canvas import (
+    BLUE,
+    GREY,
+    LIGHT,
+    VERMILION,
+    canvas,
+    label_of,
+    mark_points,
+)
 from heckmanfa.plots.picture_text import PictureText
-from heckmanfa.search.candidates import KEPT
+from heckmanfa.search.candidates import KEPT, Search
 from heckmanfa.text.numbers import count, number, percent, plural
-from heckmanfa.text.printable import shown
-from heckmanfa.text.table import Column, Table
+from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.table import Column, Table, lay_out
 from heckmanfa.text.wording import CRITERIA, listed
 
 _RUNNER_UPS = 10
+_HEIGHT_INCHES = 3.6
+# Beyond these, dots are small, and are saved as pixels in a vector file.
+_FEW, _MANY = 300, 2000
+_LEGEND_SIZE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +104,7 @@ class CandidatePoints:
             alt += f" {count(int(self.inside.sum()))} of them have rho in the window."
         if self.chosen is not None:
             alt += (
-                f" The chosen one is in place {count(self.chosen + 1)}, with {words} "
+                f" The chosen one has rank {count(self.chosen + 1)}, {words} "
                 f"{number(self.value[self.chosen], 5)} and rho {number(self.rho[self.chosen], 3)}."
             )
         return PictureText("Every candidate, best first", alt, self._caption(), self._runner_ups())
@@ -100,42 +117,45 @@ class CandidatePoints:
         if n == KEPT:
             kept = f"the best {count(n)}"
         text = (
-            f"Each point is one way to say which features predict: {kept}, by "
+            f"Each point is one way to choose the features that predict: {kept}, by "
             f"{self.criterion_name} above and by the two-step rho below. If points near the left "
             "have a rho of either sign, the data do not settle which way selection goes."
         )
         if self.window is not None:
-            text += " The shaded band is the window of rho; open circles lie outside of it."
+            text += " The shaded band is the window of rho; open circles lie outside it."
         if self.chosen is None:
             text += " The model's features, chosen over splits of the rows, are not among them."
         unsolved = int(np.count_nonzero(~np.isfinite(self.value)))
         if unsolved:
-            text += f" {plural(unsolved, 'candidate')} cannot be fitted and cannot be seen."
+            text += f" {plural(unsolved, 'candidate')} cannot be fitted and are not shown."
         return text
 
     def _runner_ups(self) -> Table:
-        rows = []
-        for place in range(min(_RUNNER_UPS, len(self))):
-            held = [self.labels[int(column)] for column in np.flatnonzero(self.masks[place])]
-            row = [
-                f"{place + 1}{' (chosen)' if place == self.chosen else ''}",
-                number(self.value[place], 6),
-                number(self.rho[place]),
-                str(int(self.masks[place].sum())),
-                listed(list(dict.fromkeys(held))),
-            ]
-            if self.window is not None:
-                row.insert(3, "yes" if self.inside[place] else "no")
-            rows.append(row)
         columns = [
-            Column("Place", is_number=False),
+            Column("Rank", is_number=False),
             Column(self.criterion_name),
             Column("rho"),
+            Column("In the window", is_number=False),
             Column("Features"),
             Column("Which", is_number=False),
         ]
-        if self.window is not None:
-            columns.insert(3, Column("In the window", is_number=False))
+        rows = []
+        for rank in range(min(_RUNNER_UPS, len(self))):
+            held = [self.labels[int(column)] for column in np.flatnonzero(self.masks[rank])]
+            rows.append(
+                [
+                    f"{rank + 1}{' (chosen)' if rank == self.chosen else ''}",
+                    number(self.value[rank], 6),
+                    number(self.rho[rank]),
+                    "yes" if self.inside[rank] else "no",
+                    str(int(self.masks[rank].sum())),
+                    listed(list(dict.fromkeys(held))),
+                ]
+            )
+        if self.window is None:
+            columns.pop(3)
+            for row in rows:
+                row.pop(3)
         return Table(tuple(columns), tuple(rows), "The best candidates", "curve-table")
 
     def coefficient_text(
@@ -177,14 +197,10 @@ class CandidatePoints:
                     percent(float(np.mean(finite > 0)), 0),
                 ]
             )
-        titles = ("Held by", "Chosen", "Lowest", "Median", "Highest", "Positive")
-        return Table(
-            (
-                Column("Feature", is_number=False),
-                Column("Predicts", is_number=False),
-                *(Column(title) for title in titles),
-            ),
-            tuple(rows),
+        return lay_out(
+            ["Feature", "Predicts"],
+            ["Held by", "Chosen", "Lowest", "Median", "Highest", "Positive"],
+            rows,
             "Coefficients over the candidates that hold them",
             "spread-table",
         )
@@ -197,14 +213,18 @@ def _span(values: Floats) -> str:
     return f"{number(finite.min(), 3)} to {number(finite.max(), 3)}"
 
 
-def read_candidates(fit: Fit, labels: Sequence[str] | None = None) -> CandidatePoints | None:
+def read_candidates(fit: Fit, labels: Sequence[str]) -> CandidatePoints | None:
     """Return the candidates of a search; None if nothing was searched.
 
     ``labels`` names the column of the user's table behind each column of X.
     """
-    search = None if fit.search is None else fit.search.result
-    if search is None:
+    if fit.search is None or fit.search.result is None:
         return None
+    return replace(points_of(fit, fit.search.result), labels=tuple(labels))
+
+
+def points_of(fit: Fit, search: Search) -> CandidatePoints:
+    """Sort the candidates of a search by its criterion."""
     sign = -1.0 if search.goal.criterion == "adjusted_r2" else 1.0
     order = np.argsort(sign * search.values, kind="stable")
     masks = search.masks[order]
@@ -220,6 +240,134 @@ def read_candidates(fit: Fit, labels: Sequence[str] | None = None) -> CandidateP
         n_evaluated=search.n_assignments,
         tolerance=search.tolerance,
         names=fit.labels,
-        labels=fit.labels if labels is None else tuple(labels),
+        labels=fit.labels,
         moments=fit.moments,
     )
+
+
+def specification_curve(
+    model: Fitted, ax: Any = None, term: str | int | None = None
+) -> NDArray[Any]:
+    """Draw the assignments that a search evaluated, best first by its criterion.
+
+    The upper panel is the criterion, or the coefficient of a feature in the assignments that hold
+    it; the lower one is the estimate of rho. Both are two-step estimates. If the search had a
+    window of rho, it is shaded; assignments outside it, which could not be chosen, are grey.
+
+    Parameters
+    ----------
+    model : HeckmanFA, HeckmanBestSubset or HeckmanLasso
+        Fitted.
+    ax : pair of Axes, optional
+        The upper and the lower one; a new figure by default.
+    term : str or int, optional
+        A feature, by its name or position.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        Two.
+    """
+    found = _candidates(model).solved()
+    word = found.criterion_name.replace("R2", "R²")
+    column = None if term is None else _column(model.fit_, term)
+    upper = found.value if column is None else _coefficients(found, column)
+    window = found.window
+    marks: dict[str, Any] = {}
+    with canvas(ax, _HEIGHT_INCHES, rows=2) as drawn:
+        above, below = drawn.axes
+        if window is not None:
+            marks["window of rho"] = _shade(below, window)
+        if column is not None:
+            above.set_title(label_of(found.names[column]))
+            above.axhline(0.0, color=GREY, linewidth=0.6, zorder=1)
+        for panel, heights in ((above, upper), (below, found.rho)):
+            marks |= _dots(panel, heights, found)
+        above.set_ylabel(word if term is None else "coefficient")
+        below.set_ylabel("estimate of rho")
+        n, total = len(found), found.n_evaluated
+        some = "" if n == total else f"{n:,} of "
+        below.set_xlabel(f"{some}{plural(total, 'assignment')}, best first by {word}")
+        for panel in drawn.axes:
+            panel.set_xlim(*_limits(n))
+            panel.margins(y=0.08)
+            if drawn.is_new:
+                panel.locator_params(axis="x", integer=True, min_n_ticks=1)
+        drawn.legend(marks)
+    return drawn.axes
+
+
+def _candidates(model: Fitted) -> CandidatePoints:
+    fit = model.fit_
+    if fit.search is None:
+        raise NotSearchedError(
+            f"{type(model).__name__} does not search for features, so there is one "
+            "specification only; fit HeckmanFA or HeckmanBestSubset"
+        )
+    return points_of(fit, fit.search.check_searched())
+
+
+def _column(fit: Fit, term: str | int) -> int:
+    for names in (fit.feature_names, list[Any](fit.labels)):
+        if term in names:
+            return int(names.index(term))
+    raise UnknownFeatureError(
+        f"term names {quoted(term)}, which is not a feature of the model"
+        + nearest(str(term), fit.labels)
+    )
+
+
+def _coefficients(found: CandidatePoints, column: int) -> Floats:
+    """Coefficient of a feature in each assignment, NaN in those without it."""
+    if not found.masks[:, column].any():
+        raise InputError(
+            f"no assignment that was kept holds {quoted(found.names[column])}, so there is no "
+            "coefficient to draw"
+        )
+    return found.coef[:, column]
+
+
+def _limits(n: int) -> tuple[float, float]:
+    """Where the picture starts and ends, with room to show the first mark whole."""
+    space = max(0.02 * n, 0.5)
+    return 1.0 - space, n + space
+
+
+def _shade(panel: Any, window: tuple[float, float]) -> Any:
+    shade = panel.axhspan(*window, facecolor=BLUE, alpha=0.12, linewidth=0, zorder=0)
+    for end in window:
+        panel.axhline(end, color=BLUE, linewidth=0.6, linestyle="--", zorder=1)
+    return shade
+
+
+def _dots(panel: Any, heights: Floats, found: CandidatePoints) -> dict[str, Any]:
+    """Draw a panel; return what a legend needs."""
+    ranks = np.arange(1, len(heights) + 1)
+    size = _LEGEND_SIZE if len(heights) <= _FEW else 1.4
+    marks: dict[str, Any] = {}
+    names = (
+        ("rho in the window", "rho outside it")
+        if found.window is not None
+        else ("an assignment", "")
+    )
+    for name, rows, color, marker, layer in (
+        (names[0], found.inside, BLUE, "o", 3),
+        (names[1], ~found.inside, LIGHT, "x", 2),
+    ):
+        rows = rows & np.isfinite(heights)
+        if rows.any():
+            style = {"linestyle": "none", "marker": marker, "color": color, "markeredgewidth": 0.5}
+            panel.plot(
+                ranks[rows],
+                heights[rows],
+                markersize=size,
+                zorder=layer,
+                rasterized=len(heights) > _MANY,
+                **style,
+            )
+            # A legend shows a dot that can be seen.
+            (marks[name],) = panel.plot([], [], markersize=_LEGEND_SIZE, **style)
+    chosen = found.chosen
+    if chosen is not None and np.isfinite(heights[chosen]):
+        marks["chosen"] = mark_points(panel, [chosen + 1], [heights[chosen]], "D", VERMILION)
+    return marks

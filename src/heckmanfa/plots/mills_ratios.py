@@ -1,16 +1,22 @@
-"""The inverse Mills ratio in fitting and in prediction: what pictures of it show."""
+"""The inverse Mills ratio in fitting and in prediction.
+
+The picture shows whether predictions are asked for where the correction for selection was fitted.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.plots._canvas import BLUE, GREY, VERMILION, canvas
 from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.text.numbers import count, number, percent, plural
-from heckmanfa.text.table import Column, Table
+from heckmanfa.text.table import lay_out
 
+_FEWEST_BINS, _MOST_BINS = 10, 40
 _LONG_TAIL = 4.0
 _QUANTILES = {
     "Lowest": 0.0,
@@ -28,35 +34,55 @@ class MillsRatios:
     fitted: Floats
     """of the selected rows"""
     others: Floats
-    """of the other rows, to predict for"""
+    """of the rows to predict for"""
     range: tuple[float, float]
     """the lowest and the highest in the fit"""
     share_outside: float
-    """share of all rows that lies outside that range"""
+    """share of all rows outside that range"""
     weight: Floats | None = None
     """of the selected rows"""
 
     @property
     def all(self) -> Floats:
-        """Of all rows."""
+        """The ratios of all rows."""
         return np.concatenate([self.fitted, self.others])
 
     @property
     def top(self) -> float:
-        """Where the picture ends: a long tail would leave one bar for all that was fitted."""
+        """Where the picture ends: with a long tail, one bar would hold the whole fit."""
         return min(float(self.all.max()), _LONG_TAIL * self.range[1])
+
+    def bins(self) -> Floats:
+        """Return edges that both samples share, the ends of the fitted range among them.
+
+        The last bin ends half that range above it, wherever the largest ratio is.
+        """
+        low, high = float(self.fitted.min()), float(self.fitted.max())
+        n_bins = len(np.histogram_bin_edges(self.fitted, "fd")) - 1
+        inner = np.linspace(low, high, min(max(n_bins, _FEWEST_BINS), _MOST_BINS) + 1)
+        # A bin ends before its upper edge, and the largest ratio of the fit is inside.
+        inner[-1] = high = np.nextafter(high, np.inf)
+        width = max((high - low) / (len(inner) - 1), 1e-12)
+        parts = [inner]
+        least = min(float(self.others.min()), low)
+        most = min(max(float(self.others.max()), high), high + 0.5 * (high - low))
+        for end, far in ((low, least), (high, most)):
+            more = min(int(np.ceil(abs(far - end) / width)), _MOST_BINS)
+            parts.append(np.linspace(end, far, more + 1)[1:])
+        return np.unique(np.concatenate(parts))
 
     def text(self) -> PictureText:
         """Return the words around the two distributions."""
         outside, top = percent(self.share_outside), self.top
         beyond = int(np.count_nonzero(self.all > top))
-        others = ""
+        others = tail = ""
         if len(self.others):
-            others = f"; of the {count(len(self.others))} others it is {_described(self.others)}"
-        tail = (
-            f" {plural(beyond, 'row')} with lambda above {number(top, 3)}, up to "
-            f"{number(self.all.max(), 3)}, are counted in the last bar."
-        )
+            others = f"; for the {count(len(self.others))} others it is {_described(self.others)}"
+        if beyond:
+            tail = (
+                f" {plural(beyond, 'row')} with lambda above {number(top, 3)}, up to "
+                f"{number(self.all.max(), 3)}, are counted in the last bar."
+            )
         rows = [
             [name, count(len(part)), *map(number, np.quantile(part, list(_QUANTILES.values())))]
             for name, part in (
@@ -66,20 +92,19 @@ class MillsRatios:
             )
             if len(part)
         ]
-        columns = (Column("Rows that are", False), Column("Rows"), *map(Column, _QUANTILES))
         return PictureText(
             title="Lambda in the fit and in prediction",
             alt=(
-                f"Lambda of the {count(len(self.fitted))} selected rows is "
+                f"For the {count(len(self.fitted))} selected rows, lambda is "
                 f"{_described(self.fitted)}{others}. {outside} of all rows are outside the range "
                 "of the fit."
             ),
             caption=(
-                "Lambda is large where selection is unlikely. Its coefficient is learned from the "
-                "selected rows, between the dotted lines; beyond them a prediction given "
-                f"selection extrapolates ({outside} of all rows).{tail if beyond else ''}"
+                "Lambda is large if selection is unlikely. Its coefficient is learned from the "
+                "selected rows, between the dotted lines; beyond them, predictions given "
+                f"selection extrapolate ({outside} of all rows).{tail}"
             ),
-            table=Table(columns, tuple(rows), "Lambda by rows", "lambda-table"),
+            table=lay_out(["Rows"], ["Count", *_QUANTILES], rows, "Lambda by rows", "lambda-table"),
         )
 
 
@@ -88,3 +113,83 @@ def _described(values: Floats) -> str:
         f"from {number(values.min(), 3)} to {number(values.max(), 3)}, with median "
         f"{number(float(np.median(values)), 3)}"
     )
+
+
+class RatioModel(Protocol):
+    """A model that returns the inverse Mills ratios of its rows."""
+
+    def mills_ratios(
+        self, X: Any, y: Any, X_new: Any, *, selected: Any, sample_weight: Any
+    ) -> MillsRatios:
+        """Return the ratios in fitting and in prediction."""
+        ...
+
+
+def imr_overlap(
+    model: RatioModel,
+    X: Any,
+    y: Any = None,
+    X_new: Any = None,
+    ax: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the inverse Mills ratio of the rows fitted to, and of the rows to predict for.
+
+    The prediction equation saw the ratio of selected rows only; beyond their range its effect is
+    extrapolated. The range is shaded, and the legend says how many rows are outside.
+
+    Parameters
+    ----------
+    model : Heckman
+        Fitted.
+    X, y, selected, sample_weight
+        As they were passed to `Heckman.fit`; others are refused. For a model from formulas, X is
+        the data frame, and y is left out.
+    X_new : array or data frame, optional
+        Rows to predict for; all rows of X by default.
+    ax : Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    ratios = model.mills_ratios(X, y, X_new, selected=selected, sample_weight=sample_weight)
+    fitted, others, bins = ratios.fitted, ratios.others, ratios.bins()
+    with canvas(ax, 2.6) as drawn:
+        (panel,) = drawn.axes
+        shade = panel.axvspan(*ratios.range, facecolor=GREY, alpha=0.12, linewidth=0, zorder=0)
+        for end in ratios.range:
+            panel.axvline(end, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
+        _, _, (filled,) = panel.hist(
+            fitted,
+            bins,
+            weights=ratios.weight,
+            density=True,
+            histtype="stepfilled",
+            facecolor=BLUE,
+            alpha=0.45,
+            zorder=2,
+        )
+        _, _, (outline,) = panel.hist(
+            np.minimum(others, bins[-1]),
+            bins,
+            density=True,
+            histtype="step",
+            edgecolor=VERMILION,
+            linewidth=1.3,
+            zorder=3,
+        )
+        beyond = f" (above {bins[-1]:.3g}: in the last bin)" if others.max() > bins[-1] else ""
+        panel.set_xlabel("inverse Mills ratio" + beyond)
+        panel.set_ylabel("density")
+        outside = f"{100 * ratios.share_outside:.2g}% outside"
+        drawn.legend(
+            {
+                f"fitting: {len(fitted):,} selected rows": filled,
+                f"prediction: {len(others):,} rows, {outside}": outline,
+                "range in fitting": shade,
+            }
+        )
+    return panel

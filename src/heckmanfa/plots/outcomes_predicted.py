@@ -1,4 +1,4 @@
-"""Observed outcomes beside predicted ones: what pictures of them show."""
+"""Observed outcomes over predicted ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.text.numbers import count, number
-from heckmanfa.text.table import Column, Table
+from heckmanfa.text.table import lay_out
 
 _GROUPS = 20
 _MOST_POINTS = 1500
@@ -17,7 +17,7 @@ _MOST_POINTS = 1500
 
 @dataclass(frozen=True, eq=False)
 class PredictedOutcomes:
-    """Selected rows: what is predicted for them, given selection, and what was observed."""
+    """Predictions of selected rows, given selection, and their observed outcomes."""
 
     predicted: Floats
     observed: Floats
@@ -52,26 +52,26 @@ class PredictedOutcomes:
         if n > _MOST_POINTS:
             thinned = f" {count(_MOST_POINTS)} of {count(n)} rows are drawn; averages are of all."
         rows = [
-            [f"group {place}", count(size), number(predicted), number(observed)]
-            for place, (size, predicted, observed) in enumerate(
+            [f"group {rank}", count(size), number(predicted), number(observed)]
+            for rank, (size, predicted, observed) in enumerate(
                 zip(*self.averages(), strict=True), start=1
             )
         ]
-        titles = ("Rows", "Predicted", "Observed")
         return PictureText(
             title="Observed against predicted",
             alt=(
-                f"Observed outcomes of {count(n)} selected rows over what is predicted for them; "
-                f"their correlation is {number(r, 3) or 'not defined'}. Averages are in the table."
+                f"Observed outcomes of {count(n)} selected rows over their predictions, with "
+                f"correlation {number(r, 3) or 'not defined'}. Averages are in the table."
             ),
             caption=(
                 "Each grey point is a selected row. Blue points are averages of rows with similar "
-                "predictions: where they leave the dashed line, a straight line is not the right "
+                "predictions: if they leave the dashed line, a straight line is not the right "
                 f"form for some feature.{thinned}"
             ),
-            table=Table(
-                (Column("Rows from low to high", False), *map(Column, titles)),
-                tuple(rows),
+            table=lay_out(
+                ["Rows from low to high"],
+                ["Rows", "Predicted", "Observed"],
+                rows,
                 "Average outcome by prediction",
                 "predicted-table",
             ),

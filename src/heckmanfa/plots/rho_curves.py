@@ -1,16 +1,34 @@
-"""Coefficients for a rho that is assumed: what pictures of them show."""
+"""Coefficients over a range of rho that is assumed rather than estimated."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from heckmanfa.plots._canvas import (
+    BLUE,
+    GREY,
+    ORANGE,
+    VERMILION,
+    Canvas,
+    given_canvas,
+    label_of,
+    mark_points,
+    pyplot,
+    wanted_terms,
+)
 from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.text.numbers import number, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.table import Column, Table
+from heckmanfa.text.table import lay_out
+
+_PANELS_PER_ROW = 3
+_PANEL_INCHES = (3.1, 2.6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +66,11 @@ class RhoCurves:
             ]
             for row in bounds.to_dict("records")
         ]
-        columns = (
-            Column("Feature", False),
-            Column("At rho = 0"),
-            Column(f"Estimates, rho {low:g} to {high:g}"),
-            Column(f"With {interval}s"),
-            Column("Sign changes at rho"),
+        titles = (
+            "At rho = 0",
+            f"Estimates, rho {low:g} to {high:g}",
+            f"With {interval}s",
+            "Sign changes at rho",
         )
         return PictureText(
             title="Coefficients for any rho",
@@ -64,9 +81,114 @@ class RhoCurves:
                 "all are in the table."
             ),
             caption=(
-                "What each coefficient would be for a rho that is assumed rather than estimated, "
-                f"with its {interval}: no exclusion is needed for this. rho = 0 is least squares "
-                "on the selected rows."
+                "Each coefficient for a rho that is assumed rather than estimated, with its "
+                f"{interval}; this needs no exclusion restriction. rho = 0 is least squares on "
+                "the selected rows."
             ),
-            table=Table(columns, tuple(rows), "Coefficients over rho", "over-rho-table"),
+            table=lay_out(["Feature"], titles, rows, "Coefficients over rho", "over-rho-table"),
         )
+
+
+class Interval(Protocol):
+    """Coefficients over a range of rho, as `uncertainty_interval` returns them."""
+
+    def curves(self) -> RhoCurves:
+        """Return what the picture shows."""
+        ...
+
+
+def uncertainty(
+    interval: Interval, terms: Sequence[str] | None = None, axes: Any = None
+) -> NDArray[Any]:
+    """Draw coefficients over the range of rho, one panel each.
+
+    A line is the estimate at each rho and the band its confidence interval; dotted lines are the
+    bounds of the estimate. Marks inside the range: a dot is least squares (rho = 0), and a cross
+    the rho at which the sign changes. A diamond is the nearest rho below or above zero at which
+    the confidence interval starts or stops containing zero.
+
+    Parameters
+    ----------
+    interval : UncertaintyInterval
+    terms : sequence of str, optional
+        Coefficients to draw, which may include "Intercept"; all others by default.
+    axes : Axes or array of Axes, optional
+        One for each term.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        One for each term, in order.
+    """
+    curves = interval.curves()
+    known = list(curves.bounds["term"])
+    wanted = wanted_terms(known, terms)
+    drawn = _new_canvas(len(wanted)) if axes is None else given_canvas(axes, len(wanted))
+    marks: dict[str, Any] = {}
+    for panel, term in zip(drawn.axes, wanted, strict=True):
+        marks |= _draw(panel, curves, known.index(term))
+        panel.set_title(label_of(term))
+        panel.set_xlabel("rho")
+        panel.set_ylabel("coefficient")
+    drawn.legend(marks, fontsize="small")
+    return drawn.axes
+
+
+def _draw(panel: Any, curves: RhoCurves, position: int) -> dict[str, Any]:
+    """Draw one coefficient, and return what a legend needs."""
+    path, row = curves.curve(position), curves.bounds.iloc[position]
+    low, high = curves.rho
+    level = f"{100 * curves.conf_level:g}% confidence interval"
+    marks: dict[str, Any] = {}
+    panel.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
+    if low == high:
+        spread = (path["ci_high"] - path["ci_low"]) / 2.0
+        marks["estimate"], _, (marks[level],) = panel.errorbar(
+            path["rho"], path["estimate"], yerr=spread, fmt="s", color=BLUE, capsize=4
+        )
+        panel.set_xlim(low - 0.1, low + 0.1)
+    else:
+        (marks["estimate"],) = panel.plot(
+            path["rho"], path["estimate"], color=BLUE, linewidth=1.8, zorder=3
+        )
+        marks[level] = panel.fill_between(
+            path["rho"], path["ci_low"], path["ci_high"], color=BLUE, alpha=0.18, linewidth=0
+        )
+        for bound in (row["bound_low"], row["bound_high"]):
+            marks["bounds of the estimate"] = panel.axhline(
+                bound, color=BLUE, linewidth=1.0, linestyle=":", zorder=2
+            )
+        panel.set_xlim(low, high)
+    significance = [row["significance_low"], row["significance_high"]]
+    for label, values, height, marker, color in (
+        ("least squares", [0.0], row["ols"], "o", "black"),
+        ("sign changes", [row["sign_change"]], 0.0, "X", VERMILION),
+        ("significance first changes", significance, 0.0, "D", ORANGE),
+    ):
+        inside = [rho for rho in values if low <= rho <= high]
+        if inside:
+            # A mark at an end of the range is shown whole.
+            heights = [height] * len(inside)
+            marks[label] = mark_points(
+                panel, inside, heights, marker, color, markersize=6, zorder=5, clip_on=False
+            )
+    return marks
+
+
+def _new_canvas(count: int) -> Canvas:
+    """Make a figure with a panel for each coefficient."""
+    columns = 2 if count == 4 else min(count, _PANELS_PER_ROW)
+    rows = -(-count // columns)
+    width, height = _PANEL_INCHES
+    figure, made = pyplot().subplots(
+        rows,
+        columns,
+        squeeze=False,
+        layout="constrained",
+        # A single panel leaves room for the legend under it.
+        figsize=(max(width * columns, 4.8), height * rows + 0.6),
+    )
+    panels = made.ravel()
+    for spare in panels[count:]:
+        figure.delaxes(spare)
+    return Canvas(panels[:count], True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.errors import NotSearchedError
 from heckmanfa.search.candidates import Search
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.training.assignment_function import Trained
@@ -86,6 +87,12 @@ class SearchOutcome:
     """the trained assignment function, for Heckman-FA"""
     honest: HonestSplits | None = None
     """estimates over random halves, if they were asked for"""
+
+    def check_searched(self) -> Search:
+        """Return the result; refuse if no outcome was missing, so nothing was searched."""
+        if self.result is None:
+            raise NotSearchedError("no outcome was missing in the fit, so nothing was searched")
+        return self.result
 
     @property
     def window(self) -> tuple[float, float] | None:

@@ -45,3 +45,16 @@ class Table:
                 parts.append(("", []))
             parts[-1][1].append(row)
         return parts or [("", [])]
+
+
+def lay_out(
+    texts: Sequence[str],
+    numbers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    caption: str,
+    name: str,
+) -> Table:
+    """Return a table with these titles: columns of text first, then columns of numbers."""
+    columns = [Column(title, is_number=False) for title in texts]
+    columns += [Column(title) for title in numbers]
+    return Table(tuple(columns), tuple(rows), caption, name)

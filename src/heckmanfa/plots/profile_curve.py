@@ -1,0 +1,158 @@
+"""The log-likelihood over rho."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.plots._canvas import BLUE, GREY, ORANGE, VERMILION, canvas, mark_points
+
+# How far below the points of interest the picture goes: in units of log-likelihood, and as a share
+# of the distance between the highest and the lowest of them. The tails would flatten all else.
+_BELOW = 10.0, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileCurve:
+    """The log-likelihood over rho, with its maxima and the likelihood-ratio interval."""
+
+    rho: Floats
+    """(P,) ascending, dense enough to draw"""
+    log_likelihood: Floats
+    """(P,)"""
+    maxima: pd.DataFrame
+    """rho, log_likelihood and reported, as in `RhoProfile`"""
+    two_step: float
+    """the two-step estimate of rho"""
+    conf_level: float
+    regions: list[tuple[float, float]]
+    """the pieces of the interval"""
+    level: float
+    """the log-likelihood at their ends"""
+
+    def limits(self) -> tuple[float, float]:
+        """Return heights between which is everything of interest, and a little of the tails."""
+        lowest = min([self.level, *self.maxima["log_likelihood"]])
+        heights = self.log_likelihood
+        top = float(heights.max())
+        floor = max(float(heights.min()), lowest - max(_BELOW[0], _BELOW[1] * (top - lowest)))
+        space = 0.05 * (top - floor)
+        return floor - space * (floor == heights.min()), top + space
+
+
+class Profile(Protocol):
+    """The log-likelihood over rho, as `heckmanfa.inference.profile_rho` returns it."""
+
+    def curve(self, conf_level: float) -> ProfileCurve:
+        """Return what the picture shows."""
+        ...
+
+
+class ProfiledModel(Protocol):
+    """A model that profiles its likelihood."""
+
+    def profile_rho(
+        self, X: Any, y: Any, *, grid: Any, selected: Any, sample_weight: Any
+    ) -> Profile:
+        """Return the log-likelihood over rho."""
+        ...
+
+
+def rho_profile(
+    model: ProfiledModel,
+    X: Any,
+    y: Any = None,
+    ax: Any = None,
+    n_grid: int = 41,
+    *,
+    grid: ArrayLike | None = None,
+    conf_level: float = 0.95,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the log-likelihood over rho, maximised over all other parameters.
+
+    Parameters
+    ----------
+    model : Heckman
+        Fitted.
+    X, y, selected, sample_weight
+        As in `imr_overlap`.
+    ax : Axes, optional
+    n_grid : int
+        How many values of rho between -0.998 and 0.998 to evaluate.
+    grid : array_like, optional
+        Values of rho to evaluate instead.
+    conf_level : float
+        Confidence level of the likelihood-ratio interval, which is shaded. It is about the
+        highest maximum; the dotted line is the log-likelihood at its ends.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    See Also
+    --------
+    heckmanfa.inference.profile_rho : the numbers.
+    """
+    profile = model.profile_rho(
+        X,
+        y,
+        grid=n_grid if grid is None else grid,
+        selected=selected,
+        sample_weight=sample_weight,
+    )
+    return draw_profile(profile.curve(conf_level), ax)
+
+
+def draw_profile(curve: ProfileCurve, ax: Any) -> Any:
+    """Draw a profile; see `rho_profile`."""
+    marks: dict[str, Any] = {}
+    with canvas(ax, 2.9) as drawn:
+        (panel,) = drawn.axes
+        pieces = ", ".join(f"[{_number(low)}, {_number(high)}]" for low, high in curve.regions)
+        for low, high in curve.regions:
+            marks[f"{100 * curve.conf_level:g}% {pieces}"] = panel.axvspan(
+                low, high, facecolor=BLUE, alpha=0.15, linewidth=0, zorder=0
+            )
+        if curve.regions:
+            panel.axhline(curve.level, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
+        panel.plot(curve.rho, curve.log_likelihood, color=BLUE, zorder=2)
+        marks[f"two-step {_number(curve.two_step)}"] = _two_step(panel, curve.two_step)
+        reported = curve.maxima["reported"].astype(bool)
+        for name, rows, fill in (
+            ("ML", curve.maxima[reported], VERMILION),
+            ("another maximum", curve.maxima[~reported], "white"),
+        ):
+            if len(rows):
+                positions = ", ".join(_number(rho) for rho in rows["rho"])
+                heights = rows["log_likelihood"]
+                marks[f"{name} {positions}"] = mark_points(
+                    panel, rows["rho"], heights, "o", fill, markeredgewidth=0.8, clip_on=False
+                )
+        panel.set_xlim(-1.0, 1.0)
+        panel.set_ylim(*curve.limits())
+        panel.set_xlabel("rho")
+        panel.set_ylabel("profile log-likelihood")
+        drawn.legend(marks)
+    return panel
+
+
+def _number(rho: float) -> str:
+    return f"{rho:.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _two_step(panel: Any, rho: float) -> Any:
+    """Draw the two-step estimate: a line, or an arrow at the edge that it lies beyond."""
+    if abs(rho) < 1:
+        return panel.axvline(rho, color=ORANGE, linewidth=1.0, linestyle="--", zorder=1)
+    arrow = ">" if rho > 0 else "<"
+    beside = panel.get_xaxis_transform()
+    return mark_points(
+        panel, [np.sign(rho)], [0.06], arrow, ORANGE, transform=beside, clip_on=False
+    )
