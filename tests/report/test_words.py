@@ -231,7 +231,9 @@ def test_comparison_is_that_of_the_summary(ask):
     ours = table.set_index("term")
     for term in beside.index:
         np.testing.assert_allclose(ours.loc[term, "all_features"], beside.loc[term, "all_features"])
-        np.testing.assert_allclose(ours.loc[term, "least_squares"], beside.loc[term, "least_squares"])
+        np.testing.assert_allclose(
+            ours.loc[term, "least_squares"], beside.loc[term, "least_squares"]
+        )
 
 
 def test_comparison_without_a_search(ask):
