@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from heckmanfa.data.parquet.parquet_rows import scan_parquet
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
-    from heckmanfa.estimators.lasso import HeckmanLasso
     from heckmanfa.estimators.ru import RURegressor
-    from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
+    from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.model.compressed import Compressed, compress
 
 __version__ = "0.1.0"
@@ -36,12 +35,12 @@ __all__ = [
     "to_device",
 ]
 
-# Names load on first use, so that importing the package is quick.
-_HOMES = {
+# Where each name is defined. Names load on first use, so importing the package is fast.
+_MODULES = {
     "Heckman": "heckmanfa.estimators.heckman",
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
     "HeckmanFA": "heckmanfa.estimators.searches",
-    "HeckmanLasso": "heckmanfa.estimators.lasso",
+    "HeckmanLasso": "heckmanfa.estimators.searches",
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",
@@ -56,8 +55,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "assignment":
         return import_module("heckmanfa.assignment")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'heckmanfa' has no attribute {name!r}")
 
 

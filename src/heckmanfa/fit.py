@@ -1,13 +1,13 @@
 """Fit and fit_model: where the model and the search meet.
 
-`fit_model` is the one way to make a `Fit`: the selection equation is fitted, the selected rows are
-compressed, ``choose`` settles the prediction features, and these are estimated. `Fit` is all that
-a fitted model knows; reports, inference and pictures read it, and nothing else of an estimator.
+`fit_model` is the only way to make a `Fit`. It fits the selection equation, compresses the selected
+rows, lets ``choose`` pick the prediction features, and estimates their coefficients. A `Fit` is all
+that a fitted model knows: reports, inference and plots read it, and nothing else of an estimator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.feature_tables import FittedColumns
 from heckmanfa.data.columns.features import names_or_positions
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.rows import Mask, Positions
+from heckmanfa.data.rows import Mask, Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import (
     AllObservedWarning,
@@ -36,7 +36,7 @@ from heckmanfa.model.equations import (
 )
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.likelihood import MaximumLikelihood, fit_likelihood
+from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.maxima import warn_of_likelihood
 from heckmanfa.model.moments import Moments, gather_moments
@@ -53,7 +53,7 @@ class Spec:
     columns: FittedColumns
     """the K columns of X"""
     labels: tuple[str, ...]
-    """(K,) what tables and messages call them"""
+    """(K,) their names in tables and messages"""
     selection: tuple[int, ...]
     """columns of the selection equation"""
     prediction: tuple[int, ...]
@@ -66,11 +66,6 @@ class Spec:
     start: Any = None
     groups: tuple[tuple[int, ...], ...] = ()
     """columns that belong together, such as the dummies of one category"""
-
-    @property
-    def clustered(self) -> bool:
-        """Whether the covariance is clustered."""
-        return self.cov_type == "cluster"
 
     @property
     def errors_differ(self) -> bool:
@@ -88,12 +83,12 @@ class Spec:
 
 @dataclass(frozen=True)
 class Origin:
-    """How the rows reached the fit, for methods that are given rows later."""
+    """How rows were passed to the fit, for methods that take rows later."""
 
     selected_given: bool = False
-    """whether the user said who is selected, so y alone does not say it"""
+    """whether the user passed who is selected, so missing values of y do not tell"""
     design: FormulaDesign | None = None
-    """how to make X from a data frame, for a model from formulas"""
+    """how to make X from a data frame, if the model has formulas"""
     weight_column: str | None = None
     """column of the data frame that holds the weights"""
     group_column: str | None = None
@@ -106,13 +101,9 @@ class Fit:
 
     spec: Spec
     row_counts: dict[str, int]
-    """every row given, by what became of it"""
+    """every row given, by status"""
     n_obs: int | float
     n_selected: int | float
-    n_clusters: int | None
-    """None unless the covariance is clustered"""
-    weighted: bool
-    """whether rows had weights"""
     moments: Moments
     dropped: tuple[int, ...]
     """columns left out"""
@@ -131,22 +122,25 @@ class Fit:
     adjusted_r2: float
     aic: float
     bic: float
-    log_likelihood: float | None
-    """of maximum likelihood"""
-    params: Floats | None
-    """parameters of maximum likelihood, in the order of its covariance"""
     converged: bool
     terms: tuple[tuple[str, str], ...]
     """(equation, term) of each row of the covariance"""
     covariance: Floats
     index_range: tuple[float, float]
-    """of z'gamma among the selected rows"""
+    """range of z'gamma among the selected rows"""
+    log_likelihood: float | None = None
+    """None for the two-step estimator"""
+    params: Floats | None = None
+    """parameters of maximum likelihood, in the order of its covariance"""
     atanh_rho: tuple[float, float] | None = None
-    """maximum likelihood's estimate and standard error"""
     log_sigma: tuple[float, float] | None = None
-    """likewise"""
+    """maximum-likelihood estimates and their standard errors"""
     second_maximum: tuple[float, float] | None = None
-    """log-likelihood and rho of another maximum that is known"""
+    """log-likelihood and rho of another known maximum"""
+    n_clusters: int | None = None
+    """None unless the covariance is clustered"""
+    weighted: bool = False
+    """whether rows had weights"""
     search: SearchOutcome | None = None
     """None unless the estimator searches for the prediction features"""
     origin: Origin = field(default_factory=Origin)
@@ -163,7 +157,7 @@ class Fit:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What tables and messages call the columns of X."""
+        """Names of the columns of X in tables and messages."""
         return self.spec.labels
 
     @property
@@ -205,7 +199,6 @@ class Fitted(Protocol):
     @property
     def fit_(self) -> Fit:
         """Everything it knows."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -223,21 +216,20 @@ class Choose(Protocol):
     def __call__(
         self, spec: Spec, selection: Selection, moments: Moments, random_state: Any
     ) -> Choice:
-        """Choose, given the selection equation and the compressed data."""
-        ...
+        """Choose, from the selection equation and the compressed data."""
 
     def without_selection(self, spec: Spec) -> SearchOutcome | None:
-        """Return what to say about a search if no outcome is missing, so there was none."""
-        ...
+        """Return the outcome of a search that did not run, since no outcome is missing."""
+        return None
 
     def finish(self, fit: Fit) -> Fit:
-        """Return the fit as it is reported."""
-        ...
+        """Return the fit to report."""
+        return fit
 
 
 @dataclass(frozen=True)
-class GivenFeatures:
-    """All columns that may predict do: the choice of `Heckman`."""
+class GivenFeatures(Choose):
+    """Uses all columns that may predict: the choice of `Heckman`."""
 
     def __call__(
         self, spec: Spec, selection: Selection, moments: Moments, random_state: Any = None
@@ -260,28 +252,6 @@ class GivenFeatures:
             )
         return Choice(tuple(features), tuple(dropped))
 
-    def without_selection(self, spec: Spec) -> None:
-        """Nothing is ever searched."""
-
-    def finish(self, fit: Fit) -> Fit:
-        """Report the fit as it is."""
-        return fit
-
-
-@dataclass(frozen=True)
-class Refit:
-    """Fits the same model, search included, to other rows; only the estimates are used."""
-
-    spec: Spec
-    choose: Choose
-
-    def __call__(self, sample: Sample, source: np.random.Generator) -> Fit:
-        """Fit to a sample; an interrupted search is passed on, since its estimates are partial."""
-        fit = fit_model(self.spec, sample, self.choose, int(source.integers(2**31)))
-        if fit.search is not None and fit.search.interrupted:
-            raise KeyboardInterrupt
-        return fit
-
 
 def fit_model(
     spec: Spec,
@@ -290,47 +260,31 @@ def fit_model(
     random_state: Any = None,
     origin: Origin | None = None,
 ) -> Fit:
-    """Fit both equations to a sample.
-
-    Parameters
-    ----------
-    spec : Spec
-    sample : Sample
-        Rows that the row rules were applied to.
-    choose : Choose
-        Settles the prediction features.
-    random_state : int, Generator, RandomState or None
-        For the search.
-    origin : Origin, optional
-
-    Returns
-    -------
-    Fit
-    """
+    """Fit both equations to a sample, with the prediction features that ``choose`` returns."""
     kind = CovarianceKind(
         spec.cov_type or "classical", spec.weight_kind == "sampling", sample.n_groups
     )
-    n_clusters = check_clusters(sample.n_groups) if spec.clustered else None
-    known: dict[str, Any] = {
-        "spec": spec,
-        "weighted": sample.rows.weighted,
-        "origin": origin or Origin(),
-    }
+    clustered = spec.cov_type == "cluster"
+    n_clusters = check_clusters(sample.n_groups) if clustered else None
     if sample.all_selected:
-        fit = _fit_all_observed(spec, sample, kind, known | {"n_clusters": n_clusters})
-        return replace(fit, search=choose.without_selection(spec))
-    selection, moments = compress_sample(spec, sample)
-    if spec.clustered and selection.n_decided:
-        n_clusters = check_clusters(count_clusters(selection.rows))
-    choice = choose(spec, selection, moments, random_state)
-    dropped = [*selection.dropped, *(c for c in choice.dropped if c not in selection.dropped)]
-    known |= {
-        "n_clusters": n_clusters,
-        "search": choice.search,
-        "row_counts": sample.row_counts | selection.row_counts(),
-        "dropped": tuple(dropped),
-    }
-    return choose.finish(_estimate(spec, selection, moments, choice.features, kind, known))
+        fit = _fit_all_observed(spec, sample, kind)
+        search = choose.without_selection(spec)
+    else:
+        selection, moments = compress_sample(spec, sample)
+        if clustered and selection.n_decided:
+            n_clusters = check_clusters(count_clusters(selection.rows))
+        choice = choose(spec, selection, moments, random_state)
+        search = choice.search
+        counts = sample.row_counts | selection.row_counts()
+        fit = _fit_both_equations(spec, selection, moments, choice, kind, counts)
+    fit = replace(
+        fit,
+        n_clusters=n_clusters,
+        weighted=sample.rows.weighted,
+        search=search,
+        origin=origin or Origin(),
+    )
+    return fit if sample.all_selected else choose.finish(fit)
 
 
 def compress_sample(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
@@ -346,79 +300,77 @@ def compress_sample(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
     return selection, gather(selection, prediction, spec.labels, sample.row_counts["selected"])
 
 
-def _estimate(
+def _fit_both_equations(
     spec: Spec,
     selection: Selection,
     moments: Moments,
-    features: Positions,
+    choice: Choice,
     kind: CovarianceKind,
-    known: Mapping[str, Any],
+    counts: dict[str, int],
 ) -> Fit:
-    """Estimate the prediction equation with settled features."""
+    """Estimate the prediction equation with the chosen features; the probit is fitted already."""
     probit, rows = selection.probit, selection.rows
     first = CovarianceKind("classical", False) if spec.method == "ml" else kind
-    two_step = fit_two_step(moments, probit, features, first, rows)
-    solution = two_step.solution
-    known = {
-        **known,
-        **_counts(probit.n, moments.n_selected, kind, known["row_counts"]),
-        "moments": moments,
-        "adjusted_r2": float(solution.adjusted_r2),
-        "aic": float(solution.aic),
-        "bic": float(solution.bic),
-    }
-    if spec.method == "two-step":
-        return _two_step_fit(spec, two_step, moments, probit, known)
-    start = read_start(spec.start, spec.method)
-    found = fit_likelihood(moments, probit, two_step, kind, rows, start)
-    warn_of_likelihood(found, start)
-    return _likelihood_fit(spec, two_step.features, found, probit, known)
-
-
-def _two_step_fit(
-    spec: Spec, found: TwoStep, moments: Moments, probit: Probit, known: Mapping[str, Any]
-) -> Fit:
-    rho = float(found.solution.rho)
-    if not abs(rho) < 1:
-        warn(
-            f"the two-step estimate of rho is {rho:.4g}, outside (-1, 1): the data do not fit the "
-            "model well, or only normality identifies it. See diagnostics(), or use method='ml'.",
-            RhoOutsideWarning,
-        )
+    found = fit_two_step(moments, probit, choice.features, first, rows)
+    solution = found.solution
     j = len(found.coef) - 1
     order = [*range(j), *range(j + 1, len(found.covariance)), j]
-    return Fit(
-        **known,
-        **_spread(spec, found.features, found.coef[:-1], probit, probit.coef),
+    fit = Fit(
+        spec=spec,
+        row_counts=counts,
+        n_obs=_count(probit.n, counts["unselected"] + counts["selected"], kind),
+        n_selected=_count(moments.n_selected, counts["selected"], kind),
+        moments=moments,
+        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
+        support=np.isin(np.arange(len(spec.labels)), found.features),
+        coef=_spread(spec, found.features, found.coef[1:-1]),
+        intercept=float(found.coef[0]),
         imr_coef=float(found.coef[-1]),
-        rho=rho,
-        sigma=float(found.solution.sigma),
-        log_likelihood=None,
-        params=None,
+        rho=float(solution.rho),
+        sigma=float(solution.sigma),
+        selection_coef=_spread(spec, probit.features, probit.coef[1:]),
+        selection_intercept=float(probit.coef[0]),
+        adjusted_r2=float(solution.adjusted_r2),
+        aic=float(solution.aic),
+        bic=float(solution.bic),
         converged=probit.converged,
         terms=_terms(spec, found.features, probit, ["imr"]),
         covariance=found.covariance[np.ix_(order, order)],
         index_range=moments.index_range,
     )
+    if spec.method == "ml":
+        return _maximize_likelihood(fit, found, probit, kind, rows)
+    if not abs(fit.rho) < 1:
+        warn(
+            f"the two-step estimate of rho is {fit.rho:.4g}, outside (-1, 1): the data do not fit "
+            "the model well, or only normality identifies it. See diagnostics(), or use "
+            "method='ml'.",
+            RhoOutsideWarning,
+        )
+    return fit
 
 
-def _likelihood_fit(
-    spec: Spec,
-    features: Positions,
-    found: MaximumLikelihood,
-    probit: Probit,
-    known: Mapping[str, Any],
+def _maximize_likelihood(
+    fit: Fit, two_step: TwoStep, probit: Probit, kind: CovarianceKind, rows: Rows
 ) -> Fit:
-    return Fit(
-        **known,
-        **_spread(spec, features, found.coef, probit, found.selection_coef),
+    """Replace two-step estimates by those of maximum likelihood."""
+    spec = fit.spec
+    start = read_start(spec.start, spec.method)
+    found = fit_likelihood(fit.moments, probit, two_step, kind, rows, start)
+    warn_of_likelihood(found, start)
+    return replace(
+        fit,
+        coef=_spread(spec, fit.features, found.coef[1:]),
+        intercept=float(found.coef[0]),
         imr_coef=found.rho * found.sigma,
         rho=found.rho,
         sigma=found.sigma,
+        selection_coef=_spread(spec, probit.features, found.selection_coef[1:]),
+        selection_intercept=float(found.selection_coef[0]),
         log_likelihood=found.log_likelihood,
         params=found.params,
         converged=probit.converged and found.converged,
-        terms=_terms(spec, features, probit, ["imr", "rho", "sigma"]),
+        terms=_terms(spec, fit.features, probit, ["imr", "rho", "sigma"]),
         covariance=found.reported_covariance(),
         index_range=found.index_range,
         atanh_rho=(found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))),
@@ -428,12 +380,11 @@ def _likelihood_fit(
     )
 
 
-def _fit_all_observed(
-    spec: Spec, sample: Sample, kind: CovarianceKind, known: Mapping[str, Any]
-) -> Fit:
+def _fit_all_observed(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
     """Fit ordinary least squares, since no outcome is missing."""
+    k = len(spec.labels)
     counts = sample.row_counts
-    moments = gather_moments(sample.rows, spec.prediction, len(spec.labels), None)
+    moments = gather_moments(sample.rows, spec.prediction, k, None)
     refuse_leakage(moments, spec.labels, counts["selected"], missing=False)
     found = fit_least_squares(moments, spec.prediction, kind, sample.rows)
     extra = (
@@ -447,22 +398,26 @@ def _fit_all_observed(
         f"correct for: ordinary least squares is fitted, and rho is not identified.{extra}",
         AllObservedWarning,
     )
-    nan = float("nan")
+    n = _count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
     return Fit(
-        **known,
-        **_counts(moments.n_selected, moments.n_selected, kind, counts),
-        **_spread(spec, spec.prediction, found.coef, None, None),
+        spec=spec,
         row_counts=dict(counts),
-        dropped=(),
+        n_obs=n,
+        n_selected=n,
         moments=moments,
-        imr_coef=nan,
-        rho=nan,
+        dropped=(),
+        support=np.isin(np.arange(k), spec.prediction),
+        coef=_spread(spec, sorted(spec.prediction), found.coef[1:]),
+        intercept=float(found.coef[0]),
+        imr_coef=float("nan"),
+        rho=float("nan"),
         sigma=found.sigma,
+        selection_coef=np.zeros(k),
+        selection_intercept=float("inf"),
         adjusted_r2=found.adjusted_r2,
         aic=found.aic,
         bic=found.bic,
         log_likelihood=found.log_likelihood if spec.method == "ml" else None,
-        params=None,
         converged=True,
         terms=_terms(spec, spec.prediction, None, []),
         covariance=found.covariance,
@@ -470,39 +425,16 @@ def _fit_all_observed(
     )
 
 
-def _counts(
-    n: float, n_selected: float, kind: CovarianceKind, row_counts: Mapping[str, int]
-) -> dict[str, Any]:
-    """Count rows, or what frequency weights say they stand for."""
-    if kind.sampling:
-        n_selected = row_counts["selected"]
-        n = row_counts["unselected"] + n_selected
-    return {"n_obs": weighted_count(n), "n_selected": weighted_count(n_selected)}
+def _count(weights: float, rows: int, kind: CovarianceKind) -> int | float:
+    """Count rows: frequency weights are summed, sampling weights are not."""
+    return weighted_count(rows if kind.sampling else weights)
 
 
-def _spread(
-    spec: Spec,
-    features: Positions,
-    coef: Floats,
-    probit: Probit | None,
-    selection_coef: Floats | None,
-) -> dict[str, Any]:
-    """Spread both equations' coefficients (intercept first) over the columns of X."""
-    k = len(spec.labels)
-    support = np.zeros(k, dtype=bool)
-    support[list(features)] = True
-    spread, selecting, intercept = np.zeros(k), np.zeros(k), float("inf")
-    spread[support] = coef[1:]
-    if probit is not None and selection_coef is not None:
-        selecting[list(probit.features)] = selection_coef[1:]
-        intercept = float(selection_coef[0])
-    return {
-        "support": support,
-        "coef": spread,
-        "intercept": float(coef[0]),
-        "selection_coef": selecting,
-        "selection_intercept": intercept,
-    }
+def _spread(spec: Spec, columns: Positions, coef: Floats) -> Floats:
+    """Return the coefficient of every column of X, given those of some."""
+    spread = np.zeros(len(spec.labels))
+    spread[list(columns)] = coef
+    return spread
 
 
 def _terms(

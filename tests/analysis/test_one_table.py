@@ -15,7 +15,7 @@ from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, scan_parquet
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.cli import app
 from heckmanfa.errors import InputError, MissingValueError
-from heckmanfa.estimators.lasso import HeckmanLasso
+from heckmanfa.estimators.searches import HeckmanLasso
 
 N = 1500
 

@@ -466,7 +466,7 @@ def test_predictions_are_those_of_torch(torch, simulated):
     model = ru().fit(simulated.X, simulated.y)
     network = heckmanfa.estimators.ru._network(torch, 6)
     with torch.no_grad():
-        for parameter, value in zip(network.parameters(), model._weights, strict=True):
+        for parameter, value in zip(network.parameters(), model._network.weights, strict=True):
             parameter.copy_(torch.from_numpy(value))
         s = simulated.selected
         centre, scale = simulated.X[s].mean(axis=0), simulated.X[s].std(axis=0)

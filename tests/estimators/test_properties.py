@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heckmanfa import Heckman
+from heckmanfa.data.columns.feature_tables import read_features
 from heckmanfa.data.rows import ArrayRows
-from heckmanfa.data.sample import read_features, read_sample
+from heckmanfa.data.sample import read_sample
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import fit_selection, gather
@@ -105,7 +106,7 @@ def test_the_size_of_blocks_does_not_matter(seed, block_rows, method):
     X, y = data(seed)
     fits = []
     for size in (None, block_rows):
-        table = read_features(Heckman(), X, reset=True)
+        table = read_features(X, "Heckman")
         sample = read_sample(
             table,
             y,

@@ -21,8 +21,7 @@ from heckmanfa.data.sample import read_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.lasso import HeckmanLasso
-from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
+from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
 from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report

@@ -27,7 +27,7 @@ MODELS = {
     "Heckman": "heckmanfa.estimators.heckman",
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
     "HeckmanFA": "heckmanfa.estimators.searches",
-    "HeckmanLasso": "heckmanfa.estimators.lasso",
+    "HeckmanLasso": "heckmanfa.estimators.searches",
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",

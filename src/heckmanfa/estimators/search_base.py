@@ -16,8 +16,9 @@ from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.tensors import on_host
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.fit import Choose, Refit, Spec
+from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference.honest import Honest, HonestSearch
+from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Searching
 from heckmanfa.results.search_report import SearchReport, report_search
 from heckmanfa.search.candidates import Search

@@ -1,4 +1,7 @@
-"""Heckman models whose prediction features are found: by the paper's method, and proven optimal."""
+"""Heckman models that search for their prediction features.
+
+The paper's trained assignment, the proven best subset, and the adaptive lasso.
+"""
 
 from __future__ import annotations
 
@@ -12,89 +15,71 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.estimators.search_base import SearchModel
 from heckmanfa.model.option_types import CovType, Method, OnProblem, Standardize, WeightKind
 from heckmanfa.search.criteria import Criterion
-from heckmanfa.search.strategies import BestSubset, Extraction, FeatureAssignment
+from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
 from heckmanfa.search.training.assignment_function import StepOn, Trained
 
 
 class HeckmanFA(SearchModel):
     """Heckman-FA: a selection model that learns which features predict (Mai and Wu).
 
-    An assignment function is trained by Gumbel-Softmax draws (Algorithm 4); its probabilities
-    then propose assignments, of which the best by a criterion is fitted as a `Heckman` model.
+    An assignment function is trained with Gumbel-Softmax draws (Algorithm 4). Its probabilities
+    then propose assignments, and the best by a criterion is fitted as a `Heckman` model.
+
+    The parameters below come in three groups: the search (``extraction`` to ``verbose``), its
+    training (``init_prob`` to ``record_path``), and the model (``prediction_features`` and after).
 
     Parameters
     ----------
     extraction : {"sample", "rank", "correlation"}
-        How assignments are proposed: drawn from the trained probabilities (Algorithm 3), the top
-        J by them (Heckman-FA*), or the top J by correlation with the outcome, without training
-        (Heckman-C).
+        How assignments are proposed: drawn from the trained probabilities (Algorithm 3), the J
+        most probable features (Heckman-FA*), or the J features most correlated with the outcome,
+        without training (Heckman-C).
     criterion : {"adjusted_r2", "bic", "aic"}
-        What makes an assignment good; ties go to fewer features, then to column order.
-    rho_range : (float, float), optional
-        Only assignments whose rho-hat is in this window are chosen; the estimates of rho are then
-        conditioned on it, and rho = 0 is not tested.
-    init_prob : float
-        Probability that every feature starts with (c).
-    epochs, learning_rate, temperature : int, float, float
-        Of the training (T, alpha and tau).
+        Which assignment is best; ties go to fewer features, then to column order.
     n_draws : int
-        Assignments drawn by "sample" (B).
-    standardize : bool or "features"
-        Train as if features and outcome were centred and scaled by the selected rows, so that no
-        unit matters; "features" leaves the outcome as it is, which is the paper's protocol; False
-        trains on what is given. Coefficients are reported on the input's scale.
-    step_on : {"log_pi", "pi"}
-        Gradient steps on log pi, or on pi as the paper prints them.
-    always, never : sequence of str, int or bool
-        Features forced into and out of the prediction equation.
-    max_features : int, optional
-        The most prediction features.
-    feature_groups : list of lists, or dict of lists, optional
-        Columns that are in or out together, as the dummies of one category. Those of a text
-        column of `scan_parquet` are a group unless one of them is named here.
-    honest : bool
-        Choose the features on one random half of the rows and estimate them on the other, over
-        ``n_splits`` splits: the prediction features are those that at least half of the splits
-        chose, and every coefficient is the median over the splits that chose it. Its target is
-        the coefficient in the model that was chosen; its standard error accounts for the search.
-    n_splits : int
-        How many random splits ``honest`` makes.
-    record_path : int
-        Record the probabilities every so many epochs in ``path_``; 0 does not.
-    train_rows : int, optional
-        Run the epochs over a uniform sample of at most so many of the selected rows, drawn once;
-        all else is over all rows. None takes all rows that are in memory or on a card, and
-        200,000 where rows are in files or on a cluster, which would be read in every epoch.
+        Number of assignments that "sample" draws (B).
+    rho_range, always, never, max_features, feature_groups, honest, n_splits, verbose
+        As in `HeckmanBestSubset`.
     random_state : int, numpy.random.Generator or RandomState, optional
-    verbose : int
-        Show progress on a terminal.
-    prediction_features : sequence of str, int or bool, optional
-        Columns that may predict; None is all of them.
-    selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start
-        As in `Heckman`. The search is by the two-step estimator; "ml" refits what it chose, from
-        ``start`` where that is given: a rho, or the parameters of the features chosen.
-        Assignments of collinear features cannot be solved and are never chosen, so that
-        ``on_collinear`` is about the selection equation.
+        Seed of the training, of the draws, and of the random halves of ``honest``.
+    init_prob : float
+        Initial inclusion probability of every feature (c).
+    epochs, learning_rate, temperature : int, float, float
+        The paper's T, alpha and tau.
+    standardize : bool or "features"
+        Train as if the selected rows' features and outcome were centred and scaled, so units do
+        not matter. "features" leaves the outcome as it is, which is the paper's protocol; False
+        leaves both. Coefficients are reported on the scale of the input.
+    step_on : {"log_pi", "pi"}
+        Take gradient steps on log pi, or on pi as printed in the paper.
+    train_rows : int, optional
+        Train on a uniform sample of at most this many selected rows, drawn once; everything else
+        uses all rows. None is all rows in memory or on a GPU, and 200,000 of rows in files or on
+        a cluster, which every epoch would read again.
+    record_path : int
+        Record the probabilities in ``path_`` every this many epochs; 0 records nothing.
+    prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
+on_separation, start
+        As in `HeckmanBestSubset`.
 
     Attributes
     ----------
     inclusion_prob_ : ndarray of shape (K,)
         Trained probability of each feature; NaN without training ("correlation").
     candidates_ : DataFrame
-        The distinct assignments looked at: features, n_features, rho, adjusted_r2 (whose degrees
-        of freedom leave lambda out, as in the paper), aic and bic (which count it), in_range.
+        The distinct assignments evaluated, with the columns of `HeckmanBestSubset`.
     n_assignments_ : int
-        How many distinct assignments were looked at.
+        Number of distinct assignments evaluated.
     path_ : dict
         "epoch" (records,), "inclusion_prob" (records, K) and "mae" (records,) of the training;
-        empty unless ``record_path`` asks for it.
-
+        empty without ``record_path``.
     honest_ : Honest
-        What the splits gave, where ``honest`` asks for them: `tidy`, `splits`.
+        As in `HeckmanBestSubset`.
 
     Notes
     -----
-    All attributes of a fitted `Heckman` are there, too. See `search_report` for the story.
+    A fitted model also has all attributes of `Heckman`. See `search_report` for how the features
+    were found.
 
     Examples
     --------
@@ -179,7 +164,7 @@ class HeckmanFA(SearchModel):
 
     @property
     def path_(self) -> dict[str, Any]:
-        """Records of the training; empty unless ``record_path`` asks for it."""
+        """Records of the training; empty without ``record_path``."""
         trained = self._trained()
         if trained is None or not self.record_path:
             return {}
@@ -195,69 +180,68 @@ class HeckmanFA(SearchModel):
 
 
 class HeckmanBestSubset(SearchModel):
-    """A selection model on the best of all assignments of prediction features, by proof.
+    """A selection model with the best of all assignments of prediction features, proven optimal.
 
-    Branch and bound over all 2^K - 1 assignments: nothing is drawn or trained, and the result
-    comes with a proof, or with a bound on what could still be better.
+    Branch and bound covers all 2^K - 1 assignments without random draws or training. It proves
+    the result optimal, or bounds how much better another assignment could be.
 
     Parameters
     ----------
     criterion : {"bic", "adjusted_r2", "aic"}
-        What makes an assignment good; ties go to fewer features, then to column order.
+        Which assignment is best; ties go to fewer features, then to column order.
     rho_range : (float, float), optional
-        Only assignments whose rho-hat is in this window are chosen; the estimates of rho are then
+        Choose only assignments whose rho-hat lies in this window. Estimates of rho are then
         conditioned on it, and rho = 0 is not tested.
     max_nodes : int, optional
-        The most nodes of the search tree to visit: unless given, 2e9 / (K + 1)^2, a minute's
-        work or so. Reaching it ends the search with the best assignment found, a bound on
-        what could be better (``gap_``), and a warning.
+        The most nodes of the search tree to visit; by default 2e9 / (K + 1)^2, about a minute's
+        work. A search that reaches it ends with the best assignment found, a bound on what could
+        be better (``gap_``), and a warning.
     tolerance : float, optional
-        Every assignment worse by at most this much in the criterion is found and kept, too (the
-        best 10,000 of them): 0.001 of adjusted R^2, or 2 of AIC and BIC, unless given.
+        Also keep every assignment that is worse by at most this much in the criterion (the best
+        10,000 of them); by default 0.001 of adjusted R^2, or 2 of AIC and BIC.
     always, never : sequence of str, int or bool
         Features forced into and out of the prediction equation.
     max_features : int, optional
         The most prediction features.
     feature_groups : list of lists, or dict of lists, optional
-        Columns that are in or out together, as the dummies of one category. Those of a text
+        Columns that are in or out together, such as the dummies of one category. Those of a text
         column of `scan_parquet` are a group unless one of them is named here.
     honest : bool
         Choose the features on one random half of the rows and estimate them on the other, over
-        ``n_splits`` splits: the prediction features are those that at least half of the splits
-        chose, and every coefficient is the median over the splits that chose it. Its target is
-        the coefficient in the model that was chosen; its standard error accounts for the search.
+        ``n_splits`` splits. The prediction features are those that at least half of the splits
+        chose. Each coefficient is the median over the splits that chose it. Its target is the
+        coefficient in the chosen model; its standard error accounts for the search.
     n_splits : int
-        How many random splits ``honest`` makes.
+        Number of random splits for ``honest``.
     random_state : int, numpy.random.Generator or RandomState, optional
-        Of the random halves of ``honest``; nothing else is random.
+        Seed of the random halves of ``honest``; nothing else is random.
     verbose : int
         Show progress on a terminal.
     prediction_features : sequence of str, int or bool, optional
         Columns that may predict; None is all of them.
     selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start
-        As in `Heckman`. The search is by the two-step estimator; "ml" refits what it chose, from
-        ``start`` where that is given: a rho, or the parameters of the features chosen.
-        Assignments of collinear features cannot be solved and are never chosen, so that
-        ``on_collinear`` is about the selection equation.
+        As in `Heckman`. The search uses the two-step estimator; "ml" refits the chosen model, from
+        ``start`` if given: a rho, or the parameters of the chosen features. Assignments of
+        collinear features are never chosen, so ``on_collinear`` applies to the selection equation.
 
     Attributes
     ----------
     optimal_ : bool
-        Whether the assignment is proven to be the best.
+        Whether the assignment is proven optimal.
     gap_ : float
-        By how much the criterion of another assignment could be better; 0 where none can be.
+        By how much the criterion of another assignment could be better; 0 if none can be.
     candidates_ : DataFrame
         The assignments nearly as good, best first: features, n_features, rho, adjusted_r2 (whose
-        degrees of freedom leave lambda out), aic and bic (which count it), in_range.
+        degrees of freedom ignore lambda, as in the paper), aic and bic (which count it), in_range.
     n_assignments_ : int
-        How many assignments were looked at; all others were ruled out by bounds.
-
+        Number of assignments evaluated; bounds ruled out all others.
     honest_ : Honest
-        What the splits gave, where ``honest`` asks for them: `tidy`, `splits`.
+        Results over the splits, with ``honest``: `tidy`, `splits`.
 
     Notes
     -----
-    All attributes of a fitted `Heckman` are there, too. See `search_report` for the story.
+    A fitted model also has all attributes of `Heckman`. See `search_report` for how the features
+    were found.
 
     Examples
     --------
@@ -306,10 +290,85 @@ class HeckmanBestSubset(SearchModel):
 
     @property
     def optimal_(self) -> bool:
-        """Whether the assignment is proven to be the best."""
+        """Whether the assignment is proven optimal."""
         return bool(self._result().optimal)
 
     @property
     def gap_(self) -> float:
         """By how much the criterion of another assignment could be better."""
         return float(self._result().gap or 0.0)
+
+
+class HeckmanLasso(SearchModel):
+    """A selection model whose excluded features are those that an adaptive lasso drops.
+
+    After the probit, the inverse Mills ratio is partialled out of the selected rows' features and
+    outcome. As its penalty grows, an adaptive lasso on the residuals drops one feature after
+    another. The best assignment on its path by a criterion is fitted as a `Heckman` model. The
+    idea of choosing exclusions with an adaptive lasso is Farbmacher's.
+
+    Parameters
+    ----------
+    criterion : {"bic", "adjusted_r2", "aic"}
+        Which point of the path is chosen.
+    power : float
+        Each feature's penalty is divided by its least-squares coefficient to this power; 0 is
+        the plain lasso.
+    rho_range, always, never, max_features, feature_groups, honest, n_splits, random_state, \
+verbose, prediction_features, selection_features, method, cov_type, weight_kind, on_collinear, \
+on_separation, start
+        As in `HeckmanBestSubset`, but groups of several columns are refused.
+
+    Attributes
+    ----------
+    candidates_ : DataFrame
+        The assignments on the path.
+    n_assignments_ : int
+        Number of assignments on the path.
+
+    Notes
+    -----
+    A fitted model also has all attributes of `Heckman`. See `search_report` for how the features
+    were found.
+
+    Examples
+    --------
+    >>> from heckmanfa import HeckmanLasso
+    >>> from heckmanfa.datasets import make_selection
+    >>> data = make_selection(2000, 6, 3, random_state=0)
+    >>> HeckmanLasso().fit(data.X, data.y).prediction_features_
+    [2, 3, 4]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SearchModel._parameter_constraints,
+        "power": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        criterion: Criterion = "bic",
+        *,
+        power: float = 1.0,
+        rho_range: Any = None,
+        always: Any = (),
+        never: Any = (),
+        max_features: int | None = None,
+        feature_groups: Any = None,
+        honest: bool = False,
+        n_splits: int = 50,
+        random_state: Any = None,
+        verbose: int = 0,
+        prediction_features: Any = None,
+        selection_features: Any = None,
+        method: Method = "two-step",
+        cov_type: CovType | None = None,
+        weight_kind: WeightKind = "frequency",
+        on_collinear: OnProblem = "error",
+        on_separation: OnProblem = "error",
+        start: Any = None,
+    ) -> None:
+        self._keep(locals())
+
+    def _strategy(self) -> AdaptiveLasso:
+        return AdaptiveLasso(self.power, self.on_collinear)

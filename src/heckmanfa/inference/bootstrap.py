@@ -20,10 +20,10 @@ from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
 from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.fit import Fit, Refit
+from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import read_again
 from heckmanfa.inference.remembered import groups_of
-from heckmanfa.inference.replicates import Plan, Replicates, estimates_of, run
+from heckmanfa.inference.replicates import Plan, Refit, Replicates, estimates_of, run
 from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import check_level

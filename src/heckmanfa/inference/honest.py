@@ -27,7 +27,8 @@ from heckmanfa.errors import (
     NoFeasibleAssignmentError,
     sentence,
 )
-from heckmanfa.fit import Choice, Fit, GivenFeatures, Refit, Spec, fit_model
+from heckmanfa.fit import Choice, Fit, GivenFeatures, Spec, fit_model
+from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Searching, choice_of
 from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.equations import Selection
@@ -179,7 +180,7 @@ class HonestSearch:
             estimates=np.array([part[0] for part in good]),
             variances=np.array([part[1] for part in good]),
             failures=failures,
-            n_clusters=check_clusters(count_clusters(rows)) if spec.clustered else None,
+            n_clusters=check_clusters(count_clusters(rows)) if spec.cov_type == "cluster" else None,
         )
 
 

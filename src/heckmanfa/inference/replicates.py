@@ -19,13 +19,28 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import held, one_blas_thread
 from heckmanfa.data.sample import Sample, reweighted
 from heckmanfa.errors import ConvergenceWarning, HeckmanfaError, HeckmanfaWarning, sentence
-from heckmanfa.fit import Fit, Refit
+from heckmanfa.fit import Choose, Fit, Spec, fit_model
 from heckmanfa.text.progress import progress_line
 
 # Replicates that a process does before it reports.
 _AT_ONCE = 5
 _NONE_MISSING = "No row without an outcome was drawn."
 _OTHER_COLUMNS = "Other columns than in the fit had to be dropped."
+
+
+@dataclass(frozen=True)
+class Refit:
+    """Fits the same model, search included, to other rows; only the estimates are used."""
+
+    spec: Spec
+    choose: Choose
+
+    def __call__(self, sample: Sample, source: np.random.Generator) -> Fit:
+        """Fit to a sample; raise KeyboardInterrupt again if it stopped the search."""
+        fit = fit_model(self.spec, sample, self.choose, int(source.integers(2**31)))
+        if fit.search is not None and fit.search.interrupted:
+            raise KeyboardInterrupt
+        return fit
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from heckmanfa.datasets import PaperData
 from heckmanfa.errors import HeckmanfaWarning, NoFeasibleAssignmentError
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.lasso import HeckmanLasso
-from heckmanfa.estimators.searches import HeckmanBestSubset
+from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanLasso
 from heckmanfa.model.compressed import compress
 from heckmanfa.paper.experiments import averages
 from heckmanfa.paper.protocol import Dataset, mse
