@@ -253,7 +253,9 @@ def analysis(facts: Facts) -> None:
         for part in ("predicting", "kept_out", "driving_selection", "without_evidence"):
             inner.add(part, lambda part=part, found=found: getattr(found, part))
         inner.add("rows", found.row_counts)
-        inner.add("caveat_keys", [one.key for one in found.caveats()])
+        # A method before the rebuild, an attribute after it.
+        caveats = found.caveats() if callable(found.caveats) else found.caveats
+        inner.add("caveat_keys", [caveat.key for caveat in caveats])
         facts.flat |= {f"{name}.{key}": one for key, one in inner.flat.items()}
 
 

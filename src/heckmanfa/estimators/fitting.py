@@ -65,13 +65,12 @@ def fit_rows(
             selection=spec.selection,
             prediction=spec.prediction,
         )
-        if design is not None:
-            counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
-            sample = replace(sample, row_counts=sample.row_counts | counts)
-            design = design.without_data()
-        origin = Origin(given, design, **columns)
+        origin = Origin(given, None if design is None else design.without_data(), **columns)
         random_state = getattr(estimator, "random_state", None)
         fit = fit_model(spec, sample, choose, random_state, origin)
+    if design is not None:
+        counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
+        fit = replace(fit, row_counts=fit.row_counts | counts)
     publish(estimator, attributes(fit))
     if fit.n_clusters is not None and fit.n_clusters < FEW_CLUSTERS:
         warn(
