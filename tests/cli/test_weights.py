@@ -76,7 +76,7 @@ def test_clusters_are_counted_and_tests_are_by_t(shell, survey):
         (one["diagnostic"], one["verdict"]) for one in found["diagnostics"]
     ]
     page = html.unescape((shell.folder / "out.html").read_text())
-    law = "With 5 clusters, tests and intervals are by t(4)"
+    law = "With 5 clusters, tests and intervals use t(4)"
     for said in (text, page):
         assert law in said
         assert "Log pseudolikelihood: " in said

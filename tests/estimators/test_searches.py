@@ -388,7 +388,7 @@ def test_the_summary_sets_other_models_beside_and_says_what_standard_errors_igno
     words = " ".join(str(summary).split())
     assert "Beside other models" in words
     assert "Standard errors, intervals and p-values ignore the search" in words
-    assert "the best by BIC of all 511 assignments, by proof" in words
+    assert "the best by BIC of all 511 assignments, proven optimal" in words
     table = summary.comparison.set_index("term")
     with pytest.warns(NoExclusionWarning):
         everything = Heckman().fit(X, y)

@@ -316,8 +316,8 @@ def test_a_report_says_what_its_standard_errors_leave_out(simulated):
     model.fit(simulated.X, simulated.y)
     interval = model.uncertainty_interval((0.6, 0.9))
     text = " ".join(str(interval).split())
-    assert "found by a search" in text
-    assert "because the search looked for that" in text
+    assert "A search chose the features" in text
+    assert "because the search required it" in text
     assert "other than the robust ones" in text
     assert "no data says that rho lies in it" in text
     plain = Heckman(model.prediction_features_).fit(simulated.X, simulated.y)

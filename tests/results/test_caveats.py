@@ -42,13 +42,13 @@ def test_an_honest_set_is_not_called_the_best_in_all_rows_unless_it_is(mroz, hon
         assert "they would be the best" not in said
         assert (
             f"In all rows, the search finds another set, {', '.join(best.prediction_features_)}: "
-            "the best by BIC of all 255 assignments, by proof." in said
+            "the best by BIC of all 255 assignments, proven optimal." in said
         )
     never = [name for name in FEATURES if name not in ("educ", "kids5")]
     same = HeckmanBestSubset(honest=True, never=never, always=["educ"], n_splits=5, random_state=0)
     same.fit(*mroz)
     assert same.prediction_features_ == ["educ"]
-    assert "these features are the best by BIC of all 2 assignments, by proof" in on_one_line(
+    assert "these features are the best by BIC of all 2 assignments, proven optimal" in on_one_line(
         str(same.summary())
     )
 
@@ -59,7 +59,7 @@ def test_margins_after_an_honest_search_do_not_say_that_errors_ignore_it(mroz, h
     assert "standard errors account for the search" in said
     assert "The target of an honest estimate" in said
     # What goes back to all rows takes the features that were chosen in them as given.
-    assert "found by a search" in on_one_line(str(honest.uncertainty_interval()))
+    assert "A search chose the features" in on_one_line(str(honest.uncertainty_interval()))
 
 
 def test_where_there_was_nothing_to_choose_no_search_is_ignored(mroz):
@@ -75,7 +75,7 @@ def test_assignments_in_a_window_are_counted_in_the_window(mroz):
     model = HeckmanFA("correlation", criterion="bic", rho_range=(-0.3, 0.0)).fit(*mroz)
     inside = model.candidates_["in_range"].sum()
     assert inside < model.n_assignments_
-    assert f"the best by BIC of {inside} assignments looked at with rho from -0.3 to 0," in (
+    assert f"the best by BIC of {inside} assignments evaluated with rho from -0.3 to 0," in (
         on_one_line(str(model.summary()))
     )
 

@@ -1,12 +1,14 @@
 """Which of the features kept out of the prediction equation drive selection."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz
-from heckmanfa.results.exclusions import kept_out
+from heckmanfa.results.exclusions import find_exclusions
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def drawn():
 def test_features_that_drive_selection_are_told_from_those_without_evidence(drawn):
     model = Heckman(["a", "b"]).fit(*drawn)
     p = model.tidy().query("equation == 'selection'").set_index("term")["p_value"]
-    found = kept_out(model.fit_)
+    found = find_exclusions(model.fit_)
     assert found.features == ("strong", "noise", "level1", "level2", "level3")
     assert found.driving == tuple(one for one in found.features if p[one] < 0.05)
     assert "strong" in found.driving
@@ -41,14 +43,14 @@ def test_columns_of_a_group_are_tested_together(drawn):
     assert model.prediction_features_ == ["a", "b"]
     test = model.wald_test([f"selection.{one} = 0" for one in levels])
     assert test.p_value < 0.05
-    assert kept_out(model.fit_).driving == ("strong", *levels)
-    assert kept_out(model.fit_, []).driving == ("strong", "level2")
+    assert find_exclusions(model.fit_).driving == ("strong", *levels)
+    assert find_exclusions(model.fit_, []).driving == ("strong", "level2")
 
 
 def test_the_columns_of_a_term_are_tested_together():
     mroz = load_mroz()
     model = Heckman.from_formula("lwage ~ educ", "lfp ~ educ + bs(age, df=4) + kids618", mroz)
-    found = kept_out(model.fit_)
+    found = find_exclusions(model.fit_)
     spline = [one for one in model.selection_features_ if one.startswith("bs(")]
     terms = model.vcov().index
     matrix = np.array([[1.0 * (term == ("selection", one)) for term in terms] for one in spline])
@@ -63,8 +65,8 @@ def test_the_columns_of_a_term_are_tested_together():
 
 def test_without_a_known_covariance_nothing_is_tested(drawn):
     model = Heckman(["a", "b"]).fit(*drawn)
-    model.fit_.covariance = np.full_like(model.fit_.covariance, np.nan)
-    found = kept_out(model.fit_)
+    model._fit = replace(model.fit_, covariance=np.full_like(model.fit_.covariance, np.nan))
+    found = find_exclusions(model.fit_)
     assert (found.driving, found.without_evidence) == ((), ())
     assert found.not_tested == found.features
     said = " ".join(str(model.summary()).split())
@@ -86,7 +88,7 @@ def test_the_dummies_of_a_column_of_a_file_are_tested_together(drawn, tmp_path):
         frame.loc[X[f"level{one}"] == 1, "level"] = f"level{one}"
     frame.to_parquet(tmp_path / "rows.parquet")
     rows = scan_parquet(tmp_path / "rows.parquet", outcome="y")
-    found = kept_out(Heckman(["a", "b"]).fit(rows).fit_)
+    found = find_exclusions(Heckman(["a", "b"]).fit(rows).fit_)
     dummies = [one for one in found.features if one.startswith("level")]
     assert len(dummies) == 3
     assert found.driving == ("strong", *dummies)

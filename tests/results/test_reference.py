@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,7 +128,9 @@ def test_margins_and_intervals_of_predictions_are_by_t():
     )
     few = X.iloc[:4]
     normal, _, _, _ = clustered(5)
-    normal.set_params(cov_type="robust")  # the same covariance, compared with the normal
+    # The same covariance, compared with the normal distribution.
+    spec = replace(normal.fit_.spec, cov_type="robust")
+    normal._fit = replace(normal.fit_, spec=spec)
     for kind in ("marginal", "selected"):
         _, by_t = model.predict(few, kind, "confidence")
         _, by_z = normal.predict(few, kind, "confidence")
@@ -165,7 +168,7 @@ def test_few_clusters_warn_and_are_counted_everywhere():
     Heckman(PREDICT, cov_type="cluster").fit(d[COLUMNS], d["lwage"], groups=np.arange(len(d)) % 40)
     model, *_ = clustered(39, method="ml")
     summary = model.summary()
-    said = "With 39 clusters, tests and intervals are by t(38), joint tests by F(q, 38). Stata"
+    said = "With 39 clusters, tests and intervals use t(38), and joint tests F(q, 38). Stata"
     html, markdown = summary._repr_html_(), summary.to_markdown()
     assert said in html
     assert "<td>39</td>" in html

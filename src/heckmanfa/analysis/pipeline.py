@@ -21,9 +21,10 @@ from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
-from heckmanfa.results.caveats import Caveat, Table, of_table
+from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.diagnostics import Diagnostics
-from heckmanfa.results.exclusions import KeptOut, kept_out
+from heckmanfa.results.document import Caveat
+from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
 from heckmanfa.search.strategies import Extraction
 from heckmanfa.text.numbers import plural
@@ -74,9 +75,9 @@ class Analysis(Prepared):
         return self.model.diagnostics(X, include=known)
 
     @cached_property
-    def exclusions(self) -> KeptOut:
+    def exclusions(self) -> Exclusions:
         """Encoded columns kept out of the prediction equation, and which drive selection."""
-        return kept_out(self.model.fit_, self._groups)
+        return find_exclusions(self.model.fit_, self._groups)
 
     @cached_property
     def estimates(self) -> pd.DataFrame:
@@ -100,7 +101,7 @@ class Analysis(Prepared):
     @cached_property
     def caveats(self) -> list[Caveat]:
         """What a reader of the answer has to know, the gravest first."""
-        table = Table(
+        table = TableFacts(
             outcome=shown(self.question.outcome),
             n_rows=self.row_counts["total"],
             n_missing=self.row_counts.get("left_out_regressor_missing", 0),
@@ -110,7 +111,7 @@ class Analysis(Prepared):
         )
         return [
             replace(caveat, sentence=in_options(caveat.sentence), claim=in_options(caveat.claim))
-            for caveat in of_table(self.model.fit_, self.diagnostics, table)
+            for caveat in caveats_of_table(self.model.fit_, self.diagnostics, table)
         ]
 
     @property

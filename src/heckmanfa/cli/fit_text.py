@@ -13,7 +13,7 @@ from heckmanfa.analysis import Analysis
 from heckmanfa.cli.console import Column, print_table
 from heckmanfa.report.answer import answer
 from heckmanfa.results.coefficients import likelihood_name
-from heckmanfa.text.numbers import compact, p_value
+from heckmanfa.text.numbers import number, p_value
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 
@@ -111,7 +111,7 @@ def _show_coefficients(analysis: Analysis, console: Console) -> None:
     table = analysis.coefficients
     slopes = table[table["kind"] == "prediction"].to_dict("records")
     errors = table[table["kind"] == "errors"].to_dict("records")
-    rows = [[*_cells(row), compact(row["least_squares"], 4)] for row in slopes]
+    rows = [[*_cells(row), number(row["least_squares"])] for row in slopes]
     rows += [[*_cells(row), ""] for row in errors]
     styles = [""] * len(slopes) + ["dim"] * len(errors)
     title = "Prediction equation, beside least squares on the observed rows"
@@ -119,11 +119,11 @@ def _show_coefficients(analysis: Analysis, console: Console) -> None:
 
 
 def _cells(row: dict[Any, Any]) -> list[str]:
-    low, high = compact(row["ci_low"], 4), compact(row["ci_high"], 4)
+    low, high = number(row["ci_low"]), number(row["ci_high"])
     return [
         str(row["term"]),
-        compact(row["estimate"], 4),
-        compact(row["std_error"], 4),
-        p_value(row["p_value"], bounded=False),
+        number(row["estimate"]),
+        number(row["std_error"]),
+        p_value(row["p_value"]),
         f"{low} to {high}" if low and high else "",
     ]

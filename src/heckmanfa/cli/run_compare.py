@@ -17,7 +17,7 @@ from heckmanfa.cli.questions import question_of
 from heckmanfa.data.files.outputs import outputs
 from heckmanfa.data.files.table_files import check_ending, write_table
 from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.text.numbers import compact
+from heckmanfa.text.numbers import number
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import some
@@ -84,7 +84,7 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
     for row in records:
         figures = [row[name] for name in ("rho", "mse", "mse_sd", "r2", "r2_sd", "seconds")]
         count = "" if row["n_features"] != row["n_features"] else f"{row['n_features']:.0f}"
-        rows.append([str(row["method"]), count, *(compact(figure, 4) for figure in figures)])
+        rows.append([str(row["method"]), count, *(number(figure) for figure in figures)])
     times = "" if found.n_repeats == 1 else f", {found.n_repeats} times"
     title = f"Held-out rows with an outcome, {found.n_folds} folds{times}"
     print_table(console, title, columns, rows)

@@ -355,7 +355,7 @@ class SelectionModel(ScoredRegressor):
         Summary
         """
         fit = self.fit_
-        notes = [caveat.sentence for caveat in caveats.of_fit(fit)]
+        notes = [caveat.sentence for caveat in caveats.caveats_of_fit(fit)]
         return coefficients.summarize(fit, conf_level, read_reports(include), notes)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
@@ -386,7 +386,7 @@ class SelectionModel(ScoredRegressor):
         if fit.probit is not None and WhatIf not in given:
             own = int(UncertaintyInterval not in given)
             reports = [*reports[:own], what_if(fit), *reports[own:]]
-        return diagnose(fit, index, reports, caveats.as_findings(fit))
+        return diagnose(fit, index, reports, caveats.search_findings(fit))
 
     # What the package maketables asks of a model, under the names of its plug-in format. ------
 

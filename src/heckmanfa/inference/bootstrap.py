@@ -24,10 +24,10 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import read_again
 from heckmanfa.inference.remembered import groups_of
 from heckmanfa.inference.replicates import Plan, Refit, Replicates, estimates_of, run
-from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import weighing
 
@@ -305,7 +305,7 @@ def bootstrap(
         candidates=candidates if fit.search is not None else np.asarray(fit.support),
         selecting=selecting,
         searched=fit.search is not None,
-        caveats=tuple(of_method(fit, "bootstrap")),
+        caveats=tuple(search_notes(fit, "bootstrap")),
         weighing=_weighing(fit, rows, kept, grouped=codes is not None),
     )
 

@@ -23,10 +23,11 @@ from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.model.two_step import TwoStep
-from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, reference_of
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.text.numbers import p_equals
 from heckmanfa.text.printable import quoted, shown
 
 
@@ -89,7 +90,7 @@ class ExclusionTest(Report):
             Finding(
                 "exclusion_test",
                 "joint test of exclusions",
-                f"smallest p {lowest['p_value']:.3g}, with {_listed(lowest['stays_out'])} out",
+                f"smallest {p_equals(lowest['p_value'])}, with {_listed(lowest['stays_out'])} out",
                 "caution" if rejected else "ok",
                 "Some exclusions contradict others, or normality fails."
                 if rejected
@@ -238,4 +239,4 @@ def _exclusion_notes(fit: Fit, n_tests: int) -> list[str]:
             f"These are {n_tests} tests of overlapping sets, and their p-values are not corrected "
             "for that."
         )
-    return [*notes, *of_method(fit, "exclusion_test")]
+    return [*notes, *search_notes(fit, "exclusion_test")]

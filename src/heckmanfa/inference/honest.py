@@ -34,10 +34,10 @@ from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
-from heckmanfa.results.caveats import HONEST_TARGET
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_caveats import HONEST_TARGET
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.text.progress import progress_line
 

@@ -29,10 +29,11 @@ from heckmanfa.inference.targets import (
     slope_effect,
 )
 from heckmanfa.inference.variables import Move
-from heckmanfa.results.caveats import of_method, said
+from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, weighing
 
@@ -240,9 +241,9 @@ def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
         )
     if fit.probit is None:
         return notes
-    notes += said(fit, "not_converged", "search_ignored", "honest", "honest_target")
+    notes += caveat_sentences(fit, "not_converged", "search_ignored", "honest", "honest_target")
     if {"selected", "unselected"} & {*kinds}:
-        notes += of_method(fit, "margins")
+        notes += search_notes(fit, "margins")
     if table["std_error"].isna().any():
         notes.append(
             "The covariance of the estimates is not known, or not positive: see summary()."

@@ -37,10 +37,11 @@ from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section, Verdict
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.text.numbers import number, p_equals
 from heckmanfa.text.printable import quoted
 
 # An added column of which less than this share lies outside the span of the others says nothing
@@ -88,7 +89,7 @@ class SpecificationTest:
         words = _FACTS[self.name][0]
         if np.isnan(self.statistic):
             return f"{words}: not computed; {self.note}"
-        return f"{words}: chi2({self.df}) = {self.statistic:.4f}, p = {self.p_value:.4g}"
+        return f"{words}: chi2({self.df}) = {number(self.statistic)}, {p_equals(self.p_value)}"
 
 
 # In words, the equation, the reference, and what a rejection says.
@@ -241,7 +242,7 @@ def specification_tests(
     notes = [*_NOTES]
     if fit.spec.cov_type is not None and not is_classical(fit.spec.cov_type):
         notes.append(_BY_COVARIANCE[fit.spec.cov_type])
-    notes += of_method(fit, "specification_tests")
+    notes += search_notes(fit, "specification_tests")
     with one_blas_thread():
         index = _Index.of(probit)
         statistic, note = normality_test(fit, moments, probit, features, rows)

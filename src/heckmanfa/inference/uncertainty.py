@@ -33,10 +33,10 @@ from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
-from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, check_level, reference_of
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed
@@ -400,7 +400,7 @@ def _notes(fit: Fit) -> list[str]:
     ]
     if not abs(fit.rho) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and says little here.")
-    notes += of_method(fit, "uncertainty_interval")
+    notes += search_notes(fit, "uncertainty_interval")
     if fit.spec.errors_differ:
         notes.append(
             "The standard errors take rows to be independent and to weigh the same, other than "

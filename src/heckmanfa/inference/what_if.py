@@ -20,10 +20,10 @@ from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep, fit_two_step
-from heckmanfa.results.caveats import of_method
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, reference_of
 from heckmanfa.results.reports import Report
+from heckmanfa.results.search_caveats import search_notes
 
 _NO_EXCLUSION = "no exclusion is left: only normality identifies it"
 _CLASSICAL = CovarianceKind("classical", False)
@@ -266,4 +266,4 @@ def _what_if_notes(fit: Fit) -> list[str]:
             "Standard errors are classical, and not as in the model: rows are taken to be "
             "independent and to weigh the same."
         )
-    return [*notes, *of_method(fit, "what_if")]
+    return [*notes, *search_notes(fit, "what_if")]

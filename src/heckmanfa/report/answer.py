@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heckmanfa.results.caveats import found_by
 from heckmanfa.results.reference import reference_of
+from heckmanfa.results.search_caveats import describe_search
 from heckmanfa.text.numbers import number, plural
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import some
@@ -38,7 +38,7 @@ def _which(analysis: Analysis) -> str:
     verb = "predict" if len(predicting) > 1 else "predicts"
     if analysis.question.search == "none":
         verb = "are taken to predict" if len(predicting) > 1 else "is taken to predict"
-    found = found_by(analysis.model.fit_)
+    found = describe_search(analysis.model.fit_)
     found = f" ({found})" if found else ""
     if not predicting:
         return f"No feature {verb} {outcome}: the prediction equation is an intercept alone."

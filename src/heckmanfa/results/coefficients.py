@@ -1,9 +1,8 @@
-"""What a fitted model reports: tidy estimates, Wald tests, and the summary table."""
+"""Tidy estimates, Wald tests and the summary of a fitted model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ from heckmanfa.model.covariance import is_classical
 from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
-from heckmanfa.results.search_report import compare
+from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
 from heckmanfa.results.summary import Summary
 
 _ROW_WORDS = {
@@ -25,10 +24,18 @@ _ROW_WORDS = {
     "left_out_zero_weight": "weight zero",
     "left_out_separation": "selection decided with certainty",
 }
+_TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
+_COMPARISON = {"estimate": "chosen", "all_features": "all_features", "least_squares": "naive"}
+_COMPARISON_NOTE = (
+    "All features: the two-step model in which every feature predicts that is allowed to. Least "
+    "squares: the chosen features on the selected rows, with no correction."
+)
+# The equation of a term in hypotheses; "selection:educ" would be read as an interaction.
+PREFIX = {"prediction": "", "selection": "selection.", "errors": ""}
 
 
-def _estimates(fit: Fit) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Estimates in the order of the covariance."""
+def _estimates(fit: Fit) -> Floats:
+    """Return the estimates in the order of the covariance."""
     errors = {"imr": fit.imr_coef, "rho": fit.rho, "sigma": fit.sigma}
     values = [fit.intercept, *fit.coef[fit.support]]
     if fit.probit is not None:
@@ -38,7 +45,7 @@ def _estimates(fit: Fit) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
-    """Estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
+    """Return estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
     reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
     estimate = _estimates(fit)
@@ -56,40 +63,39 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         extra = [("errors", "rho", fit.rho), ("errors", "sigma", fit.sigma)]
     else:
         extra = []
+        ends = np.array([-1.0, 1.0])
         centre, spread = fit.atanh_rho
-        limits = np.tanh(centre + quantile * spread * np.array([-1.0, 1.0]))
         z = centre / spread
-        rho = (table["equation"] == "errors") & (table["term"] == "rho")
-        table.loc[rho, ["statistic", "p_value", "ci_low", "ci_high"]] = [
-            z,
-            reference.p_value(z),
-            *limits,
-        ]
+        limits = np.tanh(centre + quantile * spread * ends)
+        table.loc[_is_error(table, "rho"), _TESTS] = [z, reference.p_value(z), *limits]
         centre, spread = fit.log_sigma
-        limits = np.exp(centre + quantile * spread * np.array([-1.0, 1.0]))
-        sigma = (table["equation"] == "errors") & (table["term"] == "sigma")
-        # That sigma is zero is no hypothesis of interest.
-        table.loc[sigma, ["statistic", "p_value", "ci_low", "ci_high"]] = [np.nan, np.nan, *limits]
+        limits = np.exp(centre + quantile * spread * ends)
+        # Nobody tests that sigma is zero.
+        table.loc[_is_error(table, "sigma"), _TESTS] = [np.nan, np.nan, *limits]
     if fit.rho_is_conditioned:
-        # rho-hat was chosen to be in a window: what tests or bounds it would say so, and no more.
-        about_rho = (table["equation"] == "errors") & table["term"].isin(["imr", "rho"])
-        table.loc[about_rho, ["statistic", "p_value", "ci_low", "ci_high"]] = np.nan
+        # rho-hat was chosen to be in a window: tests and intervals would only reflect that.
+        table.loc[_is_error(table, "imr", "rho"), _TESTS] = np.nan
     without_error = pd.DataFrame(extra, columns=["equation", "term", "estimate"])
     return pd.concat([table, without_error], ignore_index=True) if extra else table
 
 
+def _is_error(table: pd.DataFrame, *terms: str) -> pd.Series:
+    return (table["equation"] == "errors") & table["term"].isin(terms)
+
+
 def vcov(fit: Fit) -> pd.DataFrame:
-    """Joint covariance with labels; see `Heckman.vcov`."""
+    """Return the joint covariance with labels; see `Heckman.vcov`."""
     labels = pd.MultiIndex.from_tuples(fit.terms, names=["equation", "term"])
     return pd.DataFrame(fit.covariance.copy(), index=labels, columns=labels)
 
 
 def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
-    """Wald test of linear restrictions; see `Heckman.wald_test`."""
-    if isinstance(hypothesis, list | tuple) and all(isinstance(one, str) for one in hypothesis):
-        hypothesis = ", ".join(str(one) for one in hypothesis)
+    """Test linear restrictions; see `Heckman.wald_test`."""
+    if isinstance(hypothesis, list | tuple) and all(isinstance(part, str) for part in hypothesis):
+        hypothesis = ", ".join(str(part) for part in hypothesis)
     if isinstance(hypothesis, str):
-        matrix, right = _restrictions(fit, hypothesis)
+        names = [PREFIX[equation] + term for equation, term in fit.terms]
+        matrix, right = read_hypothesis(hypothesis, names)
     else:
         matrix = np.atleast_2d(np.asarray(hypothesis, dtype=np.float64))
         right = np.zeros(len(matrix)) if value is None else np.atleast_1d(np.asarray(value, float))
@@ -115,36 +121,14 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
     return test
 
 
-def _restrictions(fit: Fit, text: str) -> tuple[Floats, Floats]:
-    prefix = {"prediction": "", "selection": "selection.", "errors": ""}
-    names = [prefix[equation] + term for equation, term in fit.terms]
-    return read_hypothesis(text, names)
-
-
 def summarize(
     fit: Fit, conf_level: float, reports: Sequence[Report], caveats: list[str]
 ) -> Summary:
-    """Put a fitted model into a `Summary`.
-
-    Parameters
-    ----------
-    fit : Fit
-    conf_level : float
-    reports : sequence of Report
-        To be set below.
-    caveats : list of str
-        Sentences of `heckmanfa.results.caveats`.
-
-    Returns
-    -------
-    Summary
-    """
+    """Summarize a fitted model, with other reports below, and the sentences of its caveats."""
     counts = fit.row_counts
-    left_out = {
-        words: counts.get(key, 0) for key, words in _ROW_WORDS.items() if counts.get(key, 0)
-    }
-    # The criteria compare sets of prediction features; they are no functions of the joint
-    # likelihood that stands beside them after maximum likelihood.
+    left_out = {words: counts[key] for key, words in _ROW_WORDS.items() if counts.get(key)}
+    # The criteria compare sets of prediction features; they do not use the joint likelihood
+    # that is reported beside them after maximum likelihood.
     step = " of step 2" if fit.spec.method == "ml" and fit.probit is not None else ""
     facts = [
         ("Rows given", str(counts["total"])),
@@ -163,25 +147,24 @@ def summarize(
         facts.append(("Weights", fit.spec.weight_kind))
     if fit.n_obs != counts["selected"] + counts["unselected"]:
         facts.append(("Sum of weights", f"{fit.n_obs}"))
-    if fit.probit is None:
-        title = "Least squares (no outcome is missing)"
-    else:
+    title = "Least squares (no outcome is missing)"
+    if fit.probit is not None:
         how = "maximum likelihood" if fit.spec.method == "ml" else "two-step"
         title = f"Heckman selection model, {how}"
     notes = [*caveats, *(f"{n} rows left out: {words}." for words, n in left_out.items())]
-    table = None
+    comparison = None
     if fit.search is not None and fit.search.result is not None:
-        table, more = compare(fit)
-        notes += [*more, _COMPARISON_NOTE]
-    sections = tuple(part for one in reports for part in one.sections())
+        beside = side_by_side(fit)
+        comparison = beside.terms[["term", *_COMPARISON]].rename(columns=_COMPARISON)
+        notes += [*([] if beside.is_solved else [CANNOT_SOLVE]), _COMPARISON_NOTE]
     return Summary(
         title=title,
         facts=facts,
         table=tidy(fit, conf_level),
         conf_level=conf_level,
         notes=notes,
-        comparison=table,
-        sections=sections,
+        comparison=comparison,
+        sections=tuple(section for report in reports for section in report.sections()),
         letter=reference_of(fit).letter,
     )
 
@@ -189,13 +172,7 @@ def summarize(
 def likelihood_name(fit: Fit) -> str:
     """Name what maximum likelihood maximised, as Stata does.
 
-    A robust or cluster covariance, which sampling weights need, is for models that are not all of
-    the truth: what was maximised is then no log-likelihood of the data.
+    A robust or cluster covariance, which sampling weights need, does not trust the model: what was
+    maximised is then not a log-likelihood of the data.
     """
     return "Log-likelihood" if is_classical(fit.spec.cov_type) else "Log pseudolikelihood"
-
-
-_COMPARISON_NOTE = (
-    "All features: the two-step model in which every feature that was allowed to predicts. Least "
-    "squares: the chosen features on the selected rows, with no correction."
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,30 +16,14 @@ from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.model.normal import inverse_mills
+from heckmanfa.results import problems
 from heckmanfa.results.document import Finding, Findings
 from heckmanfa.results.exclusions import selection_test
-from heckmanfa.results.problems import (
-    about_clusters,
-    about_convergence,
-    about_errors,
-    about_exclusions,
-    about_maxima,
-    about_r2,
-    about_rho,
-    about_rho_test,
-    has_ratio,
-    is_saturated,
-    lacks_errors,
-    r2_of,
-    rho_of_maximum,
-    stopped,
-    unconverged,
-)
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_text import render_text
 from heckmanfa.results.reports import Report
-from heckmanfa.text.numbers import percent
+from heckmanfa.text.numbers import number, percent
 from heckmanfa.text.printable import shown
 
 # Rules of thumb from the literature on weak instruments and collinearity.
@@ -48,65 +32,67 @@ _HIGH_VIF = 10.0
 _HIGH_CONDITION = 30.0
 _MANY_OUTSIDE = 0.05
 
+_NAN = float("nan")
+
 
 @dataclass(frozen=True)
 class Diagnostics:
     """Diagnostics of a fitted model; prints in words."""
 
-    n_excluded: int
-    """features in the selection equation alone"""
-    excluded_features: tuple[Any, ...]
-    excluded_wald: Wald | None
-    """joint test of these in the selection equation"""
-    imr_r2: float
-    """R^2 of the probit's lambda on the prediction features among the selected rows"""
-    imr_vif: float
-    """1 / (1 - R^2)"""
     condition_number: float
     """of [1, X, lambda] with columns of unit length (Belsley)"""
-    rho: float
-    rho_outside: bool
+    r2: float
+    """R^2 of the prediction equation among the selected rows, lambda included"""
+    saturated: bool
+    """whether there are as many prediction coefficients as selected rows"""
+    n_clusters: int | None
+    """of a cluster covariance"""
+    n_parameters: int
+    """that the covariance is of"""
+    n_excluded: int = 0
+    """features in the selection equation alone"""
+    excluded_features: tuple[Any, ...] = ()
+    excluded_wald: Wald | None = None
+    """joint test of these in the selection equation"""
+    imr_r2: float = _NAN
+    """R^2 of the probit's lambda on the prediction features among the selected rows"""
+    imr_vif: float = _NAN
+    """1 / (1 - R^2)"""
+    rho: float = _NAN
+    rho_outside: bool = False
     """whether rho-hat is outside (-1, 1)"""
-    rho_wald: Wald | None
+    rho_wald: Wald | None = None
     """test of rho = 0: of beta_H in two-step, of atanh rho in maximum likelihood"""
-    rho_lr: Wald | None
+    rho_lr: Wald | None = None
     """likelihood-ratio test of rho = 0 (maximum likelihood with classical covariance), at the
-    higher of two maxima where there are two"""
-    imr_range: tuple[float, float]
+    higher of two maxima"""
+    imr_range: tuple[float, float] = (0.0, 0.0)
     """of lambda among the selected rows of the fit"""
-    index_range: tuple[float, float]
+    index_range: tuple[float, float] = (np.inf, np.inf)
     """of z'gamma among the selected rows of the fit"""
-    share_outside: float | None
-    """of the rows given that have an index, the share that lies outside that range"""
+    share_outside: float | None = None
+    """share outside that range, of the rows given that have an index"""
     n_without_index: int = 0
     """rows given that miss a selection feature"""
     rho_conditioned: bool = False
-    """whether rho-hat was chosen to be in a window, so that it is not tested"""
+    """whether rho-hat was chosen to be in a window, so it is not tested"""
     findings: tuple[Finding, ...] = ()
-    """what other reports found"""
+    """findings of other reports"""
     caveats: tuple[Finding, ...] = ()
-    """the caveats that bear on the estimates and tests"""
-    r2: float = float("nan")
-    """R^2 of the prediction equation among the selected rows, lambda included"""
-    saturated: bool = False
-    """whether there are as many prediction coefficients as selected rows"""
+    """the caveats about estimates and tests"""
     unconverged: tuple[str, ...] = ()
-    """what did not converge: "probit", "likelihood" """
+    """iterations that did not converge: "probit", "likelihood" """
     errors_missing: bool = False
-    """whether the variance of an estimate is not known"""
+    """whether the variance of an estimate is unknown"""
     log_likelihood: float | None = None
     """at the maximum reported, and the rho there (maximum likelihood)"""
-    maximum_rho: float = float("nan")
+    maximum_rho: float = _NAN
     second_maximum: tuple[float, float] | None = None
-    """log-likelihood and rho of another maximum, where one is known"""
-    n_clusters: int | None = None
-    """of a cluster covariance"""
-    n_parameters: int = 0
-    """that the covariance is of"""
+    """log-likelihood and rho of another maximum, if one is known"""
 
     @property
     def weak_exclusions(self) -> bool:
-        """Whether the excluded features are not shown to drive selection, or weakly for them."""
+        """Whether the excluded features are not shown to drive selection, or only weakly."""
         test = self.excluded_wald
         if test is None:
             return False
@@ -129,37 +115,27 @@ class Diagnostics:
 
     def checks(self) -> list[Finding]:
         """Return each diagnostic as a `Finding`, in reading order."""
-        general = [
-            about_convergence(self.unconverged),
-            about_errors(self.errors_missing),
-            about_r2(self.r2, saturated=self.saturated),
+        found = [
+            *problems.about_convergence(self.unconverged),
+            *problems.about_errors(self.errors_missing),
+            *problems.about_r2(self.r2, saturated=self.saturated),
         ]
-        found = [check for check in general if check is not None]
-        clusters = about_clusters(self.n_clusters, self.n_parameters)
-        last = [] if clusters is None else [clusters]
+        clusters = problems.about_clusters(self.n_clusters, self.n_parameters)
         if np.isnan(self.rho):
-            none = "No outcome was missing: nothing to diagnose."
-            first = Finding("selection", "selection", "none", "ok", none)
-            return [first, *found, self._condition_check(), *last]
-        return [
-            *found,
-            *self._exclusion_checks(),
-            Finding(
-                "imr_r2",
-                "lambda on the features",
-                f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}",
-                "caution" if self.imr_collinear else "ok",
-                "Lambda is almost a linear function of the prediction features."
-                if self.imr_collinear
-                else "Lambda is not a linear function of the prediction features.",
-            ),
-            self._condition_check(),
-            *self._rho_checks(),
-            *self.caveats,
-            *self._range_checks(),
-            *last,
-            *self.findings,
-        ]
+            words = "No outcome was missing: nothing to diagnose."
+            first = Finding("selection", "selection", "none", "ok", words)
+            return [first, *found, self._condition_check(), *clusters]
+        linear = "almost" if self.imr_collinear else "not"
+        imr_r2 = Finding(
+            "imr_r2",
+            "lambda on the features",
+            f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}",
+            "caution" if self.imr_collinear else "ok",
+            f"Lambda is {linear} a linear function of the prediction features.",
+        )
+        found += [*self._exclusion_checks(), imr_r2, self._condition_check()]
+        found += [*self._rho_checks(), *self.caveats, *self._range_checks()]
+        return [*found, *clusters, *self.findings]
 
     def _condition_check(self) -> Finding:
         collinear = not self.condition_number < _HIGH_CONDITION
@@ -181,7 +157,7 @@ class Diagnostics:
         if self.excluded_wald is None:
             return []
         return [
-            about_exclusions(
+            problems.about_exclusions(
                 ", ".join(shown(name) for name in self.excluded_features),
                 self.n_excluded,
                 self.excluded_wald,
@@ -191,15 +167,15 @@ class Diagnostics:
         ]
 
     def _range_checks(self) -> list[Finding]:
-        """Say where lambda was fitted, and how many of the rows given are outside."""
+        """Report the range of lambda in the fit, and the share of the rows given outside it."""
         (low, high), (first, last) = self.imr_range, self.index_range
         checks = [
             Finding(
                 "imr_range",
                 "range of lambda in the fit",
-                f"{low:.4g} to {high:.4g}",
+                f"{number(low)} to {number(high)}",
                 "ok",
-                f"The selection index runs from {first:.4g} to {last:.4g}.",
+                f"The selection index runs from {number(first)} to {number(last)}.",
             )
         ]
         if self.share_outside is None:
@@ -220,26 +196,28 @@ class Diagnostics:
         return checks
 
     def _rho_checks(self) -> list[Finding]:
-        """Rho, the maxima of the likelihood, and the tests of rho = 0."""
-        checks = [about_rho(self.rho)]
-        maxima = about_maxima(
+        """Judge rho, the maxima of the likelihood, and the tests of rho = 0."""
+        checks = [problems.about_rho(self.rho)]
+        maxima = problems.about_maxima(
             self.log_likelihood,
             self.maximum_rho,
             self.second_maximum,
             ratio=self.rho_lr is not None,
         )
-        # A profile of the likelihood that was asked for knows more of its maxima.
+        # A profile of the likelihood, if included, knows more about its maxima.
         profiled = any(finding.key == "maxima" for finding in self.findings)
-        if maxima is not None and not profiled:
-            checks.append(maxima)
-        doubtful = checks[0].verdict == "problem" or maxima is not None or profiled
+        doubtful = checks[0].verdict == "problem" or bool(maxima) or profiled
+        if not profiled:
+            checks += maxima
         for key, name, test in (
             ("rho_test", "test of rho = 0", self.rho_wald),
             ("rho_lr_test", "LR test of rho = 0", self.rho_lr),
         ):
             if test is not None:
                 which = self._which_maximum(higher=test is self.rho_lr)
-                checks.append(about_rho_test(key, name, test, doubtful=doubtful, which=which))
+                checks.append(
+                    problems.about_rho_test(key, name, test, doubtful=doubtful, which=which)
+                )
         return checks
 
     def _which_maximum(self, *, higher: bool) -> str:
@@ -260,7 +238,7 @@ class Diagnostics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def diagnose(
@@ -271,49 +249,26 @@ def diagnose(
 ) -> Diagnostics:
     """Compute the diagnostics of a fitted model; see `Heckman.diagnostics`.
 
-    Parameters
-    ----------
-    fit : Fit
-    index : ndarray or None
-        Selection index of rows to predict for.
-    reports : sequence of Report
-        Whose findings are added.
-    caveats : sequence of Finding
-        Those of the fit, as lines.
-
-    Returns
-    -------
-    Diagnostics
+    ``index`` is the selection index of rows to predict for. The findings of ``reports`` and the
+    caveats of the fit are added as they are.
     """
-    features = [int(one) for one in np.flatnonzero(fit.support)]
-    nan = float("nan")
+    features = [int(column) for column in np.flatnonzero(fit.support)]
+    r = fit.moments.subset(features, imr=fit.probit is not None, outcome=False)
+    general = Diagnostics(
+        condition_number=_condition(r),
+        r2=problems.r2_of(fit),
+        saturated=problems.is_saturated(fit),
+        n_clusters=fit.n_clusters,
+        n_parameters=n_parameters(fit),
+    )
     if fit.probit is None:
-        r = fit.moments.subset(features, imr=False, outcome=False)
-        return Diagnostics(
-            n_excluded=0,
-            excluded_features=(),
-            excluded_wald=None,
-            imr_r2=nan,
-            imr_vif=nan,
-            condition_number=_condition(r),
-            rho=nan,
-            rho_outside=False,
-            rho_wald=None,
-            rho_lr=None,
-            imr_range=(0.0, 0.0),
-            index_range=(np.inf, np.inf),
-            share_outside=None,
-            r2=r2_of(fit),
-            saturated=is_saturated(fit),
-            n_clusters=fit.n_clusters,
-            n_parameters=n_parameters(fit),
-        )
-    excluded = [one for one in fit.probit.features if not fit.support[one]]
-    r = fit.moments.subset(features, outcome=False)
+        return general
+    excluded = [column for column in fit.probit.features if not fit.support[column]]
     spread = float(np.sum(r[1:, -1] ** 2))
     unexplained = float(r[-1, -1] ** 2) / spread if spread > 0 else 0.0
     low, high = fit.index_range
-    return Diagnostics(
+    return replace(
+        general,
         n_excluded=len(excluded),
         excluded_features=tuple(
             name for name in fit.selection_features if name not in fit.prediction_features
@@ -321,7 +276,6 @@ def diagnose(
         excluded_wald=selection_test(fit, excluded) if excluded else None,
         imr_r2=1.0 - unexplained,
         imr_vif=1.0 / unexplained if unexplained > 0 else float("inf"),
-        condition_number=_condition(r),
         rho=fit.rho,
         rho_outside=not abs(fit.rho) < 1,
         rho_wald=None if fit.rho_is_conditioned else _rho_wald(fit),
@@ -331,23 +285,19 @@ def diagnose(
         share_outside=None if index is None else share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
         rho_conditioned=fit.rho_is_conditioned,
-        findings=tuple(line for one in reports for line in one.findings()),
+        findings=tuple(finding for report in reports for finding in report.findings()),
         caveats=tuple(caveats),
-        r2=r2_of(fit),
-        saturated=is_saturated(fit),
-        unconverged=unconverged(fit),
-        errors_missing=lacks_errors(fit),
+        unconverged=problems.unconverged(fit),
+        errors_missing=problems.lacks_errors(fit),
         log_likelihood=fit.log_likelihood,
-        maximum_rho=rho_of_maximum(fit),
+        maximum_rho=problems.rho_of_maximum(fit),
         second_maximum=fit.second_maximum,
-        n_clusters=fit.n_clusters,
-        n_parameters=n_parameters(fit),
     )
 
 
 def share_outside(index: Floats, low: float, high: float) -> float:
-    """Return the share of rows that have an index whose index lies outside a range."""
-    # The rows at the ends of the range are inside, whatever the last digit of their index.
+    """Return the share outside a range, of the rows that have an index."""
+    # Rows at the ends of the range are inside, whatever the last digit of their index.
     slack = 1e-9 * (high - low)
     index = index[~np.isnan(index)]
     if len(index) == 0:
@@ -366,24 +316,24 @@ def _rho_wald(fit: Fit) -> Wald:
         estimate, error = fit.atanh_rho
         variance = error**2
     else:
-        # The variance as it is: a negative one tests nothing, and has no root.
-        place = fit.terms.index(("errors", "imr"))
-        estimate, variance = fit.imr_coef, float(fit.covariance[place, place])
-    return reference_of(fit).wald([estimate], np.array([[variance]]), stopped(fit))
+        # The variance itself: a negative one has no root, and `wald` says that it tests nothing.
+        position = fit.terms.index(("errors", "imr"))
+        estimate, variance = fit.imr_coef, float(fit.covariance[position, position])
+    return reference_of(fit).wald([estimate], np.array([[variance]]), problems.why_untested(fit))
 
 
 def _rho_lr(fit: Fit, features: list[int]) -> Wald | None:
     """Compare with the model of rho = 0, whose likelihood is the probit's times that of OLS.
 
-    The ratio is that of the highest likelihoods, wherever the estimates are.
+    The ratio uses the highest known maximum, wherever the estimates are.
     """
-    if not has_ratio(fit):
+    if not problems.has_ratio(fit):
         return None
     assert fit.log_likelihood is not None
     assert fit.probit is not None
-    why = stopped(fit)
-    if why:
-        return Wald(float("nan"), 1, float("nan"), note=why)
+    why_not = problems.why_untested(fit)
+    if why_not:
+        return Wald(_NAN, 1, _NAN, note=why_not)
     apart = fit.probit.log_likelihood + fit_least_squares(fit.moments, features).log_likelihood
     higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     top = fit.log_likelihood if higher is None else higher[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from heckmanfa.text.numbers import compact, p_value
+from heckmanfa.text.numbers import number, p_value
 from heckmanfa.text.printable import printable, shown
 from heckmanfa.text.table import Column, Table
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Verdict = Literal["ok", "caution", "problem"]
+Severity = Literal["note", "caution", "problem"]
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -35,6 +36,22 @@ class Finding:
     """what it means, in a sentence or two"""
     why: str = ""
     """why it matters"""
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """Something that limits what an estimate says."""
+
+    key: str
+    severity: Severity
+    sentence: str
+    claim: str = ""
+    """what may not be claimed because of it, a sentence that begins with "That"; a note has none"""
+
+    @property
+    def text(self) -> str:
+        """The claim, or a note's sentence, for the answer to a question."""
+        return self.claim or self.sentence
 
 
 @dataclass(frozen=True)
@@ -68,7 +85,7 @@ class Notes:
     kind: str = ""
     """its class in HTML"""
     lead: bool = False
-    """whether HTML sets the words before a colon in bold"""
+    """whether HTML shows the words before a colon in bold"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +106,7 @@ class Code:
 class RegressionTable:
     """The estimates of a model, laid out as econometricians expect.
 
-    Text has rules between its parts, and LaTeX sets the facts under the estimates.
+    Text has rules between its parts, and LaTeX puts the facts under the estimates.
     """
 
     title: str
@@ -97,6 +114,12 @@ class RegressionTable:
     estimates: Table
     comparison: Table | None
     notes: tuple[str, ...]
+
+    def blocks(self) -> list[Block]:
+        """Return the contents in reading order."""
+        others = [] if self.comparison is None else [self.comparison]
+        notes = [Notes(self.notes)] if self.notes else []
+        return [Heading(self.title), Facts(self.facts), self.estimates, *others, *notes]
 
 
 Block = Heading | Paragraph | Facts | Table | Notes | Findings | Code | RegressionTable
@@ -156,5 +179,5 @@ def _cell(value: Any, *, is_p: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, float | np.floating):
-        return p_value(float(value)) if is_p else compact(float(value))
+        return p_value(float(value)) if is_p else number(float(value), 5)
     return str(value)

@@ -1,9 +1,8 @@
 """Features kept out of the prediction equation, and which of them the data show to drive selection.
 
-That a feature is in the selection equation alone does not make it a driver of selection: its
-coefficient there may be anything. A feature *drives selection* where the test that its selection
-coefficient is zero rejects at 5%; columns that belong together, as the dummies of one category,
-are tested jointly.
+A feature in the selection equation alone need not drive selection: its coefficient there may be
+zero. A feature *drives selection* if the test that its selection coefficient is zero rejects at
+5%; columns that belong together, such as the dummies of one category, are tested jointly.
 """
 
 from __future__ import annotations
@@ -16,111 +15,98 @@ import numpy as np
 
 from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.fit import Fit
-from heckmanfa.results.problems import stopped
+from heckmanfa.results.problems import why_untested
 from heckmanfa.results.reference import LEVEL, Wald, reference_of
 from heckmanfa.text.wording import listed
 
 
 @dataclass(frozen=True)
-class KeptOut:
+class Exclusions:
     """The features of the selection equation that are not in the prediction equation."""
 
-    features: tuple[Any, ...]
+    features: tuple[Any, ...] = ()
     """names (or positions), in the order of X"""
-    driving: tuple[Any, ...]
-    """those of them with evidence that they drive selection"""
-    without_evidence: tuple[Any, ...]
+    driving: tuple[Any, ...] = ()
+    """those with evidence that they drive selection"""
+    without_evidence: tuple[Any, ...] = ()
     """those that were tested, and have no such evidence"""
     not_tested: tuple[Any, ...] = ()
-    """those whose test could not be made"""
+    """those that could not be tested"""
     why_not: str = ""
-    """why it could not"""
+    """why they could not"""
 
     def words(self) -> str:
         """Say which of them drive selection, in whole sentences."""
-        driving = [str(one) for one in self.driving]
-        others = [str(one) for one in self.without_evidence]
-        unknown = [str(one) for one in self.not_tested]
+        driving, others, unknown = map(
+            _drive, (self.driving, self.without_evidence, self.not_tested)
+        )
         parts = []
-        if driving:
-            verb = "drives" if len(driving) == 1 else "drive"
-            does = "does" if len(others) == 1 else "do"
-            rest = f"; there is no evidence that {listed(others)} {does}" if others else ""
-            parts.append(f"At {100 * LEVEL:g}%, {listed(driving)} {verb} selection{rest}.")
-        elif others:
-            which = "it drives" if len(others) == 1 else "any of them drives"
-            if unknown:
-                which = f"{listed(others)} {'drives' if len(others) == 1 else 'drive'}"
-            parts.append(f"At {100 * LEVEL:g}%, there is no evidence that {which} selection.")
-        if unknown:
-            which = "it drives" if len(unknown) == 1 else "they drive"
-            if parts:
-                which = f"{listed(unknown)} {'drives' if len(unknown) == 1 else 'drive'}"
-            parts.append(f"Whether {which} selection was not tested: {self.why_not}.")
+        if self.driving:
+            do = "does" if len(self.without_evidence) == 1 else "do"
+            names = listed([str(name) for name in self.without_evidence])
+            rest = f"; there is no evidence that {names} {do}" if names else ""
+            parts.append(f"At {100 * LEVEL:g}%, {driving} selection{rest}.")
+        elif self.without_evidence:
+            if not self.not_tested:
+                others = "it drives" if len(self.features) == 1 else "any of them drives"
+            parts.append(f"At {100 * LEVEL:g}%, there is no evidence that {others} selection.")
+        if self.not_tested:
+            if not parts:
+                unknown = "it drives" if len(self.features) == 1 else "they drive"
+            parts.append(f"Whether {unknown} selection was not tested: {self.why_not}.")
         return " ".join(parts)
 
 
-def kept_out(fit: Fit, groups: Iterable[Sequence[Any]] | None = None) -> KeptOut:
-    """Tell features that drive selection from those without evidence of it.
+def _drive(features: Sequence[Any]) -> str:
+    names = [str(name) for name in features]
+    return f"{listed(names)} {'drives' if len(names) == 1 else 'drive'}"
 
-    Parameters
-    ----------
-    fit : Fit
-    groups : iterable of sequences, optional
-        Names of columns that are tested jointly: unless given, the terms of the selection formula
-        or the ``feature_groups`` of a search.
 
-    Returns
-    -------
-    KeptOut
+def find_exclusions(fit: Fit, groups: Iterable[Sequence[Any]] | None = None) -> Exclusions:
+    """Test which features outside the prediction equation drive selection.
+
+    ``groups`` holds names of columns that are tested jointly: by default the terms of the
+    selection formula or the ``feature_groups`` of a search.
     """
     if fit.probit is None:
-        return KeptOut((), (), ())
-    out = [int(one) for one in fit.probit.features if not fit.support[one]]
-    label = dict(zip(fit.probit.features, fit.selection_features, strict=True))
+        return Exclusions()
+    columns = [int(column) for column in fit.probit.features if not fit.support[column]]
+    names = dict(zip(fit.probit.features, fit.selection_features, strict=True))
     together = _columns_together(fit, groups)
     driving: set[int] = set()
     unknown: dict[int, str] = {}
-    for unit in {tuple(sorted({*together.get(one, (one,))} & {*out})) for one in out}:
+    for unit in {
+        tuple(sorted({*together.get(column, (column,))} & {*columns})) for column in columns
+    }:
         test = selection_test(fit, unit)
         if test.note:
             unknown |= dict.fromkeys(unit, test.note)
         elif test.p_value < LEVEL:
             driving.update(unit)
-    return KeptOut(
-        tuple(label[one] for one in out),
-        tuple(label[one] for one in out if one in driving),
-        tuple(label[one] for one in out if one not in driving and one not in unknown),
-        tuple(label[one] for one in out if one in unknown),
-        "; ".join(dict.fromkeys(unknown[one] for one in out if one in unknown)),
+    tested = [column for column in columns if column not in unknown]
+    return Exclusions(
+        tuple(names[column] for column in columns),
+        tuple(names[column] for column in tested if column in driving),
+        tuple(names[column] for column in tested if column not in driving),
+        tuple(names[column] for column in columns if column in unknown),
+        "; ".join(dict.fromkeys(unknown[column] for column in columns if column in unknown)),
     )
 
 
 def selection_test(fit: Fit, columns: Sequence[int]) -> Wald:
-    """Test jointly that some columns of X have no coefficient in the selection equation.
-
-    Parameters
-    ----------
-    fit : Fit
-        With a selection equation that holds the columns.
-    columns : sequence of int
-
-    Returns
-    -------
-    Wald
-    """
+    """Test jointly that columns of X have no coefficient in the selection equation."""
     assert fit.probit is not None
     first = fit.terms.index(("selection", "Intercept"))
-    held = [int(one) for one in fit.probit.features]
-    places = [first + 1 + held.index(one) for one in columns]
-    covariance = fit.covariance[np.ix_(places, places)]
-    return reference_of(fit).wald(fit.selection_coef[list(columns)], covariance, stopped(fit))
+    features = [int(column) for column in fit.probit.features]
+    positions = [first + 1 + features.index(column) for column in columns]
+    covariance = fit.covariance[np.ix_(positions, positions)]
+    return reference_of(fit).wald(fit.selection_coef[list(columns)], covariance, why_untested(fit))
 
 
 def _columns_together(
     fit: Fit, groups: Iterable[Sequence[Any]] | None
 ) -> dict[int, tuple[int, ...]]:
-    """Positions of the columns that each column is tested with."""
+    """Return the columns that each column is tested with, by position."""
     units = fit.spec.groups
     if groups is not None:
         table = FeatureTable(fit.spec.columns.names, (0, fit.n_features), None)

@@ -1,7 +1,7 @@
 """Models side by side in tables of the package maketables, which need not be installed.
 
-``maketables.ETable([first, second])`` asks each model for what it prints by special names, its
-plug-in format. This is the format of maketables 0.2.0; 0.1.7 was the first to have it.
+``maketables.ETable([first, second])`` reads attributes with special names, its plug-in format.
+This is the format of maketables 0.2.0; 0.1.7 was the first to have it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from heckmanfa.results import coefficients as results
 if TYPE_CHECKING:
     import pandas as pd
 
-
 _COLUMNS = {
     "estimate": "b",
     "std_error": "se",
@@ -23,8 +22,6 @@ _COLUMNS = {
     "ci_low": "ci95l",
     "ci_high": "ci95u",
 }
-# "selection:educ" would be read as an interaction.
-_PREFIX = {"prediction": "", "selection": "selection.", "errors": ""}
 _STATISTICS = {
     "N": "n_obs",
     "n_selected": "n_selected",
@@ -35,24 +32,19 @@ _STATISTICS = {
     "rho": "rho",
     "sigma": "sigma",
 }
-_LABELS = {
-    "n_selected": "Selected",
-    "rho": "rho",
-    "sigma": "sigma",
-    "method": "Method",
-}
+_LABELS = {"n_selected": "Selected", "rho": "rho", "sigma": "sigma", "method": "Method"}
 
 
 def coef_table(fit: Fit) -> pd.DataFrame:
-    """Both equations and the coefficient of the inverse Mills ratio, by name.
+    """Return both equations and the coefficient of the inverse Mills ratio, by name.
 
-    Terms of the selection equation have "selection." before their name, as in `wald_test`;
+    Terms of the selection equation have the prefix "selection.", as in `wald_test`;
     ``ETable(..., drop="selection")`` leaves them out. rho and sigma, which have no standard
     error after two steps, are among the statistics.
     """
     table = results.tidy(fit, 0.95)
     table = table[~((table["equation"] == "errors") & table["term"].isin(["rho", "sigma"]))]
-    names = table["equation"].map(_PREFIX) + table["term"].astype(str)
+    names = table["equation"].map(results.PREFIX) + table["term"].astype(str)
     table = table.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
     table.index = names.rename("Coefficient")
     return table
@@ -80,7 +72,7 @@ def labels(fit: Fit) -> dict[str, str]:
 
 
 def default_keys(fit: Fit) -> list[str]:
-    """Return the statistics that are printed unless others are asked for."""
+    """Return the statistics that are printed by default."""
     return [
         *("N", "n_selected", "rho", "sigma", "adj_r2"),
         *(["ll"] if fit.log_likelihood is not None else []),

@@ -1,7 +1,4 @@
-"""What can be wrong with a fit that did end: each problem is decided and worded here, once.
-
-Diagnostics, summary, command line, JSON and report take it from here.
-"""
+"""What can be wrong with a finished fit: each problem is decided and worded here, once."""
 
 from __future__ import annotations
 
@@ -15,18 +12,14 @@ from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.reference import FEW_CLUSTERS, LEVEL, Reference, Wald, n_parameters
+from heckmanfa.text.numbers import number
 
 # Beyond these a rho is as good as one, and a fit as good as exact.
 _NEAR_ONE = 0.98
 _NEARLY_ALL = 0.999
 
 MAXIMA = "maxima of the likelihood"
-"""name of the line about them"""
-
-
-def is_near_one(rho: float) -> bool:
-    """Whether a rho inside (-1, 1) is so near to its bounds that it is no estimate."""
-    return bool(_NEAR_ONE < abs(rho) < 1)
+"""name of the finding about them"""
 
 
 def unconverged(fit: Fit) -> tuple[str, ...]:
@@ -38,68 +31,58 @@ def unconverged(fit: Fit) -> tuple[str, ...]:
     return ("likelihood",)
 
 
-def stopped(fit: Fit) -> str:
-    """Say why nothing can be tested where the iteration stopped; empty after convergence."""
-    return _did_not(unconverged(fit))
+def why_untested(fit: Fit) -> str:
+    """Say why a fit that did not converge cannot be tested; empty after convergence."""
+    return _describe(unconverged(fit))
 
 
-def _did_not(which: Sequence[str]) -> str:
+def _describe(which: Sequence[str]) -> str:
     return f"the {' and the '.join(which)} did not converge" if which else ""
 
 
-def about_convergence(which: Sequence[str]) -> Finding | None:
+def about_convergence(which: Sequence[str]) -> list[Finding]:
     """Say which iterations did not converge, and what to do about it."""
     if not which:
-        return None
+        return []
     cures = {
         "probit": "rescale or leave out extreme features of the selection equation, and look for "
         "one that nearly decides who is selected",
         "likelihood": "start from another rho, use the two-step estimates, or predict with fewer "
         "features",
     }
-    return Finding(
-        "convergence",
-        "convergence",
-        _did_not(which),
-        "problem",
-        "The estimates are where the iteration stopped, and are not to be trusted: "
-        f"{'; '.join(cures[one] for one in which)}.",
+    words = (
+        "The estimates are where the iteration stopped; do not trust them: "
+        f"{'; '.join(cures[name] for name in which)}."
     )
+    return [Finding("convergence", "convergence", _describe(which), "problem", words)]
 
 
-def about_errors(missing: bool) -> Finding | None:
-    """Say that standard errors could not be given."""
-    if not missing:
-        return None
-    return Finding(
-        "standard_errors",
-        "standard errors",
-        "missing",
-        "problem",
+def about_errors(missing: bool) -> list[Finding]:
+    """Say that standard errors are missing."""
+    words = (
         "The variance of an estimate is negative or not a number: the model is hardly identified. "
-        "Look for a stronger exclusion, or predict with fewer features.",
+        "Look for a stronger exclusion, or predict with fewer features."
     )
+    finding = Finding("standard_errors", "standard errors", "missing", "problem", words)
+    return [finding] if missing else []
 
 
 def about_rho(rho: float) -> Finding:
     """Say whether rho is a correlation, and inside its bounds."""
-    verdict: Verdict
+    verdict: Verdict = "problem"
+    value = number(rho)
     if not abs(rho) < 1:
-        verdict, words = (
-            "problem",
-            "Outside (-1, 1): the model does not fit, or is hardly identified.",
-        )
-    elif is_near_one(rho):
-        verdict, words = (
-            "problem",
+        words = "Outside (-1, 1): the model does not fit, or is hardly identified."
+    elif abs(rho) > _NEAR_ONE:
+        value = rho_text(rho)
+        words = (
             f"Beyond {_NEAR_ONE}, as good as one, which is most often a sign of a model that does "
             "not fit: look for outliers and skewness in the outcome (take its logarithm?), look "
             "for a stronger exclusion, and compare with the two-step estimates. Do not rely on its "
-            "standard error.",
+            "standard error."
         )
     else:
         verdict, words = "ok", "Inside (-1, 1)."
-    value = rho_text(rho) if is_near_one(rho) else f"{rho:.4f}"
     return Finding("rho", "rho", value, verdict, words)
 
 
@@ -109,88 +92,68 @@ def about_maxima(
     second: tuple[float, float] | None,
     *,
     ratio: bool,
-) -> Finding | None:
+) -> list[Finding]:
     """Say that the likelihood has two maxima, and which of them the estimates are at.
 
-    Parameters
-    ----------
-    log_likelihood : float or None
-    rho : float
-        Where the estimates are.
-    second : (float, float) or None
-        Log-likelihood and rho of the other maximum.
-    ratio : bool
-        Whether a likelihood-ratio test of rho = 0 is reported, which uses the higher one.
-
-    Returns
-    -------
-    Finding or None
+    ``log_likelihood`` and ``rho`` are those of the estimates, ``second`` those of the other
+    maximum. ``ratio`` is whether a likelihood-ratio test of rho = 0 is reported, which uses the
+    higher one.
     """
     if second is None:
-        return None
+        return []
     height, other = second
     mine = "" if log_likelihood is None else f"log-likelihood {log_likelihood:.4f}, "
     value = (
         f"reported: {mine}rho {rho_text(rho)}; another: log-likelihood {height:.4f}, "
         f"rho {rho_text(other)}"
     )
-    near = " One near |rho| = 1 is often a sign of a model that does not fit."
-    if higher_maximum(log_likelihood, second) is None:
-        return Finding(
-            "maxima",
-            MAXIMA,
-            value,
-            "caution",
-            "The estimates are at the higher of two maxima. A start of "
-            f"{rho_text(other)} fits the other; report both.{near}",
-        )
-    return Finding(
-        "maxima",
-        MAXIMA,
-        value,
-        "problem",
-        "The estimates are at the lower of two maxima. "
-        + ("The likelihood-ratio test of rho = 0 uses the higher one. " if ratio else "")
-        + f"A start of {rho_text(other)} fits {'that one' if ratio else 'the higher one'}; "
-        f"report both.{near}",
+    reported, uses, start = "higher", "", "the other"
+    verdict: Verdict = "caution"
+    if higher_maximum(log_likelihood, second) is not None:
+        reported, verdict, start = "lower", "problem", "that one" if ratio else "the higher one"
+        uses = "The likelihood-ratio test of rho = 0 uses the higher one. " if ratio else ""
+    words = (
+        f"The estimates are at the {reported} of two maxima. {uses}A start of {rho_text(other)} "
+        f"fits {start}; report both. One near |rho| = 1 is often a sign of a model that does not "
+        "fit."
     )
+    return [Finding("maxima", MAXIMA, value, verdict, words)]
 
 
-def about_r2(r2: float, *, saturated: bool = False) -> Finding | None:
+def about_r2(r2: float, *, saturated: bool = False) -> list[Finding]:
     """Say that the features reproduce the outcome almost exactly."""
     if not r2 > _NEARLY_ALL:
-        return None
-    return Finding(
-        "leakage",
-        "R2 of the outcome",
-        f"{r2:.6f}",
-        "problem",
-        "There are as many coefficients as rows, so any outcome would be reproduced: use "
-        "fewer features."
-        if saturated
-        else "The features reproduce the outcome almost exactly. Look for one that was made from "
-        "the outcome, or is known only with it, and leave it out.",
+        return []
+    words = (
+        "The features reproduce the outcome almost exactly. Look for one that was made from the "
+        "outcome, or is known only with it, and leave it out."
     )
+    if saturated:
+        words = (
+            "There are as many coefficients as rows, so any outcome would be reproduced: use fewer "
+            "features."
+        )
+    return [Finding("leakage", "R2 of the outcome", f"{r2:.6f}", "problem", words)]
 
 
-def about_clusters(n_clusters: int | None, parameters: int) -> Finding | None:
+def about_clusters(n_clusters: int | None, parameters: int) -> list[Finding]:
     """Say how many clusters a covariance rests on, and whether they are enough."""
     if n_clusters is None:
-        return None
+        return []
     verdict, words = _enough(n_clusters, parameters)
-    law = f"Tests and intervals are by {Reference(n_clusters).name}."
+    words = f"{words} Tests and intervals use {Reference(n_clusters).name}.".strip()
     value = f"{n_clusters:,}; {parameters:,} parameters"
-    return Finding("clusters", "clusters", value, verdict, f"{words} {law}" if words else law)
+    return [Finding("clusters", "clusters", value, verdict, words)]
 
 
 def clusters_note(n_clusters: int, parameters: int) -> str:
-    """Say in whole sentences that clusters are few; another note says what tests go by."""
+    """Say that clusters are few; another note names the distribution that tests use."""
     head = f"There are {n_clusters:,} clusters for {parameters:,} parameters."
     return f"{head} {_enough(n_clusters, parameters)[1]}"
 
 
 def _enough(n_clusters: int, parameters: int) -> tuple[Verdict, str]:
-    """Verdict on a number of clusters, and what to say of it."""
+    """Judge a number of clusters."""
     # The clusters' total scores sum to zero: they span one dimension less than there are clusters.
     if n_clusters <= parameters:
         return (
@@ -213,36 +176,22 @@ def about_exclusions(
 ) -> Finding:
     """Say whether the excluded features drive selection, as far as that was tested.
 
-    Parameters
-    ----------
-    names : str
-        The features, in words.
-    n_excluded : int
-    test : Wald
-        That none of them has a coefficient in the selection equation.
-    strong : bool
-        Whether the test says that they drive selection, for their number.
-    clustered : bool
-        Whether a line on clusters follows.
-
-    Returns
-    -------
-    Finding
+    ``strong`` is whether they do so for their number; ``clustered`` whether a finding about
+    clusters follows.
     """
-    one = n_excluded == 1
-    they, drive = ("it", "it drives") if one else ("they", "they drive")
+    single = n_excluded == 1
+    drive = "it drives" if single else "they drive"
     if test.note:
-        # The line on clusters says why a covariance from few of them tests little.
+        # That finding says why a covariance from few clusters tests little.
         see = ": see the line on clusters" if clustered and test.lacks_clusters else ""
         words = f"Whether {drive} selection was not tested{see}."
     elif strong:
-        words = (
-            f"{'It drives' if one else 'Together they drive'} selection. That {they} "
-            f"{'does' if one else 'do'} not predict cannot be tested here."
-        )
+        words = "Together they drive selection. That they do not predict cannot be tested here."
+        if single:
+            words = "It drives selection. That it does not predict cannot be tested here."
     elif not test.p_value < LEVEL:
         words = f"There is no evidence that {drive} selection: little identifies the model."
-    elif one:
+    elif single:
         words = "It drives selection weakly: little identifies the model."
     else:
         words = "For their number they drive selection weakly: little identifies the model."
@@ -253,40 +202,28 @@ def about_exclusions(
 def about_rho_test(key: str, name: str, test: Wald, *, doubtful: bool, which: str) -> Finding:
     """Say what a test of rho = 0 found, if it was made.
 
-    Parameters
-    ----------
-    key, name : str
-        Key and name of the finding.
-    test : Wald
-    doubtful : bool
-        Whether rho is near one or outside its bounds, or the likelihood has two maxima: what
-        rejects rho = 0 may then be a model that does not fit.
-    which : str
-        A sentence on the maximum that it is about, or nothing.
-
-    Returns
-    -------
-    Finding
+    ``doubtful`` is whether rho is near one or outside its bounds, or the likelihood has two
+    maxima: a model that does not fit may then reject rho = 0. ``which`` is a sentence on the
+    maximum that the test is about, or empty.
     """
     if test.note:
         words = "Whether there is selection on unobservables was not tested."
         return Finding(key, name, str(test), "caution", words)
+    at_level = f"at {100 * LEVEL:g}%"
     if not test.p_value < LEVEL:
-        words = (
-            f"No selection on unobservables is found at {100 * LEVEL:g}%; it may still be there."
-        )
+        words = f"No selection on unobservables is found {at_level}; it may still be there."
     elif doubtful:
         words = (
-            f"rho = 0 is rejected at {100 * LEVEL:g}%, which may come from a model that does not "
-            "fit rather than from selection on unobservables."
+            f"rho = 0 is rejected {at_level}, which may come from a model that does not fit rather "
+            "than from selection on unobservables."
         )
     else:
-        words = f"Selection on unobservables is found at {100 * LEVEL:g}%."
+        words = f"Selection on unobservables is found {at_level}."
     return Finding(key, name, str(test), "caution" if doubtful else "ok", words + which)
 
 
 def has_ratio(fit: Fit) -> bool:
-    """Whether a likelihood-ratio test of rho = 0 can be reported of a fitted model."""
+    """Whether a likelihood-ratio test of rho = 0 can be reported for a fitted model."""
     return (
         fit.log_likelihood is not None
         and fit.probit is not None
@@ -296,35 +233,26 @@ def has_ratio(fit: Fit) -> bool:
 
 
 def problems_of(fit: Fit) -> list[Finding]:
-    """Return what is wrong with a fitted model, the gravest first.
+    """Return the problems of a fitted model, the gravest first.
 
-    Parameters
-    ----------
-    fit : Fit
-
-    Returns
-    -------
-    list of Finding
-        Problems, and the cautions of a second maximum and of few clusters.
+    A second maximum and few clusters are among them, even if they are only cautions.
     """
-    found = [about_convergence(unconverged(fit)), about_errors(lacks_errors(fit))]
-    found.append(about_r2(r2_of(fit), saturated=is_saturated(fit)))
-    found.append(about_clusters(fit.n_clusters, n_parameters(fit)))
+    found = [
+        *about_convergence(unconverged(fit)),
+        *about_errors(lacks_errors(fit)),
+        *about_r2(r2_of(fit), saturated=is_saturated(fit)),
+        *about_clusters(fit.n_clusters, n_parameters(fit)),
+    ]
     if not np.isnan(fit.rho):
-        found += [
-            about_rho(fit.rho),
-            about_maxima(
-                fit.log_likelihood,
-                rho_of_maximum(fit),
-                fit.second_maximum,
-                ratio=has_ratio(fit),
-            ),
-        ]
-    return [one for one in found if one is not None and one.verdict != "ok"]
+        found.append(about_rho(fit.rho))
+        found += about_maxima(
+            fit.log_likelihood, rho_of_maximum(fit), fit.second_maximum, ratio=has_ratio(fit)
+        )
+    return [finding for finding in found if finding.verdict != "ok"]
 
 
 def r2_of(fit: Fit) -> float:
-    """R^2 of the prediction equation among the selected rows, lambda included where it is."""
+    """R^2 of the prediction equation among the selected rows, lambda included if it is there."""
     if fit.probit is None:
         return fit_least_squares(fit.moments, fit.features).r2
     return float(fit.moments.solve(np.asarray(fit.support, dtype=bool)).r2)
@@ -336,10 +264,10 @@ def is_saturated(fit: Fit) -> bool:
 
 
 def lacks_errors(fit: Fit) -> bool:
-    """Whether some variance of a selection model is not known."""
+    """Whether some variance of a selection model is unknown."""
     return fit.probit is not None and not np.all(np.diag(fit.covariance) >= 0)
 
 
 def rho_of_maximum(fit: Fit) -> float:
-    """Return the rho where the likelihood has the maximum reached; honest estimates move off it."""
+    """Return rho at the maximum that was reached; honest estimates move away from it."""
     return fit.rho if fit.params is None else float(np.tanh(fit.params[-1]))

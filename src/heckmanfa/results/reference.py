@@ -1,9 +1,8 @@
-"""The distribution that tests and intervals go by: normal, or t where rows come in clusters.
+"""The reference distribution of tests and intervals: normal, or t with a cluster covariance.
 
 With G clusters, a cluster covariance is an average over G totals, however many rows there are. An
 estimate over its standard error is then compared with t(G - 1), and q estimates together with
-F(q, G - 1), in place of the normal and the chi-squared distribution. Everything that tests or
-bounds an estimate asks here.
+F(q, G - 1), in place of the normal and the chi-squared distribution.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from scipy import stats
 
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
+from heckmanfa.text.numbers import number, p_equals
 
 FEW_CLUSTERS = 40
-"""with fewer, tests by a cluster covariance reject too often (Angrist and Pischke, 2009, 8.2)"""
+"""with fewer, tests with a cluster covariance reject too often (Angrist and Pischke, 2009, 8.2)"""
 
 LEVEL = 0.05
-"""at which a test is said to have found something"""
+"""significance level of every test that is judged in words"""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Wald:
     df: int
     p_value: float
     df_denominator: int | None = None
-    """the number of clusters less one, where the test is by a cluster covariance"""
+    """the number of clusters less one, with a cluster covariance"""
     note: str = ""
     """why there is no result"""
 
@@ -45,95 +45,81 @@ class Wald:
 
     @property
     def lacks_clusters(self) -> bool:
-        """Whether there is no result because the clusters are too few for so many coefficients."""
+        """Whether there are too few clusters to test so many coefficients together."""
         return self.df_denominator is not None and self.df > self.df_denominator
 
     def __str__(self) -> str:
-        """Say the result in a line."""
+        """Return the result in one line."""
         if self.note:
             return f"not tested: {self.note}"
-        law = f"chi2({self.df})" if self.df_denominator is None else self._f
-        return f"{law} = {self.statistic:.4f}, p = {self.p_value:.4g}"
-
-    @property
-    def _f(self) -> str:
-        return f"F({self.df}, {self.df_denominator})"
+        name = f"chi2({self.df})"
+        if self.df_denominator is not None:
+            name = f"F({self.df}, {self.df_denominator})"
+        return f"{name} = {number(self.statistic)}, {p_equals(self.p_value)}"
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What an estimate over its standard error is compared with."""
+    """The distribution that an estimate over its standard error is compared with."""
 
     n_clusters: int | None = None
     """None unless the covariance is clustered"""
 
     @property
     def df(self) -> int | None:
-        """Degrees of freedom of the t distribution; None where it is the normal one."""
+        """Degrees of freedom of the t distribution; None if it is the normal one."""
         return None if self.n_clusters is None else self.n_clusters - 1
 
     @property
     def letter(self) -> str:
-        """What a statistic is called: z or t."""
+        """Name of the statistic: z or t."""
         return "z" if self.df is None else "t"
 
     @property
     def name(self) -> str:
-        """Name the distribution: normal, or t(9)."""
+        """Name of the distribution: normal, or t(9)."""
         return "normal" if self.df is None else f"t({self.df})"
 
     def notes(self, *, joint: bool = False) -> list[str]:
-        """Say what tests and intervals go by, where that is not the normal distribution.
+        """Name the distribution of tests and intervals in a sentence, unless it is the normal one.
 
-        Parameters
-        ----------
-        joint : bool
-            Whether joint tests are there, too.
-
-        Returns
-        -------
-        list of str
-            One sentence or none.
+        ``joint`` is whether joint tests are also reported.
         """
         if self.df is None:
             return []
-        together = f", joint tests by F(q, {self.df})" if joint else ""
+        together = f", and joint tests F(q, {self.df})" if joint else ""
+        in_stata = "and chi-squared distributions" if joint else "distribution"
         return [
-            f"With {self.n_clusters:,} clusters, tests and intervals are by {self.name}{together}. "
-            f"Stata uses the normal {'and chi-squared distributions' if joint else 'distribution'} "
-            "there."
+            f"With {self.n_clusters:,} clusters, tests and intervals use {self.name}{together}. "
+            f"Stata uses the normal {in_stata} there."
         ]
 
     def quantile(self, conf_level: float) -> float:
-        """Half the width of an interval of this probability, in standard errors."""
+        """Return half the width of a confidence interval, in standard errors."""
         check_level(conf_level)
         level = 0.5 + 0.5 * float(conf_level)
         return float(stats.norm.ppf(level) if self.df is None else stats.t.ppf(level, self.df))
 
     def p_value(self, statistic: Any) -> Any:
-        """Two-sided p-values of estimates over their standard errors."""
+        """Return two-sided p-values of estimates over their standard errors."""
         size = np.abs(statistic)
         return 2.0 * (stats.norm.sf(size) if self.df is None else stats.t.sf(size, self.df))
 
     def wald(self, estimate: Any, covariance: Any, why_not: str = "") -> Wald:
-        """Test that a vector of estimates is zero.
+        """Test that a vector of estimates, (q,), is zero.
 
-        Parameters
-        ----------
-        estimate : (q,) array_like
-        covariance : (q, q) array_like
-        why_not : str
-            Why these estimates cannot be tested, if they cannot.
-
-        Returns
-        -------
-        Wald
-            With NaN and a reason where there is one, or where the covariance has no inverse.
+        ``why_not`` says why these estimates cannot be tested, if they cannot. The result is then
+        NaN, with that reason; likewise if the covariance, (q, q), has no inverse.
         """
         estimate = np.asarray(estimate, dtype=np.float64)
         q, nan = len(estimate), float("nan")
         if self.df is not None and q > self.df:
-            return Wald(nan, q, nan, self.df, self._too_few(q))
+            # The clusters' total scores sum to zero, so one is a function of the others.
+            too_few = (
+                f"the covariance from {self.n_clusters} clusters has rank {self.df} at most, too "
+                f"little for a joint test of {q} coefficients"
+            )
+            return Wald(nan, q, nan, self.df, too_few)
         if why_not:
             return Wald(nan, q, nan, self.df, why_not)
         if not np.all(np.isfinite(covariance)):
@@ -149,28 +135,20 @@ class Reference:
         statistic /= q
         return Wald(statistic, q, float(stats.f.sf(statistic, q, self.df)), self.df)
 
-    def _too_few(self, q: int) -> str:
-        # The clusters' total scores sum to zero, so that one of them is a function of the others.
-        return (
-            f"the covariance from {self.n_clusters} clusters has rank {self.df} at most, too "
-            f"little for a joint test of {q} coefficients"
-        )
-
 
 def check_level(conf_level: float) -> None:
-    """Refuse a level of confidence that is none."""
+    """Raise an error unless this is a valid confidence level."""
     if not isinstance(conf_level, Real) or not 0 < conf_level < 1:
         raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
 
 
 def reference_of(fit: Fit) -> Reference:
-    """Return what the estimates of a fitted model are compared with."""
+    """Return the reference distribution of the estimates of a fitted model."""
     return Reference(fit.n_clusters if fit.spec.cov_type == "cluster" else None)
 
 
 def n_parameters(fit: Fit) -> int:
-    """Return how many parameters the covariance of a fitted model is of."""
-    terms = fit.terms
-    # After maximum likelihood, imr is rho times sigma and no parameter of its own.
-    errors = [term for equation, term in terms if equation == "errors"]
-    return len(terms) - int(len(errors) == 3)
+    """Count the parameters that the covariance of a fitted model is of."""
+    # After maximum likelihood, imr is rho times sigma, not a parameter of its own.
+    errors = [term for equation, term in fit.terms if equation == "errors"]
+    return len(fit.terms) - int(len(errors) == 3)

@@ -1,6 +1,6 @@
 """Documents as HTML: for notebooks, and for the page of the report, which has a style sheet.
 
-All text is escaped here, and nowhere else.
+All text is escaped here, and only here.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _SIGNS = {"ok": "✓", "caution": "!", "problem": "✕"}
 
 
 def escape(text: object) -> str:
-    """Make text safe inside of elements and of quoted attributes."""
+    """Make text safe inside elements and quoted attributes."""
     return html.escape(printable(str(text), None), quote=True)
 
 
 def signed(text: str) -> str:
-    """Put a minus sign, which is as wide as a digit and read aloud, before a number."""
+    """Replace the hyphen of a number with a minus sign: as wide as a digit, and read aloud."""
     return "\N{MINUS SIGN}" + text[1:] if text.startswith("-") else text
 
 
 def render_notebook(blocks: Iterable[Block], kind: str) -> str:
-    """Render blocks for a notebook, in an element of a class of ours."""
+    """Render blocks for a notebook, in an element with a class of its own."""
     return f'<div class="heckmanfa-{kind}">{"".join(map(_notebook_block, blocks))}</div>'
 
 
@@ -62,9 +62,7 @@ def _notebook_block(block: Block) -> str:
         case Code():
             return f"<pre>{escape(block.text)}</pre>"
         case RegressionTable():
-            parts: list[Block] = [Heading(block.title), Facts(block.facts), block.estimates]
-            parts += [] if block.comparison is None else [block.comparison]
-            return "".join(map(_notebook_block, [*parts, Notes(block.notes)]))
+            return "".join(map(_notebook_block, block.blocks()))
 
 
 def render_page(blocks: Iterable[Block]) -> str:
@@ -85,7 +83,7 @@ def _page_block(block: Block) -> str:
             )
             return f"<dl>{inner}</dl>"
         case Table():
-            # A box of its own, which scrolls where the page is too narrow.
+            # A box of its own, which scrolls if the page is too narrow.
             return (
                 f'<div class="scroll" role="region" aria-labelledby="{block.name}" tabindex="0">'
                 f'<table><caption id="{block.name}">{escape(block.caption)}</caption>'
@@ -112,7 +110,7 @@ def _page_block(block: Block) -> str:
 
 
 def _prose(text: str) -> str:
-    """Escape a sentence, and mark options of the command line as code, which does not break."""
+    """Escape a sentence, and mark command-line options as code, which does not wrap."""
     return _OPTION.sub(r"<code>\g<0></code>", escape(text))
 
 
@@ -130,16 +128,11 @@ def _head_and_body(table: Table, *, page: bool) -> str:
     titles = "".join(_cell("th", column, column.title, page, ' scope="col"') for column in columns)
     head = f"<tr>{titles}</tr>"
     if any(column.group for column in columns):
-        groups = [
-            (group, len(list(members)))
-            for group, members in groupby(columns, key=lambda column: column.group)
-        ]
-        over = "".join(
-            f'<th scope="colgroup" colspan="{size}" class="group">{escape(group)}</th>'
-            if group
-            else f'<td colspan="{size}"></td>'
-            for group, size in groups
-        )
+        over = ""
+        for group, members in groupby(columns, key=lambda column: column.group):
+            span = f'colspan="{len(list(members))}"'
+            title = f'<th scope="colgroup" {span} class="group">{escape(group)}</th>'
+            over += title if group else f"<td {span}></td>"
         head = f"<tr>{over}</tr>{head}"
     bodies = ""
     for title, rows in table.parts():
@@ -153,7 +146,7 @@ def _head_and_body(table: Table, *, page: bool) -> str:
     return f"<thead>{head}</thead>{bodies}"
 
 
-# Notebooks align headings of rows to the right unless told otherwise.
+# Notebooks align row headings to the right by default.
 _LEFT = ' style="text-align:left"'
 
 

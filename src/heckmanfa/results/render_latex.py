@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
 from heckmanfa.results.document import Facts, Notes, RegressionTable, Section
 from heckmanfa.text.printable import printable
@@ -46,9 +47,9 @@ def render_latex(
     if first.comparison is not None:
         title = f"{caption}: {first.comparison.caption.lower()}"
         floats.append(_float(_table(first.comparison, corner=""), title, _add(label, "comparison")))
-    for place, (title, body, notes) in enumerate(_with_tables(sections), start=1):
+    for number, (title, body, notes) in enumerate(_with_tables(sections), start=1):
         title = f"{caption}: {_escape(title)}" if title else caption
-        floats.append(_float(body, title, _add(label, str(place)), notes))
+        floats.append(_float(body, title, _add(label, str(number)), notes))
     return "\n\n".join("\n".join(lines) for lines in floats) + "\n"
 
 
@@ -81,15 +82,14 @@ def _with_tables(sections: Sequence[Section]) -> list[tuple[str, list[str], list
 
 
 def _estimates(block: RegressionTable) -> list[str]:
-    """Set the estimates, an equation below the other, with the facts at the end."""
+    """Render the estimates, one equation below the other, with the facts at the end."""
     columns = block.estimates.columns
-    heads, spans = [""], [column.span for column in columns]
-    for place, column in enumerate(columns[1:], start=1):
-        if not column.span:
-            heads.append(_title(column.title))
-        elif spans[place - 1] != column.span:
-            span = f"{{{spans.count(column.span)}}}{{c}}{{{_escape(column.span)}}}"
-            heads.append(rf"\multicolumn{span}")
+    heads = [""]
+    for span, group in groupby(columns[1:], key=lambda column: column.span):
+        if span:
+            heads.append(rf"\multicolumn{{{len(list(group))}}}{{c}}{{{_escape(span)}}}")
+        else:
+            heads += [_title(column.title) for column in group]
     start = rf"\multicolumn{{{len(columns)}}}{{l}}"
     groups = [
         [f"{start}{{\\textit{{{_escape(title)}}}}} \\\\", *_rows(rows, len(columns))]
@@ -116,12 +116,12 @@ def _title(text: str) -> str:
 
 
 def _tabular(columns: str, head: str, groups: Sequence[Sequence[str]]) -> list[str]:
-    """Set a table, with a rule between groups of lines."""
+    """Render a table, with a rule between groups of lines."""
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
     if head:
         lines += [head + r" \\", r"\midrule"]
-    for place, group in enumerate(groups):
-        lines += ([r"\midrule"] if place else []) + list(group)
+    for position, group in enumerate(groups):
+        lines += ([r"\midrule"] if position else []) + list(group)
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
@@ -129,7 +129,7 @@ def _rows(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     lines = []
     for name, *cells in rows:
         first = _escape(name)
-        # Behind the end of a line these would be taken for its argument.
+        # At the start of a line, LaTeX would read these as an argument of the line break before.
         first = "{}" + first if first.startswith(("[", "*")) else first
         filled = [first, *map(_number, cells), *[""] * (width - 1 - len(cells))]
         lines.append(" & ".join(filled) + r" \\")
@@ -149,19 +149,17 @@ def _float(
 
 
 def _escape(text: str) -> str:
-    """Write text so that LaTeX prints it as it is."""
+    """Escape text for LaTeX."""
     line = " ".join(printable(text, None).split())
     return _SPECIAL.sub(lambda found: _SPECIAL_TEXT[found.group()], line)
 
 
 def _number(text: str) -> str:
-    """Write a number with a minus sign and powers of ten; anything else as text."""
+    """Format a number with a minus sign and powers of ten; anything else as text."""
     try:
-        float(text)
+        float(text.replace(",", ""))
     except ValueError:
         return _escape(text)
-    if text.lstrip("-") == "inf":
-        return "$" + text.replace("inf", r"\infty") + "$"
     digits, _, power = text.partition("e")
     if power:
         return rf"${digits}\times10^{{{int(power)}}}$"

@@ -71,7 +71,7 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Write text so that Markdown shows it as it is, even in a table."""
+    """Escape text for Markdown, inside and outside tables."""
     return _SPECIAL.sub(r"\\\1", " ".join(printable(text, None).split()))
 
 

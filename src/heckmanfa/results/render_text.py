@@ -66,13 +66,13 @@ def _findings(findings: Findings) -> list[str]:
 
 def _table(table: Table) -> list[str]:
     """Lay out a table: text to the left, numbers to the right, long columns last."""
-    order = sorted(range(len(table.columns)), key=lambda place: table.columns[place].is_long)
+    order = sorted(range(len(table.columns)), key=lambda index: table.columns[index].is_long)
     laid_out = []
-    for place in order:
-        column = table.columns[place]
+    for index in order:
+        column = table.columns[index]
         # Two blanks keep the titles of numbers apart.
         title = " " * column.is_number + column.title
-        cells = [title, *(_cut(row[place], column) for row in table.rows)]
+        cells = [title, *(_cut(row[index], column) for row in table.rows)]
         width = max(map(len, cells))
         laid_out.append(
             [cell.rjust(width) if column.is_number else cell.ljust(width) for cell in cells]
@@ -111,7 +111,7 @@ def _regression(block: RegressionTable) -> tuple[int, list[str]]:
 def _two_columns(facts: Sequence[tuple[str, str]]) -> list[str]:
     half = (len(facts) + 1) // 2
     cells = [f"{name}:{value:>{_FACT_WIDTH - len(name)}}" for name, value in facts]
-    return ["      ".join(cells[place::half]) for place in range(half)]
+    return ["      ".join(cells[row::half]) for row in range(half)]
 
 
 def _heads(columns: Sequence[Column]) -> str:

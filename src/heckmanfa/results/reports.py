@@ -1,4 +1,4 @@
-"""What methods such as ``margins()`` return: it prints as text, and shows as HTML in a notebook."""
+"""Results of methods such as ``margins()``: they print as text, and as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ class Report:
         """Return the parts of the report, in reading order."""
 
     def findings(self) -> list[Finding]:
-        """Return what the diagnostics of the model should say of it."""
+        """Return the findings that it adds to the diagnostics of the model."""
         return []
 
     def __str__(self) -> str:
         """Return the text form."""
         return render_text(self.sections())
 
-    def __repr__(self) -> str:
-        """Return the text form."""
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         blocks = (block for section in self.sections() for block in section.blocks())

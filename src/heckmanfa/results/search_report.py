@@ -1,4 +1,4 @@
-"""The story of a search: what was looked at, what came next, and how much it matters."""
+"""The search report: what was evaluated, which assignments came next, and how much it matters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pandas as pd
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.results import caveats
+from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
-from heckmanfa.results.side_by_side import CANNOT_SOLVE, side_by_side
 from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.criteria import NEARLY
+from heckmanfa.text.numbers import number
 from heckmanfa.text.wording import CRITERIA
 
 _RUNNER_UPS = 10
@@ -36,11 +36,11 @@ class SearchReport(Report):
     criterion: str
     rho_range: tuple[float, float] | None
     n_assignments: int
-    """distinct assignments looked at"""
+    """distinct assignments evaluated"""
     n_possible: int
-    """assignments that there are"""
+    """possible assignments"""
     n_in_range: int
-    """those of them with rho-hat in the window"""
+    """assignments evaluated with rho-hat in the window"""
     share_in_range: float
     optimal: bool | None
     gap: float | None
@@ -62,14 +62,18 @@ class SearchReport(Report):
         facts = [
             ("Criterion", CRITERIA[self.criterion]),
             ("Window of rho", window),
-            ("Assignments looked at", f"{self.n_assignments:,} of {self.n_possible:,}"),
+            ("Assignments evaluated", f"{self.n_assignments:,} of {self.n_possible:,}"),
         ]
         if self.rho_range is not None:
             facts.append(
                 ("In the window", f"{self.n_in_range:,} ({100 * self.share_in_range:.2g}%)")
             )
         if self.optimal is not None:
-            proof = "yes" if self.optimal else f"no; one better by {self.gap:.3g} may exist"
+            proof = (
+                "yes"
+                if self.optimal
+                else f"no; one better by {number(self.gap or 0.0, 3)} may exist"
+            )
             facts.append(("Proven to be the best", proof))
         more = " or more" if self.near_is_cut else ""
         facts.append((f"Within {self.tolerance:g} of the best", f"{self.n_near:,}{more}"))
@@ -89,7 +93,7 @@ class SearchReport(Report):
 
 
 def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
-    """Tell the story of a fitted search; see `HeckmanFA.search_report`."""
+    """Report on a fitted search; see `HeckmanFA.search_report`."""
     assert fit.search is not None
     search = fit.search.result
     assert search is not None
@@ -106,7 +110,7 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         )
     near = search.nearly_best(tolerance)
     frame = search.to_frame(fit.feature_names)
-    spread = _spread(fit, search.masks[:near])
+    two_step = ["The figures here are two-step estimates."] if fit.spec.method == "ml" else []
     return SearchReport(
         criterion=search.goal.criterion,
         rho_range=search.goal.rho_range,
@@ -120,16 +124,13 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         n_near=near,
         near_is_cut=near == KEPT or bool(search.early_stop),
         runner_ups=frame[search.in_range].head(_RUNNER_UPS).drop(columns="in_range"),
-        spread=spread,
-        notes=(
-            *caveats.said(fit, *_NOTES),
-            *(["The figures here are two-step estimates."] if fit.spec.method == "ml" else []),
-        ),
+        spread=_spread(fit, search.masks[:near]),
+        notes=(*caveat_sentences(fit, *_NOTES), *two_step),
     )
 
 
 def _spread(fit: Fit, masks: Mask) -> pd.DataFrame:
-    """How far rho and the coefficients vary among the assignments nearly as good."""
+    """Return how far rho and the coefficients vary among the assignments nearly as good."""
     solved = fit.moments.solve(masks)
     rows: list[dict[str, Any]] = []
     for name, values in (("rho", solved.rho), ("imr", solved.imr_coef)):
@@ -150,21 +151,3 @@ def _range(term: str, share: float, chosen: float, values: Any) -> dict[str, Any
         "low": float(np.min(values)),
         "high": float(np.max(values)),
     }
-
-
-def compare(fit: Fit) -> tuple[pd.DataFrame, list[str]]:
-    """Set the chosen model beside the all-features Heckman and naive least squares.
-
-    Returns
-    -------
-    DataFrame
-        Columns term, chosen, all_features, naive: coefficients of the fitted model, of the
-        two-step model of all features that may predict, and of least squares on the chosen
-        features without lambda.
-    list of str
-        What there is to say about it.
-    """
-    found = side_by_side(fit)
-    columns = {"estimate": "chosen", "all_features": "all_features", "least_squares": "naive"}
-    table = found.terms[["term", *columns]].rename(columns=columns)
-    return table, [] if found.is_solved else [CANNOT_SOLVE]

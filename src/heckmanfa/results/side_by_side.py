@@ -29,7 +29,7 @@ class SideBySide:
     terms: pd.DataFrame
     """kind ("prediction", "left out", "errors" or "fit"), term, estimate, all_features and
     least_squares: the intercept, the features in the order of X, then imr, rho, sigma,
-    adjusted_r2 and bic; NaN where a model does not have the term"""
+    adjusted_r2 and bic; NaN if a model does not have the term"""
     n_all: int
     """features of the all-features model; 0 if there is nothing to choose from"""
     is_whole: bool
@@ -60,17 +60,8 @@ class SideBySide:
 def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     """Solve least squares and the all-features model for the rows of a fit.
 
-    Parameters
-    ----------
-    fit : Fit
-    never : collection of str
-        Columns that must not predict. A search knows them, and needs none here.
-
-    Returns
-    -------
-    SideBySide
-        Least squares is on the chosen features and the selected rows. The all-features model
-        holds every feature that may predict: what a search chose from, or all but ``never``.
+    Least squares uses the chosen features and the selected rows. The all-features model holds
+    every feature that may predict: what a search chose from, or without one all but ``never``.
     """
     moments, names = fit.moments, fit.labels
     features = [int(column) for column in np.flatnonzero(fit.support)]
@@ -106,12 +97,7 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
         is_solved = bool(full.feasible)
         ends = [full.imr_coef, full.rho, full.sigma, full.adjusted_r2, full.bic]
         values["all_features"] = np.array([full.intercept, *full.coef[candidates], *ends], float)
-    return SideBySide(
-        terms=values,
-        n_all=len(candidates),
-        is_whole=is_whole,
-        is_solved=is_solved,
-    )
+    return SideBySide(values, len(candidates), is_whole, is_solved)
 
 
 def _may_predict(fit: Fit, never: Collection[str]) -> list[int]:

@@ -1,4 +1,4 @@
-"""The summary of a model, and how it is laid out."""
+"""The summary of a model, and its layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_latex import render_latex
 from heckmanfa.results.render_markdown import render_markdown
 from heckmanfa.results.render_text import render_text
-from heckmanfa.text.numbers import compact, p_value
+from heckmanfa.text.numbers import number, p_value
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table
 
@@ -46,7 +46,7 @@ class Summary:
     sections: tuple[Section, ...] = ()
     """other reports to include"""
     letter: str = "z"
-    """what a statistic is called: z, or t with a cluster covariance"""
+    """name of the statistic: z, or t with a cluster covariance"""
 
     def __str__(self) -> str:
         """Return the text form."""
@@ -57,19 +57,16 @@ class Summary:
     def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
         r"""Return it as LaTeX: ``table`` environments that need the package booktabs.
 
+        The first holds both equations and the facts of the fit, with the notes below; others hold
+        the other models, and the parts of the reports included.
+
         Parameters
         ----------
         caption : str, optional
             LaTeX, printed as it is; the title by default.
         label : str, optional
-            For ``\ref``. The table of other models and those of other reports get it with
-            "-comparison", "-1", "-2" and so on appended.
-
-        Returns
-        -------
-        str
-            Both equations and the facts of the fit, with the notes below; then a table of other
-            models if there is one, and one for each part of the reports included.
+            For ``\ref``. The tables after the first get it with "-comparison", "-1", "-2" and so
+            on appended.
         """
         return render_latex(self._estimates(), self.sections, caption, label)
 
@@ -85,7 +82,7 @@ class Summary:
         return [self._estimates(), *others]
 
     def _estimates(self) -> RegressionTable:
-        """Format the estimates, an equation below the other, and the other models."""
+        """Format the estimates, one equation below the other, and the other models."""
         percent = f"{100 * self.conf_level:g}%"
         columns = (
             Column("term", is_number=False),
@@ -116,7 +113,7 @@ class Summary:
             *(Column(title, width=18) for title in _COMPARISON.values()),
         )
         rows = tuple(
-            [shown(row["term"]), *(compact(row[name]) for name in _COMPARISON)]
+            [shown(row["term"]), *(number(row[name], 5) for name in _COMPARISON)]
             for row in self.comparison.to_dict("records")
         )
         return Table(columns, rows, caption="Beside other models")
@@ -127,10 +124,10 @@ def _cells(row: Mapping[object, float]) -> list[str]:
     z = row["statistic"]
     return [
         shown(row["term"]),
-        compact(row["estimate"]),
-        compact(row["std_error"]),
-        f"{z:.2f}" if np.isfinite(z) else compact(z),
-        p_value(row["p_value"], bounded=False),
-        compact(row["ci_low"]),
-        compact(row["ci_high"]),
+        number(row["estimate"], 5),
+        number(row["std_error"], 5),
+        f"{z:.2f}" if np.isfinite(z) else number(z),
+        p_value(row["p_value"]),
+        number(row["ci_low"], 5),
+        number(row["ci_high"], 5),
     ]

@@ -1,15 +1,15 @@
-"""How numbers are written for people; JSON and data frames keep the numbers themselves."""
+"""How numbers are formatted for people; JSON and data frames keep the numbers themselves."""
 
 from __future__ import annotations
 
 import math
 
-# Beyond these a number is clearer with an exponent.
+# Outside this range a number is clearer with an exponent.
 _SMALL, _LARGE = 1e-4, 1e7
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Write a number with so many significant digits; nothing if it is NaN.
+    """Format a number with this many significant digits; empty if it is NaN.
 
     Trailing zeros stay, thousands are separated, and only very small and very large numbers get
     an exponent.
@@ -30,32 +30,28 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def compact(value: float, digits: int = 5) -> str:
-    """Write a number for a column of fixed width, without trailing zeros; nothing if it is NaN."""
-    return "" if math.isnan(value) else f"{value:.{digits}g}"
-
-
-def p_value(value: float, *, bounded: bool = True) -> str:
-    """Write a p-value; nothing if it is NaN.
-
-    A small one is written as ``<0.001`` or, unless ``bounded``, as ``0.000``, which is how
-    regression tables show it.
-    """
+def p_value(value: float) -> str:
+    """Format a p-value: three decimals, or ``<0.001``; empty if it is NaN."""
     if math.isnan(value):
         return ""
-    return "<0.001" if bounded and value < 0.001 else f"{value:.3f}"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def p_equals(value: float) -> str:
+    """Format a p-value in a sentence: ``p = 0.012``, or ``p < 0.001``."""
+    return "p < 0.001" if value < 0.001 else f"p = {p_value(value)}"
 
 
 def percent(share: float, decimals: int = 1) -> str:
-    """Write a share as a percentage."""
+    """Format a share as a percentage."""
     return f"{100 * share:.{decimals}f}%"
 
 
 def count(value: int) -> str:
-    """Write a count, rounded if it has more digits than anyone would read."""
+    """Format a count, rounded if it has more digits than anyone would read."""
     return f"{value:,}" if value < 10**12 else f"about {value:.2g}"
 
 
 def plural(value: int, noun: str, nouns: str | None = None) -> str:
-    """Write a count with its noun."""
+    """Format a count with its noun."""
     return f"{count(value)} {noun if value == 1 else nouns or noun + 's'}"

@@ -39,14 +39,12 @@ _PHRASES = (
     (r"\brho_range = ", "--rho-range "),
     (r"\brho_range=None\b", "no --rho-range"),
     (r"\bfit\(X, y, groups=\.\.\.\)", "--cluster COLUMN"),
-    (r"\bcov_type is\b", "the covariance is"),
     (r"\bis in both always and never\b", "is in both --always and --select-only"),
     (r"\balways names\b", "--always names"),
     (r"\balways cannot be held\b", "--always cannot be held"),
     (r"\bnever leaves none\b", "--select-only leaves none"),
     (r"\bnamed in never=\[\.\.\.\]", "named with --select-only"),
     (r"\bwith never=\[\.\.\.\]", "with --select-only"),
-    (r"\bLook at diagnostics\(\)", "Look at the diagnostics"),
     (r"\bdiagnostics\(\)", "the diagnostics"),
     (r"; see uncertainty_interval\(\)", "; see the picture over rho in the report (--report)"),
     (r"\b([Ss])ee uncertainty_interval\(\)", r"\1ee the picture over rho in the report (--report)"),
@@ -56,7 +54,6 @@ _PHRASES = (
     (r" ?\bSee what_if\(\)\.", ""),
     (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
     (r"\bsearch_report\(\) has them", "The report (--report) has them"),
-    (r"\bpass the encoding of the rows of the fit\b", "use a model file that fit --save wrote"),
     (r"\bpass force=True\b", "pass --force"),
     (r"\bUse fewer epochs or a smaller learning_rate\b", "Try another --seed or --search"),
     (r"\bUse a smaller learning_rate\b", "Leave it out with --no-ru"),
@@ -92,8 +89,6 @@ _OPTIONS = {
     "train_rows": "the rows of an epoch",
     "max_nodes": "the limit of nodes",
     "n_splits": "--folds",
-    "n_samples": "the number of draws",
-    "max_iter": "the limit of iterations",
 }
 _EITHER = re.compile(r"\bcov_type=(['\"])robust\1 or \1cluster\1")
 # These are also English words, and parameters only before a value.

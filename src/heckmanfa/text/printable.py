@@ -1,13 +1,13 @@
 r"""Text that comes from a user's file, made safe to show.
 
 Names of columns, categories and files can hold anything: escape sequences that a terminal obeys,
-marks that reverse what follows, invisible characters, megabytes. Wherever a
-message, a table or a page shows such text, it goes through one of these functions:
+marks that reverse the text after them, invisible characters, megabytes. Every message, table and
+page passes such text through one of these functions:
 
 - ``shown(name)`` in running text and in tables: ``Größe``, ``年収``, ``a\x1b[2Jb``;
 - ``quoted(name)`` in place of ``{name!r}``: ``'Größe'``, ``"it's"``, ``3``;
-- ``printable(message)`` for a whole text of our own, line breaks included. It is the net under the
-  other two: errors, warnings, the command line and the report pass all they say through it.
+- ``printable(message)`` for a whole text of our own, line breaks included. It is the safety net:
+  errors, warnings, the command line and the report pass all their text through it.
 
 Data that is written for programs (predictions, JSON) keeps names as they are.
 """
@@ -24,67 +24,34 @@ LINE = 100
 """how many characters of a foreign value are shown: about a line's worth"""
 
 _MESSAGE = 5000
-"""no message of ours is longer; one that is holds a value that should have gone through shown"""
+"""a longer message holds a value that should have gone through `shown`"""
 
 _called: dict[str, str] = {}
-"""what paths are called in place of their names"""
+"""names to show in place of paths"""
 
-# Letters, marks and symbols by their category, which nobody sees all the same: Unicode's
-# Default_Ignorable_Code_Point, and some that its fonts leave blank (Braille of no dots, the Khitan
-# filler, Duployan's selector, the note without a head, the stand-in for an object).
-_UNSEEN = frozenset(
-    chr(code)
-    for first, last in (
-        (0x00AD, 0x00AD),
-        (0x034F, 0x034F),
-        (0x061C, 0x061C),
-        (0x115F, 0x1160),
-        (0x17B4, 0x17B5),
-        (0x180B, 0x180F),
-        (0x200B, 0x200F),
-        (0x202A, 0x202E),
-        (0x2060, 0x206F),
-        (0x2800, 0x2800),
-        (0x3164, 0x3164),
-        (0xFE00, 0xFE0F),
-        (0xFEFF, 0xFEFF),
-        (0xFFA0, 0xFFA0),
-        (0xFFF0, 0xFFF8),
-        (0xFFFC, 0xFFFC),
-        (0x16FE4, 0x16FE4),
-        (0x1BC9D, 0x1BC9D),
-        (0x1BCA0, 0x1BCA3),
-        (0x1D159, 0x1D159),
-        (0x1D173, 0x1D17A),
-        (0xE0000, 0xE0FFF),
-    )
-    for code in range(first, last + 1)
+# Characters that nobody sees, although their category is letter, mark or symbol: Unicode's
+# Default_Ignorable_Code_Point, and some that fonts leave blank (the Braille pattern without dots,
+# the Khitan filler, the Duployan selector, the note without a head, the object replacement).
+_UNSEEN = re.compile(
+    r"[\u00AD\u034F\u061C\u115F-\u1160\u17B4-\u17B5\u180B-\u180F\u200B-\u200F\u202A-\u202E"
+    r"\u2060-\u206F\u2800\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF0-\uFFF8\uFFFC\U00016FE4"
+    r"\U0001BC9D\U0001BCA0-\U0001BCA3\U0001D159\U0001D173-\U0001D17A\U000E0000-\U000E0FFF]"
 )
 
 _MARKS = 4
-"""how many marks stand on one letter: no script needs more, and a heap of them hides other lines"""
+"""the most marks on one letter: no script needs more, and a pile of them hides other lines"""
 
 # The first combining mark is U+0300.
 _MAY_BE_HEAPED = re.compile(f"[\u0300-\U0010ffff]{{{_MARKS + 1},}}")
 
 
 def shown(value: object, limit: int = LINE) -> str:
-    r"""Make a foreign value printable on one line, and no longer than about a line.
+    r"""Make a foreign value printable on one line; longer text is shortened in the middle.
 
-    Parameters
-    ----------
-    value : object
-        A name, a category, a path; what is not text is turned into text by ``str``.
-    limit : int
-        Longer text is shortened in the middle, with an ellipsis.
-
-    Returns
-    -------
-    str
-        Letters of all scripts and blanks stay. Control and escape characters, marks of direction,
-        characters of no width, variation selectors, line breaks, unassigned and private ones
-        become visible escapes such as ``\x1b`` and ``\u202e``; so do combining marks beyond the
-        fourth on one letter.
+    Letters of all scripts and blanks stay. Control and escape characters, direction marks,
+    zero-width characters, variation selectors, line breaks, unassigned and private characters
+    become visible escapes such as ``\x1b`` and ``\u202e``; so do combining marks beyond the
+    fourth on one letter.
     """
     return _shortened(_text(value), limit, _visible)
 
@@ -92,11 +59,11 @@ def shown(value: object, limit: int = LINE) -> str:
 def quoted(value: object, limit: int = LINE) -> str:
     """Make a foreign value printable as ``repr`` writes it: text in quotes, the rest as it is.
 
-    Unlike with `shown`, a reader sees where text begins and ends, and which of several blanks and
-    backslashes it holds. Text beyond the limit is shortened in the middle, and its length given.
+    Quotes show where text begins and ends, and escapes which blanks and backslashes it holds. Text
+    beyond the limit is shortened in the middle, and its length given.
     """
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        # NumPy writes np.int64(3), which says more than a reader wants to know.
+        # NumPy would write np.int64(3).
         value = value.item()
     if not isinstance(value, str | os.PathLike):
         return shown(repr(value), limit)
@@ -114,19 +81,10 @@ def quoted_list(names: Sequence[object], most: int) -> str:
 
 
 def printable(text: str, limit: int | None = _MESSAGE) -> str:
-    """Neutralise whatever a terminal or a page would obey in a text of ours; line breaks stay.
+    """Neutralise whatever a terminal or a page would obey in our own text; line breaks stay.
 
-    Parameters
-    ----------
-    text : str
-    limit : int or None
-        A longer text is shortened in the middle: no message has more than a few pages. None for
-        what may be long, such as a summary.
-
-    Returns
-    -------
-    str
-        Made printable once more, it stays as it is.
+    A longer text is shortened in the middle; None for text that may be long, such as a summary.
+    Printable text stays as it is.
     """
     limit = len(text) if limit is None else limit
     if len(text) <= limit and all(map(str.isprintable, text.split("\n"))) and _is_seen(text):
@@ -138,7 +96,7 @@ def printable(text: str, limit: int | None = _MESSAGE) -> str:
 
 @contextmanager
 def called(path: os.PathLike[str], name: str) -> Iterator[None]:
-    """Show a path by another name meanwhile: that of what the user gave, and we keep there."""
+    """Show a temporary path under the name that the user gave."""
     _called[os.fsdecode(path)] = name
     try:
         yield
@@ -157,18 +115,14 @@ def _is_seen(text: str) -> bool:
     if text.isascii():
         return True
     heaps = _MAY_BE_HEAPED.finditer(text)
-    return _UNSEEN.isdisjoint(text) and not any(_is_heaped(heap[0]) for heap in heaps)
-
-
-def _is_heaped(text: str) -> bool:
-    return any(count > _MARKS for count in _marks_so_far(text))
+    return not _UNSEEN.search(text) and all(max(_marks_so_far(heap[0])) <= _MARKS for heap in heaps)
 
 
 def _marks_so_far(text: str) -> Iterator[int]:
     """Count, for each character, the marks in a row that end with it."""
     count = 0
     for character in text:
-        # Marks that take room of their own (Mc) heap up nowhere.
+        # Marks with a width of their own (Mc) do not pile up.
         is_mark = character >= "\u0300" and unicodedata.category(character) in ("Mn", "Me")
         count = count + 1 if is_mark else 0
         yield count
@@ -187,7 +141,7 @@ def _visible_or_break(character: str) -> str:
 
 
 def _visible(character: str) -> str:
-    if character in _UNSEEN:
+    if _UNSEEN.match(character):
         return _as_in_code(character)
     if character.isprintable() or unicodedata.category(character) == "Zs":
         return character
@@ -195,7 +149,7 @@ def _visible(character: str) -> str:
 
 
 def _as_in_code(character: str) -> str:
-    if character in _UNSEEN and character.isprintable():
+    if _UNSEEN.match(character) and character.isprintable():
         return _escape(character)
     if character in "'\"":
         return character
@@ -208,7 +162,7 @@ def _escape(character: str) -> str:
 
 
 def _shortened(text: str, limit: int, written: Callable[[str], str]) -> str:
-    """Write a text of at most so many characters; of a longer one, the beginning and the end.
+    """Write a text, or the beginning and the end of one that is longer than the limit.
 
     No escape is cut, and of a text of megabytes only the part shown is read.
     """

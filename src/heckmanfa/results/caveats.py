@@ -1,0 +1,271 @@
+"""What a reader has to know before believing an estimate: each caveat is decided here, once.
+
+Summary, margins and the other reports print the sentence of a `Caveat`; the command line, its JSON
+and the HTML report print what may not be claimed because of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heckmanfa.fit import Fit
+from heckmanfa.model.maxima import higher_maximum, rho_text
+from heckmanfa.results.diagnostics import Diagnostics
+from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
+from heckmanfa.results.exclusions import Exclusions, find_exclusions
+from heckmanfa.results.problems import clusters_note, problems_of, r2_of
+from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
+from heckmanfa.results.search_caveats import caveats_of_search
+from heckmanfa.text.numbers import count, number, p_equals, percent, plural
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import some
+
+_LARGE_SHARE = 0.05
+_VERDICTS: dict[Severity, Verdict] = {"note": "ok", "caution": "caution", "problem": "problem"}
+_ALL_OBSERVED = Caveat(
+    "all_observed",
+    "caution",
+    "No selection was corrected for, and rho is not identified.",
+    "That selection was corrected for: no outcome is missing in the fit, and this is least "
+    "squares.",
+)
+_NO_EXCLUSION = Caveat(
+    "no_exclusion",
+    "problem",
+    "No feature is excluded from the prediction equation: only normality of the errors identifies "
+    "the model.",
+    "That the data alone tell selection from prediction: every feature of the selection equation "
+    "is also in the prediction equation, and only normality of the errors identifies the model.",
+)
+_TWO_STEP_ERRORS = Caveat(
+    "two_step_errors",
+    "note",
+    "Standard errors account for the estimated inverse Mills ratio; the two-step rho and sigma "
+    "have none.",
+)
+_RHO_SCALE = Caveat(
+    "rho_scale", "note", "The interval and test of rho are on the scale of atanh rho."
+)
+_ADJUSTED_R2 = Caveat(
+    "adjusted_r2",
+    "note",
+    "The degrees of freedom of adjusted R2 leave lambda out, as in the paper of Mai and Wu; those "
+    "of AIC and BIC count it.",
+)
+_NORMALITY = Caveat(
+    "normal_law",
+    "caution",
+    "The correction for selection assumes normal errors.",
+    "That the correction holds whatever the distribution of the errors: it assumes that they are "
+    "normal.",
+)
+_NOT_CAUSAL = Caveat(
+    "not_causal",
+    "caution",
+    "A coefficient is an association, not a causal effect.",
+    "That changing a feature would change the outcome by its coefficient: it is an association, "
+    "not a causal effect.",
+)
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What is known about a table beyond the model that was fitted to it."""
+
+    outcome: str
+    n_rows: int
+    n_missing: int
+    """rows left out because they miss a feature"""
+    filled: bool
+    """whether missing cells were filled in"""
+    sources: Callable[[Sequence[Any]], list[str]]
+    """the columns of the table behind columns of X"""
+    exclusions: Exclusions
+    """the features kept out of the prediction equation, the dummies of a column tested jointly"""
+
+
+def caveats_of_fit(fit: Fit, table: TableFacts | None = None) -> list[Caveat]:
+    """Return the caveats that follow from a fitted model, the gravest first.
+
+    With the table that it was fitted to, they name columns of the table.
+    """
+    found = [*_of_problems(fit), *([_ALL_OBSERVED] if fit.probit is None else [])]
+    found += caveats_of_search(fit)
+    if fit.dropped_features:
+        names = ", ".join(shown(name) for name in fit.dropped_features)
+        words = f"Columns left out as collinear, constant or separating: {names}."
+        found.append(Caveat("dropped_features", "caution", words))
+    if fit.probit is not None:
+        found.append(_of_exclusions(fit, table))
+        if fit.spec.method == "two-step":
+            found.append(_TWO_STEP_ERRORS)
+        elif not fit.rho_is_conditioned:
+            found.append(_RHO_SCALE)
+        found.append(_ADJUSTED_R2)
+    notes = reference_of(fit).notes(joint=True)
+    return [*found, *(Caveat("reference_distribution", "note", note) for note in notes)]
+
+
+def caveats_of_table(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
+    """Return every caveat about the answer to a question, the gravest first.
+
+    The diagnostics are those of the model for the rows of the table.
+    """
+    of_model = caveats_of_fit(fit, table)
+    of_rows = _of_rows(diagnostics, table)
+    if fit.probit is None:
+        return [*of_model, *of_rows, _NOT_CAUSAL]
+    of_tests = [*_of_strength(diagnostics), *_of_rho_test(fit, diagnostics)]
+    return [*of_model, *of_tests, *of_rows, _NORMALITY, _NOT_CAUSAL]
+
+
+def caveat_sentences(fit: Fit, *keys: str) -> list[str]:
+    """Return the sentences of the caveats with these keys that a fitted model has."""
+    return [caveat.sentence for caveat in caveats_of_fit(fit) if caveat.key in keys]
+
+
+def search_findings(fit: Fit) -> list[Finding]:
+    """Return the caveats about the search as lines of the diagnostics."""
+    caveats = {caveat.key: caveat for caveat in caveats_of_fit(fit)}
+    return [
+        Finding(key, name, value, _VERDICTS[caveats[key].severity], caveats[key].sentence)
+        for key, name, value in (
+            ("window", "test of rho = 0", "none"),
+            ("search_ignored", "standard errors after the search", "features taken as known"),
+            ("honest_fit", "honest estimates", "coefficients, rho, sigma and their tests"),
+        )
+        if key in caveats
+    ]
+
+
+def _of_problems(fit: Fit) -> list[Caveat]:
+    """Add to each problem of a fit what may not be claimed because of it."""
+    return [_of_problem(problem, fit) for problem in problems_of(fit)]
+
+
+def _of_problem(problem: Finding, fit: Fit) -> Caveat:
+    key, meaning, claim = problem.key, problem.meaning, ""
+    if key == "convergence":
+        key, words = "not_converged", f"THE ITERATION DID NOT CONVERGE: {problem.value}. {meaning}"
+        claim = (
+            "That these are the estimates: the iteration did not converge, and they are where it "
+            "stopped."
+        )
+    elif key == "standard_errors":
+        key, words = "errors_missing", f"Some standard errors are missing. {meaning}"
+        claim = (
+            "That the precision of the estimates is known: a variance is negative or not a number."
+        )
+    elif key == "leakage":
+        words = f"The R2 of the outcome is {problem.value}. {meaning}"
+        claim = (
+            f"That the features predict so well (R2 {r2_of(fit):.6f}): one of them is probably "
+            "made from the outcome, or known only with it."
+        )
+    elif key == "clusters":
+        assert fit.n_clusters is not None
+        key, words = "few_clusters", clusters_note(fit.n_clusters, n_parameters(fit))
+        clusters = plural(fit.n_clusters, "cluster")
+        claim = f"That standard errors and p-values are reliable: they rest on {clusters}."
+    elif key == "maxima":
+        key, words = "second_maximum", f"The likelihood has two maxima ({problem.value}). {meaning}"
+        higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
+        if higher is not None:
+            claim = (
+                "That the likelihood is at its highest: there is a higher maximum, at rho = "
+                f"{rho_text(higher[1])}."
+            )
+    else:
+        key = "rho_at_bounds"
+        words = f"rho is estimated at {problem.value}, {meaning[0].lower()}{meaning[1:]}"
+        claim = (
+            f"That rho is estimated: {rho_text(fit.rho)} is as good as one, which is most often "
+            "a sign of a model that does not fit."
+        )
+        if not abs(fit.rho) < 1:
+            claim = (
+                f"That rho is a correlation: its estimate, {number(fit.rho)}, is outside (-1, 1), "
+                "so the model does not fit or the data hardly identify it."
+            )
+    return Caveat(key, "problem" if problem.verdict == "problem" else "caution", words, claim)
+
+
+def _of_exclusions(fit: Fit, table: TableFacts | None) -> Caveat:
+    exclusions = find_exclusions(fit) if table is None else table.exclusions
+    if not exclusions.features:
+        return _NO_EXCLUSION
+    names = [str(name) for name in exclusions.features]
+    sources = names if table is None else table.sources(exclusions.features) or names
+    outcome = "the outcome" if table is None else shown(table.outcome)
+    have, their = ("have", "their") if len(sources) > 1 else ("has", "its")
+    searched = " That they were not chosen to predict is no evidence of it." if fit.search else ""
+    return Caveat(
+        "kept_out",
+        "caution",
+        "Only in the selection equation (excluded from prediction): "
+        f"{', '.join(map(shown, names))}. {exclusions.words()}",
+        f"That the exclusions are valid: the model assumes that {some(sources, 6)} {have} no "
+        f"effect of {their} own on {outcome}, and no data can show that.{searched}",
+    )
+
+
+def _of_strength(diagnostics: Diagnostics) -> list[Caveat]:
+    caveats = []
+    if diagnostics.weak_exclusions:
+        assert diagnostics.excluded_wald is not None
+        words = _strength(diagnostics.excluded_wald, diagnostics.n_excluded)
+        claim = f"That the exclusions identify the model well: they are {words}"
+        caveats.append(Caveat("weak_exclusions", "caution", f"The exclusions are {words}", claim))
+    if diagnostics.n_excluded and diagnostics.imr_collinear:
+        vif = number(diagnostics.imr_vif, 3)
+        words = f"is almost a linear function of the prediction features (VIF {vif})."
+        claim = f"That the coefficients are free of what lambda takes up: lambda {words}"
+        caveats.append(Caveat("lambda_collinear", "caution", f"Lambda {words}", claim))
+    return caveats
+
+
+def _strength(test: Wald, n_excluded: int) -> str:
+    """Say how strong exclusions are that are not strong."""
+    if test.note:
+        return f"not known to be strong: {test.note}."
+    size = f"chi2 {number(test.chi2, 3)} for {plural(n_excluded, 'coefficient')}"
+    if not test.p_value < LEVEL:
+        return (
+            f"not shown to drive selection ({size}, {p_equals(test.p_value)}): little identifies "
+            "the model."
+        )
+    return f"weak ({size}, where 10 for each would be strong)."
+
+
+def _of_rho_test(fit: Fit, diagnostics: Diagnostics) -> list[Caveat]:
+    test = diagnostics.rho_lr or diagnostics.rho_wald
+    if test is None or not test.p_value >= LEVEL:
+        return []
+    words = (
+        f"rho = {number(fit.rho, 3)} does not differ from zero at 5% ({p_equals(test.p_value)}), "
+        "which does not show that it is zero."
+    )
+    claim = f"That there is no selection on what was not observed: {words}"
+    return [Caveat("rho_not_found", "caution", words, claim)]
+
+
+def _of_rows(diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
+    caveats = []
+    lost, total = table.n_missing, table.n_rows
+    if lost > _LARGE_SHARE * total:
+        words = f"{count(lost)} of {count(total)} ({percent(lost / total, 0)}) miss a feature."
+        claim = f"That the rows left out are like the others: {words}"
+        caveats.append(Caveat("rows_lost", "caution", f"Rows left out: {words}", claim))
+    if table.filled:
+        words = "standard errors take the average as if it had been observed."
+        sentence = f"Missing cells hold the average of their column, and {words}"
+        claim = f"That cells which were missing hold what was filled in: {words}"
+        caveats.append(Caveat("filled_in", "caution", sentence, claim))
+    share = diagnostics.share_outside
+    if share is not None and share > _LARGE_SHARE:
+        words = f"{percent(share, 0)} of the rows lie beyond what the selected rows cover."
+        claim = f"That predictions given selection hold for everyone: {words}"
+        caveats.append(Caveat("extrapolated", "caution", words, claim))
+    return caveats
