@@ -36,9 +36,8 @@ from heckmanfa.model.equations import (
 )
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.likelihood import fit_likelihood
+from heckmanfa.model.likelihood import fit_likelihood, warn_of_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
-from heckmanfa.model.maxima import warn_of_likelihood
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.model.probit import Probit

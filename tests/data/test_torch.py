@@ -433,7 +433,7 @@ def test_a_gpu_that_is_really_full_says_what_to_do():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_kernel_gives_what_two_products_give(dtype, weighted):
-    from heckmanfa.search.training.fused import fused_pulls
+    from heckmanfa.search.training.gpu import fused_pulls
     from heckmanfa.search.training.training_rows import _in_tensors
 
     for rows, width in ((1, 1), (1000, 13), (100_003, 104), (5000, 700)):

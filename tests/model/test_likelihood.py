@@ -76,13 +76,11 @@ def test_analytic_gradient_and_hessian_equal_finite_differences(seed, weighted, 
     rows, columns, problem, theta = random_problem(np.random.default_rng(seed), weighted, wild)
     if not wild:
         theta[-4:-2] *= 0.2
-    state = evaluate(rows, columns, problem, theta)
+    state = evaluate(rows, problem, theta)
     size = np.abs(state.gradient).max()
-    numeric = approx_fprime(
-        theta, lambda t: evaluate(rows, columns, problem, t).log_likelihood, 1e-7
-    )
+    numeric = approx_fprime(theta, lambda t: evaluate(rows, problem, t).log_likelihood, 1e-7)
     np.testing.assert_allclose(state.gradient, numeric, rtol=1e-4, atol=1e-5 * size)
-    numeric = approx_fprime(theta, lambda t: evaluate(rows, columns, problem, t).gradient, 1e-7)
+    numeric = approx_fprime(theta, lambda t: evaluate(rows, problem, t).gradient, 1e-7)
     size = np.abs(state.hessian).max()
     np.testing.assert_allclose(state.hessian, numeric, rtol=1e-4, atol=1e-5 * size)
     scores = np.concatenate(list(rows.map(row_scores, problem, theta, columns=columns)))

@@ -10,7 +10,7 @@ import pytest
 from heckmanfa import Heckman
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, FewClustersWarning, HeckmanfaWarning
-from heckmanfa.model.maxima import rho_text
+from heckmanfa.model.likelihood import rho_text
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.problems import about_exclusions, about_r2, about_rho

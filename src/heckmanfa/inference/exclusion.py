@@ -19,9 +19,8 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import Again, read_again
 from heckmanfa.inference.what_if import predicting, probit_of, solve_two_step
 from heckmanfa.model.covariance import CovarianceKind
-from heckmanfa.model.likelihood import fit_likelihood
+from heckmanfa.model.likelihood import fit_likelihood, higher_maximum, rho_text
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
-from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.model.two_step import TwoStep
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, reference_of

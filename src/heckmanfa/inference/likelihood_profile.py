@@ -27,10 +27,9 @@ from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit, Fitted
 from heckmanfa.inference.fit_rows import Again, read_again
 from heckmanfa.model.covariance import CovarianceKind, is_classical
-from heckmanfa.model.likelihood import ascent, climb_from, newton
+from heckmanfa.model.likelihood import ascent, climb_from, newton, rho_text
 from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
-from heckmanfa.model.likelihood_terms import Problem, State, predicting_only
-from heckmanfa.model.maxima import rho_text
+from heckmanfa.model.likelihood_terms import Problem, State
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.plots.profile_curve import ProfileCurve, draw_profile
 from heckmanfa.results.document import Finding, Section
@@ -322,7 +321,6 @@ class _Climb:
     """The likelihood of one model, climbed with rho held and with all free."""
 
     rows: Rows
-    columns: list[int]
     problem: Problem
     start: TwoStep
     starts: ProfileStarts
@@ -338,11 +336,9 @@ class _Climb:
         features = [int(one) for one in np.flatnonzero(fit.support)]
         start = fit_two_step(moments, probit, features, CovarianceKind("classical", False), rows)
         problem = Problem.build(moments, probit, start.features)
-        columns = [*probit.features, *predicting_only(probit, start.features)]
         starts = ProfileStarts.build(moments, probit, start.features, problem)
         state, _, converged = climb_from(
             rows,
-            columns,
             problem,
             starting_point(problem, probit, start),
             starts,
@@ -353,7 +349,7 @@ class _Climb:
         if converged:
             best = float((state.theta + ascent(state, len(state.theta)))[-1])
             top = _Point(best, state.log_likelihood + offset, 0.0, state)
-        return cls(rows, columns, problem, start, starts, offset, top)
+        return cls(rows, problem, start, starts, offset, top)
 
     def held(self, t: float, near: State | None) -> _Point:
         """Climb with rho held, from the estimates at a rho nearby."""
@@ -363,7 +359,7 @@ class _Climb:
             starts.insert(0, _moved(near, t))
         for theta in starts:
             state, _, converged = newton(
-                self.rows, self.columns, self.problem, theta, free=free, tolerance=_DECREMENT
+                self.rows, self.problem, theta, free=free, tolerance=_DECREMENT
             )
             if converged:
                 break

@@ -42,10 +42,9 @@ from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.fit import Fit
 from heckmanfa.model.coordinates import Design
 from heckmanfa.model.covariance import CovarianceKind
-from heckmanfa.model.likelihood import fit_likelihood
+from heckmanfa.model.likelihood import fit_likelihood, higher_maximum
 from heckmanfa.model.likelihood_starts import inner_parameters
-from heckmanfa.model.likelihood_terms import Problem, predicting_only
-from heckmanfa.model.maxima import higher_maximum
+from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.model.probit import Probit
@@ -209,8 +208,7 @@ def normality_test(
         )
     problem = Problem.build(moments, probit, features)
     theta = inner_parameters(problem, np.concatenate([beta, gamma, [log_sigma, atanh_rho]]))
-    columns = [*probit.features, *predicting_only(probit, features)]
-    statistic = _statistic(rows, columns, problem, theta)
+    statistic = _statistic(rows, problem, theta)
     if np.isnan(statistic):
         return statistic, "the variance of the moments is not positive"
     if higher is not None:
@@ -221,9 +219,9 @@ def normality_test(
     return statistic, ""
 
 
-def _statistic(rows: Rows, columns: Positions, problem: Problem, theta: Floats) -> float:
+def _statistic(rows: Rows, problem: Problem, theta: Floats) -> float:
     """Chi-squared of the moments at the maximum of the likelihood."""
-    parts = rows.map(_sums, problem, theta, columns=columns)
+    parts = rows.map(_sums, problem, theta, columns=problem.columns)
     gap, spread, cross, information = total(parts)
     try:
         half = sla.solve_triangular(np.linalg.cholesky(information), cross, lower=True)

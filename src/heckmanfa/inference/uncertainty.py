@@ -28,14 +28,13 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.model.covariance import BY_CLASSICAL
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, check_level, reference_of
-from heckmanfa.results.reports import Report
+from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted

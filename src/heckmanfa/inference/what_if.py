@@ -15,14 +15,14 @@ import pandas as pd
 from heckmanfa.data.rows import Positions
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.model.covariance import BY_CLASSICAL, CovarianceKind
+from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, reference_of
-from heckmanfa.results.reports import Report
+from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
 
 _NO_EXCLUSION = "no exclusion is left: only normality identifies it"

@@ -13,9 +13,6 @@ from heckmanfa.data.rows import Block, Positions, Rows, total
 from heckmanfa.errors import InputError
 from heckmanfa.model.option_types import CovType, WeightKind
 
-BY_CLASSICAL = " by classical standard errors"
-"""appended to classical tests if the model has other standard errors"""
-
 
 def is_classical(cov_type: CovType | None) -> bool:
     """Whether the covariance is the method's own, which None also requests."""

@@ -30,12 +30,8 @@ _FEWEST = 3
 def find_leakage(moments: Moments, n_rows: int) -> tuple[list[int], list[int]]:
     """Find features that give the outcome of the ``n_rows`` selected rows exactly.
 
-    Returns
-    -------
-    copies : list of int
-        Positions in X of the features that each give the outcome.
-    together : list of int
-        Positions of features that give it only in combination.
+    Returns the positions in X of the features that each give it, and otherwise of features that
+    give it only in combination.
     """
     k = len(moments.columns)
     outcome = moments.factor[1:, -1]

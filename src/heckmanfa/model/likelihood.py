@@ -1,7 +1,7 @@
 """Full-information maximum likelihood of the selection model.
 
 Safeguarded Newton's method on the likelihood of `likelihood_terms`, from the two-step estimates or
-a given start, and a cheap check for a second maximum near |rho| = 1.
+a given start, a cheap check for a second maximum near |rho| = 1, and what to warn of afterwards.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ import numpy as np
 from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Positions, Rows
-from heckmanfa.errors import InputError
+from heckmanfa.data.rows import Rows
+from heckmanfa.errors import (
+    ConvergenceWarning,
+    CovarianceWarning,
+    InputError,
+    SecondMaximumWarning,
+    warn,
+)
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.likelihood_starts import ProfileStarts, Start, inner_parameters, starting_point
 from heckmanfa.model.likelihood_terms import (
@@ -21,7 +27,6 @@ from heckmanfa.model.likelihood_terms import (
     State,
     evaluate,
     index_range,
-    predicting_only,
     row_scores,
 )
 from heckmanfa.model.linalg import symmetric
@@ -113,14 +118,13 @@ def fit_likelihood(
     parameter vector. The classical covariance is the inverse observed information.
     """
     features, m = two_step.features, moments.n_selected
-    columns = [*probit.features, *predicting_only(probit, features)]
     problem = Problem.build(moments, probit, features)
     usual = starting_point(problem, probit, two_step)
     starts = ProfileStarts.build(moments, probit, features, problem)
-    state, passes, converged = climb_from(rows, columns, problem, usual, starts, start)
-    others = _higher_maxima(rows, columns, problem, state, starts)
+    state, passes, converged = climb_from(rows, problem, usual, starts, start)
+    others = _higher_maxima(rows, problem, state, starts)
     if start is not None:
-        other, _, reached = newton(rows, columns, problem, usual)
+        other, _, reached = newton(rows, problem, usual)
         if reached and abs(other.theta[-1] - state.theta[-1]) > _APART:
             others.append(other)
     second = max(others, key=lambda other: other.log_likelihood, default=None)
@@ -132,9 +136,8 @@ def fit_likelihood(
     if kind.cov_type == "classical":
         middle = inverse
     else:
-        squares = score_squares(
-            rows, kind, row_scores, problem, best, columns=columns, size=len(best)
-        )
+        columns, size = problem.columns, len(best)
+        squares = score_squares(rows, kind, row_scores, problem, best, columns=columns, size=size)
         middle = inverse @ squares @ inverse
     p, _ = problem.sizes
     outer = back @ best
@@ -152,7 +155,7 @@ def fit_likelihood(
         n_iterations=passes,
         converged=converged,
         information_is_positive=positive,
-        index_range=index_range(rows, columns, problem, best),
+        index_range=index_range(rows, problem, best),
         second_maximum=None
         if second is None
         else (float(second.log_likelihood) - offset, float(np.tanh(second.theta[-1]))),
@@ -160,31 +163,24 @@ def fit_likelihood(
 
 
 def climb_from(
-    rows: Rows,
-    columns: Positions,
-    problem: Problem,
-    usual: Floats,
-    starts: ProfileStarts,
-    start: Start,
+    rows: Rows, problem: Problem, usual: Floats, starts: ProfileStarts, start: Start
 ) -> tuple[State, int, bool]:
     """Climb to the maximum reached from a start; from ``usual`` by default."""
     if start is None:
-        return newton(rows, columns, problem, usual)
+        return newton(rows, problem, usual)
     if not isinstance(start, float):
         theta = inner_parameters(problem, start)
-        if not np.isfinite(evaluate(rows, columns, problem, theta).log_likelihood):
+        if not np.isfinite(evaluate(rows, problem, theta).log_likelihood):
             raise InputError(
                 "the likelihood at start is zero or not a number: these parameters belong to other "
                 "data or other units. Start from a rho, or from params_ of a fit to such data."
             )
-        return newton(rows, columns, problem, theta)
+        return newton(rows, problem, theta)
     # The other parameters are first optimised at that rho, so the ascent starts on the profile.
     target = float(np.clip(np.arctanh(start), -_START_ATANH, _START_ATANH))
     theta = starts.at(target)
-    held, before, _ = newton(
-        rows, columns, problem, theta, free=len(theta) - 1, tolerance=_HELD_DECREMENT
-    )
-    state, passes, converged = newton(rows, columns, problem, held.theta)
+    held, before, _ = newton(rows, problem, theta, free=len(theta) - 1, tolerance=_HELD_DECREMENT)
+    state, passes, converged = newton(rows, problem, held.theta)
     return state, before + passes, converged
 
 
@@ -227,7 +223,6 @@ def ascent(state: State, free: int) -> Floats:
 
 def newton(
     rows: Rows,
-    columns: Positions,
     problem: Problem,
     theta: Floats,
     *,
@@ -236,7 +231,7 @@ def newton(
     max_iterations: int = _MAX_ITERATIONS,
 ) -> tuple[State, int, bool]:
     """Safeguarded Newton over the first ``free`` parameters (all, unless rho is held)."""
-    state = evaluate(rows, columns, problem, theta)
+    state = evaluate(rows, problem, theta)
     passes = 1
     free = len(theta) if free is None else free
     tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
@@ -247,7 +242,7 @@ def newton(
             return state, passes, bool(np.isfinite(decrement))
         slack = 1e-11 * (1.0 + abs(state.log_likelihood))
         for _ in range(40):
-            trial = evaluate(rows, columns, problem, state.theta + step)
+            trial = evaluate(rows, problem, state.theta + step)
             passes += 1
             if trial.log_likelihood >= state.log_likelihood - slack:
                 break
@@ -260,11 +255,7 @@ def newton(
 
 
 def _higher_maxima(
-    rows: Rows,
-    columns: Positions,
-    problem: Problem,
-    found: State,
-    starts: ProfileStarts,
+    rows: Rows, problem: Problem, found: State, starts: ProfileStarts
 ) -> list[State]:
     """Search for higher maxima towards rho = -1 and rho = 1.
 
@@ -272,7 +263,7 @@ def _higher_maxima(
     A full ascent starts only where the profile rises again away from the optimum.
     """
     pilot = rows.pilot(_PROFILE_ROWS)
-    here = evaluate(pilot, columns, problem, found.theta).log_likelihood
+    here = evaluate(pilot, problem, found.theta).log_likelihood
     higher: list[State] = []
     for side in (-1.0, 1.0):
         previous = here
@@ -282,7 +273,6 @@ def _higher_maxima(
             free = len(found.theta) - 1
             state, _, _ = newton(
                 pilot,
-                columns,
                 problem,
                 starts.at(target),
                 free=free,
@@ -292,11 +282,62 @@ def _higher_maxima(
             # The last step, not taken, would gain half its decrement.
             height = state.log_likelihood + 0.5 * float(ascent(state, free) @ state.gradient)
             if height > previous + _PROFILE_RISE:
-                risen, _, _ = newton(
-                    rows, columns, problem, state.theta, tolerance=1e-8, max_iterations=60
-                )
+                risen, _, _ = newton(rows, problem, state.theta, tolerance=1e-8, max_iterations=60)
                 if risen.log_likelihood > found.log_likelihood + 1e-3:
                     higher.append(risen)
                 break
             previous = height
     return higher
+
+
+def rho_text(rho: float) -> str:
+    """Format a rho with three decimals, or as many as it takes to stay below one."""
+    if not abs(rho) < 1:
+        return f"{rho:.3f}"
+    return next(text for n in range(3, 18) if abs(float(text := f"{rho:.{n}f}")) < 1 or n == 17)
+
+
+def higher_maximum(
+    log_likelihood: float | None, second: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    """Return the second maximum (log-likelihood, rho) if it is higher than the reported one."""
+    if second is None or (log_likelihood is not None and second[0] <= log_likelihood):
+        return None
+    return second
+
+
+def warn_of_likelihood(fit: MaximumLikelihood, start: Start) -> None:
+    """Warn if the climb did not converge, or ended at a saddle or at the lower of two maxima."""
+    if not fit.converged:
+        cure = "Use method='two-step', or another set of features."
+        if start is not None:
+            known = fit.second_maximum
+            where = "" if known is None else f" (there is a maximum at {rho_text(known[1])})"
+            cure = (
+                f"Start from another rho first{where}. If that does not converge either, use "
+                "method='two-step', or another set of features."
+            )
+        warn(
+            f"maximum likelihood did not converge in {fit.n_iterations} passes (rho = "
+            f"{rho_text(fit.rho)}); do not trust its estimates. {cure}",
+            ConvergenceWarning,
+        )
+        return
+    if not fit.information_is_positive:
+        warn(
+            "the observed information is not positive definite at the maximum, so there are no "
+            "standard errors",
+            CovarianceWarning,
+        )
+    higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
+    if higher is not None:
+        height, rho = higher
+        origin = "the two-step estimates" if start is None else "the start given"
+        warn(
+            f"the likelihood has two maxima: the one reported, reached from {origin} "
+            f"(log-likelihood {fit.log_likelihood:.4f}, rho {rho_text(fit.rho)}), and a higher one "
+            f"(log-likelihood {height:.4f}, rho {rho_text(rho)}). A maximum near |rho| = 1 is "
+            "often a sign of misspecification; neither is picked for you. A start of "
+            f"{rho_text(rho)} fits the higher one.",
+            SecondMaximumWarning,
+        )

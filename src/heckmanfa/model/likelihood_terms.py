@@ -34,11 +34,11 @@ _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 @dataclass(frozen=True)
 class Problem:
-    """The model in coordinates: gamma and beta are both written on one design of all features.
+    """The model in coordinates: gamma and beta are both written on one design of all features."""
 
-    The columns of a block are those of the selection equation, then those that only predict.
-    """
-
+    columns: tuple[int, ...]
+    """positions in X of a block's k columns: the selection equation's, then those that only
+    predict"""
     union: Coordinates
     """of all k columns; its first p are the probit's"""
     n_selection: int
@@ -63,7 +63,7 @@ class Problem:
     @classmethod
     def build(cls, moments: Moments, probit: Probit, features: Positions) -> Problem:
         """Set up the coordinates of both equations."""
-        alone = predicting_only(probit, features)
+        alone = [feature for feature in features if feature not in probit.features]
         outcome, root_m = moments.factor[:, -1], moments.factor[0, 0]
         extra = moments.factor[:, moments.places(alone)]
         union = probit.coordinates.extended(
@@ -71,13 +71,14 @@ class Problem:
         )
         root = moments.subset(features, imr=False, outcome=False)
         back = Coordinates.from_factor(root).back()
-        order = [*probit.features, *alone]
+        order = (*probit.features, *alone)
         chosen = np.zeros((len(order) + 1, len(features) + 1))
         chosen[0, 0] = 1.0
         for place, feature in enumerate(features, start=1):
             chosen[order.index(feature) + 1, place] = 1.0
         half = root @ back
         return cls(
+            columns=order,
             union=union,
             n_selection=len(probit.features) + 1,
             prediction=solve_upper(union.back(), chosen @ back),
@@ -87,11 +88,6 @@ class Problem:
             centre=float(outcome[0] / root_m),
             scale=float(np.linalg.norm(outcome[1:]) / root_m),
         )
-
-
-def predicting_only(probit: Probit, features: Positions) -> list[int]:
-    """Positions of the features in the prediction equation only."""
-    return [feature for feature in features if feature not in probit.features]
 
 
 @dataclass(frozen=True)
@@ -106,18 +102,17 @@ class State:
     n: float
 
 
-def index_range(
-    rows: Rows, columns: Positions, problem: Problem, theta: Floats
-) -> tuple[float, float]:
+def index_range(rows: Rows, problem: Problem, theta: Floats) -> tuple[float, float]:
     """Range of z'gamma among the selected rows."""
-    return _widest(list(rows.map(_block_range, problem, theta, columns=columns, merge=_widest)))
+    ranges = rows.map(_block_range, problem, theta, columns=problem.columns, merge=_widest)
+    return _widest(list(ranges))
 
 
-def evaluate(rows: Rows, columns: Positions, problem: Problem, theta: Floats) -> State:
+def evaluate(rows: Rows, problem: Problem, theta: Floats) -> State:
     """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         scalars, others, other_gram, vectors, gram = total(
-            rows.map(_terms, problem, theta, columns=columns, merge=total)
+            rows.map(_terms, problem, theta, columns=problem.columns, merge=total)
         )
         value, n, m, d_s, d_t, d_ss, d_st, d_tt = scalars
         p, j = problem.sizes
@@ -208,17 +203,10 @@ def _terms(
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Sums over a block for the log-likelihood and its derivatives.
 
-    Returns
-    -------
-    scalars : (8,)
-        log Phi - e^2/2 summed, the numbers of rows and of selected rows, and derivatives in
-        (s, t): first s, t, then second ss, st, tt.
-    others, other_gram : (p,), (p, p)
-        Unselected rows: sums of lambda(-u) z and of delta(-u) z z'.
-    vectors : (1 + k, 6)
-        Selected rows: sums of the design times derivatives in u, x'beta, then us, ut, xs, xt.
-    gram : (1 + k, 1 + k)
-        Selected rows: sum of delta(a) times products of the design.
+    First (8,) scalars: log Phi - e^2/2, the numbers of rows and of selected rows, and derivatives
+    in s, t, ss, st and tt. Of unselected rows, lambda(-u) z and delta(-u) z z'. Of selected rows,
+    (1 + k, 6), the design times derivatives in u, x'beta, us, ut, xs and xt, and delta(a) times
+    products of the design.
     """
     p = problem.n_selection
     others = block.keep(~block.selected)

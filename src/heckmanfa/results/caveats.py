@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heckmanfa.fit import Fit
-from heckmanfa.model.maxima import higher_maximum, rho_text
+from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
 from heckmanfa.results.exclusions import Exclusions, find_exclusions

@@ -13,8 +13,8 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
 from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.model.linalg import column_norms
-from heckmanfa.model.maxima import higher_maximum, rho_text
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.results import problems
 from heckmanfa.results.document import Finding, Findings

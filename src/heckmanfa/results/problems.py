@@ -9,7 +9,7 @@ import numpy as np
 from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.maxima import higher_maximum, rho_text
+from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.reference import FEW_CLUSTERS, LEVEL, Reference, Wald, n_parameters
 from heckmanfa.text.numbers import number

@@ -10,6 +10,9 @@ from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_text import render_text
 
+BY_CLASSICAL = " by classical standard errors"
+"""appended to classical tests if the model has other standard errors"""
+
 
 class Report:
     """Base of the results that print themselves."""

@@ -6,8 +6,7 @@ from heckmanfa.search.best_subset.branch_and_bound import best_subset
 from heckmanfa.search.candidates import Search
 from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.search.criteria import Goal
-from heckmanfa.search.draws import sample
-from heckmanfa.search.rank import correlations, rank
+from heckmanfa.search.extraction import correlations, rank, sample
 
 __all__ = [
     "Choices",

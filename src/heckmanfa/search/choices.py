@@ -103,17 +103,9 @@ def read_choices(
 ) -> Choices:
     """Resolve the user's constraints on a search.
 
-    Parameters
-    ----------
-    candidates : sequence of int
-        Columns that may predict.
-    always, never : sequence of str, int or bool
-        Columns forced in and out.
-    feature_groups : sequence of sequences, or mapping to sequences
-        Columns that are in or out together.
-    default_groups : sequence of sequences of str
-        The dummies of each column of the data, which form a group unless ``feature_groups`` names
-        one of them. Dummies that may not predict are left out of it.
+    ``candidates`` are the columns that may predict. ``default_groups`` are the dummies of each
+    column of the data, which form a group unless ``feature_groups`` names one of them; dummies that
+    may not predict are left out. The other parameters are those of the searching estimators.
     """
     if not candidates:
         raise InputError("prediction_features is empty: a search needs features that may predict")

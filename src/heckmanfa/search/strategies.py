@@ -21,8 +21,7 @@ from heckmanfa.search.best_subset.branch_and_bound import best_subset
 from heckmanfa.search.candidates import Search
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.criteria import Goal
-from heckmanfa.search.draws import sample
-from heckmanfa.search.rank import correlations, rank
+from heckmanfa.search.extraction import correlations, rank, sample
 from heckmanfa.search.training.assignment_function import StepOn, Trained, train
 from heckmanfa.text.progress import progress_line
 

@@ -32,23 +32,9 @@ def best_subset(
 ) -> Search:
     """Find the best of all assignments, and every assignment nearly as good.
 
-    Parameters
-    ----------
-    names : sequence of str
-        A label for each column of X, for messages.
-    tolerance : float, optional
-        Also keep assignments at most this much worse in the criterion; by default 0.001 for
-        adjusted R^2, and 2 for AIC and BIC.
-    max_nodes : int, optional
-        The most nodes of the tree to visit; by default about a minute's work, 2e9 / (U + 1)^2
-        for U units.
-    progress : callable, optional
-        Called with the number of nodes, the best value so far and the bound on the others.
-
-    Returns
-    -------
-    Search
-        With ``optimal`` and ``gap``.
+    ``tolerance`` and ``max_nodes`` are those of `HeckmanBestSubset`; ``names`` label the columns of
+    X. ``progress`` is called with the number of nodes, the best value so far and the bound on the
+    others.
 
     Examples
     --------

@@ -35,7 +35,7 @@ from heckmanfa.errors import InputError, SearchWarning, warn
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import Standardize
 from heckmanfa.search.choices import Choices, all_features
-from heckmanfa.search.training.loop import kept, repeated, sent_ahead
+from heckmanfa.search.training.gpu import kept, repeated, sent_ahead
 from heckmanfa.search.training.loss import Gradient
 from heckmanfa.search.training.training_rows import TrainingRows, gather_training_rows
 
@@ -85,39 +85,21 @@ class Trained:
 def assign(log_pi: Floats, gumbel: Floats) -> Mask:
     """Draw assignments with the Gumbel-Max trick (Algorithm 2, Eq. gumbelonehot and psi).
 
-    Parameters
-    ----------
-    log_pi : (2, K) ndarray
-    gumbel : (..., 2, K) ndarray
-        Standard Gumbel noise.
-
-    Returns
-    -------
-    (..., K) ndarray of bool
+    ``log_pi`` is (2, K) and ``gumbel`` standard Gumbel noise, (..., 2, K). Returns (..., K).
     """
     scores = log_pi + gumbel
     return np.asarray(scores[..., 1, :] > scores[..., 0, :])
 
 
 def relaxation(log_pi: Floats, gumbel: Floats, temperature: float = 1.0) -> Floats:
-    """Gumbel-Softmax sample, the smooth stand-in for the draw (Eq. continuousapprox).
-
-    Returns
-    -------
-    (..., 2, K) ndarray
-    """
+    """Gumbel-Softmax sample, (..., 2, K): a smooth stand-in for the draw (Eq. continuousapprox)."""
     scores = (log_pi + gumbel) / temperature
     lead = scores[..., 1, :] - scores[..., 0, :]
     return np.stack([expit(-lead), expit(lead)], axis=-2)
 
 
 def relaxation_slope(log_pi: Floats, gumbel: Floats, temperature: float = 1.0) -> Floats:
-    """Derivative of each entry of the relaxation with respect to its own pi (Eq. tildezpartial).
-
-    Returns
-    -------
-    (..., 2, K) ndarray
-    """
+    """Derivative of each entry of the relaxation with respect to its own pi (Eq. tildezpartial)."""
     z = relaxation(log_pi, gumbel, temperature)
     product = z[..., :1, :] * z[..., 1:, :]
     return np.asarray(product / (temperature * np.exp(log_pi)))
@@ -148,26 +130,15 @@ def train(
         The compressed data, with their probit.
     rows : Rows
         The rows that were compressed.
-    init_prob : float
-        The initial probability c of every feature.
-    epochs : int
-        T, or the most epochs of ``noise`` to use.
-    learning_rate, temperature : float
-        Alpha and tau.
+    init_prob, epochs, learning_rate, temperature, step_on, record_path, train_rows
+        As in `HeckmanFA`.
     noise : iterable of (2, K) arrays, optional
         Gumbel noise, one array per epoch, to replay a run; drawn by default.
-    step_on : {"log_pi", "pi"}
-        Take gradient steps on log pi, or on pi as printed in the paper.
     standardize : bool or "features"
         Train as if features and outcome (or only the features) were centred and scaled by the
         selected rows; False trains in the coordinates of the moments and rows.
     choices : Choices, optional
         Which features may be assigned; by default all that vary among the selected rows.
-    record_path : int
-        Record the probabilities every so many epochs; 0 records none.
-    train_rows : int, optional
-        Train on a uniform sample of at most this many selected rows, drawn once with
-        ``random_state``. By default all rows in memory or on a GPU, and 200,000 of others.
     progress : callable, optional
         Called every 50 epochs with the number done and the current mean absolute error.
 

@@ -1,4 +1,4 @@
-"""The kernel of `training.fused`; imported only on a GPU, since it needs Triton."""
+"""The kernel of `training.gpu`; imported only on a GPU, since it needs Triton."""
 
 # Triton reads annotations at run time, and accepts only its own.
 import triton

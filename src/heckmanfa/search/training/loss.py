@@ -21,7 +21,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.model.linalg import DEPENDENT
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import Standardize
-from heckmanfa.search.training.fused import Loss
+from heckmanfa.search.training.gpu import Loss
 from heckmanfa.search.training.training_rows import TrainingRows, gather_training_rows
 
 
@@ -84,19 +84,9 @@ def psi_gradient(
 ) -> Floats:
     """Derivative of a loss with respect to psi(k) for an assignment, beta-hat held fixed.
 
-    Parameters
-    ----------
-    assignment : (K,) ndarray of bool
-    loss : {"mae", "mse"}
-        The mean absolute error (the first factors of Eq. lmaegrad), or the mean squared error,
-        whose gradient the paper's appendix shows to be zero.
-    standardize : bool or "features"
-        As in `train`.
-
-    Returns
-    -------
-    (K,) ndarray
-        Zero for unassigned features.
+    The assignment is a boolean mask, (K,). The gradient of the mean absolute error holds the first
+    factors of Eq. lmaegrad; the paper's appendix shows that of the mean squared error to be zero.
+    ``standardize`` is that of `train`. Returns (K,), zero for unassigned features.
     """
     training = gather_training_rows(moments, rows, None, 0)
     gradient = Gradient(moments, training, standardize)

@@ -21,7 +21,7 @@ from heckmanfa.model.equations import count_rows
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.model.probit import Probit
-from heckmanfa.search.training.fused import Loss, fused_pulls
+from heckmanfa.search.training.gpu import Loss, fused_pulls
 
 SAMPLE_ROWS = 200_000
 """Default number of training rows if the rows are not in memory."""

@@ -1,0 +1,172 @@
+"""Training on a GPU: steps that never wait, and one read of the rows per epoch.
+
+One step is recorded as a CUDA graph: each repetition is one command, and neither the GPU nor the
+interpreter waits for the other. Two products, X c and X' sign(X c), would read X twice; a kernel
+holds a few rows at a time, so an epoch takes as long as one read of the GPU's memory. Triton, which
+comes with Torch's CUDA builds, compiles it. GPUs and shapes that it does not support fall back to
+the two products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from heckmanfa.data.arrays import Array, Floats, like
+from heckmanfa.errors import SearchWarning, warn
+
+Loss = Literal["mae", "mse"]
+State = tuple[Array, ...]
+Step = Callable[[Array, State], State]
+
+# Inputs of this many steps are sent at a time.
+_AT_ONCE = 256
+# A graph is recorded after its kernels are compiled and their memory is allocated.
+_WARM_UP = 3
+# A program holds this many numbers at a time, which fit in the registers of its one warp. With this
+# many programs per processor, an H200 reads its memory at full speed in either precision.
+_NUMBERS, _SIZES = 2048, (4, 8)
+_PROGRAMS_PER_PROCESSOR = 32
+_WIDEST = 1024
+
+
+def sent_ahead(given: Iterable[Floats], beside: Array) -> Iterator[Array]:
+    """Yield arrays one by one on the device of ``beside``, sent there in batches."""
+    if isinstance(beside, np.ndarray):
+        yield from given
+        return
+    waiting: list[Floats] = []
+    for values in given:
+        waiting.append(values)
+        if len(waiting) == _AT_ONCE:
+            yield from _sent(np.stack(waiting), beside)
+            waiting = []
+    if waiting:
+        yield from _sent(np.stack(waiting), beside)
+
+
+def _sent(values: Floats, beside: Array) -> Array:
+    if not beside.is_cuda:
+        return like(values, beside)
+    import torch
+
+    # From pinned memory the copy is queued behind the steps; otherwise it would block.
+    return torch.from_numpy(values).pin_memory().to(beside.device, non_blocking=True)
+
+
+def repeated(step: Step, state: State, given: Array) -> Callable[[Array, State], State]:
+    """Return a version of a step that is cheap to repeat; call it with the state it returned last.
+
+    ``step(given, state)`` returns the next state. It must not change its arguments or read any
+    number back from the device. ``state`` and ``given`` are the first arguments.
+    """
+    if isinstance(given, np.ndarray) or not given.is_cuda:
+        return step
+    try:
+        return _Recorded(step, state, given)
+    except RuntimeError as error:
+        if type(error).__name__ == "OutOfMemoryError":
+            raise
+        # Some versions cannot record every operation of a step; they can still queue it.
+        return step
+
+
+class _Recorded:
+    """A step as a CUDA graph, whose state stays in one place."""
+
+    def __init__(self, step: Step, state: State, given: Array) -> None:
+        import torch
+
+        self._given = given.clone()
+        self._state = tuple(array.clone() for array in state)
+        with torch.cuda.device(given.device):
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(_WARM_UP):
+                    step(self._given, self._state)
+            torch.cuda.current_stream().wait_stream(side)
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
+                for old, new in zip(self._state, step(self._given, self._state), strict=True):
+                    old.copy_(new)
+
+    def __call__(self, given: Array, state: State) -> State:
+        self._given.copy_(given)
+        self._graph.replay()
+        return self._state
+
+
+def kept(value: Array) -> Any:
+    """Return a copy that later steps do not change."""
+    return value.copy() if isinstance(value, np.ndarray) else value.clone()
+
+
+def fused_pulls(matrix: Array, weight: Array | None) -> _Fused | None:
+    """Return the kernel for rows on a GPU, (m, w), or None if it does not support them.
+
+    It maps ``(contrast, "mae")`` to the sum of absolute residuals and the (w,) pulls, in float64.
+    """
+    if matrix.shape[1] > _WIDEST or matrix.element_size() not in _SIZES or not matrix.shape[0]:
+        return None
+    try:
+        # Imported here: it needs Triton.
+        from heckmanfa.search.training.kernel import sums_of_rows
+    except ImportError:
+        return None
+    import torch
+
+    processors = torch.cuda.get_device_properties(matrix.device).multi_processor_count
+    fused = _Fused(sums_of_rows, matrix, weight, processors * _PROGRAMS_PER_PROCESSOR)
+    try:
+        # Compiled here, where it may fail (no compiler, an old GPU), and not during training.
+        fused(matrix.new_zeros(matrix.shape[1]), "mae")
+        torch.cuda.synchronize(matrix.device)
+    except Exception as error:
+        if type(error).__name__ == "OutOfMemoryError":
+            raise
+        warn(
+            f"the kernel that reads rows once per epoch cannot be compiled here ({error}); "
+            "training reads them twice, which takes about twice the time",
+            SearchWarning,
+        )
+        return None
+    return fused
+
+
+@dataclass(frozen=True)
+class _Fused:
+    kernel: Any
+    matrix: Array
+    weight: Array | None
+    programs: int
+
+    def __call__(self, contrast: Array, loss: Loss) -> tuple[Array, Array]:
+        if loss != "mae":
+            raise ValueError("the kernel supports only the absolute loss")
+        import torch
+
+        m, width = self.matrix.shape
+        padded = 1 << (width - 1).bit_length()
+        # One row of sums per program, added in order: no bit depends on which program ends first.
+        sums = torch.empty(
+            (self.programs, padded + 1), dtype=torch.float64, device=self.matrix.device
+        )
+        self.kernel[(self.programs,)](
+            self.matrix,
+            contrast.to(self.matrix.dtype),
+            self.matrix if self.weight is None else self.weight,
+            sums,
+            m,
+            self.matrix.stride(0),
+            WIDTH=width,
+            PADDED=padded,
+            ROWS=max(_NUMBERS // padded, 1),
+            WEIGHTED=self.weight is not None,
+            num_warps=1,
+        )
+        added = sums.sum(dim=0)
+        return added[padded], added[:width]
