@@ -108,7 +108,7 @@ def training(m: int, k: int, dtype_name: str, on_processor: bool) -> list[tuple[
 
     train(5)
     rows = [(f"{what}, card", _timed(lambda: train(EPOCHS))[0])]
-    with patch("heckmanfa.search.training.training_rows.fused_pulls", lambda *given: None):
+    with patch("heckmanfa.search.training.gradient.fused_pulls", lambda *given: None):
         few, more = (_timed(lambda count=count: train(count))[0] for count in (50, 450))
     rows.append((f"{what}, card without the kernel", few + (more - few) / 400 * (EPOCHS - 50)))
     contrast = torch.randn(k, dtype=X.dtype, device="cuda")

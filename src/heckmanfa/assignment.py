@@ -9,6 +9,6 @@ from heckmanfa.search.training.assignment_function import (
     relaxation_slope,
     train,
 )
-from heckmanfa.search.training.loss import psi_gradient
+from heckmanfa.search.training.gradient import psi_gradient
 
 __all__ = ["Trained", "assign", "psi_gradient", "relaxation", "relaxation_slope", "train"]

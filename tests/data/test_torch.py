@@ -434,7 +434,7 @@ def test_a_gpu_that_is_really_full_says_what_to_do():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_kernel_gives_what_two_products_give(dtype, weighted):
     from heckmanfa.search.training.gpu import fused_pulls
-    from heckmanfa.search.training.training_rows import _in_tensors
+    from heckmanfa.search.training.gradient import _in_tensors
 
     for rows, width in ((1, 1), (1000, 13), (100_003, 104), (5000, 700)):
         matrix = torch.randn(rows, width, dtype=dtype, device="cuda")

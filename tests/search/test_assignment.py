@@ -190,13 +190,13 @@ def test_weights_are_rows(data):
 
 def test_rows_that_are_not_held_give_the_same_training(held, monkeypatch):
     expected = train(held)
-    monkeypatch.setattr("heckmanfa.search.training.training_rows._HOLD_BYTES", 0)
+    monkeypatch.setattr("heckmanfa.search.training.gradient._HOLD_BYTES", 0)
     np.testing.assert_allclose(train(held).log_pi, expected.log_pi, rtol=1e-10)
 
 
 @pytest.mark.parametrize("hold", [0, 2**29])
 def test_the_bits_are_the_same_on_one_and_two_workers(hold, monkeypatch):
-    monkeypatch.setattr("heckmanfa.search.training.training_rows._HOLD_BYTES", hold)
+    monkeypatch.setattr("heckmanfa.search.training.gradient._HOLD_BYTES", hold)
     data = make_selection(60_000, 6, 3, random_state=0)
     held = compress(data.X, data.y)
     runs = []

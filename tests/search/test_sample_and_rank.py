@@ -9,7 +9,7 @@ from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.search import Goal, correlations, rank, sample
 from heckmanfa.search.choices import Choices, all_features
-from heckmanfa.search.criteria import check_window, first_of_ties
+from heckmanfa.search.evaluation import check_window, first_of_ties
 
 NAMES = [f"x{one}" for one in range(6)]
 

@@ -21,9 +21,8 @@ from heckmanfa.inference.honest import Honest, HonestSearch
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Searching
 from heckmanfa.results.search_report import SearchReport, report_search
-from heckmanfa.search.candidates import Search
 from heckmanfa.search.choices import Choices, read_choices
-from heckmanfa.search.criteria import CRITERIA, check_window
+from heckmanfa.search.evaluation import CRITERIA, Search, check_window
 from heckmanfa.search.strategies import Strategy
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from heckmanfa.data.arrays import Floats
 from heckmanfa.estimators.search_base import SearchModel
 from heckmanfa.model.option_types import CovType, Method, OnProblem, Standardize, WeightKind
-from heckmanfa.search.criteria import Criterion
+from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
 from heckmanfa.search.training.assignment_function import StepOn, Trained
 

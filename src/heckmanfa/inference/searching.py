@@ -19,7 +19,7 @@ from heckmanfa.fit import Choice, Fit, Spec
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.choices import Choices, feasible_choices
-from heckmanfa.search.criteria import Goal
+from heckmanfa.search.evaluation import Goal
 from heckmanfa.search.outcome import SearchOutcome
 from heckmanfa.search.strategies import Problem, Strategy
 

@@ -18,7 +18,7 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.model.leakage import refuse_leakage
-from heckmanfa.model.linalg import dependencies, describe_dependencies
+from heckmanfa.model.linalg import collinear_error, dependencies
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
@@ -178,23 +178,21 @@ def check_prediction(
 
     Returns the positions in X of the kept and of the dropped features.
     """
-    r = moments.subset(features, imr=False, outcome=False)
-    found = dependencies(r)
-    if found:
-        words = describe_dependencies(found, ["constant", *(labels[column] for column in features)])
-        reason = (
-            f"the prediction features are collinear among the selected rows: {'; '.join(words)}"
-        )
-        away = [features[item.column - 1] for item in found]
-        if on_collinear != "drop":
-            raise CollinearError(
-                reason,
-                "Leave these columns out of prediction_features, or pass on_collinear='drop'.",
-                [item.column - 1 for item in found],
-            )
-        say_dropped(away, labels, reason)
-        return [feature for feature in features if feature not in away], away
-    return list(features), []
+    found = dependencies(moments.subset(features, imr=False, outcome=False))
+    if not found:
+        return list(features), []
+    error = collinear_error(
+        found,
+        ["constant", *(labels[column] for column in features)],
+        range(len(features)),
+        "the prediction features are collinear among the selected rows",
+        "Leave these columns out of prediction_features, or pass on_collinear='drop'.",
+    )
+    if on_collinear != "drop":
+        raise error
+    away = [features[place] for place in error.columns]
+    say_dropped(away, labels, error.reason)
+    return [feature for feature in features if feature not in away], away
 
 
 def say_dropped(away: Sequence[int], labels: Sequence[str], why: str) -> None:

@@ -17,12 +17,10 @@ from heckmanfa.model.moments import Moments
 class LeastSquares:
     """Least-squares estimates for one assignment S of J features."""
 
-    features: tuple[int, ...]
     coef: Floats
     """(1 + J,) intercept first"""
     covariance: Floats
     """(1 + J, 1 + J); NaN if the fit is underdetermined"""
-    sse: float
     sigma: float
     """square root of SSE / (m - J - 1)"""
     r2: float
@@ -65,27 +63,17 @@ def fit_least_squares(
             variance = sse / (m - j - 1.0) if m > j + 1 else np.nan
             covariance = variance * inverse_root @ inverse_root.T
         else:
-            places = [moments.columns.index(feature) for feature in features]
-            middle = score_squares(
-                rows,
-                kind,
-                _scores,
-                places,
-                coef,
-                inverse_root,
-                columns=list(moments.columns),
-                size=j + 1,
-            )
+            columns = list(moments.columns)
+            args = ([columns.index(feature) for feature in features], coef, inverse_root)
+            middle = score_squares(rows, kind, _scores, *args, columns=columns, size=j + 1)
             covariance = inverse_root @ middle @ inverse_root.T
     spare = m - j - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         r2 = 1.0 - sse / moments.total_squares
         fit = float(m * np.log(sse / m))
     return LeastSquares(
-        features=features,
         coef=coef,
         covariance=covariance,
-        sse=sse,
         sigma=float(np.sqrt(sse / spare)) if spare > 0 else float("nan"),
         r2=float(r2),
         adjusted_r2=float(1.0 - (1.0 - r2) * (m - 1.0) / spare) if spare > 0 else float("nan"),

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from heckmanfa.data.arrays import Array, Floats, triangular
+from heckmanfa.errors import CollinearError
 from heckmanfa.text.printable import quoted, quoted_list
 
 # A column is dependent if its residual on the columns before it is below this share of its length.
@@ -144,3 +145,19 @@ def describe_dependencies(found: Sequence[Dependency], names: Sequence[str]) -> 
             what = f"a linear combination of {quoted_list(others, 8)}{intercept}"
         clauses.append(f"{quoted(names[item.column])} is {what}")
     return clauses
+
+
+def collinear_error(
+    found: Sequence[Dependency],
+    names: Sequence[str],
+    columns: Sequence[int],
+    what: str,
+    advice: str,
+) -> CollinearError:
+    """Name dependent columns; ``columns`` are what to report for those after the constant."""
+    skipped = len(names) - len(columns)
+    return CollinearError(
+        f"{what}: {'; '.join(describe_dependencies(found, names))}",
+        advice,
+        [columns[item.column - skipped] for item in found],
+    )

@@ -113,19 +113,9 @@ class Moments:
     def solve(self, assignments: ArrayLike, *, exact: bool = False) -> Solutions:
         """Fit the prediction equation for one assignment or for many at once.
 
-        Parameters
-        ----------
-        assignments : (K,) or (B, K) array of bool
-            Which columns of X predict.
-        exact : bool
-            Also solve a batch by QR.
-
-        Returns
-        -------
-        Solutions
-            With a leading axis of B for a batch. One assignment is solved by QR. A batch is solved
-            from the Gram matrix of the centred, scaled columns if that keeps ten digits, and by
-            QR otherwise.
+        ``assignments``, (K,) or (B, K), are masks of the columns of X that predict. One assignment
+        is solved by QR. A batch is solved from the Gram matrix of the centred, scaled columns if
+        that keeps ten digits, unless ``exact``, and by QR otherwise.
         """
         masks = np.asarray(assignments)
         if masks.dtype != np.bool_ or masks.shape[-1:] != (self.n_features,) or masks.ndim > 2:
@@ -138,11 +128,10 @@ class Moments:
         strange = (masks & ~held).reshape(-1, self.n_features).any(axis=0)
         self.places([int(column) for column in np.flatnonzero(strange)])
         if masks.ndim == 1:
-            solved = self._by_qr(masks[None])
-            return self._finish(masks[None], *solved, single=True)
+            alone = self.solve(masks[None], exact=True)
+            return Solutions(**{name: part[0] for name, part in vars(alone).items()})
         by_gram = not exact and self.gram_is_safe
-        solved = self._by_gram(masks) if by_gram else self._by_qr(masks)
-        return self._finish(masks, *solved, single=False)
+        return self._finish(masks, *(self._by_gram(masks) if by_gram else self._by_qr(masks)))
 
     @property
     def means(self) -> Floats:
@@ -217,14 +206,7 @@ class Moments:
         return slopes, imr, intercept, sse
 
     def _finish(
-        self,
-        masks: Mask,
-        slopes: Floats,
-        imr: Floats,
-        intercept: Floats,
-        sse: Floats,
-        *,
-        single: bool,
+        self, masks: Mask, slopes: Floats, imr: Floats, intercept: Floats, sse: Floats
     ) -> Solutions:
         m, j = self.n_selected, masks.sum(axis=1)
         feasible = np.isfinite(sse) & (m > j + 2)
@@ -237,21 +219,20 @@ class Moments:
             fit = m * np.log(sse / m) * blank
             adjusted = 1.0 - (1.0 - r2) * (m - 1.0) / np.where(m - j > 1, m - j - 1.0, np.nan)
             rho = imr / sigma
-        parts = {
-            "coef": coef * blank[:, None],
-            "intercept": intercept * blank,
-            "imr_coef": imr * blank,
-            "sse": sse * blank,
-            "sigma": sigma,
-            "rho": rho,
-            "r2": r2,
-            "adjusted_r2": adjusted,
-            "aic": fit + 2.0 * (j + 2),
-            "bic": fit + (j + 2) * np.log(m),
-            "n_features": j,
-            "feasible": feasible,
-        }
-        return Solutions(**{name: part[0] if single else part for name, part in parts.items()})
+        return Solutions(
+            coef=coef * blank[:, None],
+            intercept=intercept * blank,
+            imr_coef=imr * blank,
+            sse=sse * blank,
+            sigma=sigma,
+            rho=rho,
+            r2=r2,
+            adjusted_r2=adjusted,
+            aic=fit + 2.0 * (j + 2),
+            bic=fit + (j + 2) * np.log(m),
+            n_features=j,
+            feasible=feasible,
+        )
 
 
 def gather_moments(

@@ -16,11 +16,10 @@ from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats, empty, highest, signs
 from heckmanfa.data.rows import Block, Positions, Rows, total
-from heckmanfa.errors import CollinearError
 from heckmanfa.model.coordinates import Coordinates
 from heckmanfa.model.linalg import (
+    collinear_error,
     dependencies,
-    describe_dependencies,
     factor,
     merge_factors,
     residual_share,
@@ -92,11 +91,12 @@ def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str])
         r = stack(rows.map(_design_factor, columns=features, merge=merge_factors), width)
     found = dependencies(r)
     if found:
-        raise CollinearError(
-            "the selection features are collinear: "
-            + "; ".join(describe_dependencies(found, ["constant", *names])),
+        raise collinear_error(
+            found,
+            ["constant", *names],
+            range(len(features)),
+            "the selection features are collinear",
             "Leave these columns out, or pass on_collinear='drop'.",
-            [item.column - 1 for item in found],
         )
     return Coordinates.from_factor(r)
 
@@ -107,7 +107,8 @@ def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Pro
     ``rows`` include selected and unselected ones; ``coordinates`` are of `selection_coordinates`.
     """
     start = _pilot_start(rows, features, coordinates)
-    state, passes, converged = _newton(rows, features, coordinates, start, None, _MAX_ITERATIONS)
+    likelihood = _Likelihood(rows, features, coordinates)
+    state, passes, converged = likelihood.climb(start, None, _MAX_ITERATIONS)
     inverse = _inverse(state.information)
     back = coordinates.back()
     last = state.coef + inverse @ state.gradient if converged else state.coef
@@ -143,12 +144,12 @@ def _pilot_start(rows: Rows, features: Positions, coordinates: Coordinates) -> F
     pilot = _pilot(rows)
     if pilot is rows:
         return zero
-    state, _, converged = _newton(
-        pilot, features, coordinates, zero, _PILOT_DECREMENT, _PILOT_ITERATIONS
-    )
+    likelihood = _Likelihood(pilot, features, coordinates)
+    state, _, converged = likelihood.climb(zero, _PILOT_DECREMENT, _PILOT_ITERATIONS)
     if not converged:
         return zero
-    state = _evaluate(rows.pilot(len(rows) // 4), features, coordinates, state.coef)
+    larger = _Likelihood(rows.pilot(len(rows) // 4), features, coordinates)
+    state = larger.evaluate(state.coef)
     return state.coef + _inverse(state.information) @ state.gradient
 
 
@@ -171,34 +172,55 @@ def _overlap_is_certain(state: _State) -> bool:
     return bool(eigenvalues[0] > bound + _CLEAR_OF_ROUNDING * eigenvalues[-1])
 
 
-def _newton(
-    rows: Rows,
-    features: Positions,
-    coordinates: Coordinates,
-    start: Floats,
-    tolerance: float | None,
-    max_iterations: int,
-) -> tuple[_State, int, bool]:
-    state = _evaluate(rows, features, coordinates, start)
-    passes = 1
-    if tolerance is None:
-        tolerance = _DECREMENT_PER_ROW * state.n
-    while passes < max_iterations:
-        step = _inverse(state.information) @ state.gradient
-        decrement = float(step @ state.gradient)
-        if not decrement > tolerance:
-            return state, passes, np.isfinite(decrement)
-        slack = 1e-10 * (1.0 + abs(state.log_likelihood))
-        for _ in range(30):
-            trial = _evaluate(rows, features, coordinates, state.coef + step, state.squares)
-            passes += 1
-            if trial.log_likelihood >= state.log_likelihood - slack:
-                break
-            step = 0.5 * step
-        else:
-            return state, passes, False
-        state = trial
-    return state, passes, False
+@dataclass(frozen=True)
+class _Likelihood:
+    """The likelihood of some rows, in well-conditioned coordinates."""
+
+    rows: Rows
+    features: Positions
+    coordinates: Coordinates
+
+    def climb(
+        self, start: Floats, tolerance: float | None, max_iterations: int
+    ) -> tuple[_State, int, bool]:
+        """Newton's method with step halving: the last state, passes, and whether it converged."""
+        state = self.evaluate(start)
+        passes = 1
+        if tolerance is None:
+            tolerance = _DECREMENT_PER_ROW * state.n
+        while passes < max_iterations:
+            step = _inverse(state.information) @ state.gradient
+            decrement = float(step @ state.gradient)
+            if not decrement > tolerance:
+                return state, passes, np.isfinite(decrement)
+            slack = 1e-10 * (1.0 + abs(state.log_likelihood))
+            for _ in range(30):
+                trial = self.evaluate(state.coef + step, state.squares)
+                passes += 1
+                if trial.log_likelihood >= state.log_likelihood - slack:
+                    break
+                step = 0.5 * step
+            else:
+                return state, passes, False
+            state = trial
+        return state, passes, False
+
+    def evaluate(self, coef: Floats, squares: Floats | None = None) -> _State:
+        """Evaluate the likelihood, and the sums of squares unless they are given."""
+        args = (self.coordinates, coef, squares is None)
+        parts = self.rows.map(_probit_terms, *args, columns=self.features, merge=_merge_terms)
+        sums, largest = _merge_terms(list(parts))
+        log_likelihood, n, n_selected, gradient, information, measured = sums
+        return _State(
+            coef=coef,
+            log_likelihood=float(log_likelihood),
+            gradient=gradient,
+            information=information,
+            n=float(n),
+            n_selected=float(n_selected),
+            largest=largest,
+            squares=measured if squares is None else squares,
+        )
 
 
 def _inverse(information: Floats) -> Floats:
@@ -210,39 +232,6 @@ def _inverse(information: Floats) -> Floats:
         if not np.all(np.isfinite(information)):
             return np.zeros_like(information)
         return np.asarray(np.linalg.pinv(information, hermitian=True))
-
-
-def _evaluate(
-    rows: Rows,
-    features: Positions,
-    coordinates: Coordinates,
-    coef: Floats,
-    squares: Floats | None = None,
-) -> _State:
-    """Evaluate the likelihood, and the sums of squares unless they are given."""
-    sums, largest = _merge_terms(
-        list(
-            rows.map(
-                _probit_terms,
-                coordinates,
-                coef,
-                squares is None,
-                columns=features,
-                merge=_merge_terms,
-            )
-        )
-    )
-    log_likelihood, n, n_selected, gradient, information, measured = sums
-    return _State(
-        coef=coef,
-        log_likelihood=float(log_likelihood),
-        gradient=gradient,
-        information=information,
-        n=float(n),
-        n_selected=float(n_selected),
-        largest=largest,
-        squares=measured if squares is None else squares,
-    )
 
 
 # Functions over one block of rows. -----------------------------------------------------------
@@ -277,12 +266,5 @@ def _probit_terms(
         value *= block.weight
         n, n_selected = float(block.weight.sum()), float(block.weight[block.selected].sum())
     squares = design.squares() if measure else np.zeros(len(coef))
-    sums = (
-        float(value.sum()),
-        n,
-        n_selected,
-        design.pull(score),
-        design.gram(slope),
-        squares,
-    )
-    return sums, highest(signed)
+    likelihood = (float(value.sum()), n, n_selected, design.pull(score), design.gram(slope))
+    return (*likelihood, squares), highest(signed)

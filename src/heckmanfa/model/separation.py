@@ -9,13 +9,15 @@ these go to the solver, so its size does not grow with n.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
 from heckmanfa.data.arrays import Array, Floats, empty, host, like, order_of, signs
-from heckmanfa.data.rows import Block, Mask, Positions, Rows, total
+from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, total
 from heckmanfa.model.coordinates import Coordinates
 
 # In units of standard deviations; the solver is asked for 1e-9.
@@ -45,11 +47,9 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
     ``coordinates`` give the centre and scale of the features. Columns are removed greedily until
     none of the rest can be left out alone.
     """
-    centre, scale = coordinates.mean, coordinates.scale
-    (pull,) = total(rows.map(_pull, centre, scale, columns=features, merge=total))
-    cuts = np.zeros((0, len(features) + 1))
+    search = _Search(rows, features, coordinates)
     allowed = np.ones(len(features) + 1, dtype=bool)
-    direction, cuts = _search(rows, features, coordinates, pull, cuts, allowed)
+    direction = search.separating(allowed)
     if direction is None:
         return None
     # Small entries first: they are most likely unnecessary.
@@ -61,63 +61,65 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
         fewer[place] = False
         if not fewer[1:].any():
             break
-        thinner, cuts = _search(rows, features, coordinates, pull, cuts, fewer)
+        thinner = search.separating(fewer)
         if thinner is not None:
             direction, allowed = thinner, fewer
-    complete = _strictly_separating(rows, features, coordinates, cuts, allowed)
+    complete = search.strictly_separating(allowed)
     if complete is not None:
         direction = complete
     direction = direction / np.abs(direction).max()
     columns = tuple(int(i) for i in np.flatnonzero(np.abs(direction[1:]) > _TOLERANCE))
-    (n_decided,) = total(
-        rows.map(_count_decided, centre, scale, direction, columns=features, merge=total)
-    )
+    (n_decided,) = total(search.map(_count_decided, direction, merge=total))
     if n_decided == 0:
         return None  # the gain was within the solver's tolerance
     return Separation(direction, columns, complete is not None, int(n_decided))
 
 
-def _search(
-    rows: Rows,
-    features: Positions,
-    coordinates: Coordinates,
-    pull: Floats,
-    cuts: Floats,
-    allowed: Mask,
-) -> tuple[Floats | None, Floats]:
-    """Maximise the sum of q_i x_i'd over the allowed columns, with all terms non-negative.
+class _Search:
+    """Linear programs over the rows that went to the solver so far."""
 
-    Also returns the rows that went to the solver, for the next search to start from.
-    """
-    size = max(float(np.abs(pull).max()), 1e-300)
-    for _ in range(_MAX_ROUNDS):
-        direction = _solve(pull / size, cuts, allowed)
-        if direction is None or pull @ direction <= 1e-9 * size:
-            return None, cuts
-        worst = _worst_rows(rows, features, coordinates, direction, 0.0)
-        if worst is None:
-            return direction, cuts
-        cuts = np.concatenate([cuts, worst])
-    return None, cuts
+    def __init__(self, rows: Rows, features: Positions, coordinates: Coordinates) -> None:
+        self._rows, self._features = rows, features
+        self._scaling = coordinates.mean, coordinates.scale
+        self._cuts = np.zeros((0, len(features) + 1))
+        (self._pull,) = total(self.map(_pull, merge=total))
 
+    def map(self, function: Callable[..., Any], *args: Any, merge: Merge) -> Iterator[Any]:
+        """Apply a function to every block, with the centre and scale of the features."""
+        return self._rows.map(function, *self._scaling, *args, columns=self._features, merge=merge)
 
-def _strictly_separating(
-    rows: Rows, features: Positions, coordinates: Coordinates, cuts: Floats, allowed: Mask
-) -> Floats | None:
-    """Return a direction with q_i x_i'd > 0 in every row, if any, by maximising the least."""
-    usable = np.append(allowed, True)
-    for _ in range(_MAX_ROUNDS):
+    def separating(self, allowed: Mask) -> Floats | None:
+        """Maximise the sum of q_i x_i'd over the allowed columns, with all terms non-negative."""
+        size = max(float(np.abs(self._pull).max()), 1e-300)
+        for _ in range(_MAX_ROUNDS):
+            direction = _solve(self._pull / size, self._cuts, allowed)
+            if direction is None or self._pull @ direction <= 1e-9 * size:
+                return None
+            if not self._cut(direction, 0.0):
+                return direction
+        return None
+
+    def strictly_separating(self, allowed: Mask) -> Floats | None:
+        """Return a direction with q_i x_i'd > 0 in every row, if any, by maximising the least."""
+        usable = np.append(allowed, True)
         # One more variable, the margin e, with q_i x_i'd - e >= 0.
         objective = np.append(np.zeros(len(allowed)), 1.0)
-        wide = np.column_stack([cuts, np.full(len(cuts), -1.0)])
-        solved = _solve(objective, wide, usable)
-        if solved is None or solved[-1] <= _TOLERANCE:
-            return None
-        worst = _worst_rows(rows, features, coordinates, solved[:-1], float(solved[-1]) / 2)
-        if worst is None:
-            return solved[:-1]
-        cuts = np.concatenate([cuts, worst])
-    return None
+        for _ in range(_MAX_ROUNDS):
+            wide = np.column_stack([self._cuts, np.full(len(self._cuts), -1.0)])
+            solved = _solve(objective, wide, usable)
+            if solved is None or solved[-1] <= _TOLERANCE:
+                return None
+            if not self._cut(solved[:-1], float(solved[-1]) / 2):
+                return solved[:-1]
+        return None
+
+    def _cut(self, direction: Floats, least: float) -> bool:
+        """Give the solver the rows furthest below ``least``, and say if there are any."""
+        parts = list(self.map(_short_of, direction, least, merge=np.concatenate))
+        together = np.concatenate(parts)
+        worst = np.argsort(together @ direction, kind="stable")[:_CUTS_PER_ROUND]
+        self._cuts = np.concatenate([self._cuts, together[worst]])
+        return len(together) > 0
 
 
 def _solve(objective: Floats, cuts: Floats, allowed: Mask) -> Floats | None:
@@ -131,19 +133,6 @@ def _solve(objective: Floats, cuts: Floats, allowed: Mask) -> Floats | None:
         options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
     )
     return None if solved.x is None else np.asarray(solved.x, dtype=np.float64)
-
-
-def _worst_rows(
-    rows: Rows, features: Positions, coordinates: Coordinates, direction: Floats, least: float
-) -> Floats | None:
-    """Return the rows furthest below ``least``, or None if there are none."""
-    args = (coordinates.mean, coordinates.scale, direction, least)
-    together = np.concatenate(
-        list(rows.map(_short_of, *args, columns=features, merge=np.concatenate))
-    )
-    if len(together) == 0:
-        return None
-    return together[np.argsort(together @ direction, kind="stable")[:_CUTS_PER_ROUND]]
 
 
 # Functions over one block of rows. -----------------------------------------------------------

@@ -66,11 +66,20 @@ def fit_two_step(
     solution = moments.solve(mask)
     coef = np.array([solution.intercept, *solution.coef[list(features)], solution.imr_coef])
     inverse_root = solve_upper(root, np.eye(len(root)))
+    half, shift = _shift(moments, probit, features, inverse_root)
     if kind.cov_type == "classical":
-        covariance = _classical(moments, probit, features, solution, inverse_root)
+        covariance = _classical(probit, solution, inverse_root, half, shift)
     else:
         assert rows is not None
-        covariance = _stacked(moments, probit, features, coef, inverse_root, kind, rows)
+        columns = list(moments.columns)
+        equations = _Equations(
+            probit=probit,
+            selection=[columns.index(feature) for feature in probit.features],
+            prediction=[columns.index(feature) for feature in features],
+            coef=coef,
+            inverse_root=inverse_root,
+        )
+        covariance = _stacked(equations, shift, kind, rows, columns)
     return TwoStep(features, solution, coef, covariance)
 
 
@@ -90,13 +99,8 @@ def _shift(
 
 
 def _classical(
-    moments: Moments,
-    probit: Probit,
-    features: Positions,
-    solution: Solutions,
-    inverse_root: Floats,
+    probit: Probit, solution: Solutions, inverse_root: Floats, half: Floats, shift: Floats
 ) -> Floats:
-    half, shift = _shift(moments, probit, features, inverse_root)
     beta_h = float(solution.imr_coef)
     inner = (
         float(solution.sigma) ** 2 * np.eye(half.shape[1])
@@ -109,25 +113,16 @@ def _classical(
 
 
 def _stacked(
-    moments: Moments,
-    probit: Probit,
-    features: Positions,
-    coef: Floats,
-    inverse_root: Floats,
-    kind: CovarianceKind,
-    rows: Rows,
+    equations: _Equations, shift: Floats, kind: CovarianceKind, rows: Rows, columns: Positions
 ) -> Floats:
     """Sandwich of the stacked equations: probit scores, and W'(y - W beta) of selected rows."""
-    columns = list(moments.columns)
-    selection = [columns.index(feature) for feature in probit.features]
-    prediction = [columns.index(feature) for feature in features]
-    args = (probit, selection, prediction, coef, inverse_root)
-    p, j = len(selection) + 1, len(prediction) + 2
-    middle = score_squares(rows, kind, _stacked_scores, *args, columns=columns, size=p + j)
-    (residual_slope,) = total(rows.map(_residual_slope, *args, columns=columns, merge=total))
+    probit, inverse_root = equations.probit, equations.inverse_root
+    p, j = len(probit.features) + 1, len(equations.coef)
+    middle = score_squares(rows, kind, equations.scores, columns=columns, size=p + j)
+    (residual_slope,) = total(rows.map(equations.residual_slope, columns=columns, merge=total))
     # Derivative of the second-step equations in gamma: beta_H W'DZ and, because W contains lambda,
     # minus the sum of delta v z'.
-    slope = coef[-1] * _shift(moments, probit, features, inverse_root)[1]
+    slope = equations.coef[-1] * shift
     slope -= np.outer(inverse_root[-1], residual_slope)
     bread = np.zeros((j + p, p + j))
     bread[j:, :p] = probit.coordinates.back() @ probit.inner_covariance
@@ -136,54 +131,46 @@ def _stacked(
     return symmetric(bread @ middle @ bread.T)
 
 
-# Functions over one block of rows. -----------------------------------------------------------
+@dataclass(frozen=True)
+class _Equations:
+    """Both equations at their estimates, for passes over blocks of rows."""
 
+    probit: Probit
+    selection: list[int]
+    """positions of its features among a block's columns"""
+    prediction: list[int]
+    """likewise of the prediction features"""
+    coef: Floats
+    inverse_root: Floats
 
-def _second_step(
-    block: Block, index: Array, prediction: Positions, coef: Floats
-) -> tuple[Array, Array, Array]:
-    """W, the residuals and delta of a block's selected rows."""
-    ratio, slope = mills(index)
-    w = empty(block.features, len(ratio), len(coef))
-    w[:, 0] = 1.0
-    w[:, 1:-1] = pick(block.features, prediction)
-    w[:, -1] = ratio
-    return w, block.outcome - w @ like(coef, w), slope
+    def scores(self, block: Block) -> Array:
+        """Scores of each row of a block, (b, p + j)."""
+        design = self.probit.coordinates.design(pick(block.features, self.selection))
+        index = design.times(self.probit.inner_coef)
+        sign = signs(block.selected, block.features)
+        p, chosen = len(self.selection) + 1, block.selected
+        scores = zeros(block.features, len(index), p + len(self.coef))
+        scores[:, :p] = design.scaled(sign * mills(sign * index)[0])
+        w, residual, _ = self._second_step(block.only_selected(), index[chosen])
+        scores[chosen, p:] = (w @ like(self.inverse_root, w)) * residual[:, None]
+        return scores
 
+    def residual_slope(self, block: Block) -> tuple[Floats]:
+        """Sum of delta v z' over the selected rows of a block, z in the probit's coordinates."""
+        block = block.only_selected()
+        design = self.probit.coordinates.design(pick(block.features, self.selection))
+        index = design.times(self.probit.inner_coef)
+        _, residual, slope = self._second_step(block, index)
+        product = slope * residual
+        if block.weight is not None:
+            product = product * block.weight
+        return (design.pull(product),)
 
-def _stacked_scores(
-    block: Block,
-    probit: Probit,
-    selection: Positions,
-    prediction: Positions,
-    coef: Floats,
-    inverse_root: Floats,
-) -> Array:
-    design = probit.coordinates.design(pick(block.features, selection))
-    index = design.times(probit.inner_coef)
-    sign = signs(block.selected, block.features)
-    p, chosen = len(selection) + 1, block.selected
-    scores = zeros(block.features, len(index), p + len(coef))
-    scores[:, :p] = design.scaled(sign * mills(sign * index)[0])
-    w, residual, _ = _second_step(block.only_selected(), index[chosen], prediction, coef)
-    scores[chosen, p:] = (w @ like(inverse_root, w)) * residual[:, None]
-    return scores
-
-
-def _residual_slope(
-    block: Block,
-    probit: Probit,
-    selection: Positions,
-    prediction: Positions,
-    coef: Floats,
-    inverse_root: Floats,
-) -> tuple[Floats]:
-    """Sum of delta v z' over the selected rows of a block, z in the probit's coordinates."""
-    block = block.only_selected()
-    design = probit.coordinates.design(pick(block.features, selection))
-    index = design.times(probit.inner_coef)
-    _, residual, slope = _second_step(block, index, prediction, coef)
-    product = slope * residual
-    if block.weight is not None:
-        product = product * block.weight
-    return (design.pull(product),)
+    def _second_step(self, block: Block, index: Array) -> tuple[Array, Array, Array]:
+        """W, the residuals and delta of a block's selected rows."""
+        ratio, slope = mills(index)
+        w = empty(block.features, len(ratio), len(self.coef))
+        w[:, 0] = 1.0
+        w[:, 1:-1] = pick(block.features, self.prediction)
+        w[:, -1] = ratio
+        return w, block.outcome - w @ like(self.coef, w), slope

@@ -26,7 +26,7 @@ from heckmanfa.plots._canvas import (
     mark_points,
 )
 from heckmanfa.plots.picture_text import PictureText
-from heckmanfa.search.candidates import KEPT, Search
+from heckmanfa.search.evaluation import KEPT, Search
 from heckmanfa.text.numbers import count, number, percent, plural
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.table import Column, Table, lay_out

@@ -8,8 +8,7 @@ import numpy as np
 
 from heckmanfa.fit import Fit
 from heckmanfa.results.document import Caveat
-from heckmanfa.search.candidates import KEPT, Search
-from heckmanfa.search.criteria import NEARLY
+from heckmanfa.search.evaluation import KEPT, NEARLY, Search
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome
 from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown

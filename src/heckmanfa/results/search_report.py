@@ -15,8 +15,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
-from heckmanfa.search.candidates import KEPT
-from heckmanfa.search.criteria import NEARLY
+from heckmanfa.search.evaluation import KEPT, NEARLY
 from heckmanfa.text.numbers import number
 from heckmanfa.text.wording import CRITERIA
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from heckmanfa.search.best_subset.branch_and_bound import best_subset
-from heckmanfa.search.candidates import Search
 from heckmanfa.search.choices import Choices, all_features
-from heckmanfa.search.criteria import Goal
+from heckmanfa.search.evaluation import Goal, Search
 from heckmanfa.search.extraction import correlations, rank, sample
 
 __all__ = [

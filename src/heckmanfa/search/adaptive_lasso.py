@@ -12,12 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.linear_model import lars_path_gram
 
-from heckmanfa.errors import CollinearError, InputError
-from heckmanfa.model.linalg import dependencies, describe_dependencies, solve_upper, subset_factor
+from heckmanfa.errors import InputError
+from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper, subset_factor
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.candidates import Search, distinct, evaluate
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.criteria import Goal
+from heckmanfa.search.evaluation import Goal, Search, distinct, evaluate
 from heckmanfa.text.printable import quoted
 
 _LENGTH = 1e6
@@ -56,14 +55,14 @@ def lasso(
     scale = np.linalg.norm(features, axis=0)
     found = dependencies(r[:-1, :-1])
     if found:
-        labels = ["constant", "inverse Mills ratio"]
-        labels += [names[column] for column in (*choices.always, *columns)]
-        raise CollinearError(
-            "the features are collinear among the selected rows: "
-            + "; ".join(describe_dependencies(found, labels)),
+        every = [*choices.always, *columns]
+        raise collinear_error(
+            found,
+            ["constant", "inverse Mills ratio", *(names[column] for column in every)],
+            every,
+            "the features are collinear among the selected rows",
             "The adaptive lasso then has no least-squares weights; leave some out with "
             "never=[...], or pass on_collinear='drop'",
-            [(*choices.always, *columns)[item.column - 2] for item in found],
         )
     # Rescaled: the path ends at a penalty of 1e-7 and treats shorter columns as collinear.
     features = features / scale

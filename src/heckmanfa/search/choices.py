@@ -10,8 +10,8 @@ import numpy as np
 
 from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.rows import Mask, Positions
-from heckmanfa.errors import CollinearError, DroppedFeaturesWarning, InputError, warn
-from heckmanfa.model.linalg import Dependency, dependencies, describe_dependencies
+from heckmanfa.errors import DroppedFeaturesWarning, InputError, warn
+from heckmanfa.model.linalg import Dependency, collinear_error, dependencies, describe_dependencies
 from heckmanfa.model.moments import Moments
 from heckmanfa.text.printable import quoted, quoted_list
 
@@ -196,12 +196,12 @@ def feasible_choices(
     choices = choices.without_columns(separating)
     found = _dependent(moments, choices.always)
     if found:
-        labels = ["constant", *(names[column] for column in choices.always)]
-        words = describe_dependencies(found, labels)
-        raise CollinearError(
-            f"always cannot be held among the selected rows: {'; '.join(words)}",
+        raise collinear_error(
+            found,
+            ["constant", *(names[column] for column in choices.always)],
+            choices.always,
+            "always cannot be held among the selected rows",
             "Leave a column out of always.",
-            [choices.always[item.column - 1] for item in found],
         )
     away: list[int] = []
     clauses: list[str] = []

@@ -15,9 +15,8 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.model.linalg import subset_factor
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.candidates import Search, distinct, evaluate
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.criteria import Goal
+from heckmanfa.search.evaluation import Goal, Search, distinct, evaluate
 from heckmanfa.search.training.assignment_function import assign
 
 _DRAWS_AT_ONCE = 4096

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotSearchedError
-from heckmanfa.search.candidates import Search
 from heckmanfa.search.choices import Choices
+from heckmanfa.search.evaluation import Search
 from heckmanfa.search.training.assignment_function import Trained
 
 

@@ -18,9 +18,8 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import OnProblem, Standardize
 from heckmanfa.search.adaptive_lasso import lasso
 from heckmanfa.search.best_subset.branch_and_bound import best_subset
-from heckmanfa.search.candidates import Search
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.criteria import Goal
+from heckmanfa.search.evaluation import Goal, Search
 from heckmanfa.search.extraction import correlations, rank, sample
 from heckmanfa.search.training.assignment_function import StepOn, Trained, train
 from heckmanfa.text.progress import progress_line

@@ -11,9 +11,8 @@ from heckmanfa.errors import SearchWarning, warn
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.best_subset.warm_start import warm_start
-from heckmanfa.search.candidates import Search, distinct, evaluate, no_feasible
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.criteria import NEARLY, Goal
+from heckmanfa.search.evaluation import NEARLY, Goal, Search, distinct, evaluate, no_feasible
 
 # A node costs about as much as its matrix has entries. The default budget is this many entries,
 # about a minute's work.

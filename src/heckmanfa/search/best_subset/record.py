@@ -1,4 +1,4 @@
-"""The record of candidates: what a tree search has found, and what is still good enough."""
+"""The models of a tree search, and the record of those that are good enough."""
 
 from __future__ import annotations
 
@@ -6,19 +6,100 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
+from heckmanfa.model.linalg import DEPENDENT, column_norms, subset_factor
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.best_subset.nodes import Models, Words
-from heckmanfa.search.candidates import KEPT
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.criteria import Goal
+from heckmanfa.search.evaluation import KEPT, Goal
 
+Words = NDArray[np.uint64]
+
+# Rounding of the inverse Gram matrix's downdates, as a share of the SSE. Above the largest, models
+# are solved from the triangular factor.
+_LARGEST_SLACK = 1e-6
+_LEAST_SLACK = 1e-9
 # Size of the sample of rho for the message when none is in the window.
 _MOST_SEEN = 2**14
 # Rounding allowed at the ends of the window while searching, as a share of its width.
 _END = 1e-6
+
+
+class Models:
+    """The columns of a search, scaled, and the models on them."""
+
+    def __init__(self, moments: Moments, choices: Choices) -> None:
+        self.groups = [unit for unit in choices.units if len(unit) > 1]
+        singles = [unit[0] for unit in choices.units if len(unit) == 1]
+        self.n_always, self.n_singles = len(choices.always), len(singles)
+        grouped = [column for group in self.groups for column in group]
+        self.columns = [*choices.always, *grouped, *singles]
+        k = len(self.columns)
+        tail = [len(moments.columns) + 1, len(moments.columns) + 2]
+        r = subset_factor(moments.factor, [0, *moments.places(self.columns), *tail])
+        centred = r[1:, 1:]
+        norms = column_norms(centred[:, :-1])
+        norms = np.where(norms > 0, norms, 1.0)
+        raw = column_norms(r[:, 1:-1])
+        self._share = norms / np.where(raw > 0, raw, 1.0)
+        self.matrix = np.column_stack([centred[:, :-1] / norms, centred[:, -1]])
+        self.imr_norm = float(norms[-1])
+        self.k, self.n_words = k, k // 64 + 1
+        index = np.arange(k)
+        self.bits: Words = np.zeros((k, self.n_words), dtype=np.uint64)
+        self.bits[index, index // 64] = np.uint64(1) << (index % 64).astype(np.uint64)
+        self.all_bits = np.bitwise_or.reduce(self.bits, axis=0)
+        self._set_inverse()
+
+    def _set_inverse(self) -> None:
+        """Invert the Gram matrix, if that keeps enough digits for every model below."""
+        x, y = self.matrix[:, :-1], self.matrix[:, -1]
+        gram = x.T @ x
+        smallest = float(np.linalg.eigvalsh(gram)[0])
+        total = float(y @ y)
+        self.inverse: Floats | None = None
+        self.slack = _LEAST_SLACK
+        rounding = 64.0 * len(gram) * np.finfo(float).eps
+        # The inverse of a nearly singular matrix gives an SSE of any size, which would hide the
+        # rounding from the check below.
+        if smallest <= rounding / _LARGEST_SLACK:
+            return
+        inverse: Floats = np.asarray(np.linalg.inv(gram), dtype=np.float64)
+        coef = inverse @ (x.T @ y)
+        sse = float(np.sum((y - x @ coef) ** 2))
+        slack = rounding / (smallest * max(sse / total, np.finfo(float).tiny))
+        if slack <= _LARGEST_SLACK:
+            self.slack = max(slack, _LEAST_SLACK)
+            self.inverse, self.coef, self.sse = inverse, coef, sse
+
+    def masks(self, words: Words) -> Mask:
+        """Convert words to masks over the search's columns, (N, k)."""
+        index = np.arange(self.k)
+        found = words[:, index // 64] >> (index % 64).astype(np.uint64)
+        return np.asarray((found & np.uint64(1)).astype(bool))
+
+    def solve(self, words: Words) -> tuple[Floats, Floats, Floats, Mask]:
+        """SSE, beta_H, its v, and whether the model can be solved, from the triangular factor."""
+        masks = self.masks(words)
+        sizes = masks.sum(axis=1)
+        sse, imr, spread = np.empty((3, len(words)))
+        feasible = np.zeros(len(words), dtype=bool)
+        for size in np.unique(sizes):
+            rows = np.flatnonzero(sizes == size)
+            chosen = np.nonzero(masks[rows])[1].reshape(len(rows), size)
+            tail = np.broadcast_to([self.k, self.k + 1], (len(rows), 2))
+            use = np.concatenate([chosen, tail], axis=1)
+            r: Floats = np.asarray(np.linalg.qr(np.moveaxis(self.matrix[:, use], 1, 0), mode="r"))
+            diagonal = np.abs(np.diagonal(r, axis1=1, axis2=2))
+            sse[rows] = diagonal[:, -1] ** 2
+            with np.errstate(divide="ignore", invalid="ignore"):
+                imr[rows] = r[:, size, size + 1] / r[:, size, size]
+                spread[rows] = 1.0 / r[:, size, size] ** 2
+            share = diagonal[:, :-1] * self._share[use[:, :-1]]
+            feasible[rows] = np.all(share > DEPENDENT, axis=1)
+        return sse, imr, spread, feasible
 
 
 class Record:

@@ -15,23 +15,71 @@ collinear for the inverse, children are solved one by one from the triangular fa
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.moments import Moments
-from heckmanfa.search.best_subset.nodes import Models, Nodes, Words, without
-from heckmanfa.search.best_subset.record import Record
+from heckmanfa.search.best_subset.record import Models, Record, Words
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.criteria import Goal
+from heckmanfa.search.evaluation import Goal
 
 _MOST_NODES_AT_ONCE = 8192
 _FEWEST_NODES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**23
 # Above this, nodes with few free units go first: their subtrees end soon.
 _WAITING_BYTES = 2**28
+
+
+@dataclass
+class Nodes:
+    """B nodes with u free units, and c = u + 1 columns or, with groups, more."""
+
+    sse: Floats
+    """(B,)"""
+    size: NDArray[np.int64]
+    """(B,) columns of X in the model"""
+    bound: Floats
+    """(B,) lower bound on the loss of the models below"""
+    free: NDArray[np.int64]
+    """(B, u) which single columns may be dropped"""
+    words: Words
+    """(B, W) the model as bits"""
+    inverse: Floats | None
+    """(B, c, c) inverse Gram matrix of the free columns, then lambda"""
+    coef: Floats | None
+    """(B, c) their coefficients"""
+
+    def __len__(self) -> int:
+        return len(self.sse)
+
+    def pick(self, rows: Any) -> Nodes:
+        """Return some of the nodes."""
+        parts: list[Any] = [None if part is None else part[rows] for part in self.arrays]
+        return Nodes(*parts)
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The fields, in order."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        return sum(part.nbytes for part in self.arrays if part is not None)
+
+    @classmethod
+    def join(cls, parts: list[Nodes]) -> Nodes:
+        """Concatenate batches of nodes."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*(part.arrays for part in parts), strict=True)
+        joined: list[Any] = [None if part[0] is None else np.concatenate(part) for part in columns]
+        return cls(*joined)
 
 
 class Tree:
@@ -216,7 +264,7 @@ class Tree:
             rows = np.flatnonzero(alive[:, rank])
             if len(rows):
                 own, rest = order[rows, rank], order[rows, rank + 1 :]
-                inverse, coef = without(nodes, rows, own, rest)
+                inverse, coef = _without(nodes, rows, own, rest)
                 child = Nodes(
                     sse=sse[rows, own],
                     size=nodes.size[rows] - 1,
@@ -289,3 +337,20 @@ class Tree:
         threshold = self.record.threshold
         for child in (kept, dropped):
             self._wait(undecided - 1, child.pick(child.bound <= threshold))
+
+
+def _without(nodes: Nodes, rows: Any, own: Any, rest: Any) -> tuple[Floats | None, Floats | None]:
+    """Inverse Gram matrix and coefficients of ``rest`` and lambda after ``own`` is dropped."""
+    if nodes.inverse is None or nodes.coef is None:
+        return None, None
+    c = nodes.coef.shape[1]
+    keep = np.concatenate([rest, np.full((len(rows), 1), c - 1)], axis=1)
+    # Positions in the flattened arrays: NumPy takes from one axis much faster than from three.
+    line = rows[:, None] * c + keep
+    own_line = rows * c + own
+    entries, coefs = nodes.inverse.ravel(), nodes.coef.ravel()
+    column = entries.take(line * c + own[:, None])
+    share = column / entries.take(own_line * c + own)[:, None]
+    inverse = entries.take((line * c)[:, :, None] + keep[:, None, :])
+    inverse -= share[:, :, None] * column[:, None, :]
+    return inverse, coefs.take(line) - share * coefs.take(own_line)[:, None]

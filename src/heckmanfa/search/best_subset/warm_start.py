@@ -10,7 +10,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.criteria import TIE, Goal
+from heckmanfa.search.evaluation import TIE, Goal
 
 # Below this pivot, a column lies in the span of the others, up to rounding.
 _PIVOT = 1e-9

@@ -36,8 +36,7 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import Standardize
 from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.search.training.gpu import kept, repeated, sent_ahead
-from heckmanfa.search.training.loss import Gradient
-from heckmanfa.search.training.training_rows import TrainingRows, gather_training_rows
+from heckmanfa.search.training.gradient import Gradient, TrainingRows, gather_training_rows
 
 # pi stays this far from 0 and 1, where its logarithms are infinite.
 _EDGE = 1e-12

@@ -1,8 +1,9 @@
-"""The rows that training reads: the selected ones, centred and scaled, on their own device.
+"""The gradient of training: an assignment's fit, and its loss over the rows that training reads.
 
-Every epoch needs the signs of an assignment's residuals and their products with each column. In
-memory and on a GPU, all selected rows are used. Rows elsewhere would be read once per epoch, so a
-uniform sample of them, drawn in one pass, is held instead.
+These are the selected rows, centred and scaled, on their own device. Every epoch needs the signs of
+an assignment's residuals and their products with each column. In memory and on a GPU, all selected
+rows are used. Rows elsewhere would be read once per epoch, so a uniform sample of them, drawn in
+one pass, is held instead.
 """
 
 from __future__ import annotations
@@ -14,12 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats, booleans, empty, host, like, namespace
-from heckmanfa.data.rows import ArrayRows, Block, Matrix, Positions, Rows, pick, total
+from heckmanfa.data.arrays import (
+    Array,
+    Floats,
+    booleans,
+    empty,
+    host,
+    like,
+    namespace,
+    solve_assigned,
+    solve_assigned_by_factor,
+)
+from heckmanfa.data.rows import ArrayRows, Block, Mask, Matrix, Positions, Rows, pick, total
 from heckmanfa.errors import InputError
 from heckmanfa.model.equations import count_rows
+from heckmanfa.model.linalg import DEPENDENT
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills
+from heckmanfa.model.option_types import Standardize
 from heckmanfa.model.probit import Probit
 from heckmanfa.search.training.gpu import Loss, fused_pulls
 
@@ -77,7 +90,7 @@ def gather_training_rows(
     size = 8 * n_selected * (len(columns) + 3)
     if not tensors and rows.in_memory and size > _HOLD_BYTES:
         return TrainingRows(
-            partial(_streamed, rows, scaling, columns),
+            partial(_in_blocks, rows, columns, scaling),
             moments.n_selected,
             n_selected,
             n_selected,
@@ -119,7 +132,11 @@ def _held(matrix: Array, weight: Array | None, n_selected: int) -> TrainingRows:
     everyone = np.ones(n_rows, dtype=bool)
     rows = ArrayRows(Matrix(matrix), matrix[:, -1], everyone, weight)
     block = Block(matrix, matrix[:, -1], everyone, weight, None)
-    pulls = partial(_pulls, block) if rows.n_blocks == 1 else partial(_in_blocks, rows)
+    pulls = (
+        partial(_pulls, block)
+        if rows.n_blocks == 1
+        else partial(_in_blocks, rows, range(matrix.shape[1]), ())
+    )
     return TrainingRows(pulls, n, n_rows, n_selected, np.zeros(()))
 
 
@@ -129,9 +146,16 @@ def _on_device(matrix: Array, weight: Array | None) -> Pulls:
     return partial(_in_tensors, matrix, weight) if fused is None else fused
 
 
-def _in_blocks(rows: ArrayRows, contrast: Array, loss: Loss) -> tuple[Any, Array]:
-    columns = range(rows.source.shape[1])
-    value, pulls = total(rows.map(_pulls, contrast, loss, columns=columns))
+def _in_blocks(
+    rows: Rows,
+    columns: Positions,
+    scaling: tuple[Any, ...],
+    contrast: Array,
+    loss: Loss,
+) -> tuple[Any, Array]:
+    value, pulls = total(
+        rows.map(_block_pulls, contrast, loss, *scaling, columns=columns, merge=total)
+    )
     return float(value), pulls
 
 
@@ -147,15 +171,6 @@ def _in_tensors(
         part, part_pulls = _pulls(block, contrast, loss)
         value, pulls = value + part.double(), pulls + part_pulls.double()
     return value, pulls
-
-
-def _streamed(
-    rows: Rows, scaling: tuple[Any, ...], columns: Positions, contrast: Array, loss: Loss
-) -> tuple[Any, Array]:
-    value, pulls = total(
-        rows.map(_scaled_pulls, contrast, loss, *scaling, columns=columns, merge=total)
-    )
-    return float(value), pulls
 
 
 def _drawn(
@@ -229,5 +244,82 @@ def _pulls(block: Block, contrast: Array, loss: Loss) -> tuple[Any, Array]:
     return value if loss == "mae" else 0.5 * value, pull @ matrix
 
 
-def _scaled_pulls(block: Block, contrast: Floats, loss: Loss, *scaling: Any) -> tuple[Any, Array]:
-    return _pulls(_scaled_rows(block, *scaling), contrast, loss)
+def _block_pulls(block: Block, contrast: Floats, loss: Loss, *scaling: Any) -> tuple[Any, Array]:
+    """Return the sums of `_pulls`; rows that are not scaled yet are scaled first."""
+    return _pulls(_scaled_rows(block, *scaling) if scaling else block, contrast, loss)
+
+
+class _Contrasts:
+    """The contrast of an assignment: multiplied by rows of [X, lambda, y, 1], it gives residuals.
+
+    On the scaled columns of the moments it is minus the slopes, then 1 for the outcome, then 0.
+    """
+
+    def __init__(self, moments: Moments, beside: Array) -> None:
+        columns, self.norms = moments.scaled()
+        self._safe = moments.gram_is_safe
+        self._gram = like(columns[:, :-1].T @ columns[:, :-1], beside)
+        self._right = like(columns[:, :-1].T @ columns[:, -1], beside)
+        self._factor = like(columns, beside)
+        self._always = namespace(beside).isfinite(like([0.0], beside))
+        self._rest = like([1.0, 0.0], beside)
+
+    def __call__(self, inside: Array) -> tuple[Array, Any]:
+        """Return (k + 3,) for the features inside (k,), and whether they are not collinear."""
+        concat = namespace(inside).concat
+        use = concat((inside, self._always))
+        if self._safe:
+            slopes, solved = solve_assigned(self._gram, self._right, use)
+        else:
+            slopes, solved = solve_assigned_by_factor(self._factor, use, DEPENDENT)
+        return concat((-slopes, self._rest)), solved
+
+
+class Gradient:
+    """The gradient of a loss with respect to psi, in standardised or original coordinates."""
+
+    def __init__(self, moments: Moments, rows: TrainingRows, standardize: Standardize) -> None:
+        self.contrast = _Contrasts(moments, rows.beside)
+        self._rows = rows
+        norms = self.contrast.norms
+        self._unit = float(np.sqrt(moments.n_selected) if standardize is True else norms[-1])
+        # Scaled columns are centred. Features that are not standardised get their mean back, in
+        # units of the scaled columns.
+        shift = None if standardize else moments.means[:-2] / norms[:-2]
+        self._shift = None if shift is None else like(shift, rows.beside)
+
+    def __call__(self, contrast: Array, loss: Loss = "mae") -> tuple[Any, Array]:
+        """Loss, and its derivative with respect to psi(k), (k,), with beta held fixed."""
+        value, pulls = self._rows.pulls(contrast, loss)
+        unit = (self._unit if loss == "mae" else self._unit**2) / self._rows.n
+        pull = pulls[:-3]
+        if self._shift is not None:
+            pull = pull + self._shift * pulls[-1]
+        return value * unit, unit * contrast[:-3] * pull
+
+
+def psi_gradient(
+    moments: Moments,
+    rows: Rows,
+    assignment: Mask,
+    *,
+    loss: Loss = "mae",
+    standardize: Standardize = False,
+) -> Floats:
+    """Derivative of a loss with respect to psi(k) for an assignment, beta-hat held fixed.
+
+    The assignment is a boolean mask, (K,). The gradient of the mean absolute error holds the first
+    factors of Eq. lmaegrad; the paper's appendix shows that of the mean squared error to be zero.
+    ``standardize`` is that of `train`. Returns (K,), zero for unassigned features.
+    """
+    training = gather_training_rows(moments, rows, None, 0)
+    gradient = Gradient(moments, training, standardize)
+    chosen = [int(column) for column in np.flatnonzero(assignment)]
+    inside = np.zeros(len(moments.columns), dtype=bool)
+    inside[np.array(moments.places(chosen), dtype=np.intp) - 1] = True
+    contrast, solved = gradient.contrast(booleans(inside, training.beside))
+    if not solved:
+        raise InputError("the assignment's features are collinear among the selected rows")
+    spread = np.zeros(moments.n_features)
+    spread[list(moments.columns)] = host(gradient(contrast, loss)[1])
+    return spread
