@@ -44,7 +44,7 @@ from heckmanfa.model.coordinates import Design
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.likelihood import fit_likelihood, higher_maximum
 from heckmanfa.model.likelihood_starts import inner_parameters
-from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.likelihood_terms import Problem, standardized
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.model.probit import Probit
@@ -243,12 +243,7 @@ def _sums(block: Block, problem: Problem, theta: Floats) -> tuple[Floats, Floats
     others = z.gram(slope if rest.weight is None else slope * rest.weight)
 
     block = block.only_selected()
-    both = np.zeros((len(problem.prediction), 2))
-    both[:p, 0] = theta[:p]
-    both[:, 1] = problem.prediction @ theta[p : p + j]
-    design = problem.union.design(block.features)
-    u, mean = design.times(both).T
-    e = ((block.outcome - problem.centre) / problem.scale - mean) / sigma
+    design, u, e = standardized(block, problem, theta)
     weight = np.ones(len(e)) if block.weight is None else block.weight
 
     seen, expected = hermite(e, max(ORDERS)), expected_hermite(u, rho, 2 * max(ORDERS))
@@ -304,5 +299,5 @@ def _spread_out(
     pulled = design.pull(np.column_stack([weight * in_u, weight * in_mean]))
     in_errors = [weight @ one for one in in_both]
     return np.concatenate(
-        [pulled[: problem.n_selection, 0], problem.prediction.T @ pulled[:, 1], in_errors]
+        [pulled[: problem.sizes[0], 0], problem.prediction.T @ pulled[:, 1], in_errors]
     )

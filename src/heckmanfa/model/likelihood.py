@@ -22,13 +22,7 @@ from heckmanfa.errors import (
 )
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.likelihood_starts import ProfileStarts, Start, inner_parameters, starting_point
-from heckmanfa.model.likelihood_terms import (
-    Problem,
-    State,
-    evaluate,
-    index_range,
-    row_scores,
-)
+from heckmanfa.model.likelihood_terms import Problem, State, evaluate, index_range, row_scores
 from heckmanfa.model.linalg import symmetric
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit

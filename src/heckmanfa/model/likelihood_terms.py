@@ -41,8 +41,6 @@ class Problem:
     predict"""
     union: Coordinates
     """of all k columns; its first p are the probit's"""
-    n_selection: int
-    """1 + p"""
     prediction: Floats
     """(1 + k, 1 + j) from beta to coefficients on the design"""
     prediction_back: Floats
@@ -58,7 +56,7 @@ class Problem:
     @property
     def sizes(self) -> tuple[int, int]:
         """Numbers of coefficients in gamma and in beta."""
-        return self.n_selection, self.prediction.shape[1]
+        return len(self.selection_back), self.prediction.shape[1]
 
     @classmethod
     def build(cls, moments: Moments, probit: Probit, features: Positions) -> Problem:
@@ -80,7 +78,6 @@ class Problem:
         return cls(
             columns=order,
             union=union,
-            n_selection=len(probit.features) + 1,
             prediction=solve_upper(union.back(), chosen @ back),
             prediction_back=back,
             selection_back=probit.coordinates.back(),
@@ -152,7 +149,7 @@ def _widest(ranges: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _block_range(block: Block, problem: Problem, theta: Floats) -> tuple[float, float]:
-    p = problem.n_selection
+    p, _ = problem.sizes
     features = block.only_selected().features[:, : p - 1]
     index = problem.union.design(features).times(theta[:p])
     return lowest(index), highest(index)
@@ -174,15 +171,21 @@ class _Selected:
     d_e: Array
 
 
-def _selected(block: Block, problem: Problem, theta: Floats) -> _Selected:
+def standardized(block: Block, problem: Problem, theta: Floats) -> tuple[Design, Array, Array]:
+    """The design of a block of selected rows, and their u and e."""
     p, j = problem.sizes
     both = np.zeros((len(problem.prediction), 2))
     both[:p, 0] = theta[:p]
     both[:, 1] = problem.prediction @ theta[p : p + j]
     design = problem.union.design(block.features)
     u, mean = design.times(both).T
-    sigma, cosh, sinh = _scales(theta)
-    e = ((block.outcome - problem.centre) / problem.scale - mean) / sigma
+    sigma = _scales(theta)[0]
+    return design, u, ((block.outcome - problem.centre) / problem.scale - mean) / sigma
+
+
+def _selected(block: Block, problem: Problem, theta: Floats) -> _Selected:
+    design, u, e = standardized(block, problem, theta)
+    _, cosh, sinh = _scales(theta)
     a = cosh * u + sinh * e
     log_cdf, ratio, slope = log_cdf_and_mills(a)
     return _Selected(
@@ -208,7 +211,7 @@ def _terms(
     (1 + k, 6), the design times derivatives in u, x'beta, us, ut, xs and xt, and delta(a) times
     products of the design.
     """
-    p = problem.n_selection
+    p, _ = problem.sizes
     others = block.keep(~block.selected)
     z = problem.union.design(others.features[:, : p - 1])
     value, ratio, slope = log_cdf_and_mills(-z.times(theta[:p]))

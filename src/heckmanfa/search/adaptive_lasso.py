@@ -24,12 +24,7 @@ _LIGHTEST = 1e-6
 
 
 def lasso(
-    moments: Moments,
-    choices: Choices,
-    goal: Goal,
-    *,
-    names: Sequence[str],
-    power: float = 1.0,
+    moments: Moments, choices: Choices, goal: Goal, *, names: Sequence[str], power: float = 1.0
 ) -> Search:
     """Evaluate the assignments on the path of the adaptive lasso.
 
@@ -72,10 +67,7 @@ def lasso(
     entering = weight > _LIGHTEST
     weighted = (features * weight)[:, entering]
     _, _, path = lars_path_gram(
-        weighted.T @ outcome,
-        weighted.T @ weighted,
-        n_samples=1,
-        method="lasso",
+        weighted.T @ outcome, weighted.T @ weighted, n_samples=1, method="lasso"
     )
     inside = np.zeros((path.shape[1], len(columns)), dtype=bool)
     inside[:, entering] = path.T != 0.0

@@ -213,11 +213,6 @@ class Search:
         return np.asarray(getattr(self, self.goal.criterion))
 
     @property
-    def found(self) -> bool:
-        """Whether an assignment is in the window."""
-        return bool(len(self.in_range)) and bool(self.in_range[0])
-
-    @property
     def best(self) -> Mask:
         """Mask of the chosen assignment, (K,)."""
         return np.asarray(self.masks[0])

@@ -113,7 +113,10 @@ class Tree:
         self._waiting_bytes = 0
 
     def run(self, progress: Callable[[int, float, float], None] | None = None) -> None:
-        """Search until the tree is exhausted, ``max_nodes`` is reached, or the user interrupts."""
+        """Search until the tree is exhausted, ``max_nodes`` is reached, or the user interrupts.
+
+        ``progress`` is called with the number of nodes, and the best value and bound so far.
+        """
         self._plant()
         batch: Nodes | None = None
         undecided = 0
@@ -129,7 +132,9 @@ class Tree:
                     self._expand(batch, undecided)
                 batch = None
                 if progress is not None:
-                    progress(self.n_nodes, self.record.best, self.bound)
+                    best, bound = self.record.best, min(self.bound, self.record.best)
+                    value = self._goal.value
+                    progress(self.n_nodes, float(value(best)), float(value(bound)))
         except KeyboardInterrupt:
             self.interrupted = True
             if batch is not None:

@@ -175,11 +175,7 @@ def train(
 
 
 def _check_training(
-    init_prob: float,
-    learning_rate: float,
-    temperature: float,
-    step_on: str,
-    train_rows: int | None,
+    init_prob: float, learning_rate: float, temperature: float, step_on: str, train_rows: int | None
 ) -> None:
     """Refuse invalid settings, and warn if training can hardly move."""
     if not 0.0 < init_prob < 1.0:

@@ -10,7 +10,6 @@ the two products.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ from heckmanfa.errors import SearchWarning, warn
 Loss = Literal["mae", "mse"]
 State = tuple[Array, ...]
 Step = Callable[[Array, State], State]
+Pulls = Callable[[Array, Loss], tuple[Any, Array]]
 
 # Inputs of this many steps are sent at a time.
 _AT_ONCE = 256
@@ -57,7 +57,7 @@ def _sent(values: Floats, beside: Array) -> Array:
     return torch.from_numpy(values).pin_memory().to(beside.device, non_blocking=True)
 
 
-def repeated(step: Step, state: State, given: Array) -> Callable[[Array, State], State]:
+def repeated(step: Step, state: State, given: Array) -> Step:
     """Return a version of a step that is cheap to repeat; call it with the state it returned last.
 
     ``step(given, state)`` returns the next state. It must not change its arguments or read any
@@ -66,7 +66,7 @@ def repeated(step: Step, state: State, given: Array) -> Callable[[Array, State],
     if isinstance(given, np.ndarray) or not given.is_cuda:
         return step
     try:
-        return _Recorded(step, state, given)
+        return _recorded(step, state, given)
     except RuntimeError as error:
         if type(error).__name__ == "OutOfMemoryError":
             raise
@@ -74,30 +74,30 @@ def repeated(step: Step, state: State, given: Array) -> Callable[[Array, State],
         return step
 
 
-class _Recorded:
-    """A step as a CUDA graph, whose state stays in one place."""
+def _recorded(step: Step, state: State, given: Array) -> Step:
+    """Record a step as a CUDA graph, whose input and state stay in one place."""
+    import torch
 
-    def __init__(self, step: Step, state: State, given: Array) -> None:
-        import torch
+    given = given.clone()
+    state = tuple(array.clone() for array in state)
+    with torch.cuda.device(given.device):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(_WARM_UP):
+                step(given, state)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for old, new in zip(state, step(given, state), strict=True):
+                old.copy_(new)
 
-        self._given = given.clone()
-        self._state = tuple(array.clone() for array in state)
-        with torch.cuda.device(given.device):
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(_WARM_UP):
-                    step(self._given, self._state)
-            torch.cuda.current_stream().wait_stream(side)
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
-                for old, new in zip(self._state, step(self._given, self._state), strict=True):
-                    old.copy_(new)
+    def replay(next_given: Array, _: State) -> State:
+        given.copy_(next_given)
+        graph.replay()
+        return state
 
-    def __call__(self, given: Array, state: State) -> State:
-        self._given.copy_(given)
-        self._graph.replay()
-        return self._state
+    return replay
 
 
 def kept(value: Array) -> Any:
@@ -105,7 +105,7 @@ def kept(value: Array) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value.clone()
 
 
-def fused_pulls(matrix: Array, weight: Array | None) -> _Fused | None:
+def fused_pulls(matrix: Array, weight: Array | None) -> Pulls | None:
     """Return the kernel for rows on a GPU, (m, w), or None if it does not support them.
 
     It maps ``(contrast, "mae")`` to the sum of absolute residuals and the (w,) pulls, in float64.
@@ -119,11 +119,35 @@ def fused_pulls(matrix: Array, weight: Array | None) -> _Fused | None:
         return None
     import torch
 
+    m, width = matrix.shape
+    padded = 1 << (width - 1).bit_length()
     processors = torch.cuda.get_device_properties(matrix.device).multi_processor_count
-    fused = _Fused(sums_of_rows, matrix, weight, processors * _PROGRAMS_PER_PROCESSOR)
+    programs = processors * _PROGRAMS_PER_PROCESSOR
+
+    def pulls(contrast: Array, loss: Loss) -> tuple[Array, Array]:
+        if loss != "mae":
+            raise ValueError("the kernel supports only the absolute loss")
+        # One row of sums per program, added in order: no bit depends on which program ends first.
+        sums = torch.empty((programs, padded + 1), dtype=torch.float64, device=matrix.device)
+        sums_of_rows[(programs,)](
+            matrix,
+            contrast.to(matrix.dtype),
+            matrix if weight is None else weight,
+            sums,
+            m,
+            matrix.stride(0),
+            WIDTH=width,
+            PADDED=padded,
+            ROWS=max(_NUMBERS // padded, 1),
+            WEIGHTED=weight is not None,
+            num_warps=1,
+        )
+        added = sums.sum(dim=0)
+        return added[padded], added[:width]
+
     try:
         # Compiled here, where it may fail (no compiler, an old GPU), and not during training.
-        fused(matrix.new_zeros(matrix.shape[1]), "mae")
+        pulls(matrix.new_zeros(width), "mae")
         torch.cuda.synchronize(matrix.device)
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":
@@ -134,39 +158,4 @@ def fused_pulls(matrix: Array, weight: Array | None) -> _Fused | None:
             SearchWarning,
         )
         return None
-    return fused
-
-
-@dataclass(frozen=True)
-class _Fused:
-    kernel: Any
-    matrix: Array
-    weight: Array | None
-    programs: int
-
-    def __call__(self, contrast: Array, loss: Loss) -> tuple[Array, Array]:
-        if loss != "mae":
-            raise ValueError("the kernel supports only the absolute loss")
-        import torch
-
-        m, width = self.matrix.shape
-        padded = 1 << (width - 1).bit_length()
-        # One row of sums per program, added in order: no bit depends on which program ends first.
-        sums = torch.empty(
-            (self.programs, padded + 1), dtype=torch.float64, device=self.matrix.device
-        )
-        self.kernel[(self.programs,)](
-            self.matrix,
-            contrast.to(self.matrix.dtype),
-            self.matrix if self.weight is None else self.weight,
-            sums,
-            m,
-            self.matrix.stride(0),
-            WIDTH=width,
-            PADDED=padded,
-            ROWS=max(_NUMBERS // padded, 1),
-            WEIGHTED=self.weight is not None,
-            num_warps=1,
-        )
-        added = sums.sum(dim=0)
-        return added[padded], added[:width]
+    return pulls

@@ -8,7 +8,7 @@ one pass, is held instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -34,7 +34,7 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.model.option_types import Standardize
 from heckmanfa.model.probit import Probit
-from heckmanfa.search.training.gpu import Loss, fused_pulls
+from heckmanfa.search.training.gpu import Loss, Pulls, fused_pulls
 
 SAMPLE_ROWS = 200_000
 """Default number of training rows if the rows are not in memory."""
@@ -46,8 +46,6 @@ _HOLD_BYTES = 2**29
 _SUM_ROWS = 2**20
 # A GPU loads four numbers at a time if every row starts at a multiple of four.
 _ALIGNED = 4
-
-Pulls = Callable[[Array, Loss], tuple[Any, Array]]
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,11 @@ def _held(matrix: Array, weight: Array | None, n_selected: int) -> TrainingRows:
     n = float(n_rows if weight is None else host(weight).sum(dtype=np.float64))
     if not isinstance(matrix, np.ndarray):
         beside = namespace(matrix).zeros((), dtype=namespace(matrix).float64, device=matrix.device)
-        return TrainingRows(_on_device(matrix, weight), n, n_rows, n_selected, beside)
+        # The kernel reads the rows once per epoch, and two products read them twice.
+        fused = fused_pulls(matrix, weight) if matrix.is_cuda else None
+        return TrainingRows(
+            fused or partial(_in_tensors, matrix, weight), n, n_rows, n_selected, beside
+        )
     everyone = np.ones(n_rows, dtype=bool)
     rows = ArrayRows(Matrix(matrix), matrix[:, -1], everyone, weight)
     block = Block(matrix, matrix[:, -1], everyone, weight, None)
@@ -140,18 +142,8 @@ def _held(matrix: Array, weight: Array | None, n_selected: int) -> TrainingRows:
     return TrainingRows(pulls, n, n_rows, n_selected, np.zeros(()))
 
 
-def _on_device(matrix: Array, weight: Array | None) -> Pulls:
-    """Use the kernel that reads tensors once, or else two products."""
-    fused = fused_pulls(matrix, weight) if matrix.is_cuda else None
-    return partial(_in_tensors, matrix, weight) if fused is None else fused
-
-
 def _in_blocks(
-    rows: Rows,
-    columns: Positions,
-    scaling: tuple[Any, ...],
-    contrast: Array,
-    loss: Loss,
+    rows: Rows, columns: Positions, scaling: tuple[Any, ...], contrast: Array, loss: Loss
 ) -> tuple[Any, Array]:
     value, pulls = total(
         rows.map(_block_pulls, contrast, loss, *scaling, columns=columns, merge=total)
