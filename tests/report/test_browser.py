@@ -161,7 +161,7 @@ def test_a_point_says_which_features_it_has(browser, files, ask):
         label.wait_for()
         lines = label.locator("tspan.line").all_text_contents()
         row = frame.sort_values("bic", kind="stable").iloc[3]
-        assert lines[0] == "place 4"
+        assert lines[0] == "rank 4"
         assert lines[1].replace("\N{MINUS SIGN}", "-") == f"BIC {row['bic']:.6g}"
         text = "".join(lines[2:])
         assert text == f"{len(row['features'])} features: {', '.join(row['features'])}"

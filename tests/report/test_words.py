@@ -11,7 +11,6 @@ import pytest
 
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.report import answer, render
-from heckmanfa.report.answer import not_to_claim
 from heckmanfa.report.request_words import describe_question, rows_by_use
 from heckmanfa.text.numbers import count, number, p_value, plural
 from heckmanfa.text.wording import listed, some
@@ -31,7 +30,7 @@ def test_best_subset_says_that_it_is_proven(ask):
     which, how_much, _ = answer(ask())
     assert which == (
         "Of 15 features, educ and exper predict lwage; of those kept out, expersq, age, kids5 and "
-        "hushrs drive who is selected, and for the other 9 there is no evidence of either (best by "
+        "hushrs drive who is selected, and there is no evidence that the other 9 do (best by "
         "BIC of all 32,767 assignments, proven optimal)."
     )
     row = ask().model.tidy().set_index(["equation", "term"]).loc[("prediction", "educ")]
@@ -54,8 +53,7 @@ def test_without_a_search_nothing_is_said_of_one(ask):
     which, how_much, _ = answer(analysis)
     assert which == (
         "Of 15 features, educ, exper and expersq are taken to predict lwage; of those kept out, "
-        "age, kids5 and hushrs drive who is selected, and for the other 9 there is no evidence of "
-        "either."
+        "age, kids5 and hushrs drive who is selected, and there is no evidence that the other 9 do."
     )
     assert "one unit more of educ goes with" in how_much
     said = claims(analysis)
@@ -214,7 +212,7 @@ def test_trouble_comes_first(ask):
     model._fit = replace(model.fit_, rho=1.2, converged=False, second_maximum=(-1.0, 0.87))
     broken = replace(analysis, model=model)
     vars(broken)["diagnostics"] = outside
-    said = not_to_claim(broken)
+    said = answer(broken)[2]
     assert said[0].startswith("That these are the estimates: the iteration did not converge")
     assert said[1].startswith("That rho is a correlation: its estimate, 1.200, is outside (-1, 1)")
     assert "at rho = 0.870" in said[2]

@@ -45,10 +45,6 @@ def coefficients(
     terms : sequence of str, optional
         Coefficients to draw, which may include "Intercept"; all others by default, in the order
         in which the models have them.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     tables = {name: _table(model, conf_level) for name, model in _named(models).items()}
     known = list(dict.fromkeys(term for table in tables.values() for term in table.index))

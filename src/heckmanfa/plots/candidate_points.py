@@ -71,25 +71,19 @@ class CandidatePoints:
 
     @cached_property
     def coef(self) -> Floats:
-        """(N, K) two-step coefficients, NaN where a feature is not held."""
+        """(N, K) two-step coefficients, NaN if a feature is not held."""
         return np.where(self.masks, self.moments.solve(self.masks).coef, np.nan)
+
+    @property
+    def rank_limits(self) -> tuple[float, float]:
+        """Where an axis of ranks starts and ends, with room to show the first mark whole."""
+        space = max(0.02 * len(self), 0.6)
+        return 1.0 - space, len(self) + space
 
     @property
     def criterion_name(self) -> str:
         """The criterion as texts call it."""
         return CRITERIA[self.criterion]
-
-    def solved(self) -> CandidatePoints:
-        """Return those that can be fitted; the others come last and have no criterion."""
-        n = int(np.count_nonzero(np.isfinite(self.value)))
-        return replace(
-            self,
-            masks=self.masks[:n],
-            value=self.value[:n],
-            rho=self.rho[:n],
-            inside=self.inside[:n],
-            chosen=self.chosen if self.chosen is not None and self.chosen < n else None,
-        )
 
     def text(self) -> PictureText:
         """Return the words around the criterion and rho of every candidate."""
@@ -127,7 +121,7 @@ class CandidatePoints:
             text += " The model's features, chosen over splits of the rows, are not among them."
         unsolved = int(np.count_nonzero(~np.isfinite(self.value)))
         if unsolved:
-            text += f" {plural(unsolved, 'candidate')} cannot be fitted and are not shown."
+            text += f" Not shown: {plural(unsolved, 'candidate')} that cannot be fitted."
         return text
 
     def _runner_ups(self) -> Table:
@@ -162,6 +156,7 @@ class CandidatePoints:
         self, offered: Sequence[int], predicting: Sequence[int], n_left: int
     ) -> PictureText:
         """Return the words around coefficients over the candidates, for the columns offered."""
+        rows = [self._spread(column, column in predicting) for column in offered]
         first = offered[0]
         values = self.coef[:, first]
         finite = values[np.isfinite(values)]
@@ -179,31 +174,26 @@ class CandidatePoints:
                 "best first. A coefficient that keeps its sign and size does not depend on which "
                 f"other features predict.{rest}"
             ),
-            table=self._spread(offered, predicting),
+            table=lay_out(
+                ["Feature", "Predicts"],
+                ["Held by", "Chosen", "Lowest", "Median", "Highest", "Positive"],
+                rows,
+                "Coefficients over the candidates that hold them",
+                "spread-table",
+            ),
         )
 
-    def _spread(self, offered: Sequence[int], predicting: Sequence[int]) -> Table:
-        rows = []
-        for column in offered:
-            values = self.coef[:, column]
-            finite = values[np.isfinite(values)]
-            rows.append(
-                [
-                    self.names[column],
-                    "yes" if column in predicting else "no",
-                    percent(len(finite) / len(self), 0),
-                    "" if self.chosen is None else number(values[self.chosen]),
-                    *(number(quantile) for quantile in np.quantile(finite, [0.0, 0.5, 1.0])),
-                    percent(float(np.mean(finite > 0)), 0),
-                ]
-            )
-        return lay_out(
-            ["Feature", "Predicts"],
-            ["Held by", "Chosen", "Lowest", "Median", "Highest", "Positive"],
-            rows,
-            "Coefficients over the candidates that hold them",
-            "spread-table",
-        )
+    def _spread(self, column: int, predicts: bool) -> list[str]:
+        values = self.coef[:, column]
+        finite = values[np.isfinite(values)]
+        return [
+            self.names[column],
+            "yes" if predicts else "no",
+            percent(len(finite) / len(self), 0),
+            "" if self.chosen is None else number(values[self.chosen]),
+            *(number(quantile) for quantile in np.quantile(finite, [0.0, 0.5, 1.0])),
+            percent(float(np.mean(finite > 0)), 0),
+        ]
 
 
 def _span(values: Floats) -> str:
@@ -220,13 +210,15 @@ def read_candidates(fit: Fit, labels: Sequence[str]) -> CandidatePoints | None:
     """
     if fit.search is None or fit.search.result is None:
         return None
-    return replace(points_of(fit, fit.search.result), labels=tuple(labels))
+    return replace(_points(fit, fit.search.result), labels=tuple(labels))
 
 
-def points_of(fit: Fit, search: Search) -> CandidatePoints:
-    """Sort the candidates of a search by its criterion."""
+def _points(fit: Fit, search: Search, *, only_solved: bool = False) -> CandidatePoints:
+    """Sort the candidates of a search by its criterion; those that cannot be fitted have none."""
     sign = -1.0 if search.goal.criterion == "adjusted_r2" else 1.0
     order = np.argsort(sign * search.values, kind="stable")
+    if only_solved:
+        order = order[np.isfinite(search.values[order])]
     masks = search.masks[order]
     same = np.flatnonzero((masks == fit.support).all(axis=1))
     return CandidatePoints(
@@ -259,7 +251,7 @@ def specification_curve(
     model : HeckmanFA, HeckmanBestSubset or HeckmanLasso
         Fitted.
     ax : pair of Axes, optional
-        The upper and the lower one; a new figure by default.
+        The upper and the lower one.
     term : str or int, optional
         A feature, by its name or position.
 
@@ -268,43 +260,46 @@ def specification_curve(
     ndarray of matplotlib.axes.Axes
         Two.
     """
-    found = _candidates(model).solved()
-    word = found.criterion_name.replace("R2", "R²")
-    column = None if term is None else _column(model.fit_, term)
-    upper = found.value if column is None else _coefficients(found, column)
-    window = found.window
-    marks: dict[str, Any] = {}
-    with canvas(ax, _HEIGHT_INCHES, rows=2) as drawn:
-        above, below = drawn.axes
-        if window is not None:
-            marks["window of rho"] = _shade(below, window)
-        if column is not None:
-            above.set_title(label_of(found.names[column]))
-            above.axhline(0.0, color=GREY, linewidth=0.6, zorder=1)
-        for panel, heights in ((above, upper), (below, found.rho)):
-            marks |= _dots(panel, heights, found)
-        above.set_ylabel(word if term is None else "coefficient")
-        below.set_ylabel("estimate of rho")
-        n, total = len(found), found.n_evaluated
-        some = "" if n == total else f"{n:,} of "
-        below.set_xlabel(f"{some}{plural(total, 'assignment')}, best first by {word}")
-        for panel in drawn.axes:
-            panel.set_xlim(*_limits(n))
-            panel.margins(y=0.08)
-            if drawn.is_new:
-                panel.locator_params(axis="x", integer=True, min_n_ticks=1)
-        drawn.legend(marks)
-    return drawn.axes
-
-
-def _candidates(model: Fitted) -> CandidatePoints:
     fit = model.fit_
     if fit.search is None:
         raise NotSearchedError(
             f"{type(model).__name__} does not search for features, so there is one "
             "specification only; fit HeckmanFA or HeckmanBestSubset"
         )
-    return points_of(fit, fit.search.check_searched())
+    found = _points(fit, fit.search.check_searched(), only_solved=True)
+    word = found.criterion_name.replace("R2", "R²")
+    column = None if term is None else _column(fit, term)
+    if column is not None and not found.masks[:, column].any():
+        raise InputError(
+            f"no assignment that was kept holds {quoted(found.names[column])}, so there is no "
+            "coefficient to draw"
+        )
+    marks: dict[str, Any] = {}
+    with canvas(ax, _HEIGHT_INCHES, rows=2) as drawn:
+        above, below = drawn.axes
+        if found.window is not None:
+            marks["window of rho"] = below.axhspan(
+                *found.window, facecolor=BLUE, alpha=0.12, linewidth=0, zorder=0
+            )
+            for end in found.window:
+                below.axhline(end, color=BLUE, linewidth=0.6, linestyle="--", zorder=1)
+        if column is not None:
+            above.set_title(label_of(found.names[column]))
+            above.axhline(0.0, color=GREY, linewidth=0.6, zorder=1)
+        marks |= _dots(above, found.value if column is None else found.coef[:, column], found)
+        marks |= _dots(below, found.rho, found)
+        above.set_ylabel(word if term is None else "coefficient")
+        below.set_ylabel("estimate of rho")
+        n, total = len(found), found.n_evaluated
+        some = "" if n == total else f"{n:,} of "
+        below.set_xlabel(f"{some}{plural(total, 'assignment')}, best first by {word}")
+        for panel in drawn.axes:
+            panel.set_xlim(*found.rank_limits)
+            panel.margins(y=0.08)
+            if drawn.is_new:
+                panel.locator_params(axis="x", integer=True, min_n_ticks=1)
+        drawn.legend(marks)
+    return drawn.axes
 
 
 def _column(fit: Fit, term: str | int) -> int:
@@ -315,29 +310,6 @@ def _column(fit: Fit, term: str | int) -> int:
         f"term names {quoted(term)}, which is not a feature of the model"
         + nearest(str(term), fit.labels)
     )
-
-
-def _coefficients(found: CandidatePoints, column: int) -> Floats:
-    """Coefficient of a feature in each assignment, NaN in those without it."""
-    if not found.masks[:, column].any():
-        raise InputError(
-            f"no assignment that was kept holds {quoted(found.names[column])}, so there is no "
-            "coefficient to draw"
-        )
-    return found.coef[:, column]
-
-
-def _limits(n: int) -> tuple[float, float]:
-    """Where the picture starts and ends, with room to show the first mark whole."""
-    space = max(0.02 * n, 0.5)
-    return 1.0 - space, n + space
-
-
-def _shade(panel: Any, window: tuple[float, float]) -> Any:
-    shade = panel.axhspan(*window, facecolor=BLUE, alpha=0.12, linewidth=0, zorder=0)
-    for end in window:
-        panel.axhline(end, color=BLUE, linewidth=0.6, linestyle="--", zorder=1)
-    return shade
 
 
 def _dots(panel: Any, heights: Floats, found: CandidatePoints) -> dict[str, Any]:

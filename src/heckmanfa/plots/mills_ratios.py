@@ -1,6 +1,6 @@
 """The inverse Mills ratio in fitting and in prediction.
 
-The picture shows whether predictions are asked for where the correction for selection was fitted.
+The picture shows whether predictions stay where the correction for selection was fitted.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class MillsRatios:
             others = f"; for the {count(len(self.others))} others it is {_described(self.others)}"
         if beyond:
             tail = (
-                f" {plural(beyond, 'row')} with lambda above {number(top, 3)}, up to "
-                f"{number(self.all.max(), 3)}, are counted in the last bar."
+                f" The last bar includes {plural(beyond, 'row')} with lambda above "
+                f"{number(top, 3)}, up to {number(self.all.max(), 3)}."
             )
         rows = [
             [name, count(len(part)), *map(number, np.quantile(part, list(_QUANTILES.values())))]
@@ -150,10 +150,6 @@ def imr_overlap(
     X_new : array or data frame, optional
         Rows to predict for; all rows of X by default.
     ax : Axes, optional
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     ratios = model.mills_ratios(X, y, X_new, selected=selected, sample_weight=sample_weight)
     fitted, others, bins = ratios.fitted, ratios.others, ratios.bins()

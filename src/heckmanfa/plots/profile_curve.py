@@ -92,10 +92,6 @@ def rho_profile(
         Confidence level of the likelihood-ratio interval, which is shaded. It is about the
         highest maximum; the dotted line is the log-likelihood at its ends.
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-
     See Also
     --------
     heckmanfa.inference.profile_rho : the numbers.

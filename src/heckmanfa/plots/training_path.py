@@ -99,10 +99,6 @@ def assignment_path(model: Fitted, ax: Any = None, top: int = 8) -> Any:
     top : int
         How many features to name: those with the largest probabilities at the end. The others
         are thin grey lines.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
     """
     found = _recorded_path(model)
     if not isinstance(top, Integral) or top < 1:

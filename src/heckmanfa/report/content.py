@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from heckmanfa import __version__
+from heckmanfa.data.files.table_files import sha256_of
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.answer import answer
-from heckmanfa.report.request_words import describe_question, rows_by_use
+from heckmanfa.report.request_words import rows_by_use
 from heckmanfa.results.coefficients import likelihood_name
-from heckmanfa.results.document import Block, Facts, Finding, Findings, Heading, Notes, Paragraph
+from heckmanfa.results.document import Block, Code, Finding, Findings, Heading, Notes, Paragraph
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.text.numbers import count, number, p_value, percent
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
-from heckmanfa.text.table import Column, Table
+from heckmanfa.text.table import Column, Table, lay_out
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
@@ -25,75 +30,68 @@ _TERMS = {
     "adjusted_r2": "adjusted R2",
     "bic": "BIC",
 }
-_ESTIMATES = [
-    ("estimate", "Estimate"),
-    ("std_error", "Std. error"),
-    ("statistic", "z"),
-    ("p_value", "p"),
-    ("ci_low", "95% low"),
-    ("ci_high", "95% high"),
-]
+_ESTIMATES = {
+    "estimate": "Estimate",
+    "std_error": "Std. error",
+    "statistic": "z",
+    "p_value": "p",
+    "ci_low": "95% low",
+    "ci_high": "95% high",
+}
 _PARTS = {
     "prediction": "Prediction equation",
     "errors": "Errors",
-    "left out": "May predict, and were not chosen",
+    "left out": "May predict, but were not chosen",
     "fit": "Fit",
 }
-
-
-def question_blocks(analysis: Analysis) -> list[Block]:
-    """Say what was asked."""
-    return [Facts(tuple(describe_question(analysis)))]
+_SOURCES = (
+    "H. Mai and X. Wu (2023). On prediction feature assignment in the Heckman selection model. "
+    "arXiv:2309.08043.",
+    "J. J. Heckman (1979). Sample selection bias as a specification error. Econometrica 47(1), "
+    "153-161.",
+    f"heckmanfa {__version__} (Python package).",
+)
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
 def row_blocks(analysis: Analysis) -> list[Block]:
     """Account for every row and column of the table."""
     total = analysis.row_counts["total"]
     counts = [*rows_by_use(analysis), ("All rows of the table", total)]
-    blocks: list[Block] = [
-        Table(
-            (Column("What became of them", False), Column("Rows"), Column("Share")),
-            tuple([words, count(n), percent(n / total)] for words, n in counts),
-            "Rows",
-            "rows-table",
-        )
-    ]
+    blocks: list[Block] = [_shares("Use", counts, total, "Rows", "rows-table")]
     if analysis.streamed:
         how = analysis.how_read
         blocks.append(
             Paragraph(
-                f"{how[0].upper()}{how[1:]}: the pictures of lambda and of predictions, and the "
-                "share of rows beyond what the selected rows cover, which need all rows in memory, "
-                "are left out."
+                f"{how[0].upper()}{how[1:]}. The report therefore leaves out what needs all rows "
+                "in memory: the pictures of lambda and of predictions, and the share of rows "
+                "beyond the range of the selected rows."
             )
         )
     if analysis.missing_counts:
-        ordered = sorted(analysis.missing_counts.items(), key=lambda item: -item[1])
+        missing = sorted(analysis.missing_counts.items(), key=lambda item: -item[1])
         blocks += [
-            Table(
-                (Column("Feature", False), Column("Rows"), Column("Share")),
-                tuple([name, count(n), percent(n / total)] for name, n in ordered),
-                "Rows that miss a feature",
-                "missing-table",
-            ),
+            _shares("Feature", missing, total, "Rows that miss a feature", "missing-table"),
             Paragraph("A row that misses several features counts in each.", "note"),
         ]
     encoding = analysis.encoding
     blocks += [Heading("Columns"), Notes((*analysis.notes, *analysis.explain()))]
     if encoding.references:
+        rows = [
+            [name, shown(level), ", ".join(map(shown, encoding.groups[name]))]
+            for name, level in encoding.references.items()
+        ]
         titles = ("Column", "Reference", "Dummies")
-        blocks.append(
-            Table(
-                tuple(Column(title, False) for title in titles),
-                tuple(
-                    [name, shown(level), ", ".join(map(shown, encoding.groups[name]))]
-                    for name, level in encoding.references.items()
-                ),
-                "Reference levels",
-                "references-table",
-            )
-        )
+        blocks.append(lay_out(titles, (), rows, "Reference levels", "references-table"))
     return blocks
+
+
+def _shares(
+    title: str, counts: list[tuple[str, int]], total: int, caption: str, name: str
+) -> Table:
+    """Lay out counts of rows with their share of all rows."""
+    rows = [[words, count(n), percent(n / total)] for words, n in counts]
+    return lay_out([title], ["Rows", "Share"], rows, caption, name)
 
 
 def answer_blocks(analysis: Analysis) -> list[Block]:
@@ -109,12 +107,12 @@ def answer_blocks(analysis: Analysis) -> list[Block]:
 
 def coefficient_blocks(analysis: Analysis) -> list[Block]:
     """Lay out the prediction equation beside those of other models, with notes."""
-    others = [("least_squares", "Least squares")]
+    others = {"least_squares": "Least squares"}
     if not analysis.comparison.is_whole and analysis.is_corrected:
-        others.append(("all_features", "All features"))
+        others["all_features"] = "All features"
     columns = [Column("Term", False)]
     columns += [Column(title, group="This model") for title in _titles(analysis)]
-    columns += [Column(title, group="Beside it") for _, title in others]
+    columns += [Column(title, group="Beside it") for title in others.values()]
     rows: list[list[str] | str] = []
     part = ""
     for row in analysis.coefficients.to_dict("records"):
@@ -123,15 +121,15 @@ def coefficient_blocks(analysis: Analysis) -> list[Block]:
             rows.append(_part_title(analysis, part))
         name = str(row["term"])
         label = _TERMS.get(name, name) if part in ("errors", "fit") else name
-        cells = [_cell(key, float(row[key])) for key, _ in _ESTIMATES]
-        cells += [number(float(row[key])) for key, _ in others]
+        cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
         rows.append([label, *cells])
     outcome = shown(analysis.question.outcome)
     notes = [caveat.sentence for caveat in analysis.caveats if not caveat.claim]
     return [
         Paragraph(
-            f"An estimate says with how much more {outcome} one more of the feature goes, for "
-            "anyone, selected or not, the other features of the equation being equal."
+            f"An estimate is the difference in {outcome} that goes with one more unit of the "
+            "feature, for anyone, selected or not, with the other features of the equation held "
+            "equal."
         ),
         Table(tuple(columns), tuple(rows), f"Coefficients for {outcome}", "coefficients-table"),
         Notes((*_coefficient_notes(analysis), *notes), "note"),
@@ -141,12 +139,12 @@ def coefficient_blocks(analysis: Analysis) -> list[Block]:
 def _titles(analysis: Analysis) -> list[str]:
     """Head the columns of estimates: a statistic is a z or, with clusters, a t."""
     letter = reference_of(analysis.model.fit_).letter
-    return [letter if key == "statistic" else title for key, title in _ESTIMATES]
+    return list((_ESTIMATES | {"statistic": letter}).values())
 
 
 def _part_title(analysis: Analysis, part: str) -> str:
     if part == "left out" and analysis.question.search == "none":
-        return "Could predict, and were not asked to"
+        return "Not in the prediction equation"
     return _PARTS[part]
 
 
@@ -167,8 +165,8 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
         notes.append("Every feature that may predict does, so this is the all-features model.")
     elif compared.is_solved:
         notes.append(
-            f"All features: the two-step Heckman model in which each of the {compared.n_all} "
-            "columns that may predict does."
+            f"All features: the two-step Heckman model with all {compared.n_all} columns that may "
+            "predict."
         )
     elif analysis.is_corrected:
         notes.append(CANNOT_SOLVE)
@@ -176,9 +174,9 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
         notes.append(f"{likelihood_name(model.fit_)}: {model.log_likelihood_:.4f}.")
     if analysis.is_corrected:
         notes.append(
-            "lambda is the inverse Mills ratio; its coefficient is rho times sigma, where rho is "
-            "the correlation of the errors of both equations, and sigma the spread of the "
-            "outcome's."
+            "lambda is the inverse Mills ratio. Its coefficient is rho times sigma: rho is the "
+            "correlation of the errors of both equations, and sigma the standard deviation of "
+            "the outcome's error."
         )
     return notes
 
@@ -189,19 +187,18 @@ def selection_blocks(analysis: Analysis) -> list[Block]:
         return [Paragraph("No outcome is missing in the fit: there is no selection equation.")]
     tidy = analysis.estimates
     rows = [
-        [str(row["term"]), *(_cell(key, float(row[key])) for key, _ in _ESTIMATES)]
+        [str(row["term"]), *(_cell(key, float(row[key])) for key in _ESTIMATES)]
         for row in tidy[tidy["equation"] == "selection"].to_dict("records")
     ]
     counts = analysis.row_counts
     share = counts["selected"] / (counts["selected"] + counts["unselected"])
-    columns = (Column("Term", False), *(Column(title) for title in _titles(analysis)))
     return [
         Paragraph(
-            f"A probit of who is selected ({percent(share)} of the rows in the fit). Where a "
-            "coefficient is positive, more of the feature goes with a higher probability of being "
-            "selected."
+            f"A probit of who is selected ({percent(share)} of the rows in the fit). If a "
+            "coefficient is positive, more of the feature goes with a higher probability of "
+            "selection."
         ),
-        Table(columns, tuple(rows), "Who is selected", "selection-table"),
+        lay_out(["Term"], _titles(analysis), rows, "Who is selected", "selection-table"),
     ]
 
 
@@ -219,7 +216,7 @@ def diagnostic_blocks(analysis: Analysis) -> list[Block]:
         Findings(tuple(map(_with_advice, checks))),
     ]
     if analysis.warnings:
-        blocks += [Heading("What the fit warned of"), Notes(tuple(analysis.warnings))]
+        blocks += [Heading("Warnings of the fit"), Notes(tuple(analysis.warnings))]
     return blocks
 
 
@@ -228,3 +225,39 @@ def _with_advice(check: Finding) -> Finding:
     what_to_do = advice.ok if check.verdict == "ok" else advice.otherwise
     meaning = " ".join(part for part in (in_options(check.meaning), what_to_do) if part)
     return replace(check, meaning=meaning, why=advice.why)
+
+
+def citation_blocks(analysis: Analysis) -> list[Block]:
+    """Say how to cite the result, how to run it again, and what made it."""
+    what = "it" if len(analysis.files) == 1 else f"the {len(analysis.files)} files, joined"
+    rows = [["Data file", analysis.question.data], [f"SHA-256 of {what}", _digest(analysis)]]
+    if not analysis.files:
+        rows = [["Data", f"{analysis.question.called}: not a file that can be read again"]]
+    rows.append(["Seed", str(analysis.question.seed)])
+    rows += [["Python", platform.python_version()], ["heckmanfa", __version__]]
+    rows += [[name, _version(name)] for name in _PACKAGES]
+    return [
+        Notes(_SOURCES),
+        Heading("Run it again"),
+        Code(analysis.question.command()),
+        lay_out(["What", "Which"], (), rows, "Made with", "versions-table"),
+    ]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not known"
+
+
+def _digest(analysis: Analysis) -> str:
+    if analysis.streamed:
+        return "not computed: the rows were not loaded"
+    # The demo moves its file into place once the report is written.
+    read = [Path(file) for file in analysis.files]
+    moved = [Path(analysis.question.data)] if len(read) == 1 else []
+    for paths in (read, moved):
+        if paths and all(path.is_file() for path in paths):
+            return sha256_of(*paths)
+    return "not known: the file was moved or removed after it was read"

@@ -8,9 +8,9 @@
       orange: "#f5a04c", band: "#1d3347", paper: "#14181e" },
   };
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', Arial, sans-serif";
-  // Without its bar of buttons: one who tabs through the page does not see what they do.
+  // Without its bar of buttons, which would be unlabelled stops for the Tab key.
   const CONFIG = { displaylogo: false, displayModeBar: false, responsive: true, showTips: false };
-  // Beyond so many points, SVG is slow.
+  // SVG is slow with more points than this.
   const MANY = 1500;
   const PRINT_WIDTH = 660;
   const page = JSON.parse(document.getElementById("report-data").textContent);
@@ -25,10 +25,10 @@
   }
   const floats = (text) => new Float32Array(bytes(text).buffer);
 
-  // The candidates: which of them a name stands for, and what each one holds.
+  // The candidates: which of them a name stands for, and which features each holds.
   const known = {};
   const c = page.candidates;
-  const bit = (packed, place) => (packed[place >> 3] >> (7 - (place & 7))) & 1;
+  const bit = (packed, index) => (packed[index >> 3] >> (7 - (index & 7))) & 1;
   if (c) {
     c.value = floats(c.value);
     c.rho = floats(c.rho);
@@ -48,11 +48,11 @@
     }
     return (known[which] = found);
   }
-  function names(place) {
-    if (c.text[place] !== undefined) return c.text[place];
+  function names(index) {
+    if (c.text[index] !== undefined) return c.text[index];
     const held = [];
     for (let k = 0; k < c.labels.length; k++) {
-      if (bit(c.masks, place * c.labels.length + k) && !held.includes(c.labels[k])) {
+      if (bit(c.masks, index * c.labels.length + k) && !held.includes(c.labels[k])) {
         held.push(c.labels[k]);
       }
     }
@@ -64,21 +64,21 @@
       text += name + (last ? "" : ", ");
       width += name.length + 2;
     });
-    return (c.text[place] = text);
+    return (c.text[index] = text);
   }
 
   function alpha(colour, a) {
     const n = parseInt(colour.slice(1), 16);
     return "rgba(" + (n >> 16) + "," + ((n >> 8) & 255) + "," + (n & 255) + "," + a + ")";
   }
-  // Puts colours, arrays and what is known of candidates in place.
+  // Fills in colours, arrays and what is known of the candidates.
   function revive(part, theme) {
-    if (Array.isArray(part)) return part.map((one) => revive(one, theme));
+    if (Array.isArray(part)) return part.map((item) => revive(item, theme));
     if (part === null || typeof part !== "object") return part;
     if ("$c" in part) return "a" in part ? alpha(theme[part.$c], part.a) : theme[part.$c];
     if ("$f" in part) return floats(part.$f);
-    if ("$rank" in part) return members(part.$rank).map((one) => one + 1);
-    if ("$take" in part) return members(part.$take[1]).map((one) => c[part.$take[0]][one]);
+    if ("$rank" in part) return members(part.$rank).map((index) => index + 1);
+    if ("$take" in part) return members(part.$take[1]).map((index) => c[part.$take[0]][index]);
     if ("$names" in part) return members(part.$names).map(names);
     const out = {};
     for (const key of Object.keys(part)) out[key] = revive(part[key], theme);
@@ -135,24 +135,24 @@
   }
   function draw(figure) {
     const theme = !printing && dark.matches ? THEMES.dark : THEMES.light;
-    const one = made(figure, theme, !printing && figure.box.clientWidth < 520);
-    // A figure of another option starts with axes of its own.
-    one.layout.uirevision = String(figure.choice);
+    const drawing = made(figure, theme, !printing && figure.box.clientWidth < 520);
+    // A figure of another option starts with its own axes.
+    drawing.layout.uirevision = String(figure.choice);
     figure.box.style.minHeight = "";
-    window.Plotly.react(figure.box, one.data, one.layout, CONFIG);
+    window.Plotly.react(figure.box, drawing.data, drawing.layout, CONFIG);
     figure.drawn = true;
     figure.box.dataset.drawn = "yes";
   }
   function save(figure) {
     load();
-    const one = made(figure, THEMES.light, false);
-    Object.assign(one.layout, { width: 900, autosize: false, paper_bgcolor: "#ffffff" });
-    window.Plotly.downloadImage(one, { format: "svg", width: 900, height: one.layout.height,
-      filename: figure.spec.name });
+    const drawing = made(figure, THEMES.light, false);
+    Object.assign(drawing.layout, { width: 900, autosize: false, paper_bgcolor: "#ffffff" });
+    window.Plotly.downloadImage(drawing, { format: "svg", width: 900,
+      height: drawing.layout.height, filename: figure.spec.name });
   }
   function load() {
     if (window.Plotly) return;
-    // Read as text until now, so that the words are there before the library runs.
+    // It is plain text until now, so the words appear before the library runs.
     const script = document.createElement("script");
     script.textContent = document.getElementById("plotly-source").textContent;
     document.head.appendChild(script);
@@ -168,7 +168,7 @@
   function start() {
     const seen = new window.IntersectionObserver(function (entries) {
       entries.forEach(function (entry) {
-        const figure = figures.find((one) => one.box === entry.target);
+        const figure = figures.find((candidate) => candidate.box === entry.target);
         if (entry.isIntersecting && !figure.drawn) { load(); draw(figure); }
         if (figure.drawn) seen.unobserve(entry.target);
       });
@@ -189,7 +189,7 @@
     // The others one by one, whenever there is time.
     later(function next() {
       load();
-      const figure = figures.find((one) => !one.drawn);
+      const figure = figures.find((waiting) => !waiting.drawn);
       if (!figure) return;
       draw(figure);
       later(next);

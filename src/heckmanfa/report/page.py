@@ -1,4 +1,4 @@
-"""The page: eight sections in one HTML file that reads nothing from elsewhere."""
+"""The page: eight sections in one HTML file that loads nothing else."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 from heckmanfa import __version__
 from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.outputs import replacing
-from heckmanfa.report.citation import citation_blocks
 from heckmanfa.report.content import (
     answer_blocks,
+    citation_blocks,
     coefficient_blocks,
     diagnostic_blocks,
-    question_blocks,
     row_blocks,
     selection_blocks,
 )
-from heckmanfa.report.figures import draw_pictures, figures_html, payload, plotly_source
+from heckmanfa.report.picture import figures_html, payload, plotly_source
+from heckmanfa.report.pictures import draw_pictures
+from heckmanfa.report.request_words import describe_question
+from heckmanfa.results.document import Facts
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.text.numbers import count
 from heckmanfa.text.printable import shown
@@ -27,7 +29,7 @@ from heckmanfa.text.printable import shown
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
 
-# The browser refuses whatever is not in the file. Plotly's WebGL writes functions as it draws.
+# The browser refuses whatever is not in the file. Plotly's WebGL compiles functions as it draws.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
     "img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
@@ -41,46 +43,36 @@ def write_report(analysis: Analysis, path: str | Path, *, title: str | None = No
     ----------
     analysis : Analysis
     path : str or Path
-        Of the file, which is replaced if it is there; not the file of the data.
+        The file to write, which is replaced if it exists. It must not be the data file.
     title : str, optional
-        Of the page; the outcome and the file unless given.
+        Title of the page; names the outcome and the data file by default.
 
     Notes
     -----
-    It needs Plotly, which is in the extra ``plots``.
+    The report needs Plotly, which is in the extra ``plots``.
     """
     refuse_clashes({"the analysis": analysis.question.data}, {"path": path})
-    # What cannot be written is said before pictures are drawn.
+    # Refuse a path that cannot be written before drawing the pictures.
     with replacing(path, force=True) as part:
         part.write_text(render(analysis, title=title), encoding="utf-8", newline="\n")
 
 
 def render(analysis: Analysis, *, title: str | None = None) -> str:
-    """Return the report of an analysis as HTML.
+    """Return the report as HTML, which depends on the analysis and on versions alone.
 
-    Parameters
-    ----------
-    analysis : Analysis
-    title : str, optional
-
-    Returns
-    -------
-    str
-        The same for the same analysis and the same versions.
+    Parameters are as in `write_report`.
     """
     plotly = plotly_source()
-    pictures, found = draw_pictures(analysis)
+    pictures, candidates = draw_pictures(analysis)
+    asked = [Facts(tuple(describe_question(analysis)))]
+    diagnostics = diagnostic_blocks(analysis)
     sections = [
-        ("asked", "What was asked", render_page(question_blocks(analysis))),
+        ("asked", "What was asked", render_page(asked)),
         ("rows", "Which rows and columns were used", render_page(row_blocks(analysis))),
         ("answer", "The answer", render_page(answer_blocks(analysis))),
         ("coefficients", "Coefficients", render_page(coefficient_blocks(analysis))),
         ("selection", "Who is selected", render_page(selection_blocks(analysis))),
-        (
-            "diagnostics",
-            "Diagnostics: how far to trust it",
-            render_page(diagnostic_blocks(analysis)),
-        ),
+        ("diagnostics", "Diagnostics: how far to trust it", render_page(diagnostics)),
         ("pictures", "Pictures", figures_html(pictures)),
         ("cite", "How to cite it and run it again", render_page(citation_blocks(analysis))),
     ]
@@ -89,8 +81,8 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
     )
     body = "".join(
         f'<section id="{name}" aria-labelledby="{name}-title">'
-        f'<h2 id="{name}-title">{place}. {escape(head)}</h2>{inner}</section>\n'
-        for place, (name, head, inner) in enumerate(sections, start=1)
+        f'<h2 id="{name}-title">{number}. {escape(head)}</h2>{inner}</section>\n'
+        for number, (name, head, inner) in enumerate(sections, start=1)
     )
     folder = files("heckmanfa.report")
     question = analysis.question
@@ -104,7 +96,7 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
         style=folder.joinpath("page.css").read_text(encoding="utf-8"),
         contents=contents,
         sections=body,
-        payload=payload(pictures, found),
+        payload=payload(pictures, candidates),
         plotly=plotly,
         script=folder.joinpath("page.js").read_text(encoding="utf-8"),
     )

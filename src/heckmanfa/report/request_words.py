@@ -10,6 +10,7 @@ from heckmanfa.text.wording import CRITERIA, listed, some
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
+    from heckmanfa.analysis.request import Question
 
 _SEARCHES = {
     "best-subset": "Branch and bound over every assignment of features, which ends with a proof "
@@ -17,9 +18,9 @@ _SEARCHES = {
     "fa": "Heckman-FA (Mai and Wu, 2023): an assignment function is trained, and assignments are "
     "drawn from its probabilities.",
     "fa-star": "Heckman-FA* (Mai and Wu, 2023): an assignment function is trained, and the "
-    "features of highest probability are taken, for every number of them.",
-    "correlation": "Heckman-C: the features of highest correlation with the outcome are taken, for "
-    "every number of them; nothing is trained.",
+    "features with the highest probabilities are taken, for every number of them.",
+    "correlation": "Heckman-C: the features with the highest correlation with the outcome are "
+    "taken, for every number of them; nothing is trained.",
     "none": "None: the prediction features were given.",
 }
 _CRITERION_ENDS = {
@@ -31,6 +32,10 @@ _METHODS = {
     "two-step": "Heckman's two steps: a probit for who is selected, then least squares with lambda "
     "(the inverse Mills ratio) among the features.",
     "ml": "Maximum likelihood of both equations together.",
+}
+_WEIGHTS = {
+    "frequency": "a row counts as often as its weight says",
+    "sampling": "a row represents that much of the population",
 }
 _USES = {
     "selected": "In the fit: selected, with an outcome",
@@ -45,47 +50,31 @@ _USES = {
 def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
     """Return what was asked, as pairs of a label and a sentence."""
     question, model = analysis.question, analysis.model
-    total = count(analysis.row_counts["total"])
-    facts = [
-        (
-            "Outcome",
-            f"{shown(question.outcome)}, in {shown(question.called)} ({total} rows, "
-            f"{plural(analysis.n_columns, 'column')}).",
-        ),
-        ("Who is selected", _selected(analysis)),
-        ("Features", _features(analysis)),
-    ]
-    facts += _roles(analysis)
-    facts.append(("Search", _SEARCHES.get(question.search, question.search)))
-    if analysis.question.search != "none":
-        facts += _search(model)
-    facts.append(("Estimation", _METHODS[model.method]))
+    outcome, table = shown(question.outcome), shown(question.called)
+    size = f"{count(analysis.row_counts['total'])} rows, {plural(analysis.n_columns, 'column')}"
+    who = f"{outcome} is not missing"
+    if question.selected is not None:
+        who = f"{shown(question.selected)} says so"
+    facts = {
+        "Outcome": f"{outcome}, in {table} ({size}).",
+        "Who is selected": f"The rows in which {who}.",
+        "Features": _features(analysis),
+    }
+    facts |= _roles(question)
+    facts["Search"] = _SEARCHES.get(question.search, question.search)
+    if question.search != "none":
+        facts |= _search(model)
+    facts["Estimation"] = _METHODS[model.method]
     if question.start is not None:
-        facts.append(("Start", f"Maximum likelihood starts from rho = {question.start:g}."))
-    facts.append(("Standard errors", _errors(analysis)))
+        facts["Start"] = f"Maximum likelihood starts from rho = {question.start:g}."
+    facts["Standard errors"] = _errors(analysis)
     if question.weights is not None:
-        kind = (
-            "a row counts as often as its weight says"
-            if model.weight_kind == "frequency"
-            else "a row stands for so much of the population"
-        )
-        facts.append(("Weights", f"{shown(question.weights)} ({model.weight_kind}): {kind}."))
-    facts.append(
-        (
-            "Missing features",
-            "Filled in with the average of the column."
-            if question.missing == "mean"
-            else "Rows that miss one are left out.",
-        )
-    )
-    return facts
-
-
-def _selected(analysis: Analysis) -> str:
-    question = analysis.question
-    if question.selected is None:
-        return f"The rows in which {shown(question.outcome)} is not missing."
-    return f"The rows in which {shown(question.selected)} says so."
+        kind = model.weight_kind
+        facts["Weights"] = f"{shown(question.weights)} ({kind}): {_WEIGHTS[kind]}."
+    facts["Missing features"] = "Rows that miss one are left out."
+    if question.missing == "mean":
+        facts["Missing features"] = "Filled in with the average of the column."
+    return list(facts.items())
 
 
 def _features(analysis: Analysis) -> str:
@@ -100,42 +89,31 @@ def _features(analysis: Analysis) -> str:
     )
 
 
-def _roles(analysis: Analysis) -> list[tuple[str, str]]:
-    question = analysis.question
-    searched = analysis.question.search != "none"
-    facts = []
+def _roles(question: Question) -> dict[str, str]:
+    may = "Each of these, unless kept out below."
     if question.predict_with:
-        text = f"Only {listed(question.predict_with)}."
-        facts.append(("May predict" if searched else "Predict", text))
-    elif searched:
-        facts.append(("May predict", "Each of these, unless kept out below."))
-    else:
-        facts.append(("Predict", "Each of these, unless kept out below."))
+        may = f"Only {listed(question.predict_with)}."
+    facts = {"Predict" if question.search == "none" else "May predict": may}
     if question.always:
-        facts.append(("Always predict", f"{listed(question.always)}."))
+        facts["Always predict"] = f"{listed(question.always)}."
     if question.select_only:
-        facts.append(("Kept out of prediction", f"{listed(question.select_only)}."))
+        facts["Kept out of prediction"] = f"{listed(question.select_only)}."
     return facts
 
 
-def _search(model: Any) -> list[tuple[str, str]]:
-    window = model.rho_range
-    facts = [
-        ("Criterion", f"{CRITERIA[model.criterion]} ({_CRITERION_ENDS[model.criterion]})."),
-        (
-            "Window of rho",
-            "None: any estimate of rho was allowed."
-            if window is None
-            else f"Only assignments whose two-step rho is from {window[0]:g} to {window[1]:g}.",
-        ),
-    ]
+def _search(model: Any) -> dict[str, str]:
+    window = "None: any estimate of rho was allowed."
+    if model.rho_range is not None:
+        low, high = model.rho_range
+        window = f"Only assignments whose two-step rho is from {low:g} to {high:g}."
+    facts = {
+        "Criterion": f"{CRITERIA[model.criterion]} ({_CRITERION_ENDS[model.criterion]}).",
+        "Window of rho": window,
+    }
     if model.honest:
-        facts.append(
-            (
-                "Honest",
-                f"Features are chosen on one random half of the rows and estimated on the other, "
-                f"{model.n_splits} times.",
-            )
+        facts["Honest"] = (
+            "Features are chosen on one random half of the rows and estimated on the other, "
+            f"{model.n_splits} times."
         )
     return facts
 
@@ -145,12 +123,12 @@ def _errors(analysis: Analysis) -> str:
     if kind == "cluster":
         groups = shown(analysis.question.cluster)
         return (
-            f"Cluster: robust, with rows of the same {groups} allowed to go together; "
+            f"Cluster: robust, with rows of the same {groups} allowed to be dependent; "
             f"{plural(analysis.model.n_clusters_ or 0, 'cluster')}."
         )
     if kind == "robust":
         why = "" if analysis.question.robust else ", as sampling weights need"
-        return f"Robust{why}: to errors whose variance differs among rows."
+        return f"Robust{why}: the variance of the errors may differ among rows."
     return "Classical: the errors have one variance, and rows are independent."
 
 
