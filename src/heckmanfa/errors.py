@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from heckmanfa.text.printable import printable
 
@@ -212,3 +213,14 @@ def warn(message: str, category: type[HeckmanfaWarning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("heckmanfa"):
         level, frame = level + 1, frame.f_back
     warnings.warn(printable(message), category, stacklevel=level)
+
+
+@contextmanager
+def needs_extra(what: str, extra: str) -> Iterator[None]:
+    """Name the extra to install if an import fails; ``what`` says who needs which package."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what}, which is not installed: pip install 'heckmanfa[{extra}]'"
+        ) from error

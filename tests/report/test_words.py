@@ -120,7 +120,7 @@ def test_weights_and_clusters_are_told(ask):
             ask(weights="weight", weight_kind="sampling", cluster="county", **SPECIFIED)
         )
     )
-    assert "so much of the population" in said["Weights"]
+    assert "that much of the population" in said["Weights"]
     assert "the same county" in said["Standard errors"]
     assert "Robust" in dict(describe_question(ask(robust=True, **SPECIFIED)))["Standard errors"]
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from heckmanfa.cli.common import saying, tell
 from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
 from heckmanfa.data.files.outputs import new_folder, outputs
+from heckmanfa.data.parquet.parquet_files import arrow
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.threads import in_order
 from heckmanfa.datasets.simulation import Truth, check_range, draw_rows, draw_truth
-from heckmanfa.errors import InputError, MissingExtraError
+from heckmanfa.errors import InputError
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted, shown
 
@@ -148,13 +149,7 @@ def _file_rows(folder: Path, rows: int, files: int) -> dict[Path, int]:
 
 def _write_parquet(rows: Iterator[Columns], files: dict[Path, int]) -> None:
     """Write rows to Parquet files, to each as many as it is to have."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError(
-            "Parquet needs PyArrow, which is not installed: pip install 'heckmanfa[parquet]'"
-        ) from error
+    pa, pq = arrow()
     rest = None
     for path, n_rows in files.items():
         writer = None

@@ -9,19 +9,15 @@ import numpy as np
 
 from heckmanfa.data.columns.column_numbers import as_table, numbers
 from heckmanfa.data.tensors import NamedTensor, explain_out_of_memory
-from heckmanfa.errors import InputError, InputTypeError, MissingExtraError
+from heckmanfa.errors import InputError, InputTypeError, needs_extra
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
 
 
 def find_device(name: str) -> Any:
     """Return a device of Torch that supports float64; refuse any other."""
-    try:
+    with needs_extra("tensors need Torch", "torch"):
         import torch
-    except ImportError as error:
-        raise MissingExtraError(
-            "tensors need Torch, which is not installed: pip install 'heckmanfa[torch]'"
-        ) from error
     try:
         device = torch.device(name)
         torch.zeros(1, dtype=torch.float64, device=device)

@@ -22,7 +22,7 @@ from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import ArrayRows, Block, held
 from heckmanfa.data.tensors import on_host
-from heckmanfa.errors import ConvergenceWarning, MissingExtraError, warn
+from heckmanfa.errors import ConvergenceWarning, needs_extra, warn
 from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.estimators.scoring import publish
 from heckmanfa.model.moments import gather_moments
@@ -221,12 +221,8 @@ class RURegressor(ObservedRegressor):
 
 
 def _torch() -> Any:
-    try:
+    with needs_extra("RURegressor needs Torch", "torch"):
         import torch
-    except ImportError as error:
-        raise MissingExtraError(
-            "RURegressor needs Torch, which is not installed: pip install 'heckmanfa[torch]'"
-        ) from error
     return torch
 
 

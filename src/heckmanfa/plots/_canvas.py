@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.columns.features import nearest
-from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
+from heckmanfa.errors import InputError, UnknownFeatureError, needs_extra
 from heckmanfa.text.printable import quoted, shown
 
 # From the colour-blind safe palette of Okabe and Ito, but for its yellow, which is too light for
@@ -109,12 +109,8 @@ def given_canvas(given: Any, count: int) -> Canvas:
 
 def pyplot() -> Any:
     """Import Matplotlib's pyplot, or say how to install it."""
-    try:
+    with needs_extra("plots need Matplotlib", "plots"):
         from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingExtraError(
-            "plots need Matplotlib, which is not installed: pip install 'heckmanfa[plots]'"
-        ) from error
     return pyplot
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.errors import MissingExtraError
+from heckmanfa.errors import needs_extra
 from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.text.printable import printable, shown
@@ -154,10 +154,6 @@ def figures_html(pictures: Sequence[Picture]) -> str:
 
 def plotly_source() -> str:
     """Return the text of plotly.js, which goes into the page."""
-    try:
+    with needs_extra("the report needs Plotly", "plots"):
         from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise MissingExtraError(
-            "the report needs Plotly, which is not installed: pip install 'heckmanfa[plots]'"
-        ) from error
     return str(get_plotlyjs())

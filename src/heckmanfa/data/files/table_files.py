@@ -11,7 +11,7 @@ import pandas as pd
 
 from heckmanfa.data.columns.features import nearest_file
 from heckmanfa.data.files.clashes import refuse_standard_output
-from heckmanfa.errors import InputError, MissingExtraError
+from heckmanfa.errors import InputError, needs_extra
 from heckmanfa.text.printable import shown
 
 _PIECE = 2**20
@@ -66,12 +66,8 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     if ending_of(path) == ".csv":
         frame.to_csv(path, index=False)
         return
-    try:
+    with needs_extra(".parquet files need pyarrow", "parquet"):
         frame.to_parquet(path, index=False)
-    except ImportError as error:
-        raise MissingExtraError(
-            ".parquet files need pyarrow, which is not installed: pip install 'heckmanfa[parquet]'"
-        ) from error
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:

@@ -23,7 +23,7 @@ from heckmanfa.data.columns.headers import tidy_names
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.table_files import existing
 from heckmanfa.data.parquet.parquet_columns import kind_of, same_kind
-from heckmanfa.errors import DataError, HeckmanfaError, InputError, MissingExtraError
+from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import quoted, shown
 
 PathLike = str | os.PathLike[str]
@@ -80,13 +80,9 @@ class Batches:
 
 def arrow(files: str = "Parquet") -> tuple[ModuleType, ModuleType]:
     """Return pyarrow and its Parquet module; refuse ``files`` if they are not installed."""
-    try:
+    with needs_extra(f"{files} files need pyarrow", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{files} files need pyarrow, which is not installed: pip install 'heckmanfa[parquet]'"
-        ) from error
     return pa, pq
 
 
