@@ -67,7 +67,7 @@ ADVICE = {
     "rho_test": Advice(
         "It tests whether there is selection on unobservables.",
         "Do not report a test of rho; fit without a window to get one.",
-        "Report it with the exclusions it relies on. Not to reject rho = 0 does not prove it.",
+        "Report it with the exclusions it relies on. Failing to reject rho = 0 does not prove it.",
     ),
     "rho_lr_test": Advice(
         "It answers the same question by how much the likelihood falls without the correlation.",
