@@ -1,19 +1,19 @@
 """Cross-validation when some outcomes are missing: scorers and a splitter.
 
-A scorer that sees NaN outcomes fails or scores the wrong rows; a split may put all unselected
-rows in one fold. These do neither, and work with pipelines and grid searches.
+Scikit-learn's scorers fail on NaN outcomes or score the wrong rows, and its splitters may put all
+unselected rows in one fold. These do neither, and work with pipelines and grid searches.
 
 If you pass ``selected`` to fit, turn on scikit-learn's metadata routing
 (``sklearn.set_config(enable_metadata_routing=True)``) and pass it once, as in
 ``cross_validate(model, X, y, params={"selected": s})`` or ``search.fit(X, y, selected=s)``: fit,
-scorers and splitter all ask for it.
+scorers and splitter all request it.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -33,8 +33,8 @@ from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.sample import flags, group_codes, read_outcome
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import InputError, InputTypeError
-from heckmanfa.estimators.baselines import ObservedRegressor
-from heckmanfa.estimators.scoring import ROUTING, ScoredRegressor, scored_rows
+from heckmanfa.estimators.base import SelectionModel, mean_log_likelihood
+from heckmanfa.estimators.scoring import ROUTING, ScoredRegressor, score_rows
 from heckmanfa.text.printable import quoted
 
 __all__ = [
@@ -49,15 +49,14 @@ __all__ = [
 Request = bool | str | None
 
 
-class SelectionScorer(ABC):
+class SelectionScorer:
     """A scikit-learn scorer, larger is better: call it, or pass it as ``scoring``.
 
-    In pipelines and fitted searches, it applies the steps before the model and scores the model
-    itself.
+    It looks inside pipelines (whose earlier steps transform X) and fitted searches for the model.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, score: Callable[..., float]) -> None:
+        self._name, self._score = name, score
         self._requests: dict[str, Request] = {"selected": True, "sample_weight": None}
 
     def __call__(
@@ -77,23 +76,13 @@ class SelectionScorer(ABC):
             A model of this package, a pipeline that ends in one, or a fitted search for one.
         X : array or data frame
         y : array_like, optional
-            NaN where missing. A model with formulas reads it from X.
+            NaN where missing. A model with formulas computes it from X.
         sample_weight : array_like, optional
         selected : array_like of bool, optional
             As in `fit`; required if it was passed to `fit`.
-
-        Returns
-        -------
-        float
         """
         model, X = _last_model(estimator, X, self._name)
         return self._score(model, X, y, sample_weight, selected)
-
-    @abstractmethod
-    def _score(
-        self, model: ScoredRegressor, X: Any, y: Any, sample_weight: Any, selected: Any
-    ) -> float:
-        """Score a model on rows."""
 
     def set_score_request(
         self, *, selected: Request = UNCHANGED, sample_weight: Request = UNCHANGED
@@ -106,10 +95,6 @@ class SelectionScorer(ABC):
             Request it, ignore it, refuse it, or request it under another name. By default,
             ``selected`` is requested, and ``sample_weight`` is refused: you decide whether a score
             is weighted.
-
-        Returns
-        -------
-        SelectionScorer
         """
         if not get_config()["enable_metadata_routing"]:
             raise RuntimeError(
@@ -140,50 +125,36 @@ class SelectionScorer(ABC):
         return self._name
 
 
-class _ObservedScorer(SelectionScorer):
-    """A metric over the rows that are selected and have an outcome, conditional on selection."""
+def _score_observed(
+    metric: Callable[..., float], sign: float, model: ScoredRegressor, *rows: Any
+) -> float:
+    """Score the rows that are selected and have an outcome, conditional on selection."""
+    return sign * score_rows(model, metric, *rows)
 
-    def __init__(self, name: str, metric: Callable[..., float], sign: float) -> None:
-        super().__init__(name)
-        self._metric, self._sign = metric, sign
 
-    def _score(
-        self, model: ScoredRegressor, X: Any, y: Any, sample_weight: Any, selected: Any
-    ) -> float:
-        rows = scored_rows(model, X, y, sample_weight, selected)
-        return self._sign * float(
-            self._metric(rows.outcome, rows.predicted, sample_weight=rows.weight)
+def _score_likelihood(
+    model: ScoredRegressor, X: Any, y: Any, sample_weight: Any, selected: Any
+) -> float:
+    """Average the joint log-likelihood of selection and outcomes over rows."""
+    if not isinstance(model, SelectionModel):
+        raise InputError(
+            f"{type(model).__name__} has no selection equation, so it has no joint likelihood; "
+            "use observed_r2, observed_mse or observed_mae"
         )
+    return mean_log_likelihood(model, X, y, sample_weight, selected)
 
 
-class _LikelihoodScorer(SelectionScorer):
-    """The joint log-likelihood of selection and outcomes, averaged over rows."""
-
-    def _score(
-        self, model: ScoredRegressor, X: Any, y: Any, sample_weight: Any, selected: Any
-    ) -> float:
-        if isinstance(model, ObservedRegressor):
-            raise InputError(
-                f"{type(model).__name__} has no selection equation, so it has no joint likelihood; "
-                "use observed_r2, observed_mse or observed_mae"
-            )
-        total, count = model.sum_log_likelihood(X, y, selected, sample_weight)
-        return float(total / count)
-
-
-observed_r2 = _ObservedScorer("observed_r2", r2_score, 1.0)
+observed_r2 = SelectionScorer("observed_r2", partial(_score_observed, r2_score, 1.0))
 """R^2 over the rows that are selected and have an outcome, with ``kind="selected"``."""
 
-observed_mse = _ObservedScorer("observed_mse", mean_squared_error, -1.0)
-"""Minus the mean squared error over the rows that are selected and have an outcome, with
-``kind="selected"``."""
+observed_mse = SelectionScorer("observed_mse", partial(_score_observed, mean_squared_error, -1.0))
+"""Minus the mean squared error over the same rows as `observed_r2`."""
 
-observed_mae = _ObservedScorer("observed_mae", mean_absolute_error, -1.0)
-"""Minus the mean absolute error over the rows that are selected and have an outcome, with
-``kind="selected"``."""
+observed_mae = SelectionScorer("observed_mae", partial(_score_observed, mean_absolute_error, -1.0))
+"""Minus the mean absolute error over the same rows as `observed_r2`."""
 
-joint_log_likelihood = _LikelihoodScorer("joint_log_likelihood")
-"""Joint log-likelihood of selection and outcomes, averaged over rows. Unlike the others it also
+joint_log_likelihood = SelectionScorer("joint_log_likelihood", _score_likelihood)
+"""Joint log-likelihood of selection and outcomes, averaged over rows. Unlike the others, it also
 scores the selection equation, and uses every row."""
 
 
@@ -335,20 +306,9 @@ def _whole_groups(
     Each group, the largest first, goes to the fold where its kinds of row are rarest so far, but
     never so that another fold could not get both kinds.
 
-    Parameters
-    ----------
-    kinds : (n,) ndarray of int
-        0 and 1 are the kinds that every fold needs; 2 is neither.
-    groups : (n,) ndarray of int
-        Numbers from 0.
-    n_folds : int
-    order : RandomState, optional
-        Shuffles the groups first.
-
-    Returns
-    -------
-    (n,) ndarray of int
-        The fold of each row.
+    ``kinds`` (n,) holds 0 and 1, which every fold needs, and 2 for other rows; ``groups`` (n,)
+    are numbered from 0, and ``order``, a RandomState, shuffles them first. Returns the fold of
+    each row.
     """
     n_groups = int(groups.max()) + 1
     counts = np.zeros((n_groups, 3))
@@ -356,14 +316,14 @@ def _whole_groups(
     holds = counts[:, :2] > 0
     _refuse_too_many(holds, n_folds)
     shares = counts / np.maximum(counts.sum(axis=0), 1)
-    places = np.arange(n_groups) if order is None else order.permutation(n_groups)
-    places = places[np.argsort(-shares[places].max(axis=1), kind="stable")]
+    sequence = np.arange(n_groups) if order is None else order.permutation(n_groups)
+    sequence = sequence[np.argsort(-shares[sequence].max(axis=1), kind="stable")]
     filled = np.zeros((n_folds, 3))
     has = np.zeros((n_folds, 2), dtype=bool)
     # How many of the remaining groups hold only kind 0, only kind 1, and both.
     left = np.array([holds @ [1, 2] == kind for kind in (1, 2, 3)]).sum(axis=1)
     fold_of = np.zeros(n_groups, dtype=np.intp)
-    for group in places:
+    for group in sequence:
         kind = int(holds[group] @ [1, 2]) - 1
         if kind >= 0:
             left[kind] -= 1
@@ -392,6 +352,7 @@ def _can_be_filled(has: NDArray[np.bool_], left: NDArray[np.intp]) -> bool:
 
 
 def _refuse_too_many(holds: NDArray[np.bool_], n_folds: int) -> None:
+    """Refuse more folds than the groups can give both kinds of row."""
     both = int(np.count_nonzero(holds.all(axis=1)))
     other, selected = (int(np.count_nonzero(kind)) - both for kind in holds.T)
     most = both + min(other, selected)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from heckmanfa import Heckman
+from heckmanfa import Heckman, HeckmanLasso
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, InputError
 from heckmanfa.model_selection import (
@@ -123,6 +123,17 @@ def test_cloning_and_pickling_keep_what_they_should(simulated, method):
     pd.testing.assert_frame_equal(again.tidy(), model.tidy())
     assert str(again.summary()) == str(model.summary())
     assert str(again.diagnostics()) == str(model.diagnostics())
+
+
+def test_a_subclass_may_have_parameters_of_its_own():
+    class Own(HeckmanLasso):
+        def __init__(self, note="", criterion="aic"):
+            super().__init__(criterion)
+            self.note = note
+
+    model = Own(note="a").set_params(criterion="bic")
+    assert clone(model).get_params() == {"note": "a", "criterion": "bic"}
+    assert model.power == 1.0
 
 
 def test_a_skops_round_trip_trusts_only_this_package_and_predicts_the_same(simulated, method):

@@ -1,4 +1,4 @@
-"""HeckmanFA and HeckmanBestSubset: a Heckman afterwards, with the story of the search."""
+"""HeckmanFA and HeckmanBestSubset: a Heckman model afterwards, with a search report."""
 
 import io
 import pickle
@@ -115,7 +115,7 @@ def test_frames_of_any_kind_give_the_same(search, frame, simulated):
     assert by_position.candidates_["features"][0] == tuple(by_position.prediction_features_)
 
 
-def test_copies_keep_the_story(search, frame, simulated):
+def test_copies_keep_the_search(search, frame, simulated):
     model = search.fit(frame, simulated.y)
     data = skops.io.dumps(model)
     unknown = skops.io.get_untrusted_types(data=data)
@@ -320,7 +320,7 @@ def test_parameters_of_the_training_are_checked_by_name(options, frame, simulate
         HeckmanFA(**options).fit(frame, simulated.y)
 
 
-# The story. ---------------------------------------------------------------------------------------
+# The report. --------------------------------------------------------------------------------------
 
 
 def test_candidates_are_solved_and_sorted(search, frame, simulated):
@@ -505,8 +505,8 @@ def test_the_same_seed_gives_the_same_bits_on_one_and_two_workers(search, monkey
     for workers in ("1", "2"):
         monkeypatch.setenv("HECKMANFA_NUM_THREADS", workers)
         model = clone(search).fit(data.X, data.y)
-        story = model.candidates_[["rho", "bic", "adjusted_r2"]].to_numpy().tobytes()
-        fits.append((model.coef_.tobytes(), story, model.prediction_features_))
+        candidates = model.candidates_[["rho", "bic", "adjusted_r2"]].to_numpy().tobytes()
+        fits.append((model.coef_.tobytes(), candidates, model.prediction_features_))
     assert fits[0] == fits[1]
 
 

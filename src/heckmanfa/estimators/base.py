@@ -1,4 +1,4 @@
-"""The base of every Heckman model: what a fitted one predicts and reports."""
+"""The base of every Heckman model: prediction and reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
 from heckmanfa.estimators.scoring import (
     ScoredRegressor,
-    ToScore,
     check_selected,
     log_likelihood_of_rows,
 )
@@ -30,7 +29,6 @@ from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
 from heckmanfa.inference.remembered import column_or_values, weights_of
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.inference.what_if import WhatIf, what_if
-from heckmanfa.model.option_types import CovType, Method, WeightKind
 from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results import caveats, coefficients, maketables
 from heckmanfa.results.diagnostics import Diagnostics, diagnose
@@ -45,24 +43,21 @@ if TYPE_CHECKING:
 class SelectionModel(ScoredRegressor):
     """Prediction and reports of a fitted Heckman model.
 
-    Methods that need rows take those of the fit and refuse others. For a model from formulas, X is
-    the data frame and y is left out; weights and clusters are found in the columns that
-    ``from_formula`` named. Weights and clusters that came as arrays must be passed again.
+    Methods that need the rows of the fit refuse others. For a model with formulas, X is the data
+    frame, y is left out, and weights and clusters come from the columns named in
+    ``from_formula``. Weights and clusters that were arrays must be passed again.
     """
 
-    method: Method
-    cov_type: CovType | None
-    weight_kind: WeightKind
     _fit: Fit
 
     @property
     def fit_(self) -> Fit:
-        """Everything that the fitted model knows, as one frozen object."""
+        """Everything the fitted model knows, in one frozen object."""
         check_is_fitted(self)
         return self._fit
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` ended well."""
+        """Return whether `fit` succeeded."""
         return hasattr(self, "_fit")
 
     # Prediction. ------------------------------------------------------------------------------
@@ -117,26 +112,26 @@ class SelectionModel(ScoredRegressor):
             Tensors give tensors on the same device. A Dask collection gives a lazy one: a Series
             "predicted" with X's index and divisions, or an Array with X's chunks of rows.
         kind : {"marginal", "selected", "unselected"}
-            E[y | x], the outcome of anyone with these features; E[y | x, s = 1], given that the
-            row is selected; E[y | x, s = 0], given that it is not.
+            E[y | x], whether selected or not; E[y | x, s = 1], given selection; or
+            E[y | x, s = 0], given that the row is not selected.
         return_interval : {None, "prediction", "confidence"}
-            A "prediction" interval holds a new outcome with probability ``conf_level`` if the
-            model is right. It accounts for the normal errors, skewed by selection if ``kind``
-            conditions on it, and for the uncertainty of the prediction coefficients, but not for
-            that of the selection coefficients, rho, sigma or a search. A "confidence" interval
-            is for the expectation, by the delta method, with the uncertainty of both equations.
+            A "prediction" interval contains a new outcome with probability ``conf_level`` if the
+            model is correct. It accounts for the normal errors (skewed by selection if ``kind``
+            conditions on it) and the uncertainty of the prediction coefficients. It ignores that
+            of the selection coefficients, rho, sigma and a search. A "confidence" interval is
+            for the expectation: the delta method, with the uncertainty of both equations.
         conf_level : float
             Confidence level of the interval.
         missing : {"error", "nan"}
-            Refuse rows that miss a feature the prediction needs, with counts by column, or
-            predict NaN for them. Infinite values are always refused.
+            What to do with rows that lack a feature they need: raise an error with counts by
+            column, or predict NaN. Infinite values always raise an error.
 
         Returns
         -------
         values : ndarray of shape (n,)
         interval : ndarray of shape (n, 2)
             Only with ``return_interval``: lower and upper limits, NaN if the covariance of the
-            estimates is not known. For a Dask DataFrame, one with columns "lower" and "upper".
+            estimates is unknown. For a Dask DataFrame, a DataFrame of "lower" and "upper".
         """
         fit = self.fit_
         check_missing(missing)
@@ -144,9 +139,8 @@ class SelectionModel(ScoredRegressor):
             check_interval(return_interval, conf_level)
         prediction.check_kind(fit, kind)
         if is_dask(X):
-            return predict_lazily(
-                self, X, self._columns(), kind, return_interval, conf_level, missing
-            )
+            options = {"kind": kind, "conf_level": conf_level, "missing": missing}
+            return predict_lazily(self, X, self._columns(), return_interval, **options)
         return prediction.predict(fit, X, kind, return_interval, conf_level, missing)
 
     def predict_selection(self, X: Any, *, missing: Missing = "error") -> Any:
@@ -170,7 +164,7 @@ class SelectionModel(ScoredRegressor):
         return prediction.predict_imr(self.fit_, X, missing)
 
     def missing_features(self, X: Any, kind: str = "marginal") -> Gaps:
-        """Count the rows of X that miss a feature, and so have no prediction of this kind.
+        """Count the rows of X that have no prediction, since they lack a feature.
 
         Parameters
         ----------
@@ -181,7 +175,7 @@ class SelectionModel(ScoredRegressor):
         Returns
         -------
         Gaps
-            With ``n_rows``, ``n_missing``, and ``columns``: how many rows miss each feature.
+            With ``n_rows``, ``n_missing``, and ``columns``: how many rows lack each feature.
         """
         return prediction.missing_features(self.fit_, X, kind)
 
@@ -190,24 +184,15 @@ class SelectionModel(ScoredRegressor):
     ) -> float:
         """Joint log-likelihood of selection and outcomes in other data, at the estimates.
 
-        Parameters
-        ----------
-        X, y, selected
-            As in `score`.
-        sample_weight : array_like, optional
-            How often the term of each row counts.
-
-        Returns
-        -------
-        float
-            -inf if a two-step rho lies outside (-1, 1).
+        Arguments are as in `score`; weights multiply the terms of their rows. The result is -inf if
+        a two-step rho lies outside (-1, 1).
         """
-        return self.sum_log_likelihood(X, y, selected, sample_weight)[0]
+        return self._sum_log_likelihood(X, y, sample_weight, selected)[0]
 
-    def sum_log_likelihood(
-        self, X: Any, y: Any = None, selected: Any = None, sample_weight: Any = None
+    def _sum_log_likelihood(
+        self, X: Any, y: Any, sample_weight: Any, selected: Any
     ) -> tuple[float, float]:
-        """Return `log_likelihood` and the sum of weights of the rows that it is over."""
+        """Return `log_likelihood` and the sum of weights of its rows."""
         fit = self.fit_
         refuse_rows(X)
         if fit.probit is None:
@@ -231,7 +216,7 @@ class SelectionModel(ScoredRegressor):
         return map_rows(self, X, method, name, self._columns(), **options)
 
     def _columns(self) -> FittedColumns | None:
-        """Columns to check X against; formulas check their own variables."""
+        """Return the columns to check X against; formulas check their own variables."""
         return None if self.fit_.origin.design is not None else self.fit_.spec.columns
 
     def _beside(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, Any, Any]:
@@ -257,12 +242,11 @@ class SelectionModel(ScoredRegressor):
         assert design is not None
         return design.who_is_selected(X).astype(np.float64)
 
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> ToScore:
+    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
-        # Rows that formulas leave out of a fit, they leave out of a score as well.
+        # Formulas leave the same rows out of a score as out of a fit.
         missing: Missing = "error" if self.fit_.origin.design is None else "nan"
-        predicted = self.predict(X, kind="selected", missing=missing)
-        return ToScore(predicted, y, sample_weight, selected)
+        return self.predict(X, kind="selected", missing=missing), y, sample_weight, selected
 
     # Reports. ---------------------------------------------------------------------------------
 
@@ -278,19 +262,18 @@ class SelectionModel(ScoredRegressor):
         -------
         DataFrame
             Columns equation ("prediction", "selection", "errors"), term, estimate, std_error,
-            statistic, p_value, ci_low, ci_high. The statistic is z, or t with one degree of
-            freedom less than there are clusters. In "errors", "imr" is the coefficient of the
-            inverse Mills ratio. A two-step rho and sigma have no standard error. Those of maximum
-            likelihood are by the delta method; their intervals, and the test of rho = 0, are on
-            the scale of atanh rho and log sigma.
+            statistic, p_value, ci_low, ci_high. The statistic is z, or t(G - 1) with G clusters.
+            In "errors", "imr" is the coefficient of the inverse Mills ratio. A two-step rho and
+            sigma have no standard error. With maximum likelihood, standard errors use the delta
+            method; intervals and the test of rho = 0 are on the scale of atanh rho and log sigma.
         """
         return coefficients.tidy(self.fit_, conf_level)
 
     def vcov(self) -> pd.DataFrame:
         """Joint covariance of both equations, labelled (equation, term) as in `tidy`.
 
-        After maximum likelihood the three error terms are functions of two parameters, so the
-        matrix with all of them has one rank less than it has rows.
+        With maximum likelihood, the three error terms are functions of two parameters, so the
+        matrix does not have full rank.
         """
         return coefficients.vcov(self.fit_)
 
@@ -301,17 +284,17 @@ class SelectionModel(ScoredRegressor):
         ----------
         hypothesis : str or array_like
             Such as ``"educ = exper"``, ``"educ = 0, exper = 0"`` or ``"selection.educ = educ"``:
-            plain names are of the prediction equation, "selection." precedes those of the
-            selection equation, "imr" is the inverse Mills ratio. Or a list of these, or a matrix
-            with one column for each row of `vcov`.
+            plain names refer to the prediction equation, those with "selection." to the selection
+            equation, and "imr" to the inverse Mills ratio. Or a list of these, or a matrix with
+            one column for each row of `vcov`.
         value : array_like, optional
-            Right-hand sides for a matrix; zero unless given.
+            Right-hand sides for a matrix; zero by default.
 
         Returns
         -------
         Wald
-            With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with the
-            covariance of G clusters. More restrictions than G - 1 are refused.
+            With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with G
+            clusters, which allow at most G - 1 restrictions.
         """
         return coefficients.wald_test(self.fit_, hypothesis, value)
 
@@ -324,7 +307,20 @@ class SelectionModel(ScoredRegressor):
         selected: Any = None,
         sample_weight: Any = None,
     ) -> RhoProfile:
-        """Return the log-likelihood over rho; see `heckmanfa.inference.profile_rho`."""
+        """Profile the log-likelihood over rho, with all other parameters at their best.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As passed to `fit`.
+        grid : int or array_like
+            Number of values of rho, or the values themselves, inside (-1, 1).
+
+        Returns
+        -------
+        RhoProfile
+            With `tidy`, ``maxima``, and likelihood-ratio `regions` and `interval` of rho.
+        """
         return profile_rho(self, X, y, grid=grid, selected=selected, sample_weight=sample_weight)
 
     def mills_ratios(
@@ -336,7 +332,10 @@ class SelectionModel(ScoredRegressor):
         selected: Any = None,
         sample_weight: Any = None,
     ) -> MillsRatios:
-        """Return the inverse Mills ratios that `heckmanfa.plots.imr_overlap` draws."""
+        """Return the inverse Mills ratios that `heckmanfa.plots.imr_overlap` shows.
+
+        ``X_new`` are rows to predict for; the other arguments are as passed to `fit`.
+        """
         return mills_ratios(self.fit_, X, y, X_new, selected=selected, sample_weight=sample_weight)
 
     def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
@@ -348,11 +347,7 @@ class SelectionModel(ScoredRegressor):
             Confidence level of the intervals.
         include : report or sequence of reports
             Results of `bootstrap`, `uncertainty_interval`, `what_if`, `exclusion_test`,
-            `specification_tests`, `margins` or ``honest_``, to print below.
-
-        Returns
-        -------
-        Summary
+            `specification_tests`, `margins` or ``honest_``, to print below the table.
         """
         fit = self.fit_
         notes = [caveat.sentence for caveat in caveats.caveats_of_fit(fit)]
@@ -364,15 +359,11 @@ class SelectionModel(ScoredRegressor):
         Parameters
         ----------
         X : array or data frame, optional
-            Rows to predict for, to report the share whose selection index lies outside the fitted
-            range. Rows that miss a feature are not counted, and the report says so.
+            Rows to predict for: the report includes the share whose selection index lies outside
+            the fitted range, and mentions rows that lack a feature, which are not counted.
         include : report or sequence of reports
             As in `summary`: their findings are added. Those of `uncertainty_interval` and
-            `what_if` need no rows, and are always there.
-
-        Returns
-        -------
-        Diagnostics
+            `what_if` need no rows, and are always included.
         """
         fit = self.fit_
         index = None
@@ -388,7 +379,7 @@ class SelectionModel(ScoredRegressor):
             reports = [*reports[:own], what_if(fit), *reports[own:]]
         return diagnose(fit, index, reports, caveats.search_findings(fit))
 
-    # What the package maketables asks of a model, under the names of its plug-in format. ------
+    # The plug-in format of the package maketables. --------------------------------------------
 
     @property
     def __maketables_coef_table__(self) -> pd.DataFrame:
@@ -412,3 +403,11 @@ class SelectionModel(ScoredRegressor):
     @property
     def __maketables_default_stat_keys__(self) -> list[str]:
         return maketables.default_keys(self.fit_)
+
+
+def mean_log_likelihood(
+    model: SelectionModel, X: Any, y: Any, sample_weight: Any, selected: Any
+) -> float:
+    """Return `SelectionModel.log_likelihood` as an average over rows."""
+    total, count = model._sum_log_likelihood(X, y, sample_weight, selected)
+    return total / count

@@ -1,7 +1,7 @@
-"""What people use instead: regressions on the selected rows, plain and weighted.
+"""Baselines: regressions on the selected rows, unweighted and weighted.
 
-All take y with NaN where the outcome is missing, as `Heckman` does, and have no correction for
-selection on what is not observed.
+They take y with NaN where missing, as `Heckman` does, but do not correct for selection on
+unobservables.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from heckmanfa.data.sample import Sample, check_parameters, find_row_source, rea
 from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.dask_predict import map_rows
-from heckmanfa.estimators.scoring import ScoredRegressor, ToScore, check_selected, publish
+from heckmanfa.estimators.scoring import ScoredRegressor, check_selected, publish
 from heckmanfa.model.equations import check_prediction, fit_selection
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
@@ -45,7 +45,7 @@ _LARGEST_EXPONENT = 700.0
 
 @dataclass(frozen=True)
 class RowsRead:
-    """The data of a fit after the row rules."""
+    """The data of a fit, after the row rules."""
 
     estimator: str
     table: FeatureTable
@@ -56,7 +56,7 @@ class RowsRead:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows, by what became of them."""
+        """Every row given, by status."""
         return self.sample.row_counts
 
     @property
@@ -65,7 +65,7 @@ class RowsRead:
         return self.table.labels(range(self.table.shape[1]))
 
     def refuse_leakage(self, moments: Moments) -> None:
-        """Refuse features that the outcome can be computed from."""
+        """Refuse features from which the outcome can be computed."""
         missing = self.counts["unselected"] > 0
         refuse_leakage(moments, self.labels, self.counts["selected"], missing=missing)
 
@@ -89,18 +89,11 @@ class RowsRead:
 
 
 class ObservedRegressor(ScoredRegressor):
-    """The base of regressions that learn from the rows with an outcome."""
+    """The base of regressions on the rows with an outcome."""
 
-    prediction_features: Any
-
-    support_: Any
-    prediction_features_: list[Any]
-    row_counts_: dict[str, int]
-    n_selected_: int
-    n_features_in_: int
     _columns: FittedColumns
     _selected_given: bool
-    """whether `fit` was told who is selected, so y alone does not say it"""
+    """whether who is selected was passed to `fit`"""
 
     def _read(
         self, X: Any, y: Any, selected: Any, sample_weight: Any, selection_features: Any = ()
@@ -125,83 +118,54 @@ class ObservedRegressor(ScoredRegressor):
         return RowsRead(type(self).__name__, table, sample, selection, prediction, given)
 
     def predict(self, X: Any, *, missing: str = "error") -> Any:
-        """Predict the outcome of each row.
+        """Predict the outcome of each row, lazily for a Dask collection.
 
         Parameters
         ----------
         X : array or data frame of shape (n, K)
         missing : {"error", "nan"}
-            Whether rows that miss a feature are refused, or their prediction is NaN.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            A Dask Series or Array, not yet computed, where X is a Dask collection.
+            What to do with rows that lack a feature: raise an error, or predict NaN.
         """
         check_is_fitted(self)
         check_missing(missing)
         refuse_rows(X, "predict_parquet(model, path, out)")
         if is_dask(X):
             return map_rows(self, X, "predict", "predicted", self._columns, missing=missing)
-        table = read_features(X, self._columns)
-        columns = [int(one) for one in np.flatnonzero(self.support_)]
+        table, columns = self._read_prediction(X)
         gaps = find_gaps(table, columns)
         if missing == "error":
             refuse_gaps(gaps)
         return self._predict(table, columns)
 
     def missing_features(self, X: Any, kind: str = "marginal") -> Gaps:
-        """Count the rows of X that miss a feature, and so have no prediction.
+        """Count the rows of X that have no prediction, since they lack a feature.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, K)
-        kind : str
-            There is one kind of prediction.
-
-        Returns
-        -------
-        Gaps
+        ``kind`` is ignored, since there is one kind of prediction.
         """
         check_is_fitted(self)
-        table = read_features(X, self._columns)
-        return find_gaps(table, [int(one) for one in np.flatnonzero(self.support_)])
+        return find_gaps(*self._read_prediction(X))
+
+    def _read_prediction(self, X: Any) -> tuple[FeatureTable, list[int]]:
+        """Return the table of X, and the columns that predict."""
+        columns = [int(column) for column in np.flatnonzero(self.support_)]
+        return read_features(X, self._columns), columns
 
     @abstractmethod
     def _predict(self, table: FeatureTable, columns: list[int]) -> Array:
         """Predict from the columns that were read."""
 
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> ToScore:
+    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
         check_selected(type(self).__name__, selected, self._selected_given)
-        # A regression that knows no selection has one kind of prediction.
-        return ToScore(self.predict(X), y, sample_weight, selected)
+        return self.predict(X), y, sample_weight, selected
 
 
 class _LinearRegressor(ObservedRegressor):
-    """A linear prediction equation fitted by least squares, perhaps with weights."""
-
-    coef_: Floats
-    intercept_: float
-    sigma_: float
-    adjusted_r2_: float
-    on_collinear: OnProblem
+    """A linear prediction equation fitted by least squares, possibly weighted."""
 
     def fit(self, X: Any, y: Any = None, selected: Any = None, sample_weight: Any = None) -> Self:
         """Fit the regression on the selected rows.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, K)
-        y : array_like of shape (n,)
-            The outcome, NaN where missing.
-        selected : array_like of bool, optional
-            Who is selected, as in `Heckman.fit`.
-        sample_weight : array_like, optional
-            Frequencies.
-
-        Returns
-        -------
-        self
+        Arguments are as in `Heckman.fit`; ``sample_weight`` holds frequencies.
         """
         with one_blas_thread():
             attributes = self._solved(X, y, selected, sample_weight)
@@ -215,7 +179,7 @@ class _LinearRegressor(ObservedRegressor):
     def _regress(
         self, read: RowsRead, rows: Mapped, prediction: Positions, selection: Positions = ()
     ) -> dict[str, Any]:
-        """Regress on the rows, perhaps with other weights than those read."""
+        """Regress on the rows, whose weights may differ from those read."""
         k = read.table.shape[1]
         n_selected = read.counts["selected"]
         moments = gather_moments(rows, sorted({*prediction, *selection}), k, None)
@@ -255,17 +219,13 @@ class NaiveOLS(_LinearRegressor):
     prediction_features : sequence of str, int or bool, optional
         Names, positions or a mask of X's columns; None is all of them.
     on_collinear : {"error", "drop"}
-        What to do with collinear columns: refuse, naming them, or leave out with a warning.
+        As in `Heckman`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (K,)
-        Zero where a feature does not predict.
-    intercept_, sigma_, adjusted_r2_ : float
-    prediction_features_, dropped_features_ : list
-    support_ : ndarray of bool, shape (K,)
-    row_counts_ : dict
-    n_selected_, n_features_in_ : int
+    coef_, intercept_, sigma_, adjusted_r2_, prediction_features_, dropped_features_, support_, \
+row_counts_, n_selected_, n_features_in_, feature_names_in_
+        As in `Heckman`, for the one equation.
 
     Examples
     --------
@@ -285,8 +245,7 @@ class NaiveOLS(_LinearRegressor):
     def __init__(
         self, prediction_features: Any = None, *, on_collinear: OnProblem = "error"
     ) -> None:
-        self.prediction_features = prediction_features
-        self.on_collinear = on_collinear
+        self._keep(locals())
 
     def _solved(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> dict[str, Any]:
         read = self._read(X, y, selected, sample_weight)
@@ -296,36 +255,32 @@ class NaiveOLS(_LinearRegressor):
 class InverseProbabilityWeighted(_LinearRegressor):
     """Least squares on the selected rows, weighted by one over their probability of selection.
 
-    It is right where selection depends on the features alone (missing at random); selection on
-    what is not observed stays uncorrected.
+    It is consistent if selection depends on the features alone (missing at random); it does not
+    correct for selection on unobservables.
 
     Parameters
     ----------
     prediction_features, selection_features : sequence of str, int or bool, optional
         Names, positions or a mask of X's columns in each equation; None is all of them.
     clip : float
-        The largest weight, as a multiple of the smallest possible one, 1. Larger ones are cut to
-        it, and counted in ``n_clipped_``.
+        The largest weight, at least 1. Larger weights are clipped, and counted in ``n_clipped_``.
     on_collinear, on_separation : {"error", "drop"}
         As in `Heckman`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (K,)
-    intercept_, sigma_, adjusted_r2_ : float
     n_clipped_ : int
-        Selected rows whose weight was cut.
+        Selected rows whose weight was clipped.
     max_weight_ : float
-        The largest weight before it was cut.
-    selection_coef_ : ndarray of shape (K,)
-    selection_intercept_ : float
-        Of the probit.
+        The largest weight before clipping.
+    selection_coef_, selection_intercept_ : ndarray of shape (K,), float
+        Coefficients of the probit.
 
     Notes
     -----
-    Other attributes are those of `NaiveOLS`; ``sigma_`` and ``adjusted_r2_`` are those of the
-    weighted regression, which takes a weight for a number of rows. Standard errors are not given:
-    those of least squares would ignore that the weights are estimated.
+    Other attributes are those of `NaiveOLS`; ``sigma_`` and ``adjusted_r2_`` describe the weighted
+    regression, with weights as frequencies. There are no standard errors: those of least squares
+    would ignore that the weights are estimated.
 
     Examples
     --------
@@ -355,14 +310,10 @@ class InverseProbabilityWeighted(_LinearRegressor):
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
     ) -> None:
-        self.prediction_features = prediction_features
-        self.selection_features = selection_features
-        self.clip = clip
-        self.on_collinear = on_collinear
-        self.on_separation = on_separation
+        self._keep(locals())
 
     def _solved(self, X: Any, y: Any, selected: Any, sample_weight: Any) -> dict[str, Any]:
-        # Weights of rows are computed in memory, whatever the rows came as.
+        # Weights are computed in memory on the host.
         X, y, selected = on_host(X), on_host(y), on_host(selected)
         read = self._read(X, y, selected, on_host(sample_weight), self.selection_features)
         weighting: dict[str, Any] = {
@@ -402,7 +353,7 @@ class InverseProbabilityWeighted(_LinearRegressor):
 class _Weighted:
     """Rows whose weights are multiplied by one over the probability of being selected.
 
-    The weights are worked out block by block in every pass, so that rows may be anywhere.
+    The weights are computed block by block in every pass, so rows need not be in memory.
     """
 
     rows: Rows
@@ -417,9 +368,10 @@ class _Weighted:
         merge: Merge | None = None,
     ) -> Iterator[Any]:
         columns = list(columns)
-        read = [*columns, *(one for one in self.probit.features if one not in columns)]
-        places = [read.index(one) for one in self.probit.features]
-        weighting = (self.probit, self.clip, places, len(columns))
+        features = self.probit.features
+        read = [*columns, *(feature for feature in features if feature not in columns)]
+        positions = [read.index(feature) for feature in features]
+        weighting = (self.probit, self.clip, positions, len(columns))
         return self.rows.map(_weigh, weighting, function, args, columns=read, merge=merge)
 
 
@@ -429,8 +381,10 @@ def _weigh(
     function: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> Any:
-    probit, clip, places, width = weighting
-    inverse = _inverse_probabilities(replace(block, features=pick(block.features, places)), probit)
+    """Call a function on a block with its weights."""
+    probit, clip, positions, width = weighting
+    selecting = replace(block, features=pick(block.features, positions))
+    inverse = _inverse_probabilities(selecting, probit)
     weight = np.minimum(inverse, clip)
     if block.weight is not None:
         weight = weight * block.weight
@@ -439,18 +393,18 @@ def _weigh(
 
 
 def _count_weights(block: Block, probit: Probit, clip: float) -> tuple[int, float]:
-    """How many selected rows have a weight above the largest, and the largest there is."""
+    """Return the number of selected rows with a weight above ``clip``, and the largest weight."""
     inverse = _inverse_probabilities(block, probit)[block.selected]
     return int(np.count_nonzero(inverse > clip)), float(inverse.max(initial=1.0))
 
 
 def _merge_counts(parts: list[tuple[int, float]]) -> tuple[int, float]:
-    return sum(one for one, _ in parts), max(one for _, one in parts)
+    return sum(count for count, _ in parts), max(largest for _, largest in parts)
 
 
 def _inverse_probabilities(block: Block, probit: Probit) -> Floats:
-    """One over the probability of being selected of the selected rows; one for the others."""
+    """Return one over the selection probability of selected rows, and one for other rows."""
     index = probit.coordinates.design(block.features).times(probit.inner_coef)
-    # A weight beyond what a number can hold is cut in any case.
+    # A weight too large for a float is clipped in any case.
     inverse = np.exp(np.minimum(-log_cdf(index), _LARGEST_EXPONENT))
     return np.asarray(np.where(block.selected, inverse, 1.0))

@@ -15,35 +15,17 @@ from heckmanfa.errors import InputTypeError
 
 
 def predict_lazily(
-    model: Any,
-    X: Any,
-    columns: FittedColumns | None,
-    kind: str,
-    return_interval: str | None,
-    conf_level: float,
-    missing: str,
+    model: Any, X: Any, columns: FittedColumns | None, return_interval: str | None, **options: Any
 ) -> Any:
-    """Predict the outcome of each row, as `SelectionModel.predict` does.
+    """Predict lazily as `SelectionModel.predict` does, which checked the options.
 
-    Parameters
-    ----------
-    model : SelectionModel
-    X : Dask DataFrame or Dask Array of shape (n, K)
-    kind, return_interval, conf_level, missing
-        As in `predict`, and checked there. What is refused is refused when it is computed.
-
-    Returns
-    -------
-    values : Dask Series or Dask Array of shape (n,)
-    interval : Dask DataFrame with the columns lower and upper, or Dask Array of shape (n, 2)
-        Only with ``return_interval``; made from the same partitions, so computing both at once
-        reads X once.
+    Values and intervals come from the same partitions, so computing both at once reads X once.
     """
     if return_interval is None:
-        return map_rows(model, X, "predict", "predicted", columns, kind=kind, missing=missing)
+        return map_rows(model, X, "predict", "predicted", columns, **options)
     names = ["predicted", "lower", "upper"]
-    options = {"kind": kind, "return_interval": return_interval, "conf_level": conf_level}
-    together = map_rows(model, X, "predict", names, columns, missing=missing, **options)
+    options["return_interval"] = return_interval
+    together = map_rows(model, X, "predict", names, columns, **options)
     if hasattr(together, "columns"):
         return together["predicted"], together[["lower", "upper"]]
     return together[:, 0], together[:, 1:]
@@ -57,25 +39,12 @@ def map_rows(
     columns: FittedColumns | None = None,
     **options: Any,
 ) -> Any:
-    """Call a method of a model on every partition.
+    """Call a method of a fitted model on every partition of a Dask DataFrame or Array.
 
-    Parameters
-    ----------
-    model : fitted estimator
-        A later fit of it has no effect here.
-    X : Dask DataFrame or Dask Array of shape (n, K)
-    method : str
-    columns : FittedColumns, optional
-        To check X against now, and not when the predictions are computed; None for formulas.
-    name : str or list of str
-        Name of the returned Series, or of the columns of a DataFrame.
-    **options
-        Passed to the method.
-
-    Returns
-    -------
-    Dask Series or DataFrame with X's index and divisions, or a Dask Array with its chunks of rows
+    A later fit of the model has no effect on the result, whose columns ``name`` gives. X is checked
+    against ``columns`` now, rather than when the result is computed; None skips this check.
     """
+    # Dask is optional.
     import dask.array as da
     from dask import delayed
     from dask.utils import is_dataframe_like
@@ -105,7 +74,6 @@ def map_rows(
             f"{type(X).__name__}"
         )
     if columns is not None:
-        # Names that differ are refused now, and not when the predictions are computed.
         first = pd.DataFrame(np.zeros((1, len(X.columns))), columns=list(X.columns))
         read_features(first, columns)
     meta = _labelled(X._meta, model, method, name, options)
@@ -117,13 +85,11 @@ def _values(rows: Any, model: Any, method: str, size: int | None, options: Any) 
     if len(rows) == 0:
         return np.empty((0,) if size is None else (0, size))
     found = getattr(model, method)(rows, **options)
-    if size is None:
-        return np.asarray(found)
-    return np.column_stack(found)
+    return np.asarray(found) if size is None else np.column_stack(found)
 
 
 def _labelled(rows: Any, model: Any, method: str, name: str | list[str], options: Any) -> Any:
-    """Return the same with the index of the partition."""
+    """Return `_values` with the index of the partition."""
     if isinstance(name, list):
         values = _values(rows, model, method, len(name), options)
         return pd.DataFrame(values, index=rows.index, columns=name)

@@ -1,4 +1,4 @@
-"""From what a user passes to ``fit`` to a fitted estimator, which changes only at the very end."""
+"""From the arguments of ``fit`` to a fitted estimator, which changes only at the very end."""
 
 from __future__ import annotations
 
@@ -35,15 +35,8 @@ def fit_rows(
 ) -> None:
     """Fit a `Heckman` or a search; a fit that fails leaves the estimator as it was.
 
-    Parameters
-    ----------
-    estimator : Heckman
-    X, y, selected, sample_weight, groups
-        As in `Heckman.fit`.
-    design : FormulaDesign, optional
-        With its data, for a model from formulas.
-    **columns : str or None
-        ``weight_column`` and ``group_column`` of the formulas' data frame.
+    A model with formulas passes its ``design``, and ``weight_column`` and ``group_column`` of its
+    data frame.
     """
     given = selected is not None
     source = find_row_source(X, y, selected, sample_weight, groups)
@@ -82,7 +75,7 @@ def fit_rows(
 
 
 def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
-    """Refuse options that are not valid, or do not go together."""
+    """Refuse invalid options and invalid combinations of options."""
     read_start(estimator.start, estimator.method)
     check_parameters(estimator)
     sampling = sample_weight is not None and estimator.weight_kind == "sampling"
@@ -110,7 +103,7 @@ def groups_of_columns(table: FeatureTable, design: FormulaDesign | None) -> list
 def make_spec(
     estimator: Any, table: FeatureTable, prediction: Sequence[int], groups: Sequence[Any]
 ) -> Spec:
-    """Return what an estimator asks for, with its columns resolved."""
+    """Return the model that an estimator describes, with its columns resolved."""
     k = table.shape[1]
     return Spec(
         columns=FittedColumns(type(estimator).__name__, k, table.names, table.labels_given),

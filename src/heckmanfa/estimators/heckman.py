@@ -27,77 +27,72 @@ from heckmanfa.text.printable import quoted
 
 
 class Heckman(SelectionModel):
-    """Heckman's selection model: an outcome seen only for those selected.
+    """Heckman's selection model: an outcome observed only for selected rows.
 
-    The prediction equation (the field also calls it the outcome equation) is
-    y = b0 + x'b + e; y is seen where g0 + z'g + u > 0, the selection equation; (u, e) are
-    normal with correlation rho, var(u) = 1, var(e) = sigma^2. Intercepts are fitted.
+    The prediction equation (also called the outcome equation) is y = b0 + x'b + e. We observe y if
+    g0 + z'g + u > 0, the selection equation. (u, e) are normal with correlation rho, var(u) = 1
+    and var(e) = sigma^2. Intercepts are fitted.
 
     Parameters
     ----------
     prediction_features, selection_features : sequence of str, int or bool, optional
         Names, positions or a mask of X's columns in each equation; None is all of them. A
-        feature may be in one equation only. Names are text: where a frame names its columns by
-        numbers other than 0 to K - 1 in order, integers could be either, and are refused.
+        feature may be in one equation only. Names are text: if a data frame's column names are
+        integers other than 0 to K - 1 in order, integers are ambiguous and refused.
     method : {"two-step", "ml"}
         Heckman's two-step estimator, or full maximum likelihood.
     cov_type : {None, "classical", "robust", "cluster"}
-        None is the classical covariance of the method, and so is "classical". "cluster" needs
-        ``groups`` in `fit`; with G clusters, tests and intervals are by t(G - 1) and joint tests by
-        F(q, G - 1).
+        None is "classical". "cluster" needs ``groups`` in `fit`; with G clusters, tests and
+        intervals use t(G - 1), and joint tests F(q, G - 1).
     weight_kind : {"frequency", "sampling"}
-        What ``sample_weight`` means: a weight of 2 is two rows (whole numbers only), or a row
-        stands for more of the population, as in surveys (rescaled to mean one; needs ``cov_type``
-        "robust" or "cluster").
+        What ``sample_weight`` means. With "frequency", a weight of 2 is two rows (integers only).
+        With "sampling", as in surveys, weights are rescaled to mean one and need ``cov_type``
+        "robust" or "cluster".
     on_collinear, on_separation : {"error", "drop"}
-        What to do with collinear columns, and with columns that decide selection with certainty
-        (and the rows that they decide): refuse, naming them, or leave out with a warning.
+        What to do with collinear columns, and with columns that determine selection exactly (and
+        the rows they determine): raise an error that names them, or drop them with a warning.
     start : float or array_like, optional
         Where maximum likelihood starts: None is the two-step estimates, a number in (-1, 1) is a
-        rho (all else at its best for it), and an array holds all parameters, as in ``params_``
-        of a model with the same columns in the same order: a vector carries no names, so that
-        of another model would be taken for these parameters.
-        The fit goes to the maximum that is reached from there, and says where it knows another.
+        rho (with all else at its best), and an array holds all parameters, as in ``params_`` of a
+        model with the same columns in the same order. The fit reports the maximum reached from
+        there, and warns if it knows another.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (K,)
-        Prediction equation; zero where a feature does not predict.
-    intercept_ : float
+    coef_, selection_coef_ : ndarray of shape (K,)
+        Zero where a feature is not in the equation.
+    intercept_, selection_intercept_ : float
     imr_coef_ : float
         Coefficient of the inverse Mills ratio, rho times sigma.
     rho_, sigma_ : float
         Error correlation and standard deviation; a two-step ``rho_`` may lie outside (-1, 1).
-    selection_coef_ : ndarray of shape (K,)
-    selection_intercept_ : float
     adjusted_r2_, aic_, bic_ : float
-        Of the two-step prediction equation with J features and m selected rows, to compare sets
-        of features: 1 - (1 - R^2) (m - 1) / (m - J - 1), m log(SSE/m) + 2 (J + 2), and
-        m log(SSE/m) + (J + 2) log m. Adjusted R^2 does not count lambda, as in Mai and Wu's
-        paper; AIC and BIC do.
+        To compare sets of features: criteria of the two-step prediction equation with J features
+        and m selected rows. They are 1 - (1 - R^2) (m - 1) / (m - J - 1),
+        m log(SSE/m) + 2 (J + 2), and m log(SSE/m) + (J + 2) log m. Adjusted R^2 does not count
+        lambda, as in Mai and Wu's paper; AIC and BIC do.
     log_likelihood_ : float or None
-        For method "ml"; with a robust or cluster covariance, the log pseudolikelihood.
+        With method "ml"; the log pseudolikelihood if the covariance is robust or clustered.
     params_ : ndarray or None
-        For method "ml": all parameters of the likelihood in the input's scale, those of the
-        prediction equation, then of the selection equation (each intercept first, then features
-        in the order of X's columns), log sigma and atanh rho. To be passed as ``start``. With
-        formulas, X's columns are those of the selection formula, then those that only the
-        prediction formula has, so the order need not be that of a formula. The labels of all but
-        the last two are ``[one for one in model.vcov().index if one[0] != "errors"]``.
+        With method "ml": all parameters on the scale of the input, to pass as ``start``. First
+        the prediction equation, then the selection equation (each intercept first, then features
+        in the order of X's columns), log sigma and atanh rho. With formulas, X's columns are
+        those of the selection formula, then those of the prediction formula alone. The index of
+        `vcov` labels all but the last two, before its "errors".
     n_obs_, n_selected_ : int or float
         Rows in the fit (the sum of frequency weights).
     n_clusters_ : int or None
         Clusters in the fit, with ``cov_type="cluster"``.
     row_counts_ : dict
-        Every row given, by what became of it.
-    prediction_features_ : list
-        Names, or positions where X has no names.
+        Every row given, by status.
+    prediction_features_, selection_features_, dropped_features_ : list
+        Names, or positions if X has no names.
     support_ : ndarray of bool, shape (K,)
-    dropped_features_ : list
+        Which features predict.
     converged_ : bool
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where X had names.
+        Only if X has names.
 
     Examples
     --------
@@ -133,14 +128,7 @@ class Heckman(SelectionModel):
         on_separation: OnProblem = "error",
         start: Any = None,
     ) -> None:
-        self.prediction_features = prediction_features
-        self.selection_features = selection_features
-        self.method = method
-        self.cov_type = cov_type
-        self.weight_kind = weight_kind
-        self.on_collinear = on_collinear
-        self.on_separation = on_separation
-        self.start = start
+        self._keep(locals())
 
     def fit(
         self,
@@ -156,13 +144,13 @@ class Heckman(SelectionModel):
         ----------
         X : array or data frame of shape (n, K)
             Every feature of either equation: NumPy, pandas, Polars or PyArrow; Torch tensors;
-            Dask DataFrames and Arrays; or rows of files from `heckmanfa.scan_parquet`, which say
-            themselves what the outcome is.
+            Dask DataFrames and Arrays; or rows of files from `heckmanfa.scan_parquet`, which
+            include the outcome.
         y : array_like of shape (n,)
             The outcome, NaN where missing.
         selected : array_like of bool, optional
-            Who is selected. None takes the rows whose y is not NaN. Otherwise selected rows
-            without y are left out, y of unselected rows is ignored, and scoring needs it, too.
+            Which rows are selected; by default those whose y is not NaN. If given, selected rows
+            without y are left out, y of unselected rows is ignored, and scoring also needs it.
         sample_weight : array_like, optional
         groups : array_like, optional
             Clusters, for ``cov_type="cluster"``.
@@ -192,22 +180,22 @@ class Heckman(SelectionModel):
         prediction : str
             The prediction equation, as in ``"log(wage) ~ educ + exper + I(exper**2)"``.
         selection : str
-            The selection equation; its left side, where there is one, says who is selected
-            (0 and 1, or true and false); without one, the rows with an outcome are.
+            The selection equation. Its left side, if any, is who is selected (0 and 1, or
+            booleans); without one, rows with an outcome are selected.
         data : data frame
-            pandas, Polars or PyArrow. Rows with a missing outcome are kept; rows with a missing
-            regressor that they need are left out and counted in ``row_counts_``.
+            pandas, Polars or PyArrow. Rows with a missing outcome are kept; rows that lack a
+            regressor they need are left out and counted in ``row_counts_``.
         sample_weight, groups : str or array_like, optional
-            A column of ``data``, or one entry for each of its rows. Columns are remembered: methods
-            that take a data frame later find them in it. Arrays have to be passed again.
+            A column of ``data``, or one entry per row. Methods that take a data frame later find
+            the column in it; arrays must be passed again.
         **parameters
-            Those of `Heckman`, but for the two lists of features.
+            Those of `Heckman`, except the two lists of features.
 
         Returns
         -------
         Heckman
-            Fitted; its `predict` and other methods take frames with the formulas' variables.
-            A clone of it knows the columns that the formulas made, not the formulas: in
+            Fitted; its `predict` and other methods take data frames with the formulas' variables.
+            A clone knows the columns that the formulas made, but not the formulas: for
             cross-validation, make the columns first and use `fit`.
         """
         allowed = [name for name in cls._get_param_names() if not name.endswith("ion_features")]
@@ -236,10 +224,10 @@ class Heckman(SelectionModel):
         return model
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn's metadata routing hands to each method.
+        """Return what scikit-learn's metadata routing passes to each method.
 
-        ``selected`` always; ``groups`` where ``cov_type="cluster"`` uses them; ``sample_weight``
-        and others where ``set_fit_request`` or ``set_score_request`` asks for them.
+        It passes ``selected`` always, ``groups`` with ``cov_type="cluster"``, and others that
+        ``set_fit_request`` or ``set_score_request`` requests.
         """
         request: MetadataRequest = super().get_metadata_routing()
         if request.fit.requests.get("groups") is None:
@@ -247,7 +235,7 @@ class Heckman(SelectionModel):
         return request
 
     def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
-        """Return what to fit, and how the prediction features are chosen: they are given."""
+        """Return what to fit, and how the prediction features are chosen."""
         prediction = resolve(table, self.prediction_features, "prediction_features")
         return make_spec(self, table, prediction, groups_of_columns(table, design)), GivenFeatures()
 
@@ -280,16 +268,16 @@ class Heckman(SelectionModel):
         Parameters
         ----------
         X, y, selected, sample_weight
-            As they were passed to `fit`. X may also hold the column that ``unit`` names.
+            As passed to `fit`. X may also hold the column that ``unit`` names.
         n_boot : int
             Number of replicates.
         unit : "row", str, or array_like of shape (n,), optional
-            What is resampled: rows, or the groups in a column of X (by its name) or in an array.
-            Rows of a group come and go together. The default is rows, or the clusters of a model
-            with a cluster covariance, which must be passed if they came as an array.
+            What to resample: rows, or whole groups given by the name of a column of X or by an
+            array. The default is rows, or the clusters of a model with a cluster covariance,
+            which must be passed again if they were an array.
         random_state : int, Generator, RandomState or None
         n_jobs : int, optional
-            Processes, as joblib counts them. The result does not depend on it.
+            Number of processes, as in joblib. The result does not depend on it.
         verbose : int
             Show progress on a terminal.
 
@@ -315,11 +303,11 @@ class Heckman(SelectionModel):
     def uncertainty_interval(
         self, rho: tuple[float, float] = (-0.3, 0.3), conf_level: float = 0.95, n_grid: int = 61
     ) -> UncertaintyInterval:
-        """Vary rho instead of estimating it: where each coefficient lies for rho in a range.
+        """Vary rho instead of estimating it: the range of each coefficient for a range of rho.
 
-        Least squares on the selected rows is corrected by what selection would do to it for each
-        rho (Genback, Stanghellini and de Luna, 2015). It needs a range of rho, but no exclusion
-        restriction and no pass over the rows.
+        Least squares on the selected rows is corrected for the selection bias at each rho
+        (Genback, Stanghellini and de Luna, 2015). This needs no exclusion restriction and no pass
+        over the rows.
 
         Parameters
         ----------
@@ -328,7 +316,7 @@ class Heckman(SelectionModel):
         conf_level : float
             Confidence level of the interval at each rho.
         n_grid : int
-            How many values of rho to evaluate, the ends among them.
+            Number of values of rho to evaluate, including the ends.
 
         Returns
         -------
@@ -339,16 +327,11 @@ class Heckman(SelectionModel):
         return uncertainty_interval(self.fit_, rho, conf_level, n_grid)
 
     def what_if(self) -> WhatIf:
-        """Change one exclusion at a time: put back each excluded feature, drop each included one.
+        """Change one exclusion at a time: include each excluded feature, drop each included one.
 
         Both use the two-step estimator without a pass over the rows. No data can prove that an
-        exclusion is valid.
-
-        Returns
-        -------
-        WhatIf
-            With `tidy` (the feature's t value, rho) and `coefficients` (the change in every
-            other one).
+        exclusion is valid. The result has `tidy` (the feature's t value, rho) and `coefficients`
+        (the change in every other coefficient).
         """
         return what_if(self.fit_)
 
@@ -364,30 +347,20 @@ class Heckman(SelectionModel):
     ) -> ExclusionTest:
         """Test whether excluded features belong in the prediction equation, while one stays out.
 
-        The model with the features put back is fitted by maximum likelihood, and their
+        The model that includes these features is fitted by maximum likelihood, and their
         coefficients are tested jointly (Wald). The features that stay excluded identify the
-        model: that they do not predict is assumed, and cannot be tested.
+        model: that they do not predict is an assumption that cannot be tested.
 
         Parameters
         ----------
         X, y, selected, sample_weight, groups
-            As they were passed to `fit`.
+            As passed to `fit`.
         features : sequence of str or int, optional
-            Excluded features to put back; at least one other must stay excluded. Unless given,
+            Excluded features to include; at least one other must stay excluded. By default,
             each excluded feature stays out in turn, and all others are tested together.
-
-        Returns
-        -------
-        ExclusionTest
         """
         return exclusion_test(
-            self.fit_,
-            X,
-            y,
-            features,
-            selected=selected,
-            sample_weight=sample_weight,
-            groups=groups,
+            self.fit_, X, y, features, selected=selected, sample_weight=sample_weight, groups=groups
         )
 
     def specification_tests(
@@ -398,16 +371,8 @@ class Heckman(SelectionModel):
         Normality in the selection equation (Bera, Jarque and Lee, 1984), its heteroskedasticity
         (Davidson and MacKinnon, 1984), normality in the prediction equation (a conditional-moment
         test; Newey, 1985; Pagan and Vella, 1989), the form of the correction for selection (Pagan
-        and Vella, 1989), and RESET (Ramsey, 1969). Sampling weights are refused.
-
-        Parameters
-        ----------
-        X, y, selected, sample_weight
-            As they were passed to `fit`.
-
-        Returns
-        -------
-        SpecificationTests
+        and Vella, 1989), and RESET (Ramsey, 1969). Arguments are as passed to `fit`. Sampling
+        weights are refused.
         """
         return specification_tests(self.fit_, X, y, selected=selected, sample_weight=sample_weight)
 
@@ -433,27 +398,21 @@ class Heckman(SelectionModel):
         at : {"average", "means"}
             The average of the effects in all rows, or the effect at the average row.
         features : sequence of str or int, optional
-            All unless given. For a model from formulas, these are the variables of the formulas,
-            so a variable and its square move together.
+            All by default. With formulas, these are their variables, so a variable and its
+            square change together.
         sample_weight : str or array_like, optional
             Weights of the rows in the average. Required after a fit with weights, unless the
-            formulas' data frame has their column; 1 weighs all rows equally.
+            formulas' data frame has their column; 1 weights all rows equally.
         conf_level : float
             Confidence level of the intervals.
 
         Returns
         -------
         Margins
-            Effects of features of 0 and 1 (and of categories) are discrete changes; standard
-            errors are by the delta method, for these rows. A quantity that is no function of a
-            feature has effect 0, standard error 0 and no test.
+            Effects of binary features and of categories are discrete changes. Standard errors use
+            the delta method, for these rows. If a quantity does not depend on a feature, its
+            effect and standard error are 0, and there is no test.
         """
         return margins(
-            self.fit_,
-            X,
-            kind,
-            at,
-            features,
-            sample_weight=sample_weight,
-            conf_level=conf_level,
+            self.fit_, X, kind, at, features, sample_weight=sample_weight, conf_level=conf_level
         )

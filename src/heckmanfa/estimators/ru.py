@@ -1,9 +1,4 @@
-"""Rockafellar-Uryasev regression, the paper's baseline against bounded selection bias (Torch).
-
-Sahoo, Lei and Wager (2022): two networks h and alpha are trained together on the rows with an
-outcome by the loss l / Gamma + (1 - 1 / Gamma) alpha(x) + (Gamma - 1 / Gamma) max(l - alpha(x), 0),
-where l is the squared error of h(x).
-"""
+"""Rockafellar-Uryasev regression, the paper's baseline for bounded selection bias (Torch)."""
 
 from __future__ import annotations
 
@@ -36,7 +31,7 @@ _BATCHES = 4
 class Network:
     """The trained network in NumPy and double precision.
 
-    A fitted model needs no Torch, and a prediction does not depend on the rows beside it.
+    A fitted model needs no Torch, and a row's prediction does not depend on other rows.
     """
 
     centre: Floats
@@ -59,22 +54,21 @@ class Network:
 
 
 class RURegressor(ObservedRegressor):
-    """Rockafellar-Uryasev regression by two small neural networks; needs the extra ``torch``.
+    """Rockafellar-Uryasev regression with two small neural networks; needs the extra ``torch``.
 
     Parameters
     ----------
     prediction_features : sequence of str, int or bool, optional
         Names, positions or a mask of X's columns; None is all of them.
     gamma : float
-        Bound of the selection bias, at least 1; at 1 it is plain least squares by a network.
-    learning_rate : float
-        Of Adam.
-    epochs : int
+        Bound of the selection bias, at least 1; 1 is plain least squares with a network.
+    learning_rate, epochs : float, int
+        Learning rate of Adam, and passes over the rows.
     batch_size : int, optional
-        Rows of a batch; a quarter of the rows with an outcome unless given. A last batch of one
-        row is joined with the one before it.
+        Rows per batch; by default a quarter of the rows with an outcome. A last batch of one
+        row is merged with the batch before it.
     random_state : int or numpy.random.Generator, optional
-        Seeds the networks and the order of the rows.
+        Seed of the networks and of the order of rows.
     verbose : int
         Show progress on a terminal.
 
@@ -83,17 +77,18 @@ class RURegressor(ObservedRegressor):
     loss_ : float
         Mean loss of the last epoch, on the standardised scale.
     n_parameters_ : int
-        Of both networks.
+        Parameters of both networks.
     prediction_features_, row_counts_, n_selected_, support_
         As in `NaiveOLS`.
 
     Notes
     -----
-    Both networks have two hidden layers of 64 units. Features and outcome are standardised by the
-    rows with an outcome. With l the squared error of the prediction h(x), the loss is
-    l / gamma + (1 - 1 / gamma) alpha(x) + (gamma - 1 / gamma) max(l - alpha(x), 0). What minimises
-    it does best in the worst case, over all laws of the outcome given the features whose density
-    differs from that of the rows with an outcome by a factor of at most gamma.
+    The networks h and alpha have two hidden layers of 64 units and are trained together, on
+    features and outcomes standardised by the rows with an outcome. With l the squared error of
+    h(x), the loss is l / gamma + (1 - 1 / gamma) alpha(x) + (gamma - 1 / gamma)
+    max(l - alpha(x), 0). Its minimiser has the least worst-case error over all distributions of
+    the outcome given the features whose density differs from that of the rows with an outcome by
+    a factor of at most gamma.
 
     References
     ----------
@@ -123,29 +118,10 @@ class RURegressor(ObservedRegressor):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.prediction_features = prediction_features
-        self.gamma = gamma
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.random_state = random_state
-        self.verbose = verbose
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None, selected: Any = None) -> Self:
-        """Train both networks on the rows with an outcome.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, K)
-        y : array_like of shape (n,)
-            The outcome, NaN where missing.
-        selected : array_like of bool, optional
-            Who is selected, as in `Heckman.fit`.
-
-        Returns
-        -------
-        self
-        """
+        """Train both networks on the rows with an outcome; arguments are as in `Heckman.fit`."""
         attributes = self._trained(_torch(), on_host(X), on_host(y), on_host(selected))
         publish(self, attributes)
         return self
@@ -181,7 +157,7 @@ class RURegressor(ObservedRegressor):
         }
 
     def _train(self, torch: Any, networks: list[Any], inputs: Any, target: Any) -> float:
-        parameters = [one for network in networks for one in network.parameters()]
+        parameters = [weight for network in networks for weight in network.parameters()]
         optimiser = torch.optim.Adam(parameters, lr=self.learning_rate)
         n = len(target)
         size = self.batch_size or math.ceil(n / _BATCHES)
@@ -193,8 +169,8 @@ class RURegressor(ObservedRegressor):
             for epoch in range(1, self.epochs + 1):
                 order = torch.randperm(n)
                 total = 0.0
-                for place, start in enumerate(starts):
-                    stop = n if place == len(starts) - 1 else start + size
+                for batch, start in enumerate(starts):
+                    stop = n if batch == len(starts) - 1 else start + size
                     rows = order[start:stop]
                     loss = self._loss(torch, networks, inputs[rows], target[rows])
                     optimiser.zero_grad()
@@ -239,7 +215,7 @@ def _network(torch: Any, width: int) -> Any:
 
 @contextmanager
 def _one_thread(torch: Any) -> Iterator[None]:
-    """Run Torch on one thread: the networks are too small to share, and bits must not differ."""
+    """Run Torch on one thread: small networks gain nothing from more, and results must not vary."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,9 +1,9 @@
-"""The rows that a score is about, and what every regression of the package is scored by."""
+"""The base of every regression of the package, and the rows that it is scored on."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,45 +21,48 @@ from heckmanfa.model.normal import log_cdf
 
 ROUTING = (
     "in a cross-validation or a grid search, call sklearn.set_config("
-    "enable_metadata_routing=True) first: selected then gets to fit, to the scorer and to "
-    "SelectionKFold"
+    "enable_metadata_routing=True) first: fit, the scorer and SelectionKFold then receive selected"
 )
 
 
 class ScoredRegressor(RegressorMixin, BaseEstimator):
-    """A regression that learns from selected rows, and is scored on selected rows.
+    """A regression that is fitted and scored on selected rows.
 
-    Under scikit-learn's metadata routing, ``selected`` gets to `fit` and to `score` without a
-    request.
+    Scikit-learn's metadata routing passes ``selected`` to `fit` and `score` without a request.
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"selected": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"selected": True}
 
+    def _keep(self, parameters: Mapping[str, Any]) -> None:
+        """Set the parameters of a constructor, from its ``locals()``."""
+        for name, value in parameters.items():
+            if name != "self":
+                setattr(self, name, value)
+
     @abstractmethod
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> ToScore:
-        """Predict for selected rows, and find what a score needs beside the predictions."""
+    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
+        """Return predictions given selection, the outcome, weights and who is selected."""
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, selected: Any = None
     ) -> float:
         """R^2 over the rows that are selected and have an outcome.
 
-        It is one of predictions given selection: ``predict(X, kind="selected")`` where a model
-        has several kinds, because marginal predictions would be wrong for these rows by design.
-        Rows of a model from formulas that miss a regressor cannot be predicted and are left out.
+        It judges predictions given selection, ``predict(X, kind="selected")`` if a model has
+        several kinds: marginal predictions are not meant for these rows. For a model with
+        formulas, rows that lack a regressor cannot be predicted and are left out.
 
         Parameters
         ----------
         X : array or data frame
         y : array_like, optional
-            NaN where missing. A model from formulas works it out from X by the left side of its
-            prediction formula, unless it is given.
+            NaN where missing. By default, a model with formulas computes it from X.
         sample_weight : array_like, optional
-            Rows weigh the same unless it is given, as everywhere in scikit-learn; but a model
-            from formulas that was fitted with weights takes their column from X.
+            By default, rows weigh the same, as everywhere in scikit-learn; but a model with
+            formulas that was fitted with weights takes their column from X.
         selected : array_like of bool, optional
-            As in `fit`, and needed where `fit` was given it. A selection formula says it itself.
+            As in `fit`; required if it was passed to `fit`. A selection formula needs none.
 
         Returns
         -------
@@ -67,82 +70,54 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
         """
         from sklearn.metrics import r2_score
 
-        rows = scored_rows(self, X, y, sample_weight, selected)
-        return float(r2_score(rows.outcome, rows.predicted, sample_weight=rows.weight))
+        return score_rows(self, r2_score, X, y, sample_weight, selected)
 
 
 def publish(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
-    """Replace what an earlier fit left by the attributes of this one, at its very end."""
+    """Replace the attributes of an earlier fit with these, at the very end of a fit."""
     for name in [name for name in vars(estimator) if name.endswith("_")]:
         delattr(estimator, name)
     for name, value in attributes.items():
         setattr(estimator, name, value)
 
 
-@dataclass(frozen=True)
-class ToScore:
-    """Predictions for rows and what they are compared with; each may be a Dask collection."""
+def score_rows(
+    model: ScoredRegressor,
+    metric: Callable[..., float],
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    selected: Any,
+) -> float:
+    """Apply a metric to the rows that are selected and have an outcome and a prediction.
 
-    predicted: Any
-    outcome: Any
-    weight: Any = None
-    selected: Any = None
-
-
-@dataclass(frozen=True)
-class ScoredRows:
-    """The m rows that a score is about."""
-
-    outcome: Floats
-    """(m,)"""
-    predicted: Floats
-    """(m,)"""
-    weight: Floats | None
-    """(m,)"""
-
-
-def scored_rows(
-    model: ScoredRegressor, X: Any, y: Any, sample_weight: Any = None, selected: Any = None
-) -> ScoredRows:
-    """Predict for rows, and keep those that are selected and have an outcome and a prediction.
-
-    Parameters
-    ----------
-    model : ScoredRegressor
-        Fitted.
-    X, y, sample_weight, selected
-        As in `ScoredRegressor.score`; each may be a Dask collection, which is computed.
-
-    Returns
-    -------
-    ScoredRows
+    Arguments are as in `ScoredRegressor.score`; Dask collections are computed.
     """
     check_is_fitted(model)
     refuse_rows(X)
-    given = model._to_score(X, y, sample_weight, selected)
     predicted, y, sample_weight, selected = compute_dask(
-        given.predicted, given.outcome, given.weight, given.selected
+        *model._to_score(X, y, sample_weight, selected)
     )
     predicted = host(predicted)
     n = len(predicted)
     outcome, chosen = _outcomes(y, selected, n)
     rows = chosen & ~np.isnan(outcome) & ~np.isnan(predicted)
-    weight = None
-    if sample_weight is not None:
-        weight = read_weights(on_host(sample_weight), n)
+    weight = None if sample_weight is None else read_weights(on_host(sample_weight), n)
+    if weight is not None:
         rows &= weight > 0
+        weight = weight[rows]
     refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[rows]))))
     if not rows.any():
         kind = "has an outcome" if selected is None else "is selected and has an outcome"
         raise InputError(
-            f"none of these {n} rows {kind} to score on; where they are a fold of a "
+            f"none of these {n} rows {kind} to score on; if they are a fold of a "
             "cross-validation, split with heckmanfa.model_selection.SelectionKFold"
         )
-    return ScoredRows(outcome[rows], predicted[rows], None if weight is None else weight[rows])
+    return float(metric(outcome[rows], predicted[rows], sample_weight=weight))
 
 
 def check_selected(estimator: str, selected: Any, selected_given: bool) -> None:
-    """Refuse to score without ``selected`` if the fit was given it."""
+    """Refuse to score without ``selected`` if it was passed to the fit."""
     if selected is None and selected_given:
         raise InputError(
             f"this {estimator} was fitted with selected, and a score without it would use other "
@@ -155,19 +130,9 @@ def log_likelihood_of_rows(
 ) -> tuple[float, float]:
     """Sum the joint log-likelihood of selection and outcomes over rows.
 
-    Parameters
-    ----------
-    equations : (n, 2) array
-        Selection index and mean of each row.
-    rho, sigma : float
-    y, selected, sample_weight
-        As in `SelectionModel.log_likelihood`; each may be a Dask collection.
-
-    Returns
-    -------
-    total, count : float
-        The sum over rows, each times its weight, and the sum of weights. Rows that are selected
-        and have no outcome are left out, as in a fit.
+    ``equations`` (n, 2) holds the selection index and the mean of each row; the others are as in
+    `SelectionModel.log_likelihood`, perhaps Dask collections. Returns the weighted sum and the sum
+    of weights. Rows that are selected and have no outcome are left out, as in a fit.
     """
     equations, y, selected, sample_weight = compute_dask(equations, y, selected, sample_weight)
     index, mean = equations.T
@@ -185,7 +150,7 @@ def log_likelihood_of_rows(
     missing = ~np.isfinite(index) | (seen & ~np.isfinite(mean))
     if missing.any():
         raise MissingValueError(
-            f"{np.count_nonzero(missing)} rows miss a regressor that the likelihood needs, or "
+            f"{np.count_nonzero(missing)} rows lack a regressor that the likelihood needs, or "
             "hold an infinite one; leave them out"
         )
     e = (outcome - mean)[seen] / sigma

@@ -1,4 +1,4 @@
-"""The base of searches: a `Heckman` whose prediction features are found."""
+"""The base of searches: a `Heckman` that searches for its prediction features."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class SearchModel(Heckman):
-    """What all searches share: what may be chosen, how, and the report afterwards."""
+    """The parameters, the fit and the report that all searches share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Heckman._parameter_constraints,
@@ -45,22 +45,6 @@ class SearchModel(Heckman):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
-
-    criterion: str
-    rho_range: Any
-    always: Any
-    never: Any
-    max_features: int | None
-    feature_groups: Any
-    honest: bool
-    n_splits: int
-    random_state: Any
-    verbose: int
-
-    def _keep(self, parameters: Mapping[str, Any]) -> None:
-        """Set the parameters of the constructor, from its ``locals()``."""
-        for name in self._get_param_names():
-            setattr(self, name, parameters[name])
 
     @abstractmethod
     def _strategy(self) -> Strategy:
@@ -82,7 +66,7 @@ class SearchModel(Heckman):
         return self
 
     def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
-        """Return what to fit, and how the prediction features are searched for."""
+        """Return what to fit, and the search for the prediction features."""
         dummies = table.native.feature_groups if isinstance(table.native, RowSource) else ()
         choices = read_choices(
             table,
@@ -115,20 +99,20 @@ class SearchModel(Heckman):
 
     @property
     def honest_(self) -> Honest:
-        """Estimates over the random halves, if ``honest`` asks for them."""
+        """Estimates over the random halves of ``honest``."""
         outcome = self.fit_.search
         if outcome is None or not isinstance(outcome.honest, Honest):
-            raise AttributeError("honest_ is there after a fit with honest=True")
+            raise AttributeError("honest_ needs a fit with honest=True")
         return outcome.honest
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """The distinct assignments evaluated, those in the window first, the best 10,000."""
+        """The best 10,000 distinct assignments evaluated, those in the window first."""
         return self._result().to_frame(self.fit_.feature_names)
 
     @property
     def n_assignments_(self) -> int:
-        """How many distinct assignments were evaluated."""
+        """Number of distinct assignments evaluated."""
         outcome = self.fit_.search
         assert outcome is not None
         return 0 if outcome.result is None else outcome.result.n_assignments
@@ -139,27 +123,27 @@ class SearchModel(Heckman):
         return outcome.check_searched()
 
     def search_report(self, tolerance: float | None = None) -> SearchReport:
-        """Tell how the features were found, what came next, and how much the choice matters.
+        """Report how the features were found, the runners-up, and how much the choice matters.
 
         Parameters
         ----------
         tolerance : float, optional
-            How much worse in the criterion counts as nearly as good: unless given, the
+            How much worse in the criterion counts as nearly as good: by default the
             ``tolerance`` of the search, or 0.001 of adjusted R^2 and 2 of AIC and BIC.
 
         Returns
         -------
         SearchReport
-            With the runner-ups, and how rho and each coefficient vary among the assignments
-            nearly as good. A search by proof keeps every one of these; the others only know what
-            they looked at.
+            With the runners-up, and how rho and each coefficient vary among the assignments
+            nearly as good. `HeckmanBestSubset` keeps all of these; other searches only know the
+            assignments that they evaluated.
         """
         self._result()
         return report_search(self.fit_, tolerance)
 
     @classmethod
     def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
-        """Let terms of the prediction formula be named, and the columns of each move as one."""
+        """Replace terms of the prediction formula by their columns, and group these."""
         by_text = {text.replace(" ", ""): columns for text, columns in terms.items()}
 
         def columns_of(names: Any) -> Any:

@@ -23,7 +23,8 @@ class HeckmanFA(SearchModel):
     """Heckman-FA: a selection model that learns which features predict (Mai and Wu).
 
     An assignment function is trained with Gumbel-Softmax draws (Algorithm 4). Its probabilities
-    then propose assignments, and the best by a criterion is fitted as a `Heckman` model.
+    then propose assignments, and the best by a criterion is fitted as a `Heckman` model, whose
+    attributes it also has.
 
     The parameters below come in three groups: the search (``extraction`` to ``verbose``), its
     training (``init_prob`` to ``record_path``), and the model (``prediction_features`` and after).
@@ -66,20 +67,11 @@ on_separation, start
     ----------
     inclusion_prob_ : ndarray of shape (K,)
         Trained probability of each feature; NaN without training ("correlation").
-    candidates_ : DataFrame
-        The distinct assignments evaluated, with the columns of `HeckmanBestSubset`.
-    n_assignments_ : int
-        Number of distinct assignments evaluated.
     path_ : dict
         "epoch" (records,), "inclusion_prob" (records, K) and "mae" (records,) of the training;
         empty without ``record_path``.
-    honest_ : Honest
-        As in `HeckmanBestSubset`.
-
-    Notes
-    -----
-    A fitted model also has all attributes of `Heckman`. See `search_report` for how the features
-    were found.
+    candidates_, n_assignments_, honest_
+        As in `HeckmanBestSubset`; candidates are the distinct assignments evaluated.
 
     Examples
     --------
@@ -304,8 +296,8 @@ class HeckmanLasso(SearchModel):
 
     After the probit, the inverse Mills ratio is partialled out of the selected rows' features and
     outcome. As its penalty grows, an adaptive lasso on the residuals drops one feature after
-    another. The best assignment on its path by a criterion is fitted as a `Heckman` model. The
-    idea of choosing exclusions with an adaptive lasso is Farbmacher's.
+    another. The best assignment on its path by a criterion is fitted as a `Heckman` model, whose
+    attributes it also has. The idea of choosing exclusions with an adaptive lasso is Farbmacher's.
 
     Parameters
     ----------
@@ -321,15 +313,8 @@ on_separation, start
 
     Attributes
     ----------
-    candidates_ : DataFrame
-        The assignments on the path.
-    n_assignments_ : int
-        Number of assignments on the path.
-
-    Notes
-    -----
-    A fitted model also has all attributes of `Heckman`. See `search_report` for how the features
-    were found.
+    candidates_, n_assignments_, honest_
+        As in `HeckmanBestSubset`; candidates are the assignments on the path.
 
     Examples
     --------
