@@ -20,7 +20,7 @@ import typer
 from typer.testing import CliRunner
 
 from heckmanfa.cli import app
-from heckmanfa.cli.demo import FEATURES
+from heckmanfa.cli.run_demo import FEATURES
 from heckmanfa.datasets import load_mroz
 
 ROOT = Path(__file__).parents[1]

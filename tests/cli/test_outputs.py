@@ -21,21 +21,16 @@ FIT = ("fit", "in.csv", "--outcome", "y", "--search", "none", "--predict-with", 
 KILLED = """
 import sys, time, types
 from pathlib import Path
+from heckmanfa.cli import run_fit
 
 def write_report(analysis, path):
     Path(path).write_text("half")
     print("ready", flush=True)
     time.sleep(60)
 
-# All but the writing is left out: it takes long to import.
-names = ("analysis", "report", "cli.fit_json", "cli.fit_text", "cli.questions")
-made = {name: types.ModuleType(f"heckmanfa.{name}") for name in names}
-analysis, report, fit_json, fit_text, questions = made.values()
-questions.question_of = lambda options: types.SimpleNamespace(**options)
-analysis.analyse = lambda question, say: None
-analysis.Question = analysis.save_model = fit_json.write_json = fit_text.show = None
-report.write_report = write_report
-sys.modules |= {module.__name__: module for module in made.values()}
+run_fit.question_of = lambda options: types.SimpleNamespace(**options)
+run_fit.analyse = lambda question, say: None
+run_fit.write_report = write_report
 sys.argv = ["heckmanfa", *sys.argv[1:]]
 from heckmanfa.cli import main
 main()

@@ -11,8 +11,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.cli.console import output
-from heckmanfa.cli.fit_json import as_json
-from heckmanfa.cli.fit_text import show
+from heckmanfa.cli.run_fit import as_json, show
 from heckmanfa.datasets import load_mroz
 from heckmanfa.text.option_names import in_options
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -115,6 +116,26 @@ class Question:
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def question_of(options: Mapping[str, Any]) -> Question:
+    """Return the question that options ask; they are named as the fields of `Question`."""
+    values: dict[str, Any] = dict(options)
+    for field in fields(Question):
+        # An empty tuple is the default of those that list columns.
+        if field.default == () and field.name in values:
+            values[field.name] = _split_names(values[field.name])
+    return Question(**values)
+
+
+def _split_names(values: Sequence[str] | None) -> tuple[str, ...]:
+    """Split lists of columns at commas; a name with a comma goes in double quotes."""
+    return tuple(
+        part.strip()
+        for value in values or ()
+        for part in next(csv.reader([value], skipinitialspace=True), [])
+        if part.strip()
+    )
 
 
 def check_question(question: Question) -> None:

@@ -10,12 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from heckmanfa import __version__
-from heckmanfa.cli.compare import compare
-from heckmanfa.cli.demo import demo
-from heckmanfa.cli.fit import fit
-from heckmanfa.cli.predict import predict
-from heckmanfa.cli.reproduce import reproduce
-from heckmanfa.cli.simulate import simulate
+from heckmanfa.cli.commands import compare, demo, fit, predict, reproduce, simulate
 from heckmanfa.errors import HeckmanfaError
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import printable

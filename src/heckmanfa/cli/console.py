@@ -1,12 +1,15 @@
-"""The console of the commands: printable text, and tables that stay readable if it is narrow."""
+"""The console of the commands: progress, printable text, and tables for narrow windows."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
@@ -47,6 +50,22 @@ def output(piped_width: int = 110) -> Console:
     if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
         return console
     return PrintableConsole(width=piped_width, highlight=False)
+
+
+@contextmanager
+def saying() -> Iterator[Callable[[str], None]]:
+    """Show progress: a line that changes on a terminal, plain lines elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda words: print(f"{printable(words)} ...", file=sys.stderr, flush=True)
+        return
+    with console.status("starting") as status:
+        yield lambda words: status.update(Text(printable(words)))
+
+
+def tell(text: str) -> None:
+    """Print a line."""
+    typer.echo(printable(text, None))
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_sources import errors_in_sources, in_sources, joint_groups
-from heckmanfa.cli.common import saying
-from heckmanfa.cli.console import Column, output, print_table
-from heckmanfa.cli.questions import question_of
+from heckmanfa.analysis.request import question_of
+from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import outputs
 from heckmanfa.data.files.table_files import check_ending, write_table
 from heckmanfa.errors import HeckmanfaWarning

@@ -6,15 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from heckmanfa.analysis import Question, analyse
-from heckmanfa.cli.common import saying
-from heckmanfa.cli.console import output
-from heckmanfa.cli.demo import FEATURES
-from heckmanfa.cli.fit_text import show
+from heckmanfa.cli.console import output, saying
+from heckmanfa.cli.run_fit import show
 from heckmanfa.data.files.outputs import make_folder, outputs
 from heckmanfa.data.files.table_files import write_table
 from heckmanfa.datasets import load_mroz
 from heckmanfa.report import write_report
 from heckmanfa.text.printable import called, shown
+
+FEATURES = (
+    *("educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"),
+    *("fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"),
+)
 
 
 def run(*, folder: Path, force: bool) -> None:

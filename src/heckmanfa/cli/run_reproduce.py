@@ -1,21 +1,40 @@
-"""The work of ``heckmanfa reproduce``."""
+"""The work of ``heckmanfa reproduce``: tables are computed, printed and written."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from heckmanfa.cli.console import output
-from heckmanfa.cli.paper_tables import check_folder, progress, show, write
+from heckmanfa.cli.console import Column, output, print_table
 from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
+from heckmanfa.data.files.outputs import check_place, make_folder, outputs
+from heckmanfa.errors import InputError
 from heckmanfa.paper import BEYOND, DETERMINISTIC, TABLES, Options
 from heckmanfa.text.printable import quoted, shown
 
 _FAILED, _USAGE = 1, 2
+_CELLS = ("dataset", "row", "quantity", "ours", "printed", "spread", "status", "note")
+# How the figures of a quantity are written; those of all others have four decimals.
+_FORMATS = {
+    "place": ".0f",
+    "training rows": ".0f",
+    "selected rows": ".0f",
+    "seconds": ".2f",
+    "number of features": ".2f",
+    "p-value": ".4g",
+}
 
 
 def run(
@@ -33,7 +52,7 @@ def run(
     """Run the tables, print them, and write them if there is a folder."""
     chosen = _choose(tables, quick=quick, beyond=beyond)
     if out is not None:
-        check_folder(out, chosen, force)
+        _check_folder(out, chosen, force)
     if ru and not quick and importlib.util.find_spec("torch") is None:
         typer.echo(
             "Torch is not installed, so RU regression is left out: pip install "
@@ -44,7 +63,7 @@ def run(
     console = output(piped_width=200)
     start = time.perf_counter()
     off = certain = 0
-    with progress(console, len(chosen)) as (say, step):
+    with _progress(console, len(chosen)) as (say, step):
         options = Options(quick, as_published, seeds, splits, ru, say)
         for name in chosen:
             table = TABLES[name]
@@ -54,9 +73,9 @@ def run(
             off += int((frame["status"] == "OFF").sum())
             certain += int(frame["status"].isin(["match", "differs", "OFF"]).sum())
             if len(frame):
-                show(name, table.title, frame, console)
+                _show(name, table.title, frame, console)
             if out is not None:
-                write(out, name, table.title, frame, force)
+                _write(out, name, table.title, frame, force)
             step()
     console.print(f"{_verdict(off, certain)}; {time.perf_counter() - start:.0f} s", highlight=False)
     if out is not None:
@@ -97,3 +116,89 @@ def _choose(tables: Sequence[str] | None, *, quick: bool, beyond: bool) -> list[
         typer.echo("nothing is left to run; see --quick and --no-beyond", err=True)
         raise typer.Exit(_USAGE)
     return chosen
+
+
+@contextmanager
+def _progress(
+    console: Console, total: int
+) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
+    """Show a progress bar on a terminal; yield functions that describe a step and end one."""
+    bar = Progress(
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("", total=total)
+        yield lambda what: bar.update(task, description=what), lambda: bar.advance(task)
+
+
+def _show(name: str, title: str, frame: pd.DataFrame, console: Console) -> None:
+    """Print a table."""
+    columns = [
+        Column("data", is_name=True, readable=8),
+        Column("row", is_name=True, readable=14),
+        Column("quantity", is_name=True, readable=12),
+        Column("ours"),
+        Column("printed"),
+        Column("±", spare=2),
+        Column("status"),
+        Column("note", is_name=True, spare=3),
+    ]
+    styles = {"OFF": "bold red", "match": "green", "differs": "yellow"}
+    before = None
+    rows, colours = [], []
+    for row in frame.to_dict("records"):
+        colours.append(styles.get(row["status"], "dim" if row["part"] == "beyond" else ""))
+        cells = _cells(row)
+        # A label that stays the same is printed once.
+        labels = cells[:2]
+        rows.append([*(("", "") if labels == before else labels), *cells[2:]])
+        before = labels
+    print_table(console, f"{name}: {title}", columns, rows, colours)
+
+
+def _cells(row: dict[Any, Any]) -> list[str]:
+    cells = {column: row[column] for column in _CELLS}
+    for column in ("ours", "printed", "spread"):
+        value = cells[column]
+        missing = value is None or value != value
+        cells[column] = "" if missing else format(value, _FORMATS.get(row["quantity"], ".4f"))
+    return [str(cell) for cell in cells.values()]
+
+
+def _files(folder: Path, name: str) -> dict[str, Path]:
+    return {ending: folder / f"{name}.{ending}" for ending in ("csv", "json", "md")}
+
+
+def _check_folder(folder: Path, tables: Sequence[str], force: bool) -> None:
+    """Refuse a folder in which some table cannot be written, before any is computed."""
+    refuse_standard_output(folder)
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise InputError(f"--out must be a folder; {shown(folder)} is a file")
+    if folder.is_dir():
+        writes = {path.name: path for name in tables for path in _files(folder, name).values()}
+        refuse_clashes({}, writes)
+        for path in writes.values():
+            check_place(path, force)
+
+
+def _write(folder: Path, name: str, title: str, frame: pd.DataFrame, force: bool) -> None:
+    """Write a table as CSV, JSON and Markdown."""
+    records = [
+        {name: None if value != value else value for name, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+    as_json = json.dumps({"table": name, "title": title, "rows": records}, indent=1)
+    lines = [f"# {name}: {title}", "", f"| {' | '.join(_CELLS)} |", "|" + " --- |" * len(_CELLS)]
+    lines += [f"| {' | '.join(_cells(row))} |" for row in frame.to_dict("records")]
+    make_folder(folder)
+    with outputs(_files(folder, name), force=force) as places:
+        with places["csv"].writing() as place:
+            frame.to_csv(place, index=False)
+        for ending, text in (("json", as_json), ("md", "\n".join(lines))):
+            with places[ending].writing() as place:
+                place.write_text(text + "\n", encoding="utf-8")

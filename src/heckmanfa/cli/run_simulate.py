@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.cli.common import saying, tell
+from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.files.clashes import refuse_clashes, refuse_standard_output
 from heckmanfa.data.files.outputs import new_folder, outputs
 from heckmanfa.data.parquet.parquet_files import arrow

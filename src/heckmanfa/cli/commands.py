@@ -1,0 +1,359 @@
+"""The commands with their options and help; the work of each is in a module ``run_<command>``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Names = list[str] | None
+
+# Options of several commands: tables and how they are read.
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A table: CSV (commas, semicolons, tabs or bars), Parquet, Feather, Stata or Excel; "
+        "of Parquet also a folder, or a pattern in quotes; - is CSV from standard input."
+    ),
+]
+Outcome = Annotated[
+    str, typer.Option(help="Column of the outcome, empty where it is not observed.")
+]
+Selected = Annotated[
+    str | None, typer.Option(help="Column of 0 and 1 (or yes and no) that says who is selected.")
+]
+Features = Annotated[
+    Names, typer.Option(help="Columns to use, separated by commas; all others unless given.")
+]
+Exclude = Annotated[Names, typer.Option(help="Columns not to use in either equation.")]
+Missing = Annotated[
+    str, typer.Option(help="Rows that miss a feature: drop, or mean (fill in the mean).")
+]
+Categorical = Annotated[Names, typer.Option(help="Columns to treat as categories.")]
+Numeric = Annotated[Names, typer.Option(help="Columns to treat as numbers.")]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        help="Decimal mark of CSV and Excel files, . or , (inferred from all values unless given)."
+    ),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(help="Thousands separator of such files: , or . or a blank or ' (or none)."),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        help="Sheet of an Excel file, by name or number (the first that is not empty unless given)."
+    ),
+]
+StreamAbove = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        help="Parquet files whose columns would take more gigabytes than this are read in passes, "
+        "not loaded.",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+# Options of `fit`.
+PredictWith = Annotated[
+    Names, typer.Option(help="Columns that may predict; with --search none, those that do.")
+]
+Always = Annotated[Names, typer.Option(help="Columns that the search must let predict.")]
+SelectOnly = Annotated[
+    Names, typer.Option(help="Columns that drive selection and must not predict (exclusions).")
+]
+Search = Annotated[
+    str,
+    typer.Option(
+        help="How to find the prediction features: best-subset (proven optimal), fa, fa-star or "
+        "correlation (the paper's), or none."
+    ),
+]
+Criterion = Annotated[
+    str | None,
+    typer.Option(help="bic, aic or adjusted_r2: bic for best-subset, adjusted_r2 for the paper's."),
+]
+RhoRange = Annotated[
+    tuple[float, float] | None,
+    typer.Option(help="Choose only assignments whose rho is between these.", metavar="LO HI"),
+]
+Method = Annotated[str, typer.Option(help="two-step or ml.")]
+Start = Annotated[
+    float | None,
+    typer.Option(help="With --method ml: the rho to start from, to fit another maximum."),
+]
+Weights = Annotated[str | None, typer.Option(help="Column of weights.")]
+WeightKind = Annotated[str, typer.Option(help="frequency (they count rows) or sampling.")]
+Cluster = Annotated[str | None, typer.Option(help="Column of clusters, whose rows are dependent.")]
+Robust = Annotated[bool, typer.Option("--robust", help="Robust standard errors.")]
+OnSeparation = Annotated[
+    str,
+    typer.Option(
+        help="If a column decides selection for some rows: error, or drop (leave out the column "
+        "and these rows)."
+    ),
+]
+Honest = Annotated[
+    bool,
+    typer.Option("--honest", help="Choose on one half of the rows, estimate on the other."),
+]
+Device = Annotated[
+    str, typer.Option(help="cpu, or a GPU as Torch names it: cuda, cuda:1 (needs Torch).")
+]
+ReportFile = Annotated[Path | None, typer.Option(help="Write an HTML report here.")]
+SaveFile = Annotated[Path | None, typer.Option(help="Write the model here (.skops), for predict.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the results here as JSON.")]
+
+
+def fit(
+    data: Data,
+    outcome: Outcome,
+    selected: Selected = None,
+    features: Features = None,
+    exclude: Exclude = None,
+    predict_with: PredictWith = None,
+    always: Always = None,
+    select_only: SelectOnly = None,
+    search: Search = "best-subset",
+    criterion: Criterion = None,
+    rho_range: RhoRange = None,
+    method: Method = "two-step",
+    start: Start = None,
+    weights: Weights = None,
+    weight_kind: WeightKind = "frequency",
+    cluster: Cluster = None,
+    robust: Robust = False,
+    missing: Missing = "drop",
+    on_separation: OnSeparation = "error",
+    categorical: Categorical = None,
+    numeric: Numeric = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    sheet: Sheet = None,
+    honest: Honest = False,
+    stream_above: StreamAbove = 1.0,
+    device: Device = "cpu",
+    seed: Seed = 0,
+    report: ReportFile = None,
+    save: SaveFile = None,
+    json_out: JsonFile = None,
+    force: Force = False,
+) -> None:
+    """Fit a selection model to a table, and say which features predict and which drive selection.
+
+    Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.skops
+
+    (heckmanfa simulate wages.csv makes such a table.) Parquet files may be larger than memory: see
+    --stream-above.
+    """
+    _run("fit", locals())
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model file that fit --save wrote.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A table with the columns of the fit; of Parquet also a folder, or a pattern in "
+            "quotes; - is CSV from standard input."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Where to write predictions: .csv or .parquet.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="marginal (the outcome of anyone), selected or unselected (given that), or "
+            "selection (the probability of being selected)."
+        ),
+    ] = "marginal",
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            help="Add low and high: prediction (of a new outcome) or confidence (of the mean)."
+        ),
+    ] = None,
+    keep_columns: Annotated[
+        bool, typer.Option("--keep-columns", help="Also write the columns of the data.")
+    ] = False,
+    missing: Annotated[
+        str,
+        typer.Option(
+            help="Rows that miss a feature: empty (their prediction is an empty cell, and they are "
+            "counted) or error (nothing is written)."
+        ),
+    ] = "empty",
+    decimal: Annotated[
+        str | None,
+        typer.Option(
+            help="Decimal mark of CSV and Excel files, . or , (that of the table of the fit unless "
+            "given)."
+        ),
+    ] = None,
+    thousands: Thousands = None,
+    sheet: Sheet = None,
+    stream_above: StreamAbove = 1.0,
+    force: Force = False,
+) -> None:
+    """Predict for every row of a table, in its order.
+
+    From Parquet to Parquet, a table may be larger than memory: see --stream-above.
+
+    Example: heckmanfa predict wages.skops wages.csv --kind selected --out predictions.csv
+    """
+    _run("predict", locals())
+
+
+def compare(
+    data: Data,
+    outcome: Outcome,
+    selected: Selected = None,
+    features: Features = None,
+    exclude: Exclude = None,
+    weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
+    missing: Missing = "drop",
+    categorical: Categorical = None,
+    numeric: Numeric = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    sheet: Sheet = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of each repeat.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="How often rows are split into folds.")] = 3,
+    ru: Annotated[
+        bool | None,
+        typer.Option(
+            "--ru/--no-ru", help="RU regression (run if Torch is installed, unless given)."
+        ),
+    ] = None,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the table here: .csv or .parquet.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Compare all methods side by side, judged on held-out rows that have an outcome.
+
+    Example: heckmanfa compare wages.csv --outcome y
+    """
+    _run("compare", locals())
+
+
+def simulate(
+    out: Annotated[
+        Path,
+        typer.Argument(help="Where to write the table: .csv or .parquet; a folder with --files."),
+    ],
+    rows: Annotated[int, typer.Option(min=1, help="How many rows.")] = 2000,
+    n_features: Annotated[
+        int, typer.Option("--features", min=1, help="How many features, all of which select.")
+    ] = 10,
+    n_predicting: Annotated[
+        int, typer.Option("--predicting", min=0, help="How many of them also predict.")
+    ] = 5,
+    rho: Annotated[float, typer.Option(help="Correlation of the errors.")] = 0.5,
+    sigma: Annotated[float, typer.Option(help="Standard deviation of the outcome's error.")] = 1.0,
+    selection_rate: Annotated[float, typer.Option(help="Share of rows with an outcome.")] = 0.5,
+    correlation: Annotated[float, typer.Option(help="Correlation of the features.")] = 0.0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the random numbers: the truth and the rows.")
+    ] = 0,
+    files: Annotated[
+        int | None,
+        typer.Option(min=1, help="Write so many Parquet files into a new folder, not one file."),
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="Where to write the truth as JSON; printed unless given.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write a simulated table: features, an outcome y that is empty where not selected, the truth.
+
+    Rows are made and written a block at a time, so the table may be larger than memory. They
+    are the same in one file and in several, and on any number of threads.
+
+    Example: heckmanfa simulate wages.csv --rows 10000 --features 8 --predicting 3
+    """
+    _run("simulate", locals())
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where to write mroz.csv and mroz.html.")] = Path(
+        "heckmanfa-demo"
+    ),
+    force: Force = False,
+) -> None:
+    """Write Mroz's table of 753 women, fit it, and write the report.
+
+    Example: heckmanfa demo
+    """
+    _run("demo", locals())
+
+
+def reproduce(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Tables by their label in the paper (sampling, topjfeats, moretopj, "
+            "testingmsespi0, significance, executiontimes, selfeatures), and beyond and splits, "
+            "which go further; all of them unless given."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the deterministic rows, in seconds.")
+    ] = False,
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="Judge as the published run did: lambda = 0 where Phi underflows, and the lost "
+            "sign in Heckman-FA*'s sigma.",
+        ),
+    ] = False,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Runs of whatever depends on a seed (the t-tests have ten).")
+    ] = 5,
+    splits: Annotated[int, typer.Option(min=2, help="Random splits, beyond the paper.")] = 20,
+    ru: Annotated[
+        bool, typer.Option("--ru/--no-ru", help="Run RU regression, which needs Torch.")
+    ] = True,
+    beyond: Annotated[
+        bool,
+        typer.Option(
+            "--beyond/--no-beyond", help="Whether to run and show what the paper does not have."
+        ),
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for each table as CSV, JSON and Markdown.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Rerun the tables of Mai and Wu's paper, with our figures beside the printed ones.
+
+    All of them take two to three minutes on two cores. The data are read from the folder that
+    HECKMANFA_DATA names, or from the cache, or are downloaded. The exit status is 1 if a
+    deterministic row does not come out.
+
+    Example: heckmanfa reproduce --quick
+    """
+    _run("reproduce", locals(), progress=False)  # it has a progress bar of its own
+
+
+def _run(command: str, options: Mapping[str, Any], *, progress: bool = True) -> None:
+    """Do the work of a command.
+
+    Its module is imported only now: pandas and scikit-learn would slow the start and ``--help``.
+    """
+    from heckmanfa.cli.console import saying  # Rich would slow the start
+
+    module = f"heckmanfa.cli.run_{command}"
+    if progress:
+        with saying() as say:
+            say("loading")
+            import_module(module)
+    import_module(module).run(**options)
