@@ -218,7 +218,7 @@ def test_json_that_grows_in_memory_is_refused_before_it_is_read(saved, place):
 
 def test_a_manifest_says_what_manifests_say_and_no_more(saved, rewritten):
     rewritten(saved, manifest=lambda listed: listed.update(more=1))
-    assert "its list has 'more'" in refusal(saved)
+    assert "its manifest has 'more'" in refusal(saved)
 
 
 def test_a_file_begins_with_its_archive(saved):

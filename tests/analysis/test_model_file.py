@@ -3,6 +3,7 @@
 import json
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -106,7 +107,7 @@ def test_what_cannot_be_saved(tmp_path, fitted, encoding, frame, simulated):
     with pytest.raises(InputError, match=r"about must hold plain values only: .*set"):
         save_model(path, fitted, encoding, {"a": {1}})
     other = NaiveOLS().fit(frame[["a", "b"]].rename(columns={"b": "q"}), simulated.y)
-    with pytest.raises(InputError, match="'q' is none of the encoded columns"):
+    with pytest.raises(InputError, match="'q' is not an encoded column"):
         save_model(path, other, encoding, {})
     with pytest.raises(InputError, match=r"columns without names.* fit it on a data frame"):
         save_model(path, NaiveOLS().fit(simulated.X, simulated.y), encoding, {})
@@ -436,8 +437,29 @@ def test_a_newer_version_is_refused(rewritten, saved):
     )
     rewritten(saved, manifest=lambda listed: listed.update(version="0.9.0"))
     assert load_model(saved).version == "0.9.0"
-    rewritten(saved, manifest=lambda listed: listed.update(format=2))
+    rewritten(saved, manifest=lambda listed: listed.update(format=3))
     assert "upgrade" in refusal(saved)
+
+
+def test_a_file_of_the_first_format_is_to_be_saved_again():
+    # Written before classes moved to the modules that files of format 2 name.
+    old = Path(__file__).with_name("format_1.skops")
+    assert "has format 1, and this version reads format 2 only: fit the model" in refusal(old)
+
+
+@pytest.mark.parametrize("number", ["2", 2.0, True, None, [2]])
+def test_a_format_must_be_an_integer(rewritten, saved, number):
+    rewritten(saved, manifest=lambda listed: listed.update(format=number))
+    assert "its format is not an integer" in refusal(saved)
+
+
+def test_saving_computes_no_diagnostics(fitted, encoding, tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise AssertionError("diagnosed")
+
+    monkeypatch.setattr(Heckman, "diagnostics", refuse)
+    save_model(tmp_path / "m.skops", fitted, encoding)
+    assert "do not fit together (AssertionError)" in refusal(tmp_path / "m.skops")
 
 
 def test_other_files_are_refused(saved, fitted, tmp_path):

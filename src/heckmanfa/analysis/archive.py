@@ -1,7 +1,7 @@
 """The members of a model file, read within bounds: a small file may inflate to a huge one.
 
-What an archive says about the size of its members is checked before any is inflated, and what
-comes out is checked again, since the directory of an archive may lie.
+The sizes that the archive lists are checked before any member is inflated, and checked again
+afterwards, since an archive may list wrong sizes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from heckmanfa.errors import DataError
 from heckmanfa.text.printable import quoted, shown
 
 _MOST_MEMBERS = 10_000
-# Room for the directory of so many members with names as long as skops'.
+# Enough for that many members with names as long as those of skops.
 _LARGEST_DIRECTORY = 100 * _MOST_MEMBERS
 LARGEST_FILE = 2**30
+NO_MODEL_FILE = "is not a model file, or is damaged; models are written by heckmanfa fit"
 _LARGEST_MANIFEST = 2**24
 _MANIFEST_KEYS = frozenset({"format", "version", "model", "features", "about", "sha256"})
-# Values of JSON that take far more memory than text: what a manifest says about a fit, at least.
+# Values of JSON take far more memory than their text.
 _MOST_VALUES = 2**18
 _START = b"PK\x03\x04"
 _END, _END_SIZE, _LOCATOR = b"PK\x05\x06", 22, b"PK\x06\x07"
@@ -33,26 +34,26 @@ _END, _END_SIZE, _LOCATOR = b"PK\x05\x06", 22, b"PK\x06\x07"
 
 @dataclass(frozen=True)
 class Limits:
-    """How large the parts of a file may be, by what a model of K features needs."""
+    """How large the parts of a file may be: what a model of K features needs."""
 
     n_features: int
     """K"""
     file_size: int
-    """in bytes, as it lies on the disk: coefficients hardly compress"""
+    """bytes of the file: coefficients hardly compress"""
 
     @property
     def schema(self) -> int:
-        """Bytes of the description: lists of names, and the candidates of a search."""
+        """Bytes of the schema: lists of names, and the candidates of a search."""
         return int(min(2**23 + 2**15 * self.n_features, 2**26))
 
     @property
     def values(self) -> int:
-        """Values in the description: a few for each name, and the candidates of a search."""
+        """Values in the schema: a few for each name, and the candidates of a search."""
         return int(min(2**19 + 2**12 * self.n_features, 2**22))
 
     @property
     def entries(self) -> int:
-        """Entries of an array: a square of parameters, or one row for each model of a search."""
+        """Entries of an array: a covariance matrix, or one row for each model of a search."""
         k = self.n_features + 16
         return max(4 * k * k, 20_000 * k)
 
@@ -65,12 +66,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Members:
-    """What a file holds, inflated."""
+    """The inflated members of a file."""
 
     manifest: dict[str, Any]
     schema: dict[str, Any]
     raw: dict[str, bytes]
-    """every member but the manifest, by name"""
+    """all members except the manifest, by name"""
     limits: Limits
 
 
@@ -92,9 +93,9 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
         if len(names) > _MOST_MEMBERS:
             _too_large(path, f"it has {len(names):,} members")
         by_name = dict(zip(names, listed, strict=True))
-        told = _inflate(archive, by_name.pop(manifest), _LARGEST_MANIFEST, path)
-        _check_values(told, _MOST_VALUES, path)
-        about = plain_json(told)
+        text = _inflate(archive, by_name.pop(manifest), _LARGEST_MANIFEST, path)
+        _check_values(text, _MOST_VALUES, path)
+        about = plain_json(text)
         limits = Limits(_count_features(about, path), len(data))
         for name, member in by_name.items():
             _check_size(member, limits.schema if name == schema else 8 * limits.entries, path)
@@ -113,7 +114,7 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
 
 
 def plain_json(text: bytes | str) -> Any:
-    """Read JSON, or raise a ValueError, also if it is nested too deeply."""
+    """Read JSON; a ValueError also says that it is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -121,9 +122,9 @@ def plain_json(text: bytes | str) -> Any:
 
 
 def array_in(content: bytes, limits: Limits) -> np.ndarray[Any, Any]:
-    """Read an array of NumPy's own format whose header says no more than the bytes hold.
+    """Read an array of NumPy's file format whose header agrees with its size.
 
-    Numbers, booleans and text only: whatever would need a pickle is refused.
+    Only numbers, booleans and text are read: other types would need pickle.
     """
     stream = BytesIO(content)
     version = np.lib.format.read_magic(stream)
@@ -131,27 +132,25 @@ def array_in(content: bytes, limits: Limits) -> np.ndarray[Any, Any]:
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
     }
-    shape, by_columns, dtype = readers[version](stream)
+    shape, is_fortran, dtype = readers[version](stream)
     count = math.prod(shape)
     if dtype.kind not in "biufU" or dtype.hasobject or min(shape, default=1) < 0 or len(shape) > 3:
-        raise ValueError("an array of a kind that no model holds")
+        raise ValueError("no model holds an array of this type")
     if count > limits.entries or dtype.itemsize > 2**16 or not dtype.itemsize:
-        raise ValueError("an array larger than the model can need")
+        raise ValueError("an array is larger than the model can need")
     if len(content) - stream.tell() != count * dtype.itemsize:
-        raise ValueError("an array whose header and size disagree")
+        raise ValueError("the header and the size of an array disagree")
     flat = np.frombuffer(content, dtype=dtype, count=count, offset=stream.tell())
-    return flat.reshape(shape, order="F" if by_columns else "C").copy(order="K")
+    return flat.reshape(shape, order="F" if is_fortran else "C").copy(order="K")
 
 
 def _check_directory(data: bytes, path: Path) -> None:
     """Refuse a directory that would fill the memory, before it is read."""
     if len(data) > LARGEST_FILE:
         _too_large(path, f"it has {len(data):,} bytes")
-    # Zip readers accept an archive behind other content, another program for example.
+    # Zip readers accept an archive that follows other content, such as a program.
     if data[:4] != _START:
-        raise DataError(
-            f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa fit"
-        )
+        raise DataError(f"{shown(path)} {NO_MODEL_FILE}")
     end = data[-_END_SIZE:]
     if end[:4] == _END and end[-2:] == b"\0\0":
         size = int.from_bytes(end[12:16], "little")
@@ -159,13 +158,11 @@ def _check_directory(data: bytes, path: Path) -> None:
             _too_large(path, f"its directory has {size:,} bytes")
     before = data[-_END_SIZE - 20 :][:4]
     if end[:4] != _END or end[-2:] != b"\0\0" or before == _LOCATOR:
-        raise DataError(
-            f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa fit"
-        )
+        raise DataError(f"{shown(path)} {NO_MODEL_FILE}")
 
 
 def _check_values(text: bytes, most: int, path: Path) -> None:
-    """Refuse JSON whose values would fill the memory, before any is made."""
+    """Refuse JSON whose values would fill the memory, before it is parsed."""
     count = sum(text.count(mark) for mark in (b"[", b"{", b","))
     if count > most:
         _too_large(path, f"its description has {count:,} values")
@@ -175,7 +172,7 @@ def _count_features(about: Any, path: Path) -> int:
     if isinstance(about, dict) and not about.keys() <= _MANIFEST_KEYS:
         strange = min(about.keys() - _MANIFEST_KEYS)
         raise DataError(
-            f"{shown(path)} is damaged or was changed: its list has {quoted(strange[:40])}"
+            f"{shown(path)} is damaged or was changed: its manifest has {quoted(strange[:40])}"
         )
     features = about.get("features") if isinstance(about, dict) else None
     if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
@@ -189,9 +186,7 @@ def _check_size(member: ZipInfo, limit: int, path: Path) -> None:
     if size > limit + 2**12:
         _too_large(path, f"{quoted(member.filename[:40])} would inflate to {size:,} bytes")
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise DataError(
-            f"{shown(path)} was not written by heckmanfa: it is compressed in another way"
-        )
+        raise DataError(f"{shown(path)} was not written by heckmanfa: its compression is unknown")
 
 
 def _inflate(archive: ZipFile, member: ZipInfo, limit: int, path: Path) -> bytes:
@@ -199,7 +194,7 @@ def _inflate(archive: ZipFile, member: ZipInfo, limit: int, path: Path) -> bytes
     with archive.open(member) as stream:
         content = stream.read(member.file_size + 1)
     if len(content) != member.file_size:
-        raise DataError(f"{shown(path)} is damaged: a member is not as long as the file says")
+        raise DataError(f"{shown(path)} is damaged: a member does not have its listed size")
     return content
 
 

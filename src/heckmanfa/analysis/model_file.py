@@ -8,7 +8,7 @@ import io
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import heckmanfa
-from heckmanfa.analysis.archive import LARGEST_FILE, read_members
+from heckmanfa.analysis.archive import LARGEST_FILE, NO_MODEL_FILE, read_members
 from heckmanfa.analysis.revival import MODELS, Revival, UnlistedError, UnsoundError
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.files.outputs import replacing
@@ -35,7 +35,8 @@ from heckmanfa.estimators.scoring import ScoredRegressor, publish
 from heckmanfa.fit import Origin
 from heckmanfa.text.printable import quoted, shown
 
-_FORMAT = 1
+# Files name classes by their modules: format 1 had other modules.
+_FORMAT = 2
 # Characters of the names of all the columns that an encoding makes.
 _LONGEST_NAMES = 2**25
 _MANIFEST = "heckmanfa.json"
@@ -74,27 +75,33 @@ def save_model(
     encoding : Encoding, optional
         The encoding that made these columns; None if the table held them as numbers.
     about : dict, optional
-        Anything that JSON can say; tuples come back as lists.
+        Anything that JSON can hold; tuples come back as lists.
     force : bool
-        Whether a file that is there already may be replaced.
+        Whether an existing file may be replaced.
     """
     _refuse_no_model(path, model)
     design = _design(model)
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names:
         raise InputError(
-            "the model was fitted on columns without names, and a file goes by names: fit it on a "
+            "the model was fitted on columns without names, and a file needs names: fit it on a "
             "data frame"
         )
     if design is not None:
-        _check_formulas(design, names)
+        try:
+            check_design(design, names)
+        except FormulaError as error:
+            raise InputError(
+                f"the model cannot be saved: {error}. Make that column in the data before the fit, "
+                "or keep the model with pickle"
+            ) from error
     encoding = _checked_encoding(encoding, names if design is None else design.variables(()))
     features = names if design is None else design.variables(encoding.columns)
     strange = [name for name in features if name not in encoding.columns]
     if strange:
         raise InputError(
             "the model was not fitted on what the encoding makes: "
-            f"{quoted(strange[0])} is none of the encoded columns"
+            f"{quoted(strange[0])} is not an encoded column"
         )
     try:
         told = json.loads(json.dumps(about or {}))
@@ -106,7 +113,7 @@ def save_model(
         data = skops.io.dumps(
             {"model": _at_rest(model), "encoding": encoding}, compression=ZIP_DEFLATED
         )
-    # What skops cannot save fails in the way of its type.
+    # Each type that skops cannot save fails in its own way.
     except Exception as error:
         raise InputError(f"the model cannot be saved: {error}") from error
     buffer = io.BytesIO(data)
@@ -144,7 +151,7 @@ def _refuse_no_model(path: Any, model: Any) -> None:
 
 
 def _checked_encoding(encoding: Any, columns: list[str]) -> Encoding:
-    """Return the encoding; without one, that which keeps the columns of the model."""
+    """Return the encoding, or if it is None the one that keeps the model's columns."""
     if encoding is None:
         return Encoding.plain(columns)
     if isinstance(encoding, Encoding):
@@ -156,20 +163,10 @@ def _checked_encoding(encoding: Any, columns: list[str]) -> Encoding:
     raise InputTypeError(f"encoding must be an Encoding or None; got a {type(encoding).__name__}")
 
 
-def _check_formulas(design: FormulaDesign, names: list[str]) -> None:
-    try:
-        check_design(design, names)
-    except FormulaError as error:
-        raise InputError(
-            f"the model cannot be saved: {error}. Make that column in the data before the fit, or "
-            "keep the model by pickle"
-        ) from error
-
-
 def _check_readable(data: bytes) -> None:
     """Refuse to write a file that could not be read again."""
     try:
-        _read(data, Path("the file"))
+        _read(data, Path("the file"), ["tidy"])
     except UnlistedError as error:
         raise InputError(
             f"the model holds what cannot be saved safely: {error}; give parameters as plain "
@@ -182,29 +179,30 @@ def _check_readable(data: bytes) -> None:
 def load_model(path: str | os.PathLike[str]) -> Saved:
     """Read a model that `save_model` wrote, and nothing else.
 
-    Plain data, arrays and the classes that models are made of are put together by this package;
-    a file that asks for anything else is refused before anything is made. A formula in it may
-    call listed functions only, which is checked before it is evaluated. That a file was changed
-    by accident is noticed; whoever means to change coefficients can, so take models from people
-    you trust.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    Saved
+    A file may hold plain data, arrays and the classes that models consist of; one that names
+    anything else is refused before any object is made. Its formulas may call listed functions
+    only, which is checked before they are evaluated. Accidental changes are detected, deliberate
+    changes of coefficients are not: load models of people you trust.
     """
     path = existing(path)
     try:
-        return _load(path)
+        if not path.is_file():
+            raise DataError(f"{shown(path)} is not a model file: it is not a regular file")
+        # The size first: a reader makes room for what it is asked for, whether it is there or not.
+        with path.open("rb") as stream:
+            data = stream.read(min(path.stat().st_size, LARGEST_FILE) + 1)
+        return _read(data, path, ["summary", "tidy", "diagnostics"])
     except HeckmanfaError:
         raise
-    except BadZipFile as error:
+    except UnlistedError as error:
         raise DataError(
-            f"{shown(path)} is not a model file, or is damaged; models are written by heckmanfa fit"
+            f"{shown(path)} was not written by heckmanfa: it asks for {error}, and nothing of it "
+            "was loaded"
         ) from error
+    except UnsoundError as error:
+        raise DataError(f"{shown(path)} is damaged or was changed: {error}") from error
+    except BadZipFile as error:
+        raise DataError(f"{shown(path)} {NO_MODEL_FILE}") from error
     except OSError as error:
         raise DataError(f"{shown(path)} cannot be read: {error.strerror or error}") from error
     # A file that was tampered with can make a reader fail in any way.
@@ -214,28 +212,11 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
         ) from error
 
 
-def _load(path: Path) -> Saved:
-    if not path.is_file():
-        raise DataError(f"{shown(path)} is not a model file: it is no regular file")
-    # The size first: a reader makes room for what it is asked for, whether it is there or not.
-    with path.open("rb") as stream:
-        data = stream.read(min(path.stat().st_size, LARGEST_FILE) + 1)
-    try:
-        return _read(data, path)
-    except UnlistedError as error:
-        raise DataError(
-            f"{shown(path)} was not written by heckmanfa: it asks for {error}, and nothing of it "
-            "was loaded"
-        ) from error
-    except UnsoundError as error:
-        raise DataError(f"{shown(path)} is damaged or was changed: {error}") from error
-
-
-def _read(data: bytes, path: Path) -> Saved:
-    """Take a file apart, check every part, and put the model together."""
+def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
+    """Check every part of a file, make the model, and try its predictions and some reports."""
     members = read_members(data, path, _MANIFEST, _SCHEMA)
     manifest = members.manifest
-    _refuse_newer(manifest, path)
+    _check_format(manifest, path)
     content = Revival(members)
     content.refuse_unlisted()
     if _digest(members.raw) != manifest["sha256"]:
@@ -257,7 +238,7 @@ def _read(data: bytes, path: Path) -> Saved:
                 f"{shown(path)} asks for more than a model file may: {error}; nothing of it was "
                 "evaluated"
             ) from error
-    _try_out(model, names)
+    _try_out(model, names, reports)
     _check_names(encoding)
     _check_encoding(encoding, names if design is None else design.variables(encoding.columns))
     return Saved(model, encoding, manifest["about"], str(manifest["version"]))
@@ -279,7 +260,7 @@ def _restore(model: Any) -> None:
 
 
 def _check_names(encoding: Encoding) -> None:
-    """Refuse an encoding that names something twice: its columns would be any number."""
+    """Refuse an encoding with repeated names, which could make any number of columns."""
     named = [encoding.sources, *encoding.levels.values()]
     if any(len({*names}) < len(names) for names in named):
         raise UnsoundError("its encoding names something twice")
@@ -304,8 +285,8 @@ def _check_encoding(encoding: Encoding, needed: list[str]) -> None:
         raise UnsoundError("its encoding does not make the features of its model")
 
 
-def _try_out(model: Any, names: list[str]) -> None:
-    """Refuse a model whose parts do not fit together: it must predict and give its summary."""
+def _try_out(model: Any, names: list[str], reports: list[str]) -> None:
+    """Refuse a model whose parts do not fit together: it must predict and make these reports."""
     for name in ("support_", "coef_", "selection_coef_"):
         found = getattr(model, name, None)
         if found is not None and np.shape(found) != (len(names),):
@@ -318,31 +299,24 @@ def _try_out(model: Any, names: list[str]) -> None:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             plain.predict(row)
+            # Some valid models refuse the others.
             if hasattr(plain, "predict_selection"):
-                _unless_refused(lambda: plain.predict_selection(row))
-            if hasattr(plain, "summary"):
-                _unless_refused(lambda: str(plain.summary()))
-            if hasattr(plain, "tidy"):
-                _unless_refused(lambda: plain.tidy())
-            if hasattr(plain, "diagnostics"):
-                _unless_refused(lambda: str(plain.diagnostics()))
-    # What does not fit together fails in any way.
+                with suppress(HeckmanfaError):
+                    plain.predict_selection(row)
+            for name in reports:
+                if hasattr(plain, name):
+                    with suppress(HeckmanfaError):
+                        str(getattr(plain, name)())
+    # Parts that do not fit together can fail in any way.
     except Exception as error:
         raise UnsoundError(f"its parts do not fit together ({type(error).__name__})") from error
-
-
-def _unless_refused(question: Callable[[], Any]) -> None:
-    """Call something that some valid models refuse."""
-    with suppress(HeckmanfaError):
-        question()
 
 
 def _at_rest(model: Any) -> Any:
     """Return a copy of a model that holds plain data.
 
-    What its owner asked of scikit-learn's metadata routing is about the code around the model, and
-    refers back to it. Columns may have been named by an index, a series or the like: the file has
-    a list.
+    Requests of scikit-learn's metadata routing concern the code around the model, and are left out.
+    An index or a series that lists columns becomes a list.
     """
     model = copy.copy(model)
     vars(model).pop("_metadata_request", None)
@@ -357,7 +331,7 @@ def _at_rest(model: Any) -> Any:
 
 
 def _plain_list(value: Any) -> Any:
-    """Return what lists columns as lists; arrays, which a file may hold, and others as they are."""
+    """Return collections of column names as lists, and arrays and all else as they are."""
     if hasattr(value, "as_py"):
         return value.as_py()
     plain = value is None or isinstance(value, str | bytes | np.ndarray | np.generic | dict)
@@ -367,12 +341,20 @@ def _plain_list(value: Any) -> Any:
     return tuple(items) if isinstance(value, tuple) else items
 
 
-def _refuse_newer(manifest: dict[str, Any], path: Path) -> None:
-    theirs, ours = str(manifest["version"]), heckmanfa.__version__
-    if int(theirs.split(".")[0]) > int(ours.split(".")[0]) or manifest["format"] > _FORMAT:
+def _check_format(manifest: dict[str, Any], path: Path) -> None:
+    """Refuse files of other formats, and of a newer major version."""
+    number, theirs, ours = manifest["format"], str(manifest["version"]), heckmanfa.__version__
+    if type(number) is not int:
+        raise UnsoundError("its format is not an integer")
+    if number > _FORMAT or int(theirs.split(".")[0]) > int(ours.split(".")[0]):
         raise DataError(
             f"{shown(path)} was written by heckmanfa {theirs}; this is {ours}: upgrade with pip "
             "install --upgrade heckmanfa"
+        )
+    if number < _FORMAT:
+        raise DataError(
+            f"{shown(path)} has format {number}, and this version reads format {_FORMAT} only: fit "
+            "the model again and save it again"
         )
 
 
