@@ -140,6 +140,10 @@ def test_an_array_is_what_its_bytes_hold(saved, rewritten, content):
     assert "damaged or was changed" in refusal(saved)
 
 
+def fit_in(state):
+    return state["content"]["model"]["content"]["content"]["_fit"]["content"]["content"]
+
+
 def nested(depth):
     return "[" * depth + "]" * depth
 
@@ -148,7 +152,7 @@ def nested(depth):
 @pytest.mark.parametrize("place", ["schema", "value", "manifest"])
 def test_json_nested_without_end_is_refused(saved, rewritten, depth, place):
     def schema(state):
-        state["content"]["model"]["content"]["content"]["intercept_"]["content"] = nested(depth)
+        fit_in(state)["intercept"]["content"] = nested(depth)
 
     if place == "value":
         rewritten(saved, seal=True, schema=schema)
@@ -170,7 +174,7 @@ def test_json_nested_without_end_is_refused(saved, rewritten, depth, place):
 
 def test_numbers_of_thousands_of_digits_are_refused(saved, rewritten):
     def grow(state):
-        state["content"]["model"]["content"]["content"]["n_obs_"]["content"] = "9" * 100_000
+        fit_in(state)["n_obs"]["content"] = "9" * 100_000
 
     rewritten(saved, seal=True, schema=grow)
     assert "damaged" in refusal(saved)
@@ -247,8 +251,8 @@ def test_an_encoding_names_nothing_twice(saved, rewritten, twice):
 
 def test_a_model_that_cannot_give_its_table_is_refused(saved, rewritten):
     def empty(state):
-        held = state["content"]["model"]["content"]["content"]
-        held["n_obs_"] = {**held["n_obs_"], "content": "null"}
+        held = fit_in(state)
+        held["n_obs"] = {**held["n_obs"], "content": "null"}
 
     rewritten(saved, seal=True, schema=empty)
     assert "damaged or was changed" in refusal(saved)

@@ -294,9 +294,7 @@ def test_bad_columns_are_refused_as_in_memory(shell, folder):
         memory = shell.refuses("fit", *options, "--json", "out.json")
         assert refused(shell, *options) == memory
     assert "must hold 0 and 1" in refused(shell, *BASE, "--selected", "a")
-    assert "is text; where rows are read in passes" in refused(
-        shell, "people", "--outcome", "grade"
-    )
+    assert "is text; if rows are read in passes" in refused(shell, "people", "--outcome", "grade")
 
 
 def test_rows_that_tell_nothing_about_selection_are_refused(shell, folder):

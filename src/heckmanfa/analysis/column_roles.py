@@ -1,6 +1,6 @@
 """Columns that are not features: the outcome, the selection indicator, weights and clusters.
 
-The same rules hold for a column in memory and for one counted in passes over files.
+Columns in memory and columns of files that are read in passes follow the same rules.
 """
 
 from __future__ import annotations
@@ -28,39 +28,28 @@ from heckmanfa.text.printable import quoted
 _SHORT = 30
 
 
-def read_outcome(question: Question, frame: pd.DataFrame) -> Floats:
-    """Return the outcome as numbers, NaN where missing."""
-    values = _numbers(frame[question.outcome], question.outcome, "--outcome")
-    _check_outcome(question, _counted(values))
-    return values
+def read_roles(
+    question: Question, frame: pd.DataFrame
+) -> tuple[Floats, Mask | None, Floats | None, Any]:
+    """Return the outcome, whether each row is selected, the weights and the clusters.
 
-
-def read_selected(question: Question, frame: pd.DataFrame) -> Mask | None:
-    """Return whether each row is selected, or None without such a column."""
-    name = question.selected
-    if name is None:
-        return None
-    words = frame[name].astype("string").str.strip().str.lower()
-    _check_selected(name, {*words.dropna().unique()}, int(words.isna().sum()), len(frame))
-    chosen: Mask = words.isin(TRUE_WORDS).to_numpy(dtype=bool)
-    return chosen
-
-
-def read_weights(question: Question, frame: pd.DataFrame) -> Floats | None:
-    """Return the weights, or None without such a column."""
-    if question.weights is None:
-        return None
-    values = _numbers(frame[question.weights], question.weights, "--weights")
-    _check_weights(question, _counted(values))
-    return values
-
-
-def read_groups(question: Question, frame: pd.DataFrame) -> Any:
-    """Return the clusters, or None without such a column."""
-    if question.cluster is None:
-        return None
-    _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
-    return frame[question.cluster].to_numpy()
+    A missing outcome is NaN; a role without a column is None.
+    """
+    outcome = _numbers(frame[question.outcome], question.outcome, "--outcome")
+    _check_outcome(question, _counted(outcome))
+    selected = weights = groups = None
+    if question.selected is not None:
+        words = frame[question.selected].astype("string").str.strip().str.lower()
+        distinct, missing = {*words.dropna().unique()}, int(words.isna().sum())
+        _check_selected(question.selected, distinct, missing, len(frame))
+        selected = words.isin(TRUE_WORDS).to_numpy(dtype=bool)
+    if question.weights is not None:
+        weights = _numbers(frame[question.weights], question.weights, "--weights")
+        _check_weights(question, _counted(weights))
+    if question.cluster is not None:
+        _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
+        groups = frame[question.cluster].to_numpy()
+    return outcome, selected, weights, groups
 
 
 def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
@@ -82,9 +71,8 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         name = question.roles.get(option)
         if name is not None and isinstance(counted[name], TextTally):
             raise InputError(
-                f"{option}: column {quoted(name)} is text; where rows are read in passes it must "
-                "be stored as numbers. Write it so, or let --stream-above be large enough for the "
-                "rows to be loaded"
+                f"{option}: column {quoted(name)} is text; if rows are read in passes, it must be "
+                "stored as numbers. Store it so, or pass a larger --stream-above to load the rows"
             )
     outcome = counted[question.outcome]
     assert isinstance(outcome, NumberTally)
@@ -123,26 +111,23 @@ def _check_outcome(question: Question, values: NumberTally) -> None:
     if values.n == 0:
         raise NoOutcomeError(
             f"--outcome: column {quoted(name)} is missing in all {n_rows} rows; is it the right "
-            "one?"
+            "column?"
         )
     if question.selected is None and values.gaps == 0:
-        hint = (
-            f" {values.zeros} rows hold 0: if that means missing, leave these cells empty, or name "
-            "a column that says who is selected with --selected."
-            if values.zeros
-            else " Leave the cells of unobserved outcomes empty, or name a column that says who "
-            "is selected with --selected."
-        )
+        empty = "Leave the cells of unobserved outcomes empty"
+        if values.zeros:
+            empty = f"{values.zeros} rows hold 0: if that means missing, leave these cells empty"
         raise InputError(
             f"--outcome: column {quoted(name)} is never missing in {n_rows} rows, so there is "
-            f"no selection to model.{hint}"
+            f"no selection to model. {empty}, or name a column that says who is selected with "
+            "--selected."
         )
 
 
 def _check_selected(name: str, words: set[str], missing: int, n_rows: int) -> None:
     if missing:
         raise InputError(
-            f"--selected: column {quoted(name)} is missing in {missing} rows; it must say of "
+            f"--selected: column {quoted(name)} is missing in {missing} rows; it must say for "
             "every row whether it is selected"
         )
     strange = sorted(words - TRUE_WORDS - FALSE_WORDS)
@@ -165,7 +150,7 @@ def _check_weights(question: Question, values: NumberTally) -> None:
     if question.weight_kind == "frequency" and not values.integers:
         raise InputError(
             f"--weights: column {quoted(name)} holds fractions, and frequency weights count rows; "
-            "where rows stand for shares of a population, use fit with --weight-kind sampling"
+            "if rows stand for shares of a population, use fit with --weight-kind sampling"
         )
 
 

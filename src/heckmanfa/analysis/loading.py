@@ -1,4 +1,4 @@
-"""Reading and encoding the table of a question."""
+"""Reading and encoding the table of a question, in memory or in passes over Parquet files."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_roles import (
-    read_groups,
-    read_outcome,
-    read_selected,
-    read_weights,
+    check_counted,
+    read_roles,
 )
 from heckmanfa.analysis.column_sources import source_columns
-from heckmanfa.analysis.prepared import Loaded, Prepared
+from heckmanfa.analysis.prepared import EXCLUDE, Loaded, Prepared, refuse_leaks, refuse_rows
 from heckmanfa.analysis.request import Question, check_question, feature_names, refuse_text_options
-from heckmanfa.analysis.streaming import prepare_stream
-from heckmanfa.analysis.usable_rows import refuse_leaks, refuse_rows
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared import frame_as_stored, notes_on_numbers
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.devices import find_device
+from heckmanfa.data.parquet.parquet_rows import scan_parquet
+from heckmanfa.data.row_checks import explain_known_only
+from heckmanfa.data.row_parts import count_parts
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.tables.piped import is_piped
 from heckmanfa.tables.reading import Table, open_table
 from heckmanfa.tables.stored import GIGABYTE, StoredTable, find_stored
+from heckmanfa.tables.streamed import Learned, learn_streamed
 from heckmanfa.text.printable import quoted
 
 
@@ -71,7 +71,7 @@ def prepare(
         f"rows are read from {table.described} in passes, not loaded: they would take about "
         f"{size / GIGABYTE:.3g} GB (see --stream-above)"
     )
-    return prepare_stream(question, table, names, tell)
+    return _prepare_stream(question, table, names, tell)
 
 
 def load(
@@ -146,10 +146,7 @@ def _encode(
     frame = frame_as_stored(table.frame)
     declared = {*question.categorical, *question.numeric}
     notes = notes_on_numbers(table.frame, [name for name in names if name not in declared])
-    outcome = read_outcome(question, frame)
-    selected = read_selected(question, frame)
-    weight = read_weights(question, frame)
-    groups = read_groups(question, frame)
+    outcome, selected, weight, groups = read_roles(question, frame)
     tell(f"encoding {len(names)} columns")
     encoding, X = Encoding.learn(
         frame[names],
@@ -211,3 +208,76 @@ def _missing_counts(encoding: Encoding, gaps: Mask, columns: list[str]) -> dict[
         for column, count in zip(columns, counts, strict=True)
         if count
     }
+
+
+def _prepare_stream(
+    question: Question, table: StoredTable, names: list[str], tell: Callable[[str], None]
+) -> Prepared:
+    """Learn the encoding of the features ``names`` in one pass over the files."""
+    if question.honest:
+        raise InputError(
+            "--honest needs the rows in memory, and these are read in passes: leave it out, name "
+            "fewer files, or pass a larger --stream-above to load the rows"
+        )
+    learned = learn_streamed(
+        table,
+        names,
+        categorical=question.categorical,
+        numeric=question.numeric,
+        missing=question.missing,
+        roles=[name for name in question.roles.values() if name != question.cluster],
+        groups=[] if question.cluster is None else [question.cluster],
+        tell=tell,
+    )
+    check_counted(question, learned.roles, table.n_rows)
+    if question.missing == "mean":
+        _refuse_filled(question, table, learned)
+    rows = scan_parquet(
+        table.paths,
+        question.outcome,
+        selected=question.selected,
+        sample_weight=question.weights,
+        groups=question.cluster,
+        missing="drop",
+        encoding=learned.encoding,
+    )
+    return Prepared(
+        question=question,
+        encoding=learned.encoding,
+        rows=rows,
+        n_rows=table.n_rows,
+        n_columns=len(table.columns),
+        missing_counts=learned.encoding.n_missing if question.missing == "drop" else {},
+        binary=learned.binary,
+        files=tuple(table.paths),
+        notes=(),
+    )
+
+
+def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> None:
+    """Refuse columns that are known for selected rows only, before means fill their gaps.
+
+    Counts of missing values tell which columns may be such; the files are read again only if
+    there is one.
+    """
+    gaps = learned.encoding.n_missing
+    if question.selected is None:
+        unselected = learned.roles[question.outcome].gaps
+        gaps = {name: count for name, count in gaps.items() if count >= unselected}
+    if not gaps:
+        return
+    encoding = replace(learned.encoding, missing="drop")
+    rows = scan_parquet(
+        table.paths,
+        question.outcome,
+        selected=question.selected,
+        missing="drop",
+        encoding=encoding,
+    )
+    first = {encoding.groups.get(name, [name])[0]: name for name in gaps}
+    columns = [index for index, column in enumerate(encoding.columns) if column in first]
+    _, counts = count_parts(rows, columns, np.ones(len(columns), dtype=bool))
+    features = [first[encoding.columns[column]] for column in columns]
+    known_only = explain_known_only(features, counts.features)
+    if known_only is not None:
+        raise InputError(f"{known_only} {EXCLUDE}")

@@ -1,16 +1,22 @@
-"""Predictions as a table, for rows in memory or a batch of rows."""
+"""Predictions for new tables, which are read and encoded as the table of the fit was."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_sources import source_columns
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.columns.features import nearest, refuse_absent
+from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.data.missing_features import Gaps
-from heckmanfa.errors import InputError
+from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.tables.marks import MarkOptions
+from heckmanfa.tables.reading import Table, open_table
+from heckmanfa.tables.stored import StoredTable
 from heckmanfa.text.printable import quoted
 
 KINDS = ("marginal", "selected", "unselected", "selection")
@@ -38,24 +44,10 @@ def check_request(kind: str, interval: str | None, *, prefix: str = "") -> None:
 def predictions(
     model: Any, X: pd.DataFrame, kind: str, interval: str | None, encoding: Encoding | None = None
 ) -> tuple[pd.DataFrame, Gaps]:
-    """Predict for each row of a table of features; empty where a feature is missing.
+    """Predict for each row of X: the features of the fit, or the columns that its formulas name.
 
-    Parameters
-    ----------
-    model : fitted model
-    X : DataFrame
-        The features of the fit, or for a model from formulas the columns that they name.
-    kind : {"marginal", "selected", "unselected", "selection"}
-    interval : {None, "prediction", "confidence"}
-    encoding : Encoding, optional
-        The encoding that made the features: its source columns are named as missing.
-
-    Returns
-    -------
-    found : DataFrame
-        Column ``predicted_<kind>``, and with an interval ``low`` and ``high``.
-    gaps : Gaps
-        The number of rows without a prediction, and the columns they miss.
+    The table has a column ``predicted_<kind>``, NaN where a feature is missing, and with an
+    interval ``low`` and ``high``. Gaps name the columns of the table if ``encoding`` made X.
     """
     name = f"predicted_{kind}"
     if not hasattr(model, "predict_selection"):
@@ -77,3 +69,73 @@ def predictions(
         gaps = model.missing_features(X, kind)
         gaps = gaps.of_sources({} if encoding is None else source_columns(encoding))
     return found, gaps
+
+
+def read_new(
+    data: str,
+    stored: StoredTable | None,
+    encoding: Encoding,
+    columns: Sequence[str] | None,
+    options: Mapping[str, str | None],
+    say: Callable[[str], None],
+) -> Table:
+    """Read a table; of Parquet files, ``stored``, only some columns (None for all).
+
+    ``options`` are decimal, thousands and sheet, as `open_table` takes them.
+    """
+    if stored is None:
+        # A few rows may show less of how numbers are written than all rows of the fit did.
+        like = MarkOptions(encoding.decimal, encoding.thousands, by_model=True)
+        return open_table(data, like=like, tell=say, **options)
+    # Encoding names the columns that are absent.
+    needed = [name for name in stored.columns if columns is None or name in columns]
+    return Table(stored.load(needed or stored.columns))
+
+
+def encode_new(table: Table, encoding: Encoding) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Encode a table as that of the fit; also return notes on numbers written differently."""
+    try:
+        refuse_absent(encoding.sources, table.frame.columns)
+    except UnknownFeatureError as error:
+        raise UnknownFeatureError(f"{error}{table.hint}") from error
+    table.refuse_doubts([name for name in encoding.sources if name not in encoding.levels])
+    # If columns have types, per cent signs are not part of their numbers.
+    given = [name for name in encoding.sources if table.untyped and table.frame[name].notna().any()]
+    _refuse_other_units(table, encoding, given)
+    # The fit read 5% as 5, so plain numbers have its scale if they are written in the same way.
+    notes = [
+        f"{quoted(name)} has no per cent signs, as it had in the table of the fit: 5 was read as "
+        "5%, and 0.05 as 0.05%."
+        for name in encoding.percent
+        if name in given and name not in table.percent
+    ]
+    return encoding.transform(table.frame), tuple(notes)
+
+
+def _refuse_other_units(table: Table, encoding: Encoding, given: Sequence[str]) -> None:
+    """Refuse columns whose per cent signs differ from those of the fit in a way that matters."""
+    for name in given:
+        if name in table.percent and name not in encoding.percent:
+            raise InputError(
+                f"column {quoted(name)} has per cent signs, and had none in the table of the fit; "
+                "nobody can say whether 0.05 there is 5% here: write it as there, without signs"
+            )
+        if name in encoding.percent and name not in table.percent:
+            values = to_numbers(table.frame[name], name)
+            if np.nanmax(np.abs(values)) <= 1 < abs(encoding.means[name]):
+                raise InputError(
+                    f"column {quoted(name)} has no per cent signs, and had them in the table of "
+                    f"the fit, where it was {encoding.means[name]:.3g}% on average; here it is at "
+                    "most 1, as shares are: multiply it by 100, or write it with signs"
+                )
+
+
+def join_predictions(frame: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
+    """Put predictions beside the columns of the data."""
+    taken = [name for name in predicted.columns if name in frame.columns]
+    if taken:
+        raise InputError(
+            f"the data has a column {quoted(taken[0])} already; rename it, or leave out "
+            "--keep-columns"
+        )
+    return frame.reset_index(drop=True).join(predicted)

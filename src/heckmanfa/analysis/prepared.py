@@ -1,24 +1,31 @@
-"""The encoded rows of a question, in memory or in files, and how a model is fitted to them."""
+"""The encoded rows of a question: what they must hold, and how a model is fitted to them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_sources import errors_in_sources
 from heckmanfa.analysis.request import Question
-from heckmanfa.analysis.usable_rows import EXCLUDE, missing_advice, refuse_rows
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.devices import to_device
 from heckmanfa.data.parquet.parquet_rows import ParquetRows
+from heckmanfa.data.row_checks import explain_known_only
+from heckmanfa.data.row_rules import FeatureCounts, decide_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.model.leakage import refuse_partial_copies
 from heckmanfa.text.numbers import plural
+from heckmanfa.text.printable import quoted
+
+EXCLUDE = "Leave such columns out with --exclude."
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +106,7 @@ def _fit_streamed(rows: ParquetRows, model: Heckman, missing_counts: dict[str, i
             raise
         raise InputError(
             "no outcome is observed in any row that misses no feature. "
-            f"{missing_advice(missing_counts)}"
+            f"{_missing_advice(missing_counts)}"
         ) from error
     counts = model.row_counts_
     kept = rows.n_rows - counts["left_out_regressor_missing"]
@@ -110,3 +117,78 @@ def _fit_streamed(rows: ParquetRows, model: Heckman, missing_counts: dict[str, i
         observed=counts["selected"],
         missing_counts=missing_counts,
     )
+
+
+def _missing_advice(missing_counts: Mapping[str, int]) -> str:
+    """Name the column with the most missing values, and the options for missing values."""
+    advice = "Pass --missing mean, or --exclude the columns with the gaps."
+    if not missing_counts:
+        return advice
+    worst = max(missing_counts, key=lambda name: missing_counts[name])
+    return f"{quoted(worst)} is missing in {missing_counts[worst]}. {advice}"
+
+
+def refuse_rows(
+    *, n_rows: int, kept: int, selected: int, observed: int, missing_counts: Mapping[str, int]
+) -> None:
+    """Refuse a table whose complete rows say nothing about selection.
+
+    Of ``n_rows`` rows, ``kept`` have every feature; ``selected`` of these are selected, and
+    ``observed`` of those have an outcome.
+    """
+    if kept == 0:
+        raise InputError(
+            f"no row is left: every one of the {n_rows} rows misses a feature. "
+            f"{_missing_advice(missing_counts)}"
+        )
+    if selected == kept or observed == 0:
+        what = (
+            "no outcome is missing in" if selected == kept else "no outcome is observed in any of"
+        )
+        raise InputError(
+            f"{what} the {kept} rows that miss no feature; {n_rows - kept} rows miss one. "
+            f"{_missing_advice(missing_counts)}"
+        )
+
+
+def refuse_leaks(
+    encoding: Encoding,
+    frame: pd.DataFrame,
+    X: pd.DataFrame,
+    outcome: Floats,
+    selected: Mask | None,
+) -> None:
+    """Refuse columns with missing values that give away the selection or the outcome.
+
+    Such a column is known for selected rows only, or copies the outcome wherever it is known. A
+    fit cannot notice this once missing values are replaced with means.
+    """
+    chosen = decide_rows(outcome, selected).selected
+    if chosen.all():
+        return
+    gaps = _gaps(encoding, frame, X)
+    names = list(gaps)
+    known_only = explain_known_only(names, FeatureCounts.of_gaps(list(gaps.values()), chosen))
+    if known_only is not None:
+        raise InputError(f"{known_only} {EXCLUDE}")
+    observed = chosen & ~np.isnan(outcome)
+    refuse_partial_copies(
+        (name, X[name].to_numpy()[observed & ~gaps[name]], outcome[observed & ~gaps[name]])
+        for name in names
+        if name not in encoding.levels
+    )
+
+
+def _gaps(encoding: Encoding, frame: pd.DataFrame, X: pd.DataFrame) -> dict[str, Mask]:
+    """Find the rows in which each column of the table is missing, whether or not it was filled."""
+    first = {name: encoding.groups.get(name, [name])[0] for name in encoding.n_missing}
+    first = {name: column for name, column in first.items() if column in X}
+    if encoding.missing == "mean" and first:
+        filled = {
+            name: X[column].to_numpy() == encoding.means[column] for name, column in first.items()
+        }
+        if all(np.count_nonzero(filled[name]) == encoding.n_missing[name] for name in first):
+            return filled
+        # Some rows hold the mean itself.
+        X = replace(encoding, missing="drop").transform(frame)
+    return {name: np.isnan(X[column].to_numpy()) for name, column in first.items()}

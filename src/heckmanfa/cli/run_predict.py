@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from heckmanfa.analysis import Saved, load_model
-from heckmanfa.analysis.new_tables import encode_new, join_predictions, read_new
 from heckmanfa.analysis.parquet_predictions import write_predictions
-from heckmanfa.analysis.predictions import check_request, predictions
+from heckmanfa.analysis.predictions import (
+    check_request,
+    encode_new,
+    join_predictions,
+    predictions,
+    read_new,
+)
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.files.outputs import Place, outputs
 from heckmanfa.data.files.table_files import check_ending, write_table
