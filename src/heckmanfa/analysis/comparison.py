@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CAUTION = (
-    "These errors are of rows whose outcome is observed. Where outcomes are missing not at random, "
+    "These errors are of rows whose outcome is observed. If outcomes are missing not at random, "
     "they say nothing about the others: a method that is biased for everyone can be the best for "
     "the selected. Least squares is made for exactly this measure, and a selection model is not. "
     "Do not choose a method by this table alone."
@@ -133,21 +133,14 @@ def compare_methods(
     Parameters
     ----------
     X : DataFrame
-    y : array_like
-        NaN where missing.
-    selected, sample_weight
+    y, selected, sample_weight
         As in `Heckman.fit`; weights are frequencies.
     estimators : dict, optional
-        Those of `methods`, unless given.
+        Estimators by name; by default, all methods of the package.
     n_folds, n_repeats : int
-        Every repeat is another partition into folds.
-    random_state : int
+        Each repeat is another partition into folds.
     say : callable, optional
         Called with a few words at each step.
-
-    Returns
-    -------
-    Comparison
 
     Raises
     ------
@@ -169,7 +162,7 @@ def compare_methods(
     ]
     # These first: if none of them can be fitted, no table is worth waiting for.
     wholes = {
-        name: _timed(estimator, rows)
+        name: _fit(estimator, rows, slice(None))
         for name, estimator in estimators.items()
         if isinstance(estimator, Heckman)
     }
@@ -178,7 +171,7 @@ def compare_methods(
     for name, estimator in estimators.items():
         if say is not None:
             say(f"{name}: {len(folds)} folds")
-        whole, error, seconds = wholes.get(name) or _timed(estimator, rows)
+        whole, error, seconds = wholes.get(name) or _fit(estimator, rows, slice(None))
         note = "" if error is None else str(error)
         record: dict[str, Any] = {"method": name, "seconds": seconds, "note": note}
         if whole is not None:
@@ -231,24 +224,18 @@ def _refuse_all(errors: list[HeckmanfaError | None]) -> None:
         raise first
 
 
-def _timed(estimator: Any, rows: _Rows) -> tuple[Any, HeckmanfaError | None, float]:
-    """Fit all rows; return what `_fit` returns, and the seconds that it took."""
+def _fit(estimator: Any, rows: _Rows, part: Any) -> tuple[Any, HeckmanfaError | None, float]:
+    """Fit a clone to a part of the rows; return it, or None and the error, and the seconds."""
     start = time.perf_counter()
-    model, error = _fit(estimator, rows, slice(None))
-    return model, error, time.perf_counter() - start
-
-
-def _fit(estimator: Any, rows: _Rows, part: Any) -> tuple[Any, HeckmanfaError | None]:
-    """Fit a clone to a part of the rows; return it, or None and the error."""
-    model = clone(estimator)
+    model, failure = clone(estimator), None
     options = {} if rows.weight is None else {"sample_weight": rows.weight[part]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
             model.fit(rows.X.iloc[part], rows.y[part], selected=rows.chosen[part], **options)
         except HeckmanfaError as error:
-            return None, error
-    return model, None
+            model, failure = None, error
+    return model, failure, time.perf_counter() - start
 
 
 def _judge(
@@ -261,14 +248,16 @@ def _judge(
     squares, spread, failed = np.zeros(n_repeats), np.zeros(n_repeats), 0
     counts = np.zeros(n_repeats)
     for repeat, train, test in folds:
-        model, _ = _fit(estimator, rows, train)
+        model, _, _ = _fit(estimator, rows, train)
         if model is None:
             failed += 1
             continue
         test = test[rows.chosen[test] & ~np.isnan(rows.y[test])]
         y = rows.y[test]
         weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
-        squares[repeat] += weight @ (y - _predict(model, rows.X.iloc[test])) ** 2
+        kind = {} if isinstance(model, ObservedRegressor) else {"kind": "selected"}
+        predicted = np.asarray(model.predict(rows.X.iloc[test], **kind))
+        squares[repeat] += weight @ (y - predicted) ** 2
         spread[repeat] += weight @ (y - np.average(y, weights=weight)) ** 2
         counts[repeat] += weight.sum()
     note = f"{failed} of {len(folds)} folds could not be fitted"
@@ -283,12 +272,6 @@ def _judge(
         "r2_sd": r2.std(ddof=1) if several else np.nan,
         "note": note if failed else "",
     }
-
-
-def _predict(model: Any, X: pd.DataFrame) -> Floats:
-    if isinstance(model, ObservedRegressor):
-        return np.asarray(model.predict(X))
-    return np.asarray(model.predict(X, kind="selected"))
 
 
 def _coefficients(fitted: dict[str, Any], names: list[str]) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from heckmanfa.analysis.column_roles import (
-    check_counted,
-    read_roles,
+from heckmanfa.analysis.column_roles import check_counted, read_roles
+from heckmanfa.analysis.prepared import (
+    EXCLUDE,
+    Loaded,
+    Prepared,
+    refuse_leaks,
+    refuse_rows,
 )
-from heckmanfa.analysis.column_sources import source_columns
-from heckmanfa.analysis.prepared import EXCLUDE, Loaded, Prepared, refuse_leaks, refuse_rows
 from heckmanfa.analysis.request import Question, check_question, feature_names, refuse_text_options
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.declared import frame_as_stored, notes_on_numbers
@@ -38,29 +41,39 @@ def prepare(
 ) -> Prepared:
     """Read and encode the table, or learn how to encode it if it is too large to load.
 
-    Parameters
-    ----------
-    question : Question
-    tell : callable
-        Called with a few words at each step.
-    frame : DataFrame, optional
-        The table itself, if it is in memory; ``question.data`` is then its name.
-
-    Returns
-    -------
-    Prepared
+    Parameters are those of `analyse`; ``tell`` is called with a few words at each step.
     """
     check_question(question)
     if question.device != "cpu":
         find_device(question.device)
-    table = find_stored(question.data) if frame is None else None
+    return _prepare(question, tell, frame, GIGABYTE * question.stream_above)
+
+
+def load(
+    question: Question, tell: Callable[[str], None], frame: pd.DataFrame | None = None
+) -> Prepared:
+    """Read and encode the table, however large it is; parameters as in `prepare`."""
+    check_question(question)
+    return _prepare(question, tell, frame, math.inf)
+
+
+def _prepare(
+    question: Question, tell: Callable[[str], None], frame: pd.DataFrame | None, most_bytes: float
+) -> Prepared:
+    """Read and encode the table; Parquet files with more bytes are read in passes."""
+    if frame is not None:
+        return _take_frame(question, frame, tell)
+    table = find_stored(question.data)
     if table is None:
-        return load(question, tell, frame)
+        return _read_text(question, tell)
     refuse_text_options(question, "Parquet")
     names = feature_names(question, table.columns)
-    size = table.size([*names, *question.roles.values()])
-    if size <= GIGABYTE * question.stream_above:
-        return _load_parquet(question, table, tell)
+    needed = [*names, *question.roles.values()]
+    size = table.size(needed)
+    if size <= most_bytes:
+        tell(f"reading {Path(question.data).name}")
+        loaded = table.load([name for name in table.columns if name in needed])
+        return _encode(question, Table(loaded), table.columns, tuple(table.paths), tell)
     if question.device != "cpu":
         raise InputError(
             f"--device {question.device} needs the rows loaded, which would take about "
@@ -72,28 +85,6 @@ def prepare(
         f"{size / GIGABYTE:.3g} GB (see --stream-above)"
     )
     return _prepare_stream(question, table, names, tell)
-
-
-def load(
-    question: Question, tell: Callable[[str], None], frame: pd.DataFrame | None = None
-) -> Prepared:
-    """Read and encode the table, however large it is; parameters are those of `prepare`."""
-    check_question(question)
-    if frame is not None:
-        return _take_frame(question, frame, tell)
-    table = find_stored(question.data)
-    if table is None:
-        return _read_text(question, tell)
-    refuse_text_options(question, "Parquet")
-    return _load_parquet(question, table, tell)
-
-
-def _load_parquet(question: Question, table: StoredTable, tell: Callable[[str], None]) -> Prepared:
-    """Load the columns of Parquet files that the question names."""
-    needed = [*feature_names(question, table.columns), *question.roles.values()]
-    tell(f"reading {Path(question.data).name}")
-    frame = table.load([name for name in table.columns if name in needed])
-    return _encode(question, Table(frame), table.columns, tuple(table.paths), tell)
 
 
 def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
@@ -122,7 +113,7 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
 
 
 def _take_frame(question: Question, frame: pd.DataFrame, tell: Callable[[str], None]) -> Prepared:
-    """Take a frame whose dtypes say what its columns are, as those of a Parquet file do."""
+    """Encode a frame, whose dtypes say what its columns hold."""
     columns = [str(name) for name in frame.columns]
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
@@ -162,17 +153,15 @@ def _encode(
         thousands=question.thousands,
         percent=tuple(name for name in encoding.sources if name in table.percent),
     )
-    gaps = X.isna().to_numpy(dtype=bool)
-    kept: Mask = np.asarray(~gaps.any(axis=1))
-    missing_counts = _missing_counts(encoding, gaps, list(X.columns))
+    kept: Mask = np.asarray(X.notna().all(axis="columns"), dtype=bool)
     refuse_leaks(encoding, frame, X, outcome, selected)
     status = decide_rows(outcome, selected, complete=kept)
     refuse_rows(
+        encoding,
         n_rows=len(frame),
         kept=int(np.count_nonzero(kept)),
         selected=int(np.count_nonzero(status.selected & kept)),
         observed=int(np.count_nonzero(status.selected & status.kept)),
-        missing_counts=missing_counts,
     )
     X = X.loc[kept]
     return Prepared(
@@ -187,7 +176,6 @@ def _encode(
         ),
         n_rows=len(frame),
         n_columns=len(columns),
-        missing_counts=missing_counts,
         binary=frozenset(str(name) for name in X.columns if _is_binary(X[name].to_numpy())),
         files=files,
         notes=(*table.notes, *notes),
@@ -197,17 +185,6 @@ def _encode(
 def _is_binary(values: Floats) -> bool:
     # The first rows of most columns already show that they are not binary.
     return all(bool(np.all((part == 0) | (part == 1))) for part in (values[:1000], values))
-
-
-def _missing_counts(encoding: Encoding, gaps: Mask, columns: list[str]) -> dict[str, int]:
-    """Count the rows in which each column of the table is missing, where it is in any."""
-    counts = np.count_nonzero(gaps, axis=0)
-    sources = source_columns(encoding)
-    return {
-        sources.get(column, column): int(count)
-        for column, count in zip(columns, counts, strict=True)
-        if count
-    }
 
 
 def _prepare_stream(
@@ -247,7 +224,6 @@ def _prepare_stream(
         rows=rows,
         n_rows=table.n_rows,
         n_columns=len(table.columns),
-        missing_counts=learned.encoding.n_missing if question.missing == "drop" else {},
         binary=learned.binary,
         files=tuple(table.paths),
         notes=(),
@@ -268,11 +244,7 @@ def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> 
         return
     encoding = replace(learned.encoding, missing="drop")
     rows = scan_parquet(
-        table.paths,
-        question.outcome,
-        selected=question.selected,
-        missing="drop",
-        encoding=encoding,
+        table.paths, question.outcome, selected=question.selected, missing="drop", encoding=encoding
     )
     first = {encoding.groups.get(name, [name])[0]: name for name in gaps}
     columns = [index for index, column in enumerate(encoding.columns) if column in first]

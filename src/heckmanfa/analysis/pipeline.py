@@ -40,10 +40,10 @@ _EXTRACTIONS: dict[str, Extraction] = {
     "fa-star": "rank",
     "correlation": "correlation",
 }
-# With so few features and no window, all assignments that are worse by this much are found in no
-# time, and the report shows them.
+# With so few features and no range of rho, all assignments that are worse by at most this much are
+# found quickly, and the report shows them.
 _FEW_FEATURES, _NEAR = 26, {"bic": 10.0, "aic": 10.0}
-# Points of the training that a picture shows.
+# Training steps that a plot shows.
 _PATH_POINTS = 200
 
 
@@ -100,7 +100,7 @@ class Analysis(Prepared):
 
     @cached_property
     def caveats(self) -> list[Caveat]:
-        """What a reader of the answer has to know, the gravest first."""
+        """Caveats of the answer, the gravest first."""
         table = TableFacts(
             outcome=shown(self.question.outcome),
             n_rows=self.row_counts["total"],
@@ -187,7 +187,7 @@ class Analysis(Prepared):
         return self._sources([column])[0]
 
     def explain(self) -> list[str]:
-        """Say in sentences how columns were used, and which were left out."""
+        """Return sentences on how columns were used, and which were left out."""
         return self.encoding.explain(self.left_out)
 
     @property
@@ -220,10 +220,6 @@ def analyse(
     frame : DataFrame, optional
         The table itself, if it is in memory; ``question.data`` is then its name. Its dtypes say
         which columns are text, as the schema of a Parquet file does, so both give the same model.
-
-    Returns
-    -------
-    Analysis
     """
     tell = say or (lambda words: None)
     prepared = prepare(question, tell, frame)

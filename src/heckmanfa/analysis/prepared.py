@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,14 +52,17 @@ class Prepared:
     """rows of the table"""
     n_columns: int
     """columns of the table"""
-    missing_counts: dict[str, int]
-    """rows left out because a column is missing, by column; a row may count in several"""
     binary: frozenset[str]
     """features that hold only 0 and 1"""
     files: tuple[Path, ...]
     """files of the table; none if it was in memory, or came through a pipe"""
     notes: tuple[str, ...]
     """sentences about how the table was read, if that could be done in several ways"""
+
+    @property
+    def missing_counts(self) -> dict[str, int]:
+        """Rows left out because a column is missing, by column; a row may count in several."""
+        return _missing_counts(self.encoding)
 
     @property
     def loaded(self) -> Loaded | None:
@@ -83,7 +85,7 @@ class Prepared:
         """Fit a model to the rows; errors name the columns of the table."""
         with errors_in_sources(self.encoding):
             if isinstance(self.rows, ParquetRows):
-                _fit_streamed(self.rows, model, self.missing_counts)
+                _fit_streamed(self.rows, model, self.encoding)
                 return
             device = self.question.device
             model.fit(
@@ -95,41 +97,46 @@ class Prepared:
             )
 
 
-def _fit_streamed(rows: ParquetRows, model: Heckman, missing_counts: dict[str, int]) -> None:
+def _fit_streamed(rows: ParquetRows, model: Heckman, encoding: Encoding) -> None:
     """Fit a model to rows in files, which only the fit itself can check."""
     try:
         model.fit(rows)
     except MissingValueError as error:
         raise InputError(f"{error} {EXCLUDE}") from error
     except NoOutcomeError as error:
-        if not missing_counts:
+        if not _missing_counts(encoding):
             raise
         raise InputError(
-            "no outcome is observed in any row that misses no feature. "
-            f"{_missing_advice(missing_counts)}"
+            f"no outcome is observed in any row that misses no feature. {_missing_advice(encoding)}"
         ) from error
     counts = model.row_counts_
     kept = rows.n_rows - counts["left_out_regressor_missing"]
     refuse_rows(
+        encoding,
         n_rows=rows.n_rows,
         kept=kept,
         selected=kept if counts["unselected"] == 0 else counts["selected"],
         observed=counts["selected"],
-        missing_counts=missing_counts,
     )
 
 
-def _missing_advice(missing_counts: Mapping[str, int]) -> str:
+def _missing_counts(encoding: Encoding) -> dict[str, int]:
+    """Count the rows that miss each column, if such rows are left out."""
+    return encoding.n_missing if encoding.missing == "drop" else {}
+
+
+def _missing_advice(encoding: Encoding) -> str:
     """Name the column with the most missing values, and the options for missing values."""
     advice = "Pass --missing mean, or --exclude the columns with the gaps."
-    if not missing_counts:
+    counts = _missing_counts(encoding)
+    if not counts:
         return advice
-    worst = max(missing_counts, key=lambda name: missing_counts[name])
-    return f"{quoted(worst)} is missing in {missing_counts[worst]}. {advice}"
+    worst = max(counts, key=lambda name: counts[name])
+    return f"{quoted(worst)} is missing in {counts[worst]}. {advice}"
 
 
 def refuse_rows(
-    *, n_rows: int, kept: int, selected: int, observed: int, missing_counts: Mapping[str, int]
+    encoding: Encoding, *, n_rows: int, kept: int, selected: int, observed: int
 ) -> None:
     """Refuse a table whose complete rows say nothing about selection.
 
@@ -139,7 +146,7 @@ def refuse_rows(
     if kept == 0:
         raise InputError(
             f"no row is left: every one of the {n_rows} rows misses a feature. "
-            f"{_missing_advice(missing_counts)}"
+            f"{_missing_advice(encoding)}"
         )
     if selected == kept or observed == 0:
         what = (
@@ -147,16 +154,12 @@ def refuse_rows(
         )
         raise InputError(
             f"{what} the {kept} rows that miss no feature; {n_rows - kept} rows miss one. "
-            f"{_missing_advice(missing_counts)}"
+            f"{_missing_advice(encoding)}"
         )
 
 
 def refuse_leaks(
-    encoding: Encoding,
-    frame: pd.DataFrame,
-    X: pd.DataFrame,
-    outcome: Floats,
-    selected: Mask | None,
+    encoding: Encoding, frame: pd.DataFrame, X: pd.DataFrame, outcome: Floats, selected: Mask | None
 ) -> None:
     """Refuse columns with missing values that give away the selection or the outcome.
 

@@ -33,22 +33,20 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a table; its fields are the options of ``heckmanfa fit``."""
+    """A question about a table.
+
+    Its fields are the options that ``heckmanfa fit --help`` describes.
+    """
 
     data: str
-    """path of the table; for Parquet, also a folder or a glob pattern"""
     outcome: str
     selected: str | None = None
     """column of 0 and 1 that marks selected rows; None selects the rows with an outcome"""
     features: tuple[str, ...] = ()
-    """columns to use; all that have no other role unless given"""
     exclude: tuple[str, ...] = ()
-    """columns not to use"""
     predict_with: tuple[str, ...] = ()
-    """columns that may predict (with a search), or that do (without one)"""
     always: tuple[str, ...] = ()
     select_only: tuple[str, ...] = ()
-    """columns that drive selection and must not predict"""
     search: Search = "best-subset"
     criterion: Criterion | None = None
     rho_range: tuple[float, float] | None = None
@@ -61,22 +59,15 @@ class Question:
     robust: bool = False
     missing: Missing = "drop"
     on_separation: OnSeparation = "error"
-    """for a column that decides selection for some rows: raise an error, or drop the column and
-    these rows"""
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     honest: bool = False
     decimal: str | None = None
-    """decimal mark of a text or Excel file; None infers it from all values"""
     thousands: str | None = None
-    """thousands separator of such a file; ``none`` if it has none"""
     sheet: str | None = None
-    """sheet of an Excel file: its name, or its number from 1"""
     seed: int = 0
     stream_above: float = 1.0
-    """gigabytes of Parquet above which rows are read in passes instead of loaded"""
     device: str = "cpu"
-    """where loaded rows are processed: the CPU, or a GPU as Torch names it"""
 
     @property
     def roles(self) -> dict[str, str]:

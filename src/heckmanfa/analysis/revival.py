@@ -1,8 +1,8 @@
-"""Objects of a model file, made from its description without running any code of it.
+"""Objects of a model file, made from its schema without running any of its code.
 
 A file names the class and the attributes of each object. Only plain data, arrays and the classes
-listed here are made. An object is made empty, so no constructor runs, and gets its attributes;
-every attribute must have the type that its class declares.
+listed here are made. No constructor runs: an object is made empty and gets its attributes, each of
+which must have the type that its class declares.
 """
 
 from __future__ import annotations
@@ -70,27 +70,27 @@ _GENERATORS = {"PCG64": np.random.PCG64, "MT19937": np.random.MT19937}
 
 
 class UnlistedError(Exception):
-    """A file asks for something that no model is made of."""
+    """A file names a class that no model contains."""
 
 
 class UnsoundError(Exception):
-    """A part of a model is not what it should be."""
+    """A part of a model has the wrong type, shape or value."""
 
 
 @dataclass(frozen=True)
 class Revival:
-    """Makes the objects that a file describes."""
+    """Makes the objects that the schema of a file describes."""
 
     members: Members
 
     def refuse_unlisted(self) -> None:
-        """Refuse a file that asks for what no model is made of, by its names."""
+        """Refuse a file that names classes beyond those listed, before any object is made."""
         foreign = sorted({*_strange(self.members.schema, 0)})
         if foreign:
             raise UnlistedError(", ".join(shown(name) for name in foreign[:5]))
 
     def make(self) -> Any:
-        """Make what a file describes, and check it; `refuse_unlisted` comes first."""
+        """Make and check the objects; call `refuse_unlisted` first."""
         return self._make(self.members.schema)
 
     def _make(self, node: dict[str, Any]) -> Any:
@@ -130,7 +130,7 @@ class Revival:
         if node["type"] == "json":
             found = [self._make(item) for item in _listed(node["content"])]
             if not all(isinstance(item, str) for item in found):
-                raise UnsoundError("an array of something else than numbers and text")
+                raise UnsoundError("an array that holds neither numbers nor text")
             array = np.empty(len(found), dtype=object)
             array[:] = found
             return array
@@ -138,7 +138,7 @@ class Revival:
         if _name_of(node) == "numpy.ndarray":
             return array
         if array.ndim:
-            raise UnsoundError("an array in place of a number")
+            raise UnsoundError("an array instead of a number")
         return array.reshape(())[()]
 
     def _generator(self, node: dict[str, Any]) -> np.random.Generator:
@@ -165,13 +165,13 @@ class Revival:
         return made
 
 
-# The description. ---------------------------------------------------------------------------------
+# The schema. --------------------------------------------------------------------------------------
 
 
 def _strange(node: Any, depth: int) -> Iterator[str]:
-    """Yield the names of what a description asks for beyond what is listed."""
+    """Yield the names of classes in a schema that are not listed."""
     if not isinstance(node, dict) or depth > _DEEPEST:
-        raise UnsoundError("a description that makes no sense")
+        raise UnsoundError("its schema makes no sense")
     name, loader = _name_of(node), node.get("__loader__")
     content: Any = node.get("content")
     below: Collection[Any] = ()
@@ -186,7 +186,7 @@ def _strange(node: Any, depth: int) -> Iterator[str]:
         case "DictNode":
             keys = _listed(node["key_types"]["content"])
             if not isinstance(content, dict):
-                raise UnsoundError("a description that makes no sense")
+                raise UnsoundError("its schema makes no sense")
             known = name == "builtins.dict"
             below = content.values()
             yield from (
@@ -223,14 +223,14 @@ def _name_of(node: Any) -> str:
 
 def _listed(content: Any) -> list[Any]:
     if not isinstance(content, list):
-        raise UnsoundError("a description that makes no sense")
+        raise UnsoundError("its schema makes no sense")
     return content
 
 
 def _scalar(content: Any) -> Any:
     value = plain_json(content) if isinstance(content, str) else content
     if not isinstance(value, str | int | float | None):
-        raise UnsoundError("a description that makes no sense")
+        raise UnsoundError("its schema makes no sense")
     return value
 
 
@@ -248,7 +248,7 @@ def _mersenne(state: dict[str, Any]) -> dict[str, Any]:
         and _conforms(state.get("gauss", 0.0), float)
     )
     if not sound:
-        raise UnsoundError("a source of random numbers in no possible state")
+        raise UnsoundError("a random number generator in an impossible state")
     return state
 
 
@@ -256,11 +256,11 @@ def _permuted(state: dict[str, Any]) -> dict[str, Any]:
     inner = state["state"]
     numbers = (inner["state"], inner["inc"], state["has_uint32"], state["uinteger"])
     if not all(_conforms(number, int) and 0 <= number < 2**128 for number in numbers):
-        raise UnsoundError("a source of random numbers in no possible state")
+        raise UnsoundError("a random number generator in an impossible state")
     return state
 
 
-# What attributes are. -----------------------------------------------------------------------------
+# Types of attributes. -----------------------------------------------------------------------------
 
 
 def check_attributes(kind: type, state: dict[str, Any]) -> None:
@@ -276,7 +276,7 @@ def check_attributes(kind: type, state: dict[str, Any]) -> None:
             and field.default_factory is dataclasses.MISSING
         ]
         if missing or not fields.keys() >= state.keys():
-            raise UnsoundError(f"{kind.__name__} with other attributes than it has")
+            raise UnsoundError(f"{kind.__name__} has missing or unknown attributes")
     else:
         assert issubclass(kind, BaseEstimator)
         known = {*kind._get_param_names(), *hints}  # type: ignore[attr-defined]
@@ -298,7 +298,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _conforms(value: Any, hint: Any) -> bool:
-    """Whether a value is what a type hint says; NumPy's scalars count as Python's."""
+    """Whether a value has the type of a hint; NumPy's scalars count as Python's."""
     if hint is Any:
         return _is_plain(value)
     if hint is None or hint is type(None):
@@ -343,7 +343,7 @@ def _is_array(value: Any, dtype: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is data, and holds nothing else."""
+    """Whether a value consists of plain data."""
     if isinstance(value, dict):
         return all(_is_plain(item) for pair in value.items() for item in pair)
     if isinstance(value, list | tuple | set):

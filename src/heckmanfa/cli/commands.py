@@ -7,109 +7,100 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 Names = list[str] | None
 
 # Options of several commands: tables and how they are read.
 Data = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="A table: CSV (commas, semicolons, tabs or bars), Parquet, Feather, Stata or Excel; "
         "of Parquet also a folder, or a pattern in quotes; - is CSV from standard input."
     ),
 ]
-Outcome = Annotated[
-    str, typer.Option(help="Column of the outcome, empty where it is not observed.")
-]
+Outcome = Annotated[str, Option(help="Column of the outcome, empty where it is not observed.")]
 Selected = Annotated[
-    str | None, typer.Option(help="Column of 0 and 1 (or yes and no) that says who is selected.")
+    str | None, Option(help="Column of 0 and 1 (or yes and no) that says who is selected.")
 ]
 Features = Annotated[
-    Names, typer.Option(help="Columns to use, separated by commas; all others unless given.")
+    Names, Option(help="Columns to use, separated by commas; all others unless given.")
 ]
-Exclude = Annotated[Names, typer.Option(help="Columns not to use in either equation.")]
-Missing = Annotated[
-    str, typer.Option(help="Rows that miss a feature: drop, or mean (fill in the mean).")
-]
-Categorical = Annotated[Names, typer.Option(help="Columns to treat as categories.")]
-Numeric = Annotated[Names, typer.Option(help="Columns to treat as numbers.")]
+Exclude = Annotated[Names, Option(help="Columns not to use in either equation.")]
+Missing = Annotated[str, Option(help="Rows that miss a feature: drop, or mean (fill in the mean).")]
+Categorical = Annotated[Names, Option(help="Columns to treat as categories.")]
+Numeric = Annotated[Names, Option(help="Columns to treat as numbers.")]
 Decimal = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="Decimal mark of CSV and Excel files, . or , (inferred from all values unless given)."
     ),
 ]
 Thousands = Annotated[
-    str | None,
-    typer.Option(help="Thousands separator of such files: , or . or a blank or ' (or none)."),
+    str | None, Option(help="Thousands separator of such files: , or . or a blank or ' (or none).")
 ]
 Sheet = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="Sheet of an Excel file, by name or number (the first that is not empty unless given)."
     ),
 ]
 StreamAbove = Annotated[
     float,
-    typer.Option(
+    Option(
         min=0,
         help="Parquet files whose columns would take more gigabytes than this are read in passes, "
         "not loaded.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+Seed = Annotated[int, Option(min=0, help="Seed of the random numbers.")]
+Force = Annotated[bool, Option("--force", help="Replace existing files.")]
 
 # Options of `fit`.
 PredictWith = Annotated[
-    Names, typer.Option(help="Columns that may predict; with --search none, those that do.")
+    Names, Option(help="Columns that may predict; with --search none, those that do.")
 ]
-Always = Annotated[Names, typer.Option(help="Columns that the search must let predict.")]
+Always = Annotated[Names, Option(help="Columns that the search must let predict.")]
 SelectOnly = Annotated[
-    Names, typer.Option(help="Columns that drive selection and must not predict (exclusions).")
+    Names, Option(help="Columns that drive selection and must not predict (exclusions).")
 ]
 Search = Annotated[
     str,
-    typer.Option(
+    Option(
         help="How to find the prediction features: best-subset (proven optimal), fa, fa-star or "
         "correlation (the paper's), or none."
     ),
 ]
 Criterion = Annotated[
     str | None,
-    typer.Option(help="bic, aic or adjusted_r2: bic for best-subset, adjusted_r2 for the paper's."),
+    Option(help="bic, aic or adjusted_r2: bic for best-subset, adjusted_r2 for the paper's."),
 ]
 RhoRange = Annotated[
     tuple[float, float] | None,
-    typer.Option(help="Choose only assignments whose rho is between these.", metavar="LO HI"),
+    Option(help="Choose only assignments whose rho is between these.", metavar="LO HI"),
 ]
-Method = Annotated[str, typer.Option(help="two-step or ml.")]
+Method = Annotated[str, Option(help="two-step or ml.")]
 Start = Annotated[
-    float | None,
-    typer.Option(help="With --method ml: the rho to start from, to fit another maximum."),
+    float | None, Option(help="With --method ml: the rho to start from, to fit another maximum.")
 ]
-Weights = Annotated[str | None, typer.Option(help="Column of weights.")]
-WeightKind = Annotated[str, typer.Option(help="frequency (they count rows) or sampling.")]
-Cluster = Annotated[str | None, typer.Option(help="Column of clusters, whose rows are dependent.")]
-Robust = Annotated[bool, typer.Option("--robust", help="Robust standard errors.")]
+Weights = Annotated[str | None, Option(help="Column of weights.")]
+WeightKind = Annotated[str, Option(help="frequency (they count rows) or sampling.")]
+Cluster = Annotated[str | None, Option(help="Column of clusters, whose rows are dependent.")]
+Robust = Annotated[bool, Option("--robust", help="Robust standard errors.")]
 OnSeparation = Annotated[
     str,
-    typer.Option(
+    Option(
         help="If a column decides selection for some rows: error, or drop (leave out the column "
         "and these rows)."
     ),
 ]
 Honest = Annotated[
-    bool,
-    typer.Option("--honest", help="Choose on one half of the rows, estimate on the other."),
+    bool, Option("--honest", help="Choose on one half of the rows, estimate on the other.")
 ]
-Device = Annotated[
-    str, typer.Option(help="cpu, or a GPU as Torch names it: cuda, cuda:1 (needs Torch).")
-]
-ReportFile = Annotated[Path | None, typer.Option(help="Write an HTML report here.")]
-SaveFile = Annotated[Path | None, typer.Option(help="Write the model here (.skops), for predict.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the results here as JSON.")]
+Device = Annotated[str, Option(help="cpu, or a GPU as Torch names it: cuda, cuda:1 (needs Torch).")]
+ReportFile = Annotated[Path | None, Option(help="Write an HTML report here.")]
+SaveFile = Annotated[Path | None, Option(help="Write the model here (.skops), for predict.")]
+JsonFile = Annotated[Path | None, Option("--json", help="Write the results here as JSON.")]
 
 
 def fit(
@@ -157,41 +148,39 @@ def fit(
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model file that fit --save wrote.")],
+    model: Annotated[Path, Argument(help="A model file that fit --save wrote.")],
     data: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A table with the columns of the fit; of Parquet also a folder, or a pattern in "
             "quotes; - is CSV from standard input."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Where to write predictions: .csv or .parquet.")],
+    out: Annotated[Path, Option(help="Where to write predictions: .csv or .parquet.")],
     kind: Annotated[
         str,
-        typer.Option(
+        Option(
             help="marginal (the outcome of anyone), selected or unselected (given that), or "
             "selection (the probability of being selected)."
         ),
     ] = "marginal",
     interval: Annotated[
         str | None,
-        typer.Option(
-            help="Add low and high: prediction (of a new outcome) or confidence (of the mean)."
-        ),
+        Option(help="Add low and high: prediction (of a new outcome) or confidence (of the mean)."),
     ] = None,
     keep_columns: Annotated[
-        bool, typer.Option("--keep-columns", help="Also write the columns of the data.")
+        bool, Option("--keep-columns", help="Also write the columns of the data.")
     ] = False,
     missing: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Rows that miss a feature: empty (their prediction is an empty cell, and they are "
             "counted) or error (nothing is written)."
         ),
     ] = "empty",
     decimal: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Decimal mark of CSV and Excel files, . or , (that of the table of the fit unless "
             "given)."
         ),
@@ -216,25 +205,21 @@ def compare(
     selected: Selected = None,
     features: Features = None,
     exclude: Exclude = None,
-    weights: Annotated[str | None, typer.Option(help="Column of frequency weights.")] = None,
+    weights: Annotated[str | None, Option(help="Column of frequency weights.")] = None,
     missing: Missing = "drop",
     categorical: Categorical = None,
     numeric: Numeric = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
     sheet: Sheet = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of each repeat.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="How often rows are split into folds.")] = 3,
+    folds: Annotated[int, Option(min=2, help="Folds of each repeat.")] = 5,
+    repeats: Annotated[int, Option(min=1, help="How often rows are split into folds.")] = 3,
     ru: Annotated[
         bool | None,
-        typer.Option(
-            "--ru/--no-ru", help="RU regression (run if Torch is installed, unless given)."
-        ),
+        Option("--ru/--no-ru", help="RU regression (run if Torch is installed, unless given)."),
     ] = None,
     seed: Seed = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the table here: .csv or .parquet.")
-    ] = None,
+    out: Annotated[Path | None, Option(help="Write the table here: .csv or .parquet.")] = None,
     force: Force = False,
 ) -> None:
     """Compare all methods side by side, judged on held-out rows that have an outcome.
@@ -246,29 +231,28 @@ def compare(
 
 def simulate(
     out: Annotated[
-        Path,
-        typer.Argument(help="Where to write the table: .csv or .parquet; a folder with --files."),
+        Path, Argument(help="Where to write the table: .csv or .parquet; a folder with --files.")
     ],
-    rows: Annotated[int, typer.Option(min=1, help="How many rows.")] = 2000,
+    rows: Annotated[int, Option(min=1, help="How many rows.")] = 2000,
     n_features: Annotated[
-        int, typer.Option("--features", min=1, help="How many features, all of which select.")
+        int, Option("--features", min=1, help="How many features, all of which select.")
     ] = 10,
     n_predicting: Annotated[
-        int, typer.Option("--predicting", min=0, help="How many of them also predict.")
+        int, Option("--predicting", min=0, help="How many of them also predict.")
     ] = 5,
-    rho: Annotated[float, typer.Option(help="Correlation of the errors.")] = 0.5,
-    sigma: Annotated[float, typer.Option(help="Standard deviation of the outcome's error.")] = 1.0,
-    selection_rate: Annotated[float, typer.Option(help="Share of rows with an outcome.")] = 0.5,
-    correlation: Annotated[float, typer.Option(help="Correlation of the features.")] = 0.0,
+    rho: Annotated[float, Option(help="Correlation of the errors.")] = 0.5,
+    sigma: Annotated[float, Option(help="Standard deviation of the outcome's error.")] = 1.0,
+    selection_rate: Annotated[float, Option(help="Share of rows with an outcome.")] = 0.5,
+    correlation: Annotated[float, Option(help="Correlation of the features.")] = 0.0,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the random numbers: the truth and the rows.")
+        int, Option(min=0, help="Seed of the random numbers: the truth and the rows.")
     ] = 0,
     files: Annotated[
         int | None,
-        typer.Option(min=1, help="Write so many Parquet files into a new folder, not one file."),
+        Option(min=1, help="Write so many Parquet files into a new folder, not one file."),
     ] = None,
     truth: Annotated[
-        Path | None, typer.Option(help="Where to write the truth as JSON; printed unless given.")
+        Path | None, Option(help="Where to write the truth as JSON; printed unless given.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -283,7 +267,7 @@ def simulate(
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where to write mroz.csv and mroz.html.")] = Path(
+    folder: Annotated[Path, Argument(help="Where to write mroz.csv and mroz.html.")] = Path(
         "heckmanfa-demo"
     ),
     force: Force = False,
@@ -298,38 +282,38 @@ def demo(
 def reproduce(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             help="Tables by their label in the paper (sampling, topjfeats, moretopj, "
             "testingmsespi0, significance, executiontimes, selfeatures), and beyond and splits, "
             "which go further; all of them unless given."
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Only the deterministic rows, in seconds.")
+        bool, Option("--quick", help="Only the deterministic rows, in seconds.")
     ] = False,
     as_published: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--as-published",
             help="Judge as the published run did: lambda = 0 where Phi underflows, and the lost "
             "sign in Heckman-FA*'s sigma.",
         ),
     ] = False,
     seeds: Annotated[
-        int, typer.Option(min=1, help="Runs of whatever depends on a seed (the t-tests have ten).")
+        int, Option(min=1, help="Runs of whatever depends on a seed (the t-tests have ten).")
     ] = 5,
-    splits: Annotated[int, typer.Option(min=2, help="Random splits, beyond the paper.")] = 20,
+    splits: Annotated[int, Option(min=2, help="Random splits, beyond the paper.")] = 20,
     ru: Annotated[
-        bool, typer.Option("--ru/--no-ru", help="Run RU regression, which needs Torch.")
+        bool, Option("--ru/--no-ru", help="Run RU regression, which needs Torch.")
     ] = True,
     beyond: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--beyond/--no-beyond", help="Whether to run and show what the paper does not have."
         ),
     ] = True,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for each table as CSV, JSON and Markdown.")
+        Path | None, Option(help="A folder for each table as CSV, JSON and Markdown.")
     ] = None,
     force: Force = False,
 ) -> None:

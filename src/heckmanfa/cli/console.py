@@ -27,7 +27,10 @@ _FRAME = 3
 
 
 class PrintableConsole(Console):
-    """A console that obeys no escape sequence in its texts: a safety net."""
+    """A console that obeys no markup and no escape sequence in its texts: a safety net."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -46,10 +49,10 @@ def output(piped_width: int = 110) -> Console:
     It is as wide as the terminal or as COLUMNS says, and ``piped_width`` wide without either, so
     that files have whole lines.
     """
-    console = PrintableConsole(highlight=False)
+    console = PrintableConsole()
     if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
         return console
-    return PrintableConsole(width=piped_width, highlight=False)
+    return PrintableConsole(width=piped_width)
 
 
 @contextmanager
@@ -122,9 +125,7 @@ def print_table(
     left_out = [column.title for index, column in enumerate(columns) if index not in kept]
     if left_out:
         console.print(
-            f"(no room for {', '.join(left_out)}: use a wider window, or set COLUMNS)",
-            markup=False,
-            style="dim",
+            f"(no room for {', '.join(left_out)}: use a wider window, or set COLUMNS)", style="dim"
         )
 
 

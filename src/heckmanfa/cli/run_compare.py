@@ -61,13 +61,13 @@ def run(
     messages = dict.fromkeys(str(warning.message) for warning in caught)
     _show(prepared, found, [in_options(message) for message in messages], console)
     if out is not None:
-        console.print(f"written to {shown(out)}", markup=False)
+        console.print(f"written to {shown(out)}")
 
 
 def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], console: Console) -> None:
     """Print the table, the features of each method, and the notes."""
     for sentence in prepared.notes:
-        console.print(sentence, markup=False)
+        console.print(sentence)
     columns = [
         Column("method", is_name=True),
         Column("features", spare=1),
@@ -90,21 +90,16 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
     for row in records:
         if row["note"]:
             note = in_options(in_sources(row["note"], prepared.encoding))
-            console.print(f"{row['method']}: {note}", markup=False)
+            console.print(f"{row['method']}: {note}")
     categories = joint_groups(prepared.encoding)
     if categories:
-        console.print(f"Heckman lasso: {_no_lasso(list(categories))}", markup=False)
+        console.print(
+            "Heckman lasso: left out, since it takes dummies one by one and cannot keep those of a "
+            f"category together ({some(list(categories))}); --exclude such columns to compare it"
+        )
     for name, chosen in found.features.items():
         listed = ", ".join(shown(feature) for feature in chosen)
-        console.print(f"{name}: {listed}", markup=False, style="dim")
+        console.print(f"{name}: {listed}", style="dim")
     for message in messages:
-        console.print(f"warning: {message}", markup=False, style="yellow")
-    console.print(f"\nCaution. {comparison.CAUTION}", markup=False, style="yellow")
-
-
-def _no_lasso(categories: Sequence[str]) -> str:
-    """Say why the lasso is not in the table."""
-    return (
-        "left out, since it takes dummies one by one and cannot keep those of a category together "
-        f"({some(categories)}); --exclude such columns to have it compared"
-    )
+        console.print(f"warning: {message}", style="yellow")
+    console.print(f"\nCaution. {comparison.CAUTION}", style="yellow")

@@ -40,7 +40,5 @@ def run(*, folder: Path, force: bool) -> None:
         write_report(analysis, places["the report"].part)
     console = output()
     show(analysis, console)
-    console.print(f"the table: {shown(table)}\nthe report: {shown(page)}", markup=False)
-    console.print(
-        f"the same with your own table: {Question('DATA', 'COLUMN').command()}", markup=False
-    )
+    console.print(f"the table: {shown(table)}\nthe report: {shown(page)}")
+    console.print(f"the same with your own table: {Question('DATA', 'COLUMN').command()}")

@@ -53,7 +53,7 @@ def run(
     show(analysis, console)
     for path, what in ((report, "report"), (save, "model"), (json_out, "results")):
         if path is not None:
-            console.print(f"{what} written to {shown(path)}", markup=False)
+            console.print(f"{what} written to {shown(path)}")
 
 
 def as_json(analysis: Analysis) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def show(analysis: Analysis, console: Console) -> None:
         console.print(flag + Text(f"{name}: {value}"))
         console.print(_indented(in_options(words), 9), style="dim")
     for warning in analysis.warnings:
-        console.print(f"warning: {warning}", markup=False, style="yellow")
+        console.print(f"warning: {warning}", style="yellow")
 
 
 def _indented(text: str, width: int) -> Padding:
@@ -160,8 +160,7 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
     left_out = counts["total"] - counts["selected"] - counts["unselected"]
     console.print(
         f"{counts['total']:,} rows: {counts['selected']:,} selected, {counts['unselected']:,} not, "
-        f"{left_out:,} left out",
-        markup=False,
+        f"{left_out:,} left out"
     )
     sentences = [analysis.how_read] if analysis.streamed else []
     if analysis.question.missing == "drop":
@@ -171,7 +170,7 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
         ]
     sentences += [*_weights_and_errors(analysis), *analysis.notes, *analysis.explain()]
     for sentence in sentences:
-        console.print(f"  {sentence}", markup=False)
+        console.print(f"  {sentence}")
 
 
 def _weights_and_errors(analysis: Analysis) -> list[str]:
@@ -198,9 +197,9 @@ def _show_answer(analysis: Analysis, console: Console) -> None:
     for label, columns, always in groups:
         if columns or always:
             listed = ", ".join(shown(column) for column in columns) or "none"
-            console.print(f"{label + ':':<17}{listed}", markup=False, style="bold")
+            console.print(f"{label + ':':<17}{listed}", style="bold")
     console.print()
-    console.print(f"{which} {how_much}", markup=False)
+    console.print(f"{which} {how_much}")
     console.print("\nNot to be claimed:", style="bold")
     for claim in not_claimed:
         console.print(_indented(f"- {claim}", 2))

@@ -79,7 +79,7 @@ def run(
             step()
     console.print(f"{_verdict(off, certain)}; {time.perf_counter() - start:.0f} s", highlight=False)
     if out is not None:
-        console.print(f"written to {shown(out)}", markup=False)
+        console.print(f"written to {shown(out)}")
     if off:
         raise typer.Exit(_FAILED)
 
