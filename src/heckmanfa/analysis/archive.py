@@ -19,6 +19,7 @@ import numpy as np
 from heckmanfa.errors import DataError
 from heckmanfa.text.printable import quoted, shown
 
+MANIFEST, _SCHEMA = "heckmanfa.json", "schema.json"
 _MOST_MEMBERS = 10_000
 # Enough for that many members with names as long as those of skops.
 _LARGEST_DIRECTORY = 100 * _MOST_MEMBERS
@@ -75,16 +76,13 @@ class Members:
     limits: Limits
 
 
-def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members:
-    """Inflate a model file, or refuse it before it fills the memory.
-
-    ``manifest`` and ``schema`` are the names of the two members that every model file has.
-    """
+def read_members(data: bytes, path: Path) -> Members:
+    """Inflate a model file, or refuse it before it fills the memory."""
     _check_directory(data, path)
     with ZipFile(BytesIO(data)) as archive:
         listed = archive.infolist()
         names = [member.filename for member in listed]
-        if manifest not in names or schema not in names:
+        if MANIFEST not in names or _SCHEMA not in names:
             raise DataError(f"{shown(path)} is not a model file of heckmanfa")
         if len(set(names)) < len(names):
             raise DataError(
@@ -93,12 +91,12 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
         if len(names) > _MOST_MEMBERS:
             _too_large(path, f"it has {len(names):,} members")
         by_name = dict(zip(names, listed, strict=True))
-        text = _inflate(archive, by_name.pop(manifest), _LARGEST_MANIFEST, path)
+        text = _inflate(archive, by_name.pop(MANIFEST), _LARGEST_MANIFEST, path)
         _check_values(text, _MOST_VALUES, path)
         about = plain_json(text)
         limits = Limits(_count_features(about, path), len(data))
         for name, member in by_name.items():
-            _check_size(member, limits.schema if name == schema else 8 * limits.entries, path)
+            _check_size(member, limits.schema if name == _SCHEMA else 8 * limits.entries, path)
         promised = sum(member.file_size for member in by_name.values())
         if promised > limits.total:
             _too_large(path, f"it would inflate to {promised:,} bytes")
@@ -106,8 +104,8 @@ def read_members(data: bytes, path: Path, manifest: str, schema: str) -> Members
             name: _inflate(archive, member, member.file_size, path)
             for name, member in by_name.items()
         }
-    _check_values(raw[schema], limits.values, path)
-    described = plain_json(raw[schema])
+    _check_values(raw[_SCHEMA], limits.values, path)
+    described = plain_json(raw[_SCHEMA])
     if not (isinstance(about, dict) and isinstance(described, dict)):
         raise DataError(f"{shown(path)} is not a model file of heckmanfa")
     return Members(about, described, raw, limits)

@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from heckmanfa.data.arrays import Floats, is_dask
+from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.row_checks import check_frequencies
 from heckmanfa.data.row_rules import count_rows
-from heckmanfa.data.rows import Mask
-from heckmanfa.data.sample import read_rows
+from heckmanfa.data.sample import RowColumns, read_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman
@@ -158,11 +157,11 @@ def compare_methods(
         for repeat in range(n_repeats)
         for train, test in SelectionKFold(
             n_folds, shuffle=True, random_state=random_state + repeat
-        ).split(X, rows.y, selected=rows.chosen)
+        ).split(X, rows.outcome, selected=rows.status.selected)
     ]
     # These first: if none of them can be fitted, no table is worth waiting for.
     wholes = {
-        name: _fit(estimator, rows, slice(None))
+        name: _fit(estimator, X, rows, slice(None))
         for name, estimator in estimators.items()
         if isinstance(estimator, Heckman)
     }
@@ -171,14 +170,14 @@ def compare_methods(
     for name, estimator in estimators.items():
         if say is not None:
             say(f"{name}: {len(folds)} folds")
-        whole, error, seconds = wholes.get(name) or _fit(estimator, rows, slice(None))
+        whole, error, seconds = wholes.get(name) or _fit(estimator, X, rows, slice(None))
         note = "" if error is None else str(error)
         record: dict[str, Any] = {"method": name, "seconds": seconds, "note": note}
         if whole is not None:
             fitted[name] = whole
             record["n_features"] = len(whole.prediction_features_)
             record["rho"] = getattr(whole, "rho_", np.nan)
-            record |= _judge(estimator, rows, folds, n_repeats)
+            record |= _judge(estimator, X, rows, folds, n_repeats)
         records.append(record)
     return Comparison(
         table=pd.DataFrame(records, columns=_COLUMNS),
@@ -189,17 +188,7 @@ def compare_methods(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows of a comparison."""
-
-    X: pd.DataFrame
-    y: Floats
-    chosen: Mask
-    weight: Floats | None
-
-
-def _read(X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any) -> _Rows:
+def _read(X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any) -> RowColumns:
     given = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
     for name, values in given.items():
         if is_dask(values):
@@ -211,7 +200,7 @@ def _read(X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any) -> _Rows:
     if rows.weight is not None:
         # Warn once for all methods and folds, whose own warnings are not shown.
         check_frequencies(count_rows(rows.status, rows.outcome, rows.weight), own=False)
-    return _Rows(X, rows.outcome, rows.status.selected, rows.weight)
+    return rows
 
 
 def _refuse_all(errors: list[HeckmanfaError | None]) -> None:
@@ -224,7 +213,9 @@ def _refuse_all(errors: list[HeckmanfaError | None]) -> None:
         raise first
 
 
-def _fit(estimator: Any, rows: _Rows, part: Any) -> tuple[Any, HeckmanfaError | None, float]:
+def _fit(
+    estimator: Any, X: pd.DataFrame, rows: RowColumns, part: Any
+) -> tuple[Any, HeckmanfaError | None, float]:
     """Fit a clone to a part of the rows; return it, or None and the error, and the seconds."""
     start = time.perf_counter()
     model, failure = clone(estimator), None
@@ -232,7 +223,8 @@ def _fit(estimator: Any, rows: _Rows, part: Any) -> tuple[Any, HeckmanfaError | 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
-            model.fit(rows.X.iloc[part], rows.y[part], selected=rows.chosen[part], **options)
+            selected = rows.status.selected[part]
+            model.fit(X.iloc[part], rows.outcome[part], selected=selected, **options)
         except HeckmanfaError as error:
             model, failure = None, error
     return model, failure, time.perf_counter() - start
@@ -240,7 +232,8 @@ def _fit(estimator: Any, rows: _Rows, part: Any) -> tuple[Any, HeckmanfaError | 
 
 def _judge(
     estimator: Any,
-    rows: _Rows,
+    X: pd.DataFrame,
+    rows: RowColumns,
     folds: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]],
     n_repeats: int,
 ) -> dict[str, Any]:
@@ -248,15 +241,15 @@ def _judge(
     squares, spread, failed = np.zeros(n_repeats), np.zeros(n_repeats), 0
     counts = np.zeros(n_repeats)
     for repeat, train, test in folds:
-        model, _, _ = _fit(estimator, rows, train)
+        model, _, _ = _fit(estimator, X, rows, train)
         if model is None:
             failed += 1
             continue
-        test = test[rows.chosen[test] & ~np.isnan(rows.y[test])]
-        y = rows.y[test]
+        test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
+        y = rows.outcome[test]
         weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
         kind = {} if isinstance(model, ObservedRegressor) else {"kind": "selected"}
-        predicted = np.asarray(model.predict(rows.X.iloc[test], **kind))
+        predicted = np.asarray(model.predict(X.iloc[test], **kind))
         squares[repeat] += weight @ (y - predicted) ** 2
         spread[repeat] += weight @ (y - np.average(y, weights=weight)) ** 2
         counts[repeat] += weight.sum()

@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import heckmanfa
-from heckmanfa.analysis.archive import LARGEST_FILE, NO_MODEL_FILE, read_members
+from heckmanfa.analysis.archive import LARGEST_FILE, MANIFEST, NO_MODEL_FILE, read_members
 from heckmanfa.analysis.revival import MODELS, Revival, UnlistedError, UnsoundError
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.files.outputs import replacing
@@ -39,8 +39,6 @@ from heckmanfa.text.printable import quoted, shown
 _FORMAT = 2
 # Characters of the names of all the columns that an encoding makes.
 _LONGEST_NAMES = 2**25
-_MANIFEST = "heckmanfa.json"
-_SCHEMA = "schema.json"
 _COLUMN_LISTS = ("prediction_features", "selection_features", "always", "never", "feature_groups")
 
 
@@ -126,7 +124,7 @@ def save_model(
             "about": told,
             "sha256": _digest({name: archive.read(name) for name in archive.namelist()}),
         }
-        archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
+        archive.writestr(MANIFEST, json.dumps(manifest, indent=1))
     _check_readable(buffer.getvalue())
     with replacing(path, force) as part:
         part.write_bytes(buffer.getvalue())
@@ -214,7 +212,7 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
 
 def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
     """Check every part of a file, make the model, and try its predictions and some reports."""
-    members = read_members(data, path, _MANIFEST, _SCHEMA)
+    members = read_members(data, path)
     manifest = members.manifest
     _check_format(manifest, path)
     content = Revival(members)
@@ -240,7 +238,16 @@ def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
             ) from error
     _try_out(model, names, reports)
     _check_names(encoding)
-    _check_encoding(encoding, names if design is None else design.variables(encoding.columns))
+    needed = names if design is None else design.variables(encoding.columns)
+    sound = (
+        encoding.missing in ("drop", "mean")
+        and {*encoding.levels} <= {*encoding.sources}
+        and all(encoding.levels.values())
+        and {*needed} <= {*encoding.columns}
+        and (encoding.missing == "drop" or {*encoding.columns} <= {*encoding.means})
+    )
+    if not sound:
+        raise UnsoundError("its encoding does not make the features of its model")
     return Saved(model, encoding, manifest["about"], str(manifest["version"]))
 
 
@@ -270,19 +277,6 @@ def _check_names(encoding: Encoding) -> None:
     )
     if length > _LONGEST_NAMES:
         raise UnsoundError("its encoding makes names that are too long")
-
-
-def _check_encoding(encoding: Encoding, needed: list[str]) -> None:
-    """Refuse an encoding that does not make what the model needs."""
-    sound = (
-        encoding.missing in ("drop", "mean")
-        and {*encoding.levels} <= {*encoding.sources}
-        and all(encoding.levels.values())
-        and {*needed} <= {*encoding.columns}
-        and (encoding.missing == "drop" or {*encoding.columns} <= {*encoding.means})
-    )
-    if not sound:
-        raise UnsoundError("its encoding does not make the features of its model")
 
 
 def _try_out(model: Any, names: list[str], reports: list[str]) -> None:
@@ -361,6 +355,6 @@ def _check_format(manifest: dict[str, Any], path: Path) -> None:
 def _digest(members: Mapping[str, bytes]) -> str:
     """Return the sha256 of every member but the manifest."""
     total = hashlib.sha256()
-    for name in sorted({*members} - {_MANIFEST}):
+    for name in sorted({*members} - {MANIFEST}):
         total.update(f"{name} {hashlib.sha256(members[name]).hexdigest()}\n".encode())
     return total.hexdigest()

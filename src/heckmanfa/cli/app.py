@@ -21,7 +21,6 @@ _debug = {"on": False}
 
 app = typer.Typer(
     name="heckmanfa",
-    help="Heckman selection models, and which features predict and which only select.",
     epilog="Start with: heckmanfa demo",
     no_args_is_help=True,
     add_completion=False,
