@@ -112,7 +112,7 @@ def read_members(data: bytes, path: Path) -> Members:
 
 
 def plain_json(text: bytes | str) -> Any:
-    """Read JSON; a ValueError also says that it is nested too deeply."""
+    """Read JSON; raise a ValueError even if it is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError as error:

@@ -58,7 +58,7 @@ class Comparison(Report):
         DataFrame
             method; n_features and rho in all rows; mse and r2, averages over the repeats, with
             mse_sd and r2_sd, their standard deviations between repeats; seconds of one fit to
-            all rows; note, where a fit failed.
+            all rows; note, if a fit failed.
         """
         return self.table.copy()
 

@@ -102,7 +102,7 @@ def save_model(
             f"{quoted(strange[0])} is not an encoded column"
         )
     try:
-        told = json.loads(json.dumps(about or {}))
+        plain_about = json.loads(json.dumps(about or {}))
     except (TypeError, ValueError) as error:
         raise InputError(f"about must hold plain values only: {error}") from error
     import skops.io  # takes longer to import than a table to read
@@ -121,7 +121,7 @@ def save_model(
             "version": heckmanfa.__version__,
             "model": type(model).__name__,
             "features": names,
-            "about": told,
+            "about": plain_about,
             "sha256": _digest({name: archive.read(name) for name in archive.namelist()}),
         }
         archive.writestr(MANIFEST, json.dumps(manifest, indent=1))

@@ -118,7 +118,7 @@ def _refuse_other_units(table: Table, encoding: Encoding, given: Sequence[str]) 
         if name in table.percent and name not in encoding.percent:
             raise InputError(
                 f"column {quoted(name)} has per cent signs, and had none in the table of the fit; "
-                "nobody can say whether 0.05 there is 5% here: write it as there, without signs"
+                "0.05 there may or may not be 5% here: write it as there, without signs"
             )
         if name in encoding.percent and name not in table.percent:
             values = to_numbers(table.frame[name], name)

@@ -140,7 +140,7 @@ def check_question(question: Question) -> None:
             )
     if question.start is not None:
         if question.method != "ml":
-            raise InputError("--start is where maximum likelihood starts from: add --method ml")
+            raise InputError("--start is the starting value of maximum likelihood: add --method ml")
         if not abs(question.start) < 1:
             raise InputError(f"--start must be a rho inside (-1, 1); got {question.start:g}")
     if question.search == "none":

@@ -249,7 +249,7 @@ def simulate(
     ] = 0,
     files: Annotated[
         int | None,
-        Option(min=1, help="Write so many Parquet files into a new folder, not one file."),
+        Option(min=1, help="Write this many Parquet files into a new folder instead of one file."),
     ] = None,
     truth: Annotated[
         Path | None, Option(help="Where to write the truth as JSON; printed unless given.")
