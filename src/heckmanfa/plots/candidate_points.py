@@ -25,11 +25,10 @@ from heckmanfa.plots._canvas import (
     label_of,
     mark_points,
 )
-from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.search.evaluation import KEPT, Search
 from heckmanfa.text.numbers import count, number, percent, plural
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.table import Column, Table, lay_out
+from heckmanfa.text.table import Column, PictureText, Table, lay_out
 from heckmanfa.text.wording import CRITERIA, listed
 
 _RUNNER_UPS = 10

@@ -22,10 +22,9 @@ from heckmanfa.plots._canvas import (
     pyplot,
     wanted_terms,
 )
-from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.text.numbers import number, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.table import lay_out
+from heckmanfa.text.table import PictureText, lay_out
 
 _PANELS_PER_ROW = 3
 _PANEL_INCHES = (3.1, 2.6)

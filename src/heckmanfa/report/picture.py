@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.errors import needs_extra
-from heckmanfa.plots.picture_text import PictureText
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.text.printable import printable, shown
+from heckmanfa.text.table import PictureText
 
 _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 

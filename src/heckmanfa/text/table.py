@@ -1,4 +1,4 @@
-"""A table of formatted cells, as documents and pictures hold it."""
+"""Tables of formatted cells, for documents and pictures, and the words around a picture."""
 
 from __future__ import annotations
 
@@ -58,3 +58,15 @@ def lay_out(
     columns = [Column(title, is_number=False) for title in texts]
     columns += [Column(title) for title in numbers]
     return Table(tuple(columns), tuple(rows), caption, name)
+
+
+@dataclass(frozen=True)
+class PictureText:
+    """The words and numbers of a picture."""
+
+    title: str
+    alt: str
+    """the main numbers, for screen readers"""
+    caption: str
+    table: Table
+    """the same numbers"""
