@@ -38,11 +38,13 @@ def test_every_estimator_and_formulas_take_the_name(mroz):
     X, y = mroz[FEATURES], mroz["lwage"]
     for kind in (HeckmanBestSubset, HeckmanLasso, HeckmanFA):
         options = {"epochs": 3, "random_state": 0} if kind is HeckmanFA else {}
-        named, plain = (kind(cov_type=one, **options).fit(X, y) for one in ("classical", None))
+        named, plain = (
+            kind(cov_type=cov_type, **options).fit(X, y) for cov_type in ("classical", None)
+        )
         np.testing.assert_array_equal(named.vcov(), plain.vcov())
     formulas = ("lwage ~ educ + exper", "~ educ + exper + age")
     named, plain = (
-        Heckman.from_formula(*formulas, mroz, cov_type=one) for one in ("classical", None)
+        Heckman.from_formula(*formulas, mroz, cov_type=cov_type) for cov_type in ("classical", None)
     )
     np.testing.assert_array_equal(named.vcov(), plain.vcov())
 

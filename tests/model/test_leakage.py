@@ -156,7 +156,7 @@ def test_where_nothing_is_missing_a_copy_is_warned_of(rows):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X, y)
-        said = {one.category: str(one.message) for one in caught}
+        said = {warning.category: str(warning.message) for warning in caught}
         assert said.keys() <= {LeakageWarning, AllObservedWarning}
         assert said[LeakageWarning].startswith("'pay' is an exact copy of the outcome")
     lines = {line[0]: line for line in model.diagnostics().lines()}
@@ -184,9 +184,9 @@ def test_a_column_missing_exactly_where_the_outcome_is_is_told_apart(rows, tmp_p
         lambda: InverseProbabilityWeighted().fit(X, y),
         lambda: Heckman.from_formula("lwage ~ educ", "age + educ + pay", data=frame),
     ]
-    for one in tries:
+    for attempt in tries:
         with pytest.raises(MissingValueError, match="'pay' " + said) as caught:
-            one()
+            attempt()
         assert "mpute" not in str(caught.value)
     with pytest.raises(MissingValueError, match="'x5' " + said):
         Heckman().fit(torch.tensor(X.to_numpy()), torch.tensor(y.to_numpy()))
@@ -214,9 +214,9 @@ def test_a_column_missing_in_all_unselected_rows_and_a_few_others_is_no_column_t
         lambda: Heckman.from_formula("lwage ~ educ", "age + educ + pay", data=frame),
     ]
     said = r"'pay' is missing in all 325 rows that are not selected \(and in 3 that are\)"
-    for one in tries:
+    for attempt in tries:
         with pytest.raises(MissingValueError, match=said) as caught:
-            one()
+            attempt()
         assert "mpute" not in str(caught.value)
 
 

@@ -16,7 +16,7 @@ PREDICTION = [0, 2, 3]
 
 
 def by_definition(model, data):
-    """Sum of log densities, selected rows through the bivariate normal law itself."""
+    """Sum of log densities, selected rows through the bivariate normal density itself."""
     s = data.selected
     index = model.selection_intercept_ + data.X @ model.selection_coef_
     mean = model.intercept_ + data.X @ model.coef_
@@ -53,7 +53,7 @@ def random_problem(rng, weighted, wild):
     """A block of rows with two features in both equations and one in each alone."""
     b = 60
     X = rng.normal(size=(b, 4))
-    if wild:  # so that features are not used as they are
+    if wild:  # so features are not used as they are
         X = X * [1, 20, 3, 1] + [50, 0, -1, 9]
     rows = ArrayRows(
         Matrix(X),
@@ -167,7 +167,7 @@ def test_a_likelihood_that_rises_to_the_boundary_is_reported_not_hidden():
     y = np.where(X.sum(axis=1) + u > 0, X[:, 0] + u, np.nan)
     with pytest.warns() as caught:
         model = Heckman([0], method="ml").fit(X, y)
-    assert any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    assert any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     assert not model.converged_
     assert model.rho_ > 0.99
     assert "DID NOT CONVERGE" in str(model.summary())

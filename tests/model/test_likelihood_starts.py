@@ -109,7 +109,7 @@ def test_only_a_higher_maximum_is_warned_of(greene):
 
 
 def test_params_are_all_parameters_in_the_order_of_the_documents(higher):
-    prediction = [PREDICTION.index(one) for one in ("exper", "exper2", "educ", "city")]
+    prediction = [PREDICTION.index(name) for name in ("exper", "exper2", "educ", "city")]
     assert sorted(prediction) == [0, 1, 2, 3]
     tidy = higher.tidy()
     stated = tidy[tidy["equation"] != "errors"]["estimate"]
@@ -260,10 +260,10 @@ def test_a_start_gives_the_same_on_tensors_files_and_clusters(tmp_path):
     from heckmanfa import scan_parquet
 
     data = make_selection(600, 4, 2, rho=0.5, random_state=2)
-    names = [f"x{one}" for one in range(4)]
+    names = [f"x{column}" for column in range(4)]
     frame = pd.DataFrame(data.X, columns=names).assign(y=data.y)
     frame.to_parquet(tmp_path / "t.parquet", row_group_size=100)
-    support = [names[int(one)] for one in np.flatnonzero(data.support)]
+    support = [names[int(column)] for column in np.flatnonzero(data.support)]
     model = Heckman(support, method="ml", start=-0.5)
     usual = Heckman(support, method="ml").fit(frame[names], frame["y"])
     expected = clone(model).fit(frame[names], frame["y"]).params_

@@ -206,7 +206,7 @@ def test_dropping_separation_equals_leaving_out_the_column_and_its_rows(data):
     wide, y = np.column_stack([dummy, X]), outcome(X, s)
     with pytest.warns(DroppedFeaturesWarning) as caught:
         model = Heckman([1], on_separation="drop").fit(wide, y)
-    said = [str(one.message) for one in caught]
+    said = [str(warning.message) for warning in caught]
     assert said[0].startswith("30 rows were left out: their selection is determined by 'x0'")
     assert said[1].startswith("left out 'x0'")
     rest = dummy == 0

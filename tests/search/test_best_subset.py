@@ -26,7 +26,10 @@ def everything(data, gamma, choices):
     found = []
     for inside in itertools.product([False, True], repeat=len(choices.units)):
         columns = {
-            one for unit, use in zip(choices.units, inside, strict=True) if use for one in unit
+            column
+            for unit, use in zip(choices.units, inside, strict=True)
+            if use
+            for column in unit
         }
         columns = sorted(columns | {*choices.always})
         if not 1 <= len(columns) <= choices.max_features or m <= len(columns) + 2:
@@ -51,8 +54,8 @@ def everything(data, gamma, choices):
     return found
 
 
-def worse(one, criterion):
-    return -one[criterion] if criterion == "adjusted_r2" else one[criterion]
+def worse(candidate, criterion):
+    return -candidate[criterion] if criterion == "adjusted_r2" else candidate[criterion]
 
 
 def problem(seed):
@@ -72,12 +75,12 @@ def problem(seed):
     if k > 2 and rng.random() < 0.3:  # nearly collinear columns, some of them very much so
         close = 10.0 ** rng.uniform(-7, -1)
         data.X[:, 1] = data.X[:, 0] + close * data.X[:, 1]
-    units = [[one] for one in range(k)]
+    units = [[column] for column in range(k)]
     always = ()
     if k > 3 and rng.random() < 0.4:
-        units = [[0, k - 1], *([one] for one in range(1, k - 1))]
+        units = [[0, k - 1], *([column] for column in range(1, k - 1))]
         if k > 6:
-            units = [[0, k - 1], [2, 3, 4], [1], *([one] for one in range(5, k - 1))]
+            units = [[0, k - 1], [2, 3, 4], [1], *([column] for column in range(5, k - 1))]
     if k > 2 and rng.random() < 0.25:
         always = tuple(units.pop(int(rng.integers(len(units)))))
     if k > 3 and rng.random() < 0.2:
@@ -101,24 +104,30 @@ def test_equals_brute_force_on_random_problems(part):
         goal = Goal.of(found.moments, criterion, window)
         brute = everything(data, found.probit.coef, choices)
         low, high = (-np.inf, np.inf) if window is None else window
-        inside = [one for one in brute if low <= one["rho"] <= high]
-        names = [f"x{one}" for one in range(choices.n_features)]
+        inside = [candidate for candidate in brute if low <= candidate["rho"] <= high]
+        names = [f"x{column}" for column in range(choices.n_features)]
         if not inside:
             infeasible += 1
             with pytest.raises(NoFeasibleAssignmentError, match=f"none of the {len(brute)} "):
                 best_subset(found.moments, choices, goal, names=names)
             continue
         search = best_subset(found.moments, choices, goal, names=names)
-        best = min(worse(one, criterion) for one in inside)
-        expected = [one for one in inside if worse(one, criterion) < best + 1e-8]
-        expected = min(expected, key=lambda one: (len(one["columns"]), one["columns"]))
+        best = min(worse(candidate, criterion) for candidate in inside)
+        expected = [candidate for candidate in inside if worse(candidate, criterion) < best + 1e-8]
+        expected = min(
+            expected, key=lambda candidate: (len(candidate["columns"]), candidate["columns"])
+        )
         assert search.optimal, seed
         assert tuple(np.flatnonzero(search.best)) == expected["columns"], seed
         assert search.values[0] == pytest.approx(expected[criterion], rel=1e-7, abs=1e-9)
         assert search.rho[0] == pytest.approx(expected["rho"], rel=1e-6, abs=1e-8)
         # Every assignment nearly as good is there.
         tolerance = {"adjusted_r2": 0.001, "bic": 2.0, "aic": 2.0}[criterion]
-        near = {one["columns"] for one in inside if worse(one, criterion) <= best + tolerance}
+        near = {
+            candidate["columns"]
+            for candidate in inside
+            if worse(candidate, criterion) <= best + tolerance
+        }
         kept = {tuple(np.flatnonzero(mask)) for mask in search.masks[search.in_range]}
         assert near <= kept, seed
         checked += 1
@@ -127,7 +136,7 @@ def test_equals_brute_force_on_random_problems(part):
 
 
 def search_of(moments, criterion="bic", window=None, choices=None, **options):
-    names = [f"x{one}" for one in range(moments.n_features)]
+    names = [f"x{column}" for column in range(moments.n_features)]
     goal = Goal.of(moments, criterion, window)
     return best_subset(moments, choices or all_features(moments), goal, names=names, **options)
 

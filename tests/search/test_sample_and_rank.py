@@ -1,4 +1,4 @@
-"""Draws and ranks: what they look at, and how ties are broken."""
+"""Draws and ranks: what they evaluate, and how ties are broken."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from heckmanfa.search import Goal, correlations, rank, sample
 from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.search.evaluation import check_window, first_of_ties
 
-NAMES = [f"x{one}" for one in range(6)]
+NAMES = [f"x{column}" for column in range(6)]
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +33,13 @@ def sets(search):
     return [tuple(np.flatnonzero(mask)) for mask in search.masks]
 
 
-def test_every_distinct_draw_is_looked_at_once_and_the_best_comes_first(moments):
+def test_every_distinct_draw_is_evaluated_once_and_the_best_comes_first(moments):
     goal = Goal.of(moments, "bic")
     noise = np.random.default_rng(0).gumbel(size=(300, 2, 6))
     probabilities = log_pi(0.3, 0.5, 0.7, 0.5, 0.5, 0.6)
     found = sample(moments, all_features(moments), goal, probabilities, names=NAMES, noise=noise)
     scores = probabilities + noise
-    drawn = {tuple(np.flatnonzero(one)) for one in scores[:, 1] > scores[:, 0]} - {()}
+    drawn = {tuple(np.flatnonzero(mask)) for mask in scores[:, 1] > scores[:, 0]} - {()}
     assert set(sets(found)) == drawn
     assert found.n_assignments == len(drawn) == len(found.bic)
     assert found.n_in_range == len(drawn)
@@ -117,7 +117,7 @@ def test_a_recorded_extraction_of_the_published_code_finds_the_same_features(
         all_features(held.moments),
         Goal.of(held.moments, "adjusted_r2", (0.3, 0.5)),
         run["log_pi_final"].astype(float),
-        names=[str(one) for one in range(10)],
+        names=[str(column) for column in range(10)],
         noise=run["extraction_gumbel"].astype(float),
     )
     assert tuple(run["extracted"]) == tuple(np.flatnonzero(found.best))
@@ -128,7 +128,7 @@ def test_a_recorded_extraction_of_the_published_code_finds_the_same_features(
     assert error == pytest.approx(float(run["test_mse"]), rel=1e-5)
 
 
-def test_rank_looks_at_the_top_j_for_every_j_but_all(moments):
+def test_rank_evaluates_the_top_j_for_every_j_but_all(moments):
     scores = np.array([0.3, 0.9, 0.9, 0.1, 0.5, 0.0])
     found = rank(moments, all_features(moments), Goal.of(moments, "bic"), scores, names=NAMES)
     assert sorted(sets(found), key=len) == [(1,), (1, 2), (1, 2, 4), (0, 1, 2, 4), (0, 1, 2, 3, 4)]

@@ -84,7 +84,15 @@ class Trained:
 def assign(log_pi: Floats, gumbel: Floats) -> Mask:
     """Draw assignments with the Gumbel-Max trick (Algorithm 2, Eq. gumbelonehot and psi).
 
-    ``log_pi`` is (2, K) and ``gumbel`` standard Gumbel noise, (..., 2, K). Returns (..., K).
+    Parameters
+    ----------
+    log_pi : (2, K) ndarray
+    gumbel : (..., 2, K) ndarray
+        Standard Gumbel noise.
+
+    Returns
+    -------
+    (..., K) ndarray of bool
     """
     scores = log_pi + gumbel
     return np.asarray(scores[..., 1, :] > scores[..., 0, :])

@@ -300,9 +300,19 @@ def psi_gradient(
 ) -> Floats:
     """Derivative of a loss with respect to psi(k) for an assignment, beta-hat held fixed.
 
-    The assignment is a boolean mask, (K,). The gradient of the mean absolute error holds the first
-    factors of Eq. lmaegrad; the paper's appendix shows that of the mean squared error to be zero.
-    ``standardize`` is that of `train`. Returns (K,), zero for unassigned features.
+    Parameters
+    ----------
+    moments, rows, standardize
+        As in `train`.
+    assignment : (K,) ndarray of bool
+    loss : {"mae", "mse"}
+        The mean absolute error (the first factors of Eq. lmaegrad), or the mean squared error,
+        whose gradient the paper's appendix shows to be zero.
+
+    Returns
+    -------
+    (K,) ndarray
+        Zero for unassigned features.
     """
     training = gather_training_rows(moments, rows, None, 0)
     gradient = Gradient(moments, training, standardize)
