@@ -61,10 +61,7 @@ _ROLES = ("y", "selected", "sample_weight")
 def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
     """Return a frame's column as a numeric array, nulls as NaN.
 
-    Parameters
-    ----------
-    what : str, optional
-        y, selected or sample_weight, if the column is not a feature.
+    ``what`` is y, selected or sample_weight if the column is not a feature.
     """
     series = _dense(series)
     label = f"column {quoted(series.name)}"
@@ -162,19 +159,9 @@ def _dense(series: nw.Series[Any]) -> nw.Series[Any]:
 
 
 def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
-    """Return an array of objects as float64; refuse text, even if it spells a number.
+    """Return objects as float64, NaN for missing entries; refuse text, even if it spells a number.
 
-    Parameters
-    ----------
-    what : str
-        Name of the array in messages.
-    role : str, optional
-        y, selected or sample_weight, if ``what`` alone does not say it.
-
-    Returns
-    -------
-    ndarray of float64
-        NaN for missing entries (None, NaN, pandas' NA and NaT).
+    ``what`` names the array in messages; ``role`` is as in `numbers`, if ``what`` does not say it.
     """
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)

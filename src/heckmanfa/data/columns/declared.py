@@ -44,15 +44,7 @@ def frame_as_stored(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def notes_on_numbers(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return a sentence for each column declared as a category and taken as numbers.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As the user passed it.
-    names : sequence of str
-        Columns for which the user has not decided.
-    """
+    """Return a sentence for each of these columns that is declared a category but holds numbers."""
     return [
         f"{quoted(name)} is declared as a category, but its values are numbers: it was taken as a "
         f"number, as Parquet files store it; pass --categorical {shown(shlex.quote(name))} for "

@@ -62,27 +62,13 @@ class Encoding:
         missing: Missing = "drop",
         untyped: bool = False,
     ) -> tuple[Self, pd.DataFrame]:
-        """Learn from the rows of a fit, in memory.
+        """Learn from the rows of a fit, in memory, and return them encoded as by `transform`.
 
-        Parameters
-        ----------
-        features : sequence of str
-            Columns to use; identifiers, constants, dates and long text among them are left out.
-        categorical, numeric : sequence of str
-            Columns for which the user has decided; those not among ``features`` do nothing.
-        missing : {"drop", "mean"}
-            With "mean", a missing value of an encoded column becomes the column's mean over the
-            rows that have it, here and whenever other rows are encoded. For the dummies of a
-            category, that mean is the share of each level.
-        untyped : bool
-            Whether text that spells numbers is numbers, as in CSV and Excel files, which have no
-            types; see `kinds`.
-
-        Returns
-        -------
-        encoding : Encoding
-        encoded : DataFrame
-            What `transform` makes of the same rows.
+        Of ``features``, identifiers, constants, dates and long text are left out. The user has
+        decided for ``categorical`` and ``numeric``; those that are not features do nothing.
+        With ``missing="mean"``, a missing value of an encoded column becomes the column's mean over
+        the rows that have it, here and in other rows. For the dummies of a category, that mean is
+        the share of each level. ``untyped`` is as in `learn_columns`.
         """
         if missing not in ("drop", "mean"):
             raise InputError(f"missing must be 'drop' or 'mean'; got {quoted(missing)}")
@@ -132,10 +118,7 @@ class Encoding:
     ) -> Self:
         """Make an encoding that fills nothing and has counted nothing.
 
-        Parameters
-        ----------
-        levels : mapping of str to tuple of str, optional
-            Levels of each category, the reference first; the other columns are numbers.
+        Columns without ``levels`` are numbers.
         """
         return cls(
             tuple(sources), dict(levels or {}), left_out={}, missing="drop", means={}, n_missing={}
@@ -161,18 +144,9 @@ class Encoding:
         return encoded_names(source, self.levels.get(source))
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Encode the rows of a table.
+        """Encode the rows of a table as float64; columns that the fit did not have are ignored.
 
-        Parameters
-        ----------
-        frame : DataFrame
-            Has the columns of the fit; others are ignored.
-
-        Returns
-        -------
-        DataFrame of float64
-            The columns of the fit in their order, with the rows of ``frame``. Missing values are
-            NaN (in all dummies of a category), unless means fill them.
+        Missing values are NaN (in all dummies of a category), unless means fill them.
         """
         refuse_absent(self.sources, frame.columns)
         frame = frame_as_stored(frame[list(self.sources)])
@@ -232,10 +206,7 @@ class Encoding:
     def explain(self, left_out: Mapping[str, str] | None = None) -> list[str]:
         """Return sentences about how the columns were encoded.
 
-        Parameters
-        ----------
-        left_out : mapping of str to str, optional
-            Columns that are in no equation, and why, if a fit left out more than the encoding did.
+        ``left_out`` gives reasons by column if a fit left out more columns than the encoding did.
         """
         left_out = self.left_out if left_out is None else left_out
         sources = [source for source in self.sources if source not in left_out]

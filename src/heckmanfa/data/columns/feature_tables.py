@@ -55,16 +55,7 @@ class FittedColumns:
 def read_features(X: Any, columns: FittedColumns | str) -> FeatureTable:
     """Read X, and check its names and width against those of the fit.
 
-    Parameters
-    ----------
-    X : array or data frame
-        NumPy, or any frame that narwhals reads (pandas, Polars, PyArrow).
-    columns : FittedColumns or str
-        The columns of the fit, or the class name of an estimator that is being fitted.
-
-    Returns
-    -------
-    FeatureTable
+    During a fit, ``columns`` is the class name of the estimator.
     """
     if isinstance(columns, str):
         columns = FittedColumns(columns)

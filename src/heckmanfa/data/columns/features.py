@@ -61,12 +61,7 @@ class FeatureTable:
 def split_labels(labels: Sequence[Any]) -> tuple[tuple[str, ...] | None, tuple[Any, ...] | None]:
     """Split a frame's labels into names, which are text, and labels that go by position.
 
-    Returns
-    -------
-    names : tuple of str, or None
-        The labels as plain text if all are text; subclasses of str lose their class.
-    others : tuple, or None
-        The labels themselves if they are not all text.
+    The first is None unless all labels are text; the second is None if they are.
     """
     if all(isinstance(label, str) for label in labels):
         return tuple(str.__str__(label) for label in labels), None
@@ -104,12 +99,8 @@ def check_labels(fitted: tuple[Any, ...] | None, here: tuple[Any, ...] | None) -
 def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
     """Turn names, positions or a boolean mask into sorted positions of X's columns.
 
-    Parameters
-    ----------
-    features : None, or sequence of str, int or bool
-        None means all columns. The name of a text column of files means all of its dummies.
-    role : str
-        The parameter's name, for messages.
+    None means all columns, and the name of a text column of files all of its dummies. Messages call
+    the parameter ``role``.
     """
     k = table.shape[1]
     if features is None:
@@ -225,12 +216,7 @@ def refuse_absent(
 ) -> None:
     """Refuse columns that a table does not have, naming all of them.
 
-    Parameters
-    ----------
-    source : str
-        What the table is called in the message.
-    hint : str, optional
-        Advice in place of the nearest names.
+    Messages call the table ``source``; a ``hint`` replaces the nearest names.
     """
     there = [str(name) for name in names]
     absent = list(dict.fromkeys(name for name in wanted if name not in there))

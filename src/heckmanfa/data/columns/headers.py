@@ -18,19 +18,9 @@ UNNAMED = "Unnamed: "
 
 
 def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
-    """Return the distinct names of a table's columns, and refuse a row that is not a header.
+    """Return the distinct names of a file's columns, and refuse a row that is not a header.
 
-    Parameters
-    ----------
-    raw : sequence
-        The names in the file.
-    path : Path
-        The file, for messages.
-
-    Returns
-    -------
-    list of str
-        With runs of white space as one blank; a column without a name is named by its position.
+    Runs of white space become one blank; a column without a name is named by its position.
     """
     names = ["" if _is_blank(name) else label_of(name) for name in raw]
     given = [name for name in names if name]

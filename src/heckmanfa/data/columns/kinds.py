@@ -79,13 +79,7 @@ def kind_of_numbers(spread: NumberTally, name: str, *, boolean: bool = False) ->
 
 
 def kind_of_text(text: TextTally, name: str, *, by_spelling: bool = False) -> Kind:
-    """Decide what a column of text is.
-
-    Parameters
-    ----------
-    by_spelling : bool
-        Whether text that spells numbers is numbers.
-    """
+    """Decide what a column of text is; ``by_spelling``, text that spells numbers is numbers."""
     labels = list(text.counts)
     if len(labels) <= 1:
         return _one_level(labels, name)

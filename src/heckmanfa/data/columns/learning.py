@@ -180,12 +180,7 @@ def asked_for(
 ) -> dict[str, Asked]:
     """Return what the user says each column is.
 
-    Parameters
-    ----------
-    names : sequence of str, optional
-        Columns of the data; any other is refused.
-    prefix : str
-        What stands before the two options' names in messages.
+    Columns that are not among ``names`` are refused. Messages put ``prefix`` before the options.
     """
     for option, wanted in (("categorical", categorical), ("numeric", numeric)):
         for name in wanted:
@@ -212,17 +207,8 @@ def learn_columns(
 ) -> list[LearnedColumn]:
     """Learn what each column of a table in memory is, by the rules of `kinds`.
 
-    Parameters
-    ----------
-    categorical, numeric : sequence of str
-        Columns for which the user has decided. A column with one value stays a constant.
-    untyped : bool
-        Whether text that spells numbers is numbers, as in CSV and Excel files.
-
-    Returns
-    -------
-    list of LearnedColumn
-        In the order of the columns.
+    The user has decided for the columns ``categorical`` and ``numeric``. If the table is
+    ``untyped``, as CSV and Excel files are, text that spells numbers is numbers.
     """
     names = [str(name) for name in frame.columns]
     asked = asked_for(categorical, numeric, names)

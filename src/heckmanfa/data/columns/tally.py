@@ -44,15 +44,9 @@ class GapTally:
 class NumberTally:
     """Counts numbers: how many there are, their range and total, and how many are missing.
 
-    Parameters
-    ----------
-    distinct : bool
-        Whether to keep the different values of a column of integers.
-    seen : (m,) ndarray of bool, optional
-        Shared by all chunks: marks each integer from 0 to m - 1 that a chunk holds. It costs less
-        than ``distinct`` if the integers may count the rows.
-    capped : bool
-        Whether at most `MOST_VALUES` different values are kept.
+    ``distinct`` keeps the different values of a column of integers, at most `MOST_VALUES` if
+    ``capped``. All chunks share the (m,) mask ``seen``, which marks each integer from 0 to m - 1
+    that they hold; it costs less if the integers may count the rows.
     """
 
     def __init__(
@@ -141,17 +135,11 @@ class NumberTally:
 
 
 class TextTally:
-    """Counts texts by level, and what they are if they are read as numbers.
+    """Counts texts by level, at most `MOST_LABELS` if ``capped``.
 
-    Parameters
-    ----------
-    numbers : NumberTally, optional
-        Counts the texts as numbers, in which true and false are not numbers.
-    declared : bool
-        Whether the data declares the levels and their order. A pandas category alone does not say
-        so: readers make categories of plain text.
-    capped : bool
-        Whether at most `MOST_LABELS` levels are kept.
+    ``numbers`` counts the texts as numbers, in which true and false are not numbers. ``declared``
+    says that the data declares the levels and their order. A pandas category alone does not say so:
+    readers make categories of plain text.
     """
 
     def __init__(

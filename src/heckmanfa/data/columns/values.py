@@ -126,11 +126,7 @@ def levels_of(series: pd.Series[Any]) -> Levels:
     """Find the distinct values of a column.
 
     Missing marks are missing values, and values that differ only in white space are the same.
-
-    Raises
-    ------
-    TypeError
-        If the values are lists or other objects without a hash.
+    Objects without a hash, such as lists, raise a TypeError.
     """
     codes, uniques = pd.factorize(series)
     labels: dict[str, int] = {}
@@ -161,14 +157,9 @@ def numbers_of(series: pd.Series[Any]) -> tuple[Floats, NotNumbers]:
 
 
 def spellings_of(labels: Sequence[str], *, booleans: bool = True) -> Spellings:
-    """Read levels as numbers.
+    """Read all levels of a column as numbers; true and false are only if there are no others.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        All levels of a column: true and false are numbers only if there are no others.
-    booleans : bool
-        Whether true and false may be numbers; pass False for the levels of some rows only.
+    Pass ``booleans=False`` for the levels of some rows only, where true and false are not numbers.
     """
     words = [label.lower() for label in labels]
     missing = np.array([word in NUMBER_MARKS for word in words] + [True])
@@ -191,10 +182,7 @@ def nearly_all(good: int, given: int) -> bool:
 def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floats:
     """Return a column as (n,) float64, NaN where missing; refuse what is not a number.
 
-    Parameters
-    ----------
-    asked : bool
-        Whether it must be a number; otherwise the message offers ``--categorical``.
+    Unless numbers were ``asked`` for, the message offers ``--categorical``.
     """
     time = time_in(series)
     if time is not None:

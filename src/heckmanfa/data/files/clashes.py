@@ -31,13 +31,7 @@ def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | N
     that is read as a whole, and a file that a pattern matches, would be read the next time, so they
     are refused as well.
 
-    Parameters
-    ----------
-    reads : mapping
-        From each option or parameter to what it names. A folder or a pattern stands for what is in
-        it now and later.
-    writes : mapping
-        From each option or parameter to the file; None if it was not given.
+    Both mappings have the option or parameter as key; an output that was not given is None.
     """
     given = {option: Path(path) for option, path in writes.items() if path is not None}
     for path in given.values():

@@ -71,24 +71,11 @@ def outputs(
     *,
     force: bool,
 ) -> Iterator[dict[str, Place]]:
-    """Write all files of a call, or none of them.
+    """Write all files of a call, or none of them; yield a place for each option that names a file.
 
-    Obstacles are reported at once: clashes of paths, files that exist, targets that are not
-    ordinary files. At the end all files are moved into place together; if anything fails, none is.
-
-    Parameters
-    ----------
-    writes : mapping
-        From each option to the file that it names, or None.
-    reads : mapping, optional
-        From each option to the file, folder or pattern that the call reads.
-    force : bool
-        Whether existing files may be replaced.
-
-    Yields
-    ------
-    dict of str to Place
-        By option, for the options that name a file.
+    Obstacles are reported at once: clashes of paths (`refuse_clashes`), files that exist and that
+    ``force`` does not allow to replace, targets that are not ordinary files. At the end all files
+    are moved into place together; if anything fails, none is.
     """
     given = {option: Path(path) for option, path in writes.items() if path is not None}
     refuse_clashes(reads or {}, given)
@@ -109,20 +96,9 @@ def outputs(
 
 @contextmanager
 def replacing(path: PathLike, force: bool) -> Iterator[Path]:
-    """Write a file completely or not at all.
+    """Write a file completely or not at all; yield where to write, as in `outputs`.
 
-    Parameters
-    ----------
-    path : str or path
-        Only ordinary files are ever replaced; for a link, the file that it leads to.
-    force : bool
-        Whether an existing file may be replaced.
-
-    Yields
-    ------
-    Path
-        Where to write: beside ``path``, with the same ending. It is moved into place at the end,
-        and removed if anything fails.
+    Only ordinary files are ever replaced; for a link, the file that it leads to.
     """
     part = Path(path)
     if part in _written:
@@ -136,18 +112,9 @@ def replacing(path: PathLike, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: PathLike) -> Iterator[Path]:
-    """Make a folder of files completely or not at all.
+    """Make a folder of files completely or not at all; yield where to write, a folder beside it.
 
-    Parameters
-    ----------
-    path : str or path
-        An existing folder is never replaced, since it may hold other files.
-
-    Yields
-    ------
-    Path
-        Where to write: a folder beside ``path``. It is moved into place at the end, and removed
-        if anything fails.
+    An existing folder is never replaced, since it may hold other files.
     """
     refuse_standard_output(path)
     target = Path(path)

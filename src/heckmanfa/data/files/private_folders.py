@@ -40,18 +40,9 @@ _HANDLES = Path("/proc/self/fd")
 
 @contextmanager
 def room_for(real: Path) -> Iterator[Path]:
-    """Make a private folder beside a target, lock it, and remove it at the end.
+    """Make a private folder beside a target, all links followed; lock it, and remove it at the end.
 
-    Parameters
-    ----------
-    real : Path
-        The target, all links followed.
-
-    Yields
-    ------
-    Path
-        An empty folder in the room, reached through the room's handle if the system can. Its
-        contents are removed at the end.
+    Yields an empty folder in the room, reached through the room's handle if the system can.
     """
     for _ in range(_TRIES):
         name = real.with_name(_room_name(real.name))

@@ -54,13 +54,7 @@ def words_of(error: Exception) -> str:
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a table without its row labels.
-
-    Parameters
-    ----------
-    path : str or path
-        It ends in ``.csv`` or ``.parquet``.
-    """
+    """Write a table without its row labels to a ``.csv`` or ``.parquet`` file."""
     check_ending(path)
     path = Path(path)
     if ending_of(path) == ".csv":

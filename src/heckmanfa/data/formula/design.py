@@ -114,13 +114,7 @@ class FormulaDesign:
 
     @classmethod
     def build(cls, prediction: str, selection: str, data: Any) -> FormulaDesign:
-        """Evaluate both formulas on a frame.
-
-        Parameters
-        ----------
-        prediction, selection : str
-            The selection formula's left side is optional.
-        """
+        """Evaluate both formulas on a frame; the selection formula's left side is optional."""
         frame = to_pandas(data)
         for text in (prediction, selection):
             refuse_other_languages(text, [str(column) for column in frame.columns])
@@ -241,15 +235,7 @@ class FormulaDesign:
     def transform(self, data: Any, *, prediction: bool, selection: bool) -> pd.DataFrame:
         """Evaluate the fitted formulas on another frame.
 
-        Parameters
-        ----------
-        prediction, selection : bool
-            Which equation's columns are needed; others are NaN.
-
-        Returns
-        -------
-        DataFrame
-            The model's columns for each row of ``data``, NaN if a variable is missing.
+        Columns of an equation that is not needed are NaN, as are rows that miss a variable.
         """
         frame = to_pandas(data)
         columns = list(dict.fromkeys([*self.selection_columns, *self.prediction_columns]))

@@ -18,12 +18,7 @@ _NUMBERS = ("as.numeric", "as.integer", "as.double", "as.logical")
 def refuse_other_languages(text: str, columns: Sequence[str]) -> None:
     """Refuse the spellings of R and Stata, each with the spelling that works here.
 
-    Parameters
-    ----------
-    text : str
-        A formula. Anything but text is left to the parser.
-    columns : sequence of str
-        Columns of the data, whose names are not spellings of another language.
+    Names of columns are not spellings of another language. Anything but text is left to the parser.
     """
     if not isinstance(text, str):
         return

@@ -17,19 +17,9 @@ _MODULES = ("np", "contr")
 
 
 def parse_factor(expression: str) -> tuple[ast.expr, list[str]]:
-    """Parse a factor, and list the variables that it may name.
+    """Parse a factor, such as ``center(age)``, and list the variables that it may name, in order.
 
-    Parameters
-    ----------
-    expression : str
-        For example ``center(age)``, ``np.log(`hours worked`)`` or ``Q("hours worked")``.
-
-    Returns
-    -------
-    tree : ast.expr
-        Stand-ins replace names in backticks.
-    names : list of str
-        In order, without called functions and their modules.
+    In the tree, stand-ins replace names in backticks.
     """
     tree, alias = _parsed(expression)
     nodes = list(ast.walk(tree))

@@ -84,10 +84,7 @@ def check_kinds(
 ) -> None:
     """Refuse text in columns that held numbers in the fit, and categories that it did not have.
 
-    Parameters
-    ----------
-    encodings : mapping
-        As in `design.Equation`.
+    ``encodings`` are those of a `design.Equation`.
     """
     for name in numeric:
         _refuse_absent(name, frame)

@@ -33,21 +33,11 @@ _MOST_PRODUCTS = 500
 def check_formula(
     text: Any, n_columns: int, learned: Mapping[str, Any] | None = None
 ) -> dict[str, CheckedFactor]:
-    """Refuse a formula that does more than a model file may ask for; nothing is evaluated.
+    """Check each factor of a formula, with or without a left side; nothing is evaluated.
 
-    Parameters
-    ----------
-    text : str
-        A formula with or without a left side.
-    n_columns : int
-        How many columns the model has; a formula that asks for many more is refused.
-    learned : mapping of str to state, optional
-        What functions have learned; with it, a function that has learned nothing is refused.
-
-    Returns
-    -------
-    dict of str to CheckedFactor
-        Each factor by its text.
+    A formula is refused if it does more than a model file may ask for, or asks for many more
+    columns than the model has. With what functions have ``learned``, a function that has learned
+    nothing is refused as well.
     """
     if not isinstance(text, str):
         raise FormulaError(f"a formula must be text; got {type(text).__name__}")

@@ -24,12 +24,8 @@ _CATEGORY = str | int | float | np.number | np.bool_
 def check_design(design: FormulaDesign, names: list[str]) -> None:
     """Refuse formulas that call unlisted functions, or that make far more columns than the model.
 
-    Parameters
-    ----------
-    design : FormulaDesign
-        Its attributes have the right types, but may have any content.
-    names : list of str
-        The columns of the model.
+    The attributes of ``design`` have the right types, but may have any content. ``names`` are the
+    columns of the model.
     """
     strange = {*design.selection_columns, *design.prediction_columns} - {*names}
     if strange:
