@@ -63,7 +63,8 @@ def node(one):
 
 
 def design_in(state):
-    return state["content"]["model"]["content"]["content"]["_design"]["content"]["content"]
+    fit = state["content"]["model"]["content"]["content"]["fit_"]
+    return fit["content"]["content"]["design"]["content"]["content"]
 
 
 def carry(right, encodings, transforms=None, left="y"):
@@ -179,7 +180,7 @@ def test_a_spline_is_as_wide_as_what_it_learned(saved, rewritten, one, state):
     ],
 )
 def test_arguments_that_no_honest_formula_has_are_refused(one):
-    from heckmanfa.data.formula.safety import check_formula
+    from heckmanfa.data.formula.stored_formulas import check_formula
 
     with pytest.raises(FormulaError):
         check_formula(f"b + {one}", 3)

@@ -60,7 +60,8 @@ def value(one):
 
 
 def design_in(state):
-    return state["content"]["model"]["content"]["content"]["_design"]["content"]["content"]
+    fit = state["content"]["model"]["content"]["content"]["fit_"]
+    return fit["content"]["content"]["design"]["content"]["content"]
 
 
 def carry(expression):
@@ -86,7 +87,7 @@ def test_there_are_more_than_two_hundred_hostile_expressions():
 
 
 def test_every_hostile_expression_is_refused_by_its_text():
-    from heckmanfa.data.formula.safety import check_formula
+    from heckmanfa.data.formula.stored_formulas import check_formula
 
     for line in HOSTILE[:-4]:
         with pytest.raises(FormulaError) as caught:

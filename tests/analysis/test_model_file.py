@@ -211,7 +211,7 @@ def node(module, name, loader, *arguments):
         ("os", "system"),
         ("builtins", "eval"),
         ("heckmanfa", "import_module"),
-        ("heckmanfa.datasets.downloads", "TemporaryDirectory"),
+        ("heckmanfa.datasets.paper_data", "TemporaryDirectory"),
         ("heckmanfa.data.files.table_files", "read_table"),
         ("heckmanfa.__main__", "app"),
         ("heckmanfa.nowhere", "Thing"),
@@ -235,11 +235,11 @@ def test_a_file_that_asks_for_more_is_refused_whoever_sealed_it(
 def test_a_class_of_ours_that_would_be_called_is_refused(rewritten, saved):
     def poison(state):
         state["content"]["model"] = node(
-            "heckmanfa.datasets.downloads", "DataFile", "ConstructorFromReduceNode", "a", "b", "c"
+            "heckmanfa.datasets.paper_data", "DataFile", "ConstructorFromReduceNode", "a", "b", "c"
         )
 
     rewritten(saved, seal=True, schema=poison)
-    assert "it asks for heckmanfa.datasets.downloads.DataFile" in refusal(saved)
+    assert "it asks for heckmanfa.datasets.paper_data.DataFile" in refusal(saved)
 
 
 def test_a_changed_number_is_noticed(rewritten, saved):

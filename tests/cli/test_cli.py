@@ -103,7 +103,7 @@ def test_without_data_one_line_says_what_to_do(tmp_path, monkeypatch):
         raise OSError("the network is unreachable\nin two lines")
 
     monkeypatch.setenv("HECKMANFA_DATA", str(tmp_path))
-    monkeypatch.setattr("heckmanfa.datasets.downloads.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("heckmanfa.datasets.paper_data.cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(protocol, "_fetched", protocol._fetched.__wrapped__)
     monkeypatch.setattr("pooch.retrieve", fail)
     status, text = call("reproduce", "--quick")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.data.columns.learning import learn_columns
+from heckmanfa.data.columns.kinds import learn_columns
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import InputError, UnknownFeatureError

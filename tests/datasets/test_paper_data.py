@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.datasets import PaperData, downloads, fetch_compas, fetch_crime
-from heckmanfa.datasets.downloads import DataFile, find
-from heckmanfa.datasets.paper_data import _COMPAS, _PERSONAL, _without_people
+from heckmanfa.datasets import PaperData, fetch_compas, fetch_crime, paper_data
+from heckmanfa.datasets.paper_data import _COMPAS, _PERSONAL, DataFile, _without_people, find
 from heckmanfa.errors import DataError, InputError
 
 FETCH = {"CRIME": fetch_crime, "COMPAS": fetch_compas}
@@ -150,7 +149,7 @@ def sha256(content):
 def cache(tmp_path, monkeypatch):
     """An empty cache, and no folder."""
     monkeypatch.delenv("HECKMANFA_DATA", raising=False)
-    monkeypatch.setattr(downloads, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(paper_data, "cache_folder", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 
@@ -292,4 +291,4 @@ def test_stripping_a_file_without_such_columns_changes_nothing(paper_files):
 
 
 def test_the_cache_is_a_folder_of_this_package():
-    assert "heckmanfa" in str(downloads.cache_folder())
+    assert "heckmanfa" in str(paper_data.cache_folder())

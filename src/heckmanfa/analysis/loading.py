@@ -20,8 +20,8 @@ from heckmanfa.analysis.prepared import (
 )
 from heckmanfa.analysis.request import Question, check_question, feature_names, refuse_text_options
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.declared import frame_as_stored, notes_on_numbers
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.values import frame_as_stored, notes_on_numbers
 from heckmanfa.data.devices import find_device
 from heckmanfa.data.parquet.parquet_rows import scan_parquet
 from heckmanfa.data.row_checks import explain_known_only

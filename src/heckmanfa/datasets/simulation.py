@@ -31,11 +31,9 @@ class Truth:
     coef: Floats
     """prediction coefficients, zero for features that only select, shape (K,)"""
     intercept: float
-    """intercept of the prediction equation"""
     selection_coef: Floats
     """selection coefficients, shape (K,)"""
     selection_intercept: float
-    """intercept of the selection equation"""
     rho: float
     """correlation of the two equations' errors"""
     sigma: float
@@ -175,22 +173,15 @@ def draw_truth(
     n_prediction: int,
     *,
     prediction_features: Sequence[int] | NDArray[np.integer] | None = None,
-    rho: float = 0.5,
-    sigma: float = 1.0,
-    intercept: float = 1.0,
-    selection_rate: float = 0.5,
-    correlation: float = 0.0,
-    strength: float = 1.0,
+    **ranged: float,
 ) -> Truth:
-    """Draw the parameters of a selection model; see `make_selection`."""
+    """Draw the parameters of a selection model; see `make_selection` for their defaults."""
     K = _integer("n_features", n_features, 1)
-    rho = check_range("rho", rho)
-    sigma = check_range("sigma", sigma)
-    intercept = check_range("intercept", intercept)
-    selection_rate = check_range("selection_rate", selection_rate)
-    correlation = check_range("correlation", correlation)
-    strength = check_range("strength", strength)
-
+    checked = {
+        name: check_range(name, ranged.get(name, default))
+        for name, (default, _, _, _) in _RANGES.items()
+    }
+    correlation, strength = checked["correlation"], checked["strength"]
     # The truth is drawn before the rows, and in full whatever is kept, so one seed gives one truth
     # at every sample size and choice of features.
     selection_coef = _coefficients(rng, K)
@@ -207,15 +198,15 @@ def draw_truth(
     index_variance += correlation * selection_coef.sum() ** 2
     selection_coef *= strength / math.sqrt(index_variance)
     # d is normal with mean γ₀ and variance strength² + 1, so its sign has a known rate.
-    selection_intercept = math.hypot(strength, 1.0) * float(ndtri(selection_rate))
+    selection_intercept = math.hypot(strength, 1.0) * float(ndtri(checked["selection_rate"]))
 
     return Truth(
         coef=coef,
-        intercept=intercept,
+        intercept=checked["intercept"],
         selection_coef=selection_coef,
         selection_intercept=selection_intercept,
-        rho=rho,
-        sigma=sigma,
+        rho=checked["rho"],
+        sigma=checked["sigma"],
         correlation=correlation,
         support=support,
         feature_names=tuple(f"x{position}" for position in range(K)),
@@ -237,13 +228,14 @@ def _integer(name: str, value: object, low: int, high: int | None = None) -> int
     raise InputError(f"{name} must be an integer {limit}; got {value!r}")
 
 
+# Default, bounds, and whether they belong to the interval.
 _RANGES = {
-    "rho": (-1.0, 1.0, "[]"),
-    "sigma": (0.0, math.inf, "[)"),
-    "intercept": (-math.inf, math.inf, "()"),
-    "selection_rate": (0.0, 1.0, "()"),
-    "correlation": (0.0, 1.0, "[)"),
-    "strength": (0.0, math.inf, "[)"),
+    "rho": (0.5, -1.0, 1.0, "[]"),
+    "sigma": (1.0, 0.0, math.inf, "[)"),
+    "intercept": (1.0, -math.inf, math.inf, "()"),
+    "selection_rate": (0.5, 0.0, 1.0, "()"),
+    "correlation": (0.0, 0.0, 1.0, "[)"),
+    "strength": (1.0, 0.0, math.inf, "[)"),
 }
 
 
@@ -252,7 +244,7 @@ def check_range(name: str, value: object, label: str | None = None) -> float:
 
     The message calls it `label` if that is given.
     """
-    low, high, ends = _RANGES[name]
+    _, low, high, ends = _RANGES[name]
     if isinstance(value, Real) and not isinstance(value, bool):
         number = float(value)
         above = low <= number if ends[0] == "[" else low < number

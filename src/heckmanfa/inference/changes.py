@@ -15,7 +15,7 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import nearest, resolve
-from heckmanfa.data.formula.frames import to_pandas
+from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit

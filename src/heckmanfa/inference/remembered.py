@@ -10,7 +10,7 @@ from typing import Any
 
 from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.features import nearest
-from heckmanfa.data.formula.frames import to_pandas
+from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit
 from heckmanfa.text.printable import quoted

@@ -1,7 +1,7 @@
 """The tables of Mai and Wu's paper as data, the experiments behind their rows, and two tables more.
 
 A table is a list of rows (`printed`); a row names its data set (`protocol`), its experiment
-(`experiments`, `other_methods`) and the printed figures. Calling a table runs it (`reproduction`).
+(`experiments`) and the printed figures. Calling a table runs it (`reproduction`).
 """
 
 from __future__ import annotations

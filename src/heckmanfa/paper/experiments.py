@@ -1,9 +1,10 @@
-"""The experiments behind the rows of the paper's tables: each yields figures of a data set."""
+"""The experiments behind the rows of the tables: each yields figures of a data set."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
 
@@ -12,8 +13,11 @@ from scipy import stats
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.datasets import PaperData
-from heckmanfa.errors import NoFeasibleAssignmentError
+from heckmanfa.errors import HeckmanfaWarning, NoFeasibleAssignmentError
+from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
+from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.ru import RURegressor
+from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanLasso
 from heckmanfa.model.compressed import compress
 from heckmanfa.paper.protocol import (
     Dataset,
@@ -24,10 +28,12 @@ from heckmanfa.paper.protocol import (
     mse,
 )
 from heckmanfa.paper.reproduction import Figure, Options
-from heckmanfa.search import all_features, correlations
+from heckmanfa.search import Goal, all_features, correlations, sample
+from heckmanfa.text.numbers import plural
 
 _MARGINAL = "marginal test MSE"
 _ASSIGNMENTS = 10
+_START = 0.75
 _UNDERFLOWS = "lambda = 0 on five test rows"
 
 
@@ -48,13 +54,6 @@ def averages(
         yield Figure(quantity, mean, spread(values), (notes or {}).get(quantity, ""))
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-# Table selfeatures. -------------------------------------------------------------------------------
-
-
 def sample_sizes(dataset: Dataset, options: Options) -> Iterator[Figure]:
     """Count the training rows and the selected ones."""
     split = dataset.split()
@@ -66,9 +65,6 @@ def feature_position(dataset: Dataset, options: Options, *, feature: str) -> Ite
     """Find the position of a feature, counted from 1."""
     names = dataset.split().feature_names
     yield Figure("place", names.index(feature) + 1 if feature in names else float("nan"))
-
-
-# Tables sampling and topjfeats. -------------------------------------------------------------------
 
 
 def listed_features(
@@ -100,7 +96,7 @@ def ru_regression(
     for seed in range(options.seeds):
         options.say(f"RU, seed {seed}")
         runs.append(ru_errors(dataset.split(), features, seed))
-    note = _counted(options.seeds, "seed")
+    note = plural(options.seeds, "seed")
     yield from averages(runs, runs[0], dict.fromkeys(runs[0], note))
 
 
@@ -120,7 +116,7 @@ def searched_features(
 ) -> Iterator[Figure]:
     """Evaluate what our search finds, over seeds."""
     found = _searches(dataset, options, extraction)
-    seeds = _counted(options.seeds, "seed")
+    seeds = plural(options.seeds, "seed")
     if not found:
         note = f"no assignment in the window in {seeds}"
         yield Figure("test MSE", float("nan"), note=note)
@@ -128,7 +124,7 @@ def searched_features(
     sets = {evaluation.features for evaluation in found}
     first = ", ".join(str(feature) for feature in found[0].features)
     more = ", ..." if len(sets) > 1 else ""
-    note = f"{len(found)} of {seeds}, {_counted(len(sets), 'set')}: {first}{more}"
+    note = f"{len(found)} of {seeds}, {plural(len(sets), 'set')}: {first}{more}"
     quantities = [name for name in found[0].figures if name != "Naive train MSE"]
     yield from averages([run.figures for run in found], quantities, {"test MSE": note})
 
@@ -160,9 +156,6 @@ def _search(
 _assignment = cache(_search)
 
 
-# Table moretopj. ----------------------------------------------------------------------------------
-
-
 def top_correlated(dataset: Dataset, options: Options, *, size: int) -> Iterator[Figure]:
     """Evaluate the features with the highest correlation (Heckman-C), with lambda = 0 as published.
 
@@ -188,7 +181,7 @@ def top_trained(dataset: Dataset, options: Options, *, size: int) -> Iterator[Fi
         options.say(f"seed {seed}")
         model = fit_features(split, _top(_trained_probabilities(dataset, seed), size))
         runs.append(evaluate(split, model, as_published=True).figures)
-    note = f"{_UNDERFLOWS}; {_counted(options.seeds, 'seed')}"
+    note = f"{_UNDERFLOWS}; {plural(options.seeds, 'seed')}"
     yield from averages(runs, ("test MSE", _MARGINAL), {"test MSE": note})
 
 
@@ -203,9 +196,6 @@ def _top(strengths: Floats, size: int) -> list[int]:
     return [int(index) + 1 for index in order[:size]]
 
 
-# Tables testingmsespi0 and executiontimes. --------------------------------------------------------
-
-
 def search_settings(
     dataset: Dataset, options: Options, *, timed: bool = False, **settings: Any
 ) -> Iterator[Figure]:
@@ -218,9 +208,6 @@ def search_settings(
     yield from averages(runs, ("test MSE", _MARGINAL), {"test MSE": note})
     if timed:
         yield Figure("seconds", seconds, is_time=True)
-
-
-# Table significance. ------------------------------------------------------------------------------
 
 
 def paired_test(
@@ -260,3 +247,89 @@ def paired_test(
 def _difference(quantity: str, ours: Sequence[float], theirs: Sequence[float], note: str) -> Figure:
     values = np.subtract(ours, theirs)
     return Figure(f"{quantity} difference", float(values.mean()), spread(values), note)
+
+
+# Other ways to the same predictions, on the paper's split and on random ones.
+
+
+def _untrained(dataset: Dataset, split: PaperData, seed: int) -> Heckman:
+    """Fit Heckman-FA without training: draws with the starting probability."""
+    moments = compress(split.X, split.y, standardize="features").moments
+    k = len(split.feature_names)
+    found = sample(
+        moments,
+        all_features(moments),
+        Goal.of(moments, "adjusted_r2", dataset.rho_range),
+        np.log(np.array([[1.0 - _START] * k, [_START] * k])),
+        names=split.feature_names,
+        n_draws=1000,
+        random_state=seed,
+    )
+    return Heckman(found.best).fit(split.X, split.y)
+
+
+def _fit(make: Callable[[Dataset], Any]) -> Callable[[Dataset, PaperData, int], Any]:
+    """Fit an estimator that draws nothing."""
+    return lambda dataset, split, seed: make(dataset).fit(split.X, split.y)
+
+
+WINDOWED_BEST_SUBSET = "best subset, adjusted R2, window"
+METHODS: dict[str, Callable[[Dataset, PaperData, int], Any]] = {
+    "OLS, all features": _fit(lambda dataset: NaiveOLS()),
+    "IPW, all features": _fit(lambda dataset: InverseProbabilityWeighted()),
+    "two-step, all features": _fit(lambda dataset: Heckman()),
+    "ML, all features": _fit(lambda dataset: Heckman(method="ml")),
+    "HeckmanLasso": _fit(lambda dataset: HeckmanLasso()),
+    "best subset, BIC": _fit(lambda dataset: HeckmanBestSubset("bic")),
+    "best subset, adjusted R2": _fit(lambda dataset: HeckmanBestSubset("adjusted_r2")),
+    WINDOWED_BEST_SUBSET: _fit(
+        lambda dataset: HeckmanBestSubset("adjusted_r2", rho_range=dataset.rho_range)
+    ),
+    "Heckman-FA, window": lambda dataset, split, seed: dataset.search(split, seed=seed),
+    "draws without training, window": _untrained,
+}
+"""Each method by name: a data set, its split and a seed in, a fitted model out."""
+
+_SEEDED = ("Heckman-FA, window", "draws without training, window")
+
+
+def _figures(
+    dataset: Dataset, options: Options, split: PaperData, method: str, seed: int
+) -> dict[str, float] | None:
+    """Fit a method and evaluate it; None if no assignment is within the range of rho."""
+    options.say(f"run {seed + 1}")
+    with warnings.catch_warnings():
+        # All features leave none excluded, and some rho lie outside (-1, 1); the table shows it.
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        try:
+            model = METHODS[method](dataset, split, seed)
+        except NoFeasibleAssignmentError:
+            return None
+    marginal = model.predict(split.X_test)
+    given = model.predict(split.X_test, kind="selected") if isinstance(model, Heckman) else marginal
+    figures = {"test MSE": mse(split.y_test, given), _MARGINAL: mse(split.y_test, marginal)}
+    if hasattr(model, "rho_"):
+        figures["rho"] = model.rho_
+    return {**figures, "number of features": float(model.support_.sum())}
+
+
+def over_seeds(dataset: Dataset, options: Options, *, method: str) -> Iterator[Figure]:
+    """Evaluate a method on the paper's split; one that draws, over seeds."""
+    seeds = options.seeds if method in _SEEDED else 1
+    found = [_figures(dataset, options, dataset.split(), method, seed) for seed in range(seeds)]
+    runs = [figures for figures in found if figures is not None]
+    if runs:
+        note = f"{len(runs)} of {seeds} runs have an assignment in the window" if seeds > 1 else ""
+        yield from averages(runs, runs[0], dict.fromkeys(runs[0], note))
+
+
+def over_random_splits(dataset: Dataset, options: Options, *, method: str) -> Iterator[Figure]:
+    """Evaluate a method on random splits; the spread is half of a 95% interval for the mean."""
+    splits = range(options.splits)
+    found = [_figures(dataset, options, dataset.split(split), method, split) for split in splits]
+    runs = [figures for figures in found if figures is not None]
+    note = f"{len(runs)} of {len(splits)} random splits; ± a 95% interval of the mean"
+    factor = stats.t.ppf(0.975, len(runs) - 1)
+    for figure in averages(runs, ("test MSE", _MARGINAL) if runs else ()):
+        half = None if figure.spread is None else factor * (figure.spread / len(runs) ** 0.5)
+        yield Figure(f"{figure.quantity}, random splits", figure.value, half, note)

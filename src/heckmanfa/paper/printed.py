@@ -7,8 +7,12 @@ from functools import partial
 from typing import Literal
 
 from heckmanfa.paper.experiments import (
+    METHODS,
+    WINDOWED_BEST_SUBSET,
     feature_position,
     listed_features,
+    over_random_splits,
+    over_seeds,
     paired_test,
     ru_regression,
     sample_sizes,
@@ -17,16 +21,8 @@ from heckmanfa.paper.experiments import (
     top_correlated,
     top_trained,
 )
-from heckmanfa.paper.other_methods import (
-    METHODS,
-    WINDOWED_BEST_SUBSET,
-    over_random_splits,
-    over_seeds,
-)
 from heckmanfa.paper.protocol import COMPAS, CRIME, DATASETS, Dataset, Extraction
 from heckmanfa.paper.reproduction import PaperTable, Reason, Row
-
-# Table selfeatures. -------------------------------------------------------------------------------
 
 _CRIME_FEATURES = (
     *("householdsize", "racepctblack", "racePctWhite", "racePctAsian", "racePctHisp"),
@@ -74,8 +70,6 @@ selection_features = PaperTable(
 The paper lists HispPerCap before blackPerCap. In the file, whose order its feature numbers follow,
 HispPerCap is the last.
 """
-
-# Tables sampling and topjfeats. -------------------------------------------------------------------
 
 
 def _against_baselines(
@@ -180,8 +174,6 @@ top_features = PaperTable(
 The paper prints the features 2, 5, 6, 10 for COMPAS; the figures are those of 2, 5, 6, 8.
 """
 
-# Table moretopj. ----------------------------------------------------------------------------------
-
 _SIZES = range(6, 13)
 _HECKMAN_C = (0.0490, 0.0563, 0.0479, 0.0500, 0.0498, 0.0555, 0.0524)
 _HECKMAN_FA_STAR = (0.0290, 0.0290, 0.0216, 0.0215, 0.0216, 0.0216, 0.0216)
@@ -207,8 +199,6 @@ more_top_features = PaperTable(
 
 Heckman-C is deterministic; Heckman-FA* depends on the training.
 """
-
-# Table testingmsespi0. ----------------------------------------------------------------------------
 
 _ERRORS_BY_START_AND_EPOCHS = {
     CRIME: {
@@ -242,8 +232,6 @@ initial_values = PaperTable(
 Our figures are means over seeds; the paper has one run.
 """
 
-# Table significance. ------------------------------------------------------------------------------
-
 _TESTS: tuple[tuple[Dataset, Literal["Naive", "RU"], float, float, float], ...] = (
     (CRIME, "Naive", -0.0008, 0.0004, 0.0001),
     (CRIME, "RU", -0.0007, 0.0007, 0.0053),
@@ -267,8 +255,6 @@ significance = PaperTable(
 
 The assignments share the test rows, so the p-values say little about other data.
 """
-
-# Table executiontimes. ----------------------------------------------------------------------------
 
 _SECONDS_AND_ERRORS_BY_DRAWS_AND_EPOCHS = {
     CRIME: {
@@ -301,8 +287,6 @@ execution_times = PaperTable(
 
 The printed seconds are those of another machine, with a GPU.
 """
-
-# Beyond the paper. --------------------------------------------------------------------------------
 
 beyond = PaperTable(
     "Other methods on the paper's split",

@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.columns.headers import check_wanted, tidy_names
-from heckmanfa.data.columns.numerals import shape_of
-from heckmanfa.data.columns.values import MISSING_SPELLINGS
+from heckmanfa.data.columns.values import MISSING_SPELLINGS, shape_of
 from heckmanfa.errors import DataError, InputError
 from heckmanfa.tables.evidence import BLANK, fractions_prove, other_mark, read_evidence
 from heckmanfa.tables.marks import MarkedTable, MarkOptions, apply, decide, with_columns

@@ -11,8 +11,14 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.numerals import Shape, shape_of
-from heckmanfa.data.columns.values import NUMBER_MARKS, Levels, levels_of, nearly_all
+from heckmanfa.data.columns.values import (
+    NUMBER_MARKS,
+    Levels,
+    Shape,
+    levels_of,
+    nearly_all,
+    shape_of,
+)
 from heckmanfa.data.rows import Mask
 
 BLANK = " "

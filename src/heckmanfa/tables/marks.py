@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.columns.numerals import DECIMALS, Shape, tidy
-from heckmanfa.data.columns.values import NUMBER_MARKS, as_number
+from heckmanfa.data.columns.values import DECIMALS, NUMBER_MARKS, Shape, as_number, tidy
 from heckmanfa.errors import InputError
 from heckmanfa.tables.evidence import Evidence, other_mark
 from heckmanfa.text.printable import quoted

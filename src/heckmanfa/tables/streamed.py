@@ -15,8 +15,14 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.columns.encoding import Encoding, Missing
-from heckmanfa.data.columns.kinds import Kind, kind_of_dates
-from heckmanfa.data.columns.learning import Column, LearnedColumn, asked_for, learn_columns
+from heckmanfa.data.columns.kinds import (
+    Column,
+    Kind,
+    LearnedColumn,
+    asked_for,
+    kind_of_dates,
+    learn_columns,
+)
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
 from heckmanfa.data.parquet.parquet_files import Batches, arrow, read_batches
 from heckmanfa.data.parquet.parquet_levels import (

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.declared import frame_as_stored
 from heckmanfa.data.columns.features import refuse_absent
-from heckmanfa.data.columns.learning import LearnedColumn, encoded_names, learn_columns
-from heckmanfa.data.columns.values import is_text, levels_of, to_numbers
+from heckmanfa.data.columns.kinds import LearnedColumn, encoded_names, learn_columns
+from heckmanfa.data.columns.values import frame_as_stored, is_text, levels_of, to_numbers
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list
 

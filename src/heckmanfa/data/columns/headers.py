@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heckmanfa.data.columns.features import refuse_absent
-from heckmanfa.data.columns.numerals import shape_of
-from heckmanfa.data.columns.values import as_number, label_of
+from heckmanfa.data.columns.values import as_number, label_of, shape_of
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, shown
 

@@ -4,41 +4,55 @@ A *number* has a numeric or boolean type. Text stays text even if it spells numb
 Feather and Stata files and in data frames, somebody chose that type. Cells of CSV and Excel files
 have no type. There, text that spells numbers is a number, and if nearly all of it (95%) does, the
 rest is an error that names the rows. A declared category of numbers is numbers, as Parquet files
-store it (`declared.as_stored`).
+store it (`values.as_stored`).
 
 A *category* is other text with at most 50 levels, and with no more levels than half of its values.
 An *identifier* tells rows apart: text that is nearly always different, integers that count the rows
 from 0 or 1, or integers with many different values under a name such as ``id``. A *constant* has
 one value at most. *Text* is the rest: text with too many levels, dates, and objects. The last three
 are not features.
+
+A `Column` is what is known before a row is read: how the data stores the column, and what the user
+asked for. It starts a tally, to which rows are added in chunks, and decides from the tally what the
+column is. Rows in memory are one chunk (`learn_columns`); Parquet files feed many.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
+from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.columns.tally import NumberTally, TextTally
 from heckmanfa.data.columns.values import (
+    NEARLY_ALL,
     UNITS,
     NotNumbers,
     Time,
     as_number,
+    as_stored,
+    infinite_values,
+    is_plain_number,
+    is_text,
     nearly_all,
     not_numbers,
+    time_in,
+    times_not_numbers,
 )
-from heckmanfa.errors import InputError
+from heckmanfa.data.rows import Mask
+from heckmanfa.errors import InputError, MissingValueError, UnknownFeatureError
 from heckmanfa.text.printable import quoted
 
 KindName = Literal["number", "category", "identifier", "constant", "text"]
+Asked = Literal["number", "category"]
 
 MOST_LEVELS = 50
 """levels of a category"""
-_NEARLY_ALL = 0.95
 _FEW_ROWS = 20
 _BOOLEAN = "is true or false, read as 1 or 0"
 
@@ -71,14 +85,233 @@ class Kind:
         return self.kind in ("number", "category")
 
 
-def kind_of_numbers(spread: NumberTally, name: str, *, boolean: bool = False) -> Kind:
-    """Decide what a column of numbers or booleans is."""
-    if boolean:
-        return _constant(spread, name) or Kind(name, "number", _BOOLEAN)
-    return _constant_or_identifier(spread, name) or Kind(name, "number", "is a number")
+@dataclass(frozen=True)
+class Column:
+    """A column before its rows are counted."""
+
+    name: str
+    stored: Literal["number", "text", "time", "objects"]
+    """the type that the data gives it"""
+    asked: Asked | None = None
+    """what the user says it is"""
+    boolean: bool = False
+    """whether its numbers are true and false"""
+    time: Time = "dates"
+    """what a column of times holds"""
+    declared: bool = False
+    """whether the data declares its levels and their order"""
+    by_spelling: bool = False
+    """whether text that spells numbers is numbers"""
+
+    def kind_by_type(self) -> Kind | None:
+        """Return the kind that the type alone decides; None if rows have to be counted."""
+        if self.asked == "category" or self.stored in ("number", "text"):
+            return None
+        if self.stored == "objects":
+            return self.kind_of_objects()
+        if self.asked == "number":
+            raise InputError(times_not_numbers(self.name, self.time))
+        return kind_of_dates(self.name, self.time)
+
+    def kind_of_objects(self) -> Kind:
+        """Return what a column of objects is, or refuse it if the user asked for something else."""
+        if self.asked is None:
+            reason = "holds lists or other objects, which no model can use"
+            return Kind(self.name, "text", reason, can_override=False)
+        what = "not numbers" if self.asked == "number" else "which cannot be a category"
+        raise InputError(f"column {quoted(self.name)} holds lists or other objects, {what}")
+
+    def start(self, *, seen: Mask | None = None, capped: bool = True) -> NumberTally | TextTally:
+        """Start to count; ``seen`` and ``capped`` are those of the tallies."""
+        as_text = self.stored == "text" or self.asked == "category"
+        # Spelled numbers may count the rows, which nobody knows before they are read.
+        distinct = is_identifier_name(self.name) or (as_text and self.by_spelling)
+        numbers = NumberTally(distinct=distinct, seen=seen, capped=capped)
+        if not as_text:
+            return numbers
+        spelled = self.by_spelling or self.asked == "number"
+        return TextTally(numbers if spelled else None, declared=self.declared, capped=capped)
+
+    def kind(self, tally: NumberTally | TextTally) -> Kind:
+        """Decide what the column is from the counts of all its rows."""
+        if isinstance(tally, NumberTally):
+            if self.asked == "number":
+                return _as_numbers(tally, self.name)
+            if self.boolean:
+                return _constant(tally, self.name) or Kind(self.name, "number", _BOOLEAN)
+            odd = _constant_or_identifier(tally, self.name)
+            return odd or Kind(self.name, "number", "is a number")
+        if self.asked == "category":
+            if tally.more:
+                raise InputError(
+                    f"column {quoted(self.name)} has more than {len(tally.counts)} levels, too "
+                    "many for a category"
+                )
+            n_levels = len(tally.counts)
+            if n_levels <= 1:
+                return _one_level(list(tally.counts), self.name)
+            return Kind(self.name, "category", f"is a category of {n_levels} levels, as asked")
+        if self.asked == "number":
+            spread, numbers = tally.as_numbers()
+            if numbers.n_bad:
+                raise InputError(not_numbers(numbers, self.name, asked=True))
+            return _as_numbers(spread, self.name)
+        return _kind_of_text(tally, self.name, self.by_spelling)
 
 
-def kind_of_text(text: TextTally, name: str, *, by_spelling: bool = False) -> Kind:
+@dataclass(frozen=True)
+class LearnedColumn:
+    """A column, what it is, and the counts that say so."""
+
+    column: Column
+    kind: Kind
+    tally: NumberTally | TextTally | None
+    """None if its type alone decides"""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels of a category, the reference first."""
+        assert isinstance(self.tally, TextTally)
+        return order_levels(self.tally)
+
+    @property
+    def numbers(self) -> NumberTally:
+        """Counts of a column of numbers, whether stored or spelled."""
+        assert self.tally is not None
+        return self.tally.as_numbers()[0] if isinstance(self.tally, TextTally) else self.tally
+
+    @property
+    def gaps(self) -> int:
+        """Rows in which a feature is missing."""
+        assert self.tally is not None
+        return self.tally.gaps if self.kind.kind == "category" else self.numbers.gaps
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of each encoded column of a feature; refuse infinite values."""
+        name = self.kind.name
+        if self.kind.kind != "category":
+            if self.numbers.infinite:
+                raise MissingValueError(infinite_values(name))
+            return {name: self.numbers.mean}
+        assert isinstance(self.tally, TextTally)
+        counts = [self.tally.counts[level] for level in self.levels[1:]]
+        names = encoded_names(name, self.levels)
+        return {name: n / self.tally.given for name, n in zip(names, counts, strict=True)}
+
+
+def encoded_names(source: str, levels: Sequence[str] | None) -> list[str]:
+    """Name what a column becomes: itself, or a dummy for each level but the first."""
+    return [source] if levels is None else [f"{source}[{level}]" for level in levels[1:]]
+
+
+def order_levels(text: TextTally) -> tuple[str, ...]:
+    """Order levels: the most frequent first, then as declared, by size, or by alphabet."""
+    counts = text.counts
+    if text.declared is not None:
+        order = [level for level in text.declared if level in counts]
+    else:
+        numbers = {level: as_number(level) for level in counts}
+        order = sorted(counts)
+        if None not in numbers.values():
+            order.sort(key=lambda level: numbers[level] or 0.0)
+    reference = max(order, key=lambda level: counts[level])
+    return (reference, *(level for level in order if level != reference))
+
+
+def asked_for(
+    categorical: Sequence[str],
+    numeric: Sequence[str],
+    names: Sequence[str] | None = None,
+    *,
+    prefix: str = "--",
+) -> dict[str, Asked]:
+    """Return what the user says each column is.
+
+    Columns that are not among ``names`` are refused. Messages put ``prefix`` before the options.
+    """
+    for option, wanted in (("categorical", categorical), ("numeric", numeric)):
+        for name in wanted:
+            if names is not None and name not in names:
+                raise UnknownFeatureError(
+                    f"{prefix}{option} names {quoted(name)}, which the data does not "
+                    f"have{nearest(name, names)}"
+                )
+    both = [name for name in categorical if name in numeric]
+    if both:
+        raise InputError(
+            f"{quoted(both[0])} is in both {prefix}categorical and {prefix}numeric; choose one"
+        )
+    asked: dict[str, Asked] = dict.fromkeys(categorical, "category")
+    return asked | dict.fromkeys(numeric, "number")
+
+
+def learn_columns(
+    frame: pd.DataFrame,
+    *,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    untyped: bool = False,
+) -> list[LearnedColumn]:
+    """Learn what each column of a table in memory is, by the rules of `kinds`.
+
+    The user has decided for the columns ``categorical`` and ``numeric``. If the table is
+    ``untyped``, as CSV and Excel files are, text that spells numbers is numbers.
+    """
+    names = [str(name) for name in frame.columns]
+    asked = asked_for(categorical, numeric, names)
+    return [_learn(as_stored(frame[name]), name, asked, untyped=untyped) for name in names]
+
+
+def _learn(
+    series: pd.Series[Any], name: str, asked: Mapping[str, Asked], *, untyped: bool
+) -> LearnedColumn:
+    column = _column_of(series, name, asked.get(name), untyped=untyped)
+    kind = column.kind_by_type()
+    if kind is not None:
+        return LearnedColumn(column, kind, None)
+    try:
+        tally = _tally(column, series)
+    except TypeError:
+        return LearnedColumn(column, column.kind_of_objects(), None)
+    return LearnedColumn(column, column.kind(tally), tally)
+
+
+def _column_of(series: pd.Series[Any], name: str, asked: Asked | None, *, untyped: bool) -> Column:
+    if is_plain_number(series):
+        boolean = bool(pd.api.types.is_bool_dtype(series))
+        return Column(name, "number", asked, boolean=boolean)
+    time = time_in(series)
+    if time is not None:
+        return Column(name, "time", asked, time=time)
+    declared = isinstance(series.dtype, pd.CategoricalDtype)
+    # Stata declares labels for some of a number's values; such a column is not a category.
+    is_factor = declared and len({isinstance(level, str) for level in series.cat.categories}) == 1
+    is_words = is_factor or (not untyped and is_text(series))
+    return Column(name, "text", asked, declared=declared, by_spelling=not is_words)
+
+
+def _tally(column: Column, series: pd.Series[Any]) -> NumberTally | TextTally:
+    """Count all rows as one chunk, which needs no caps: the rows are in memory anyway."""
+    if column.stored != "number" or column.asked == "category":
+        text = column.start(capped=False)
+        assert isinstance(text, TextTally)
+        text.add(series)
+        return text
+    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    n_given = len(values) - int(np.count_nonzero(np.isnan(values)))
+    low, high = (np.fmin.reduce(values), np.fmax.reduce(values)) if n_given else (np.inf, -np.inf)
+    counts = may_count_rows(n_given, low, high)
+    seen = np.zeros(int(high) + 1, dtype=bool) if counts else None
+    numbers = column.start(seen=seen, capped=False)
+    assert isinstance(numbers, NumberTally)
+    numbers.add(values)
+    return numbers
+
+
+# The rules. ---------------------------------------------------------------------------------------
+
+
+def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
     """Decide what a column of text is; ``by_spelling``, text that spells numbers is numbers."""
     labels = list(text.counts)
     if len(labels) <= 1:
@@ -92,7 +325,7 @@ def kind_of_text(text: TextTally, name: str, *, by_spelling: bool = False) -> Ki
             return _constant_or_identifier(spread, name) or Kind(name, "number", reason)
         if nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
             raise InputError(not_numbers(numbers, name, asked=False))
-    if are_dates(labels):
+    if _are_dates(labels):
         return kind_of_dates(name)
     kind = _words(text, numbers, name)
     if kind.kind != "category" and all(as_number(label) is not None for label in labels):
@@ -101,22 +334,15 @@ def kind_of_text(text: TextTally, name: str, *, by_spelling: bool = False) -> Ki
     return kind
 
 
-def are_dates(labels: Sequence[str]) -> bool:
+def _are_dates(labels: Sequence[str]) -> bool:
     """Whether (nearly) all texts spell dates."""
     dated = sum(_DATE.fullmatch(label) is not None for label in labels)
-    return dated >= _NEARLY_ALL * len(labels)
+    return dated >= NEARLY_ALL * len(labels)
 
 
-def as_numbers(spread: NumberTally, name: str) -> Kind:
+def _as_numbers(spread: NumberTally, name: str) -> Kind:
     """Take a column as numbers at the user's request; one value is still a constant."""
     return _constant(spread, name) or Kind(name, "number", "is a number, as asked")
-
-
-def as_category(labels: Sequence[str], name: str) -> Kind:
-    """Take a column as a category at the user's request; one level is still a constant."""
-    if len(labels) <= 1:
-        return _one_level(labels, name)
-    return Kind(name, "category", f"is a category of {len(labels)} levels, as asked")
 
 
 def _words(text: TextTally, numbers: NotNumbers | None, name: str) -> Kind:
@@ -130,7 +356,7 @@ def _words(text: TextTally, numbers: NotNumbers | None, name: str) -> Kind:
             f"is text, though {numbers.n_given - numbers.n_bad} of its {numbers.n_given} values "
             f"are numbers; row {row + 1} of the data holds {quoted(cell[:30])}",
         )
-    if given > _FEW_ROWS and distinct >= _NEARLY_ALL * given:
+    if given > _FEW_ROWS and distinct >= NEARLY_ALL * given:
         return Kind(name, "identifier", "differs in (nearly) every row, as an identifier does")
     if many:
         return Kind(
@@ -169,13 +395,13 @@ def _constant_or_identifier(spread: NumberTally, name: str) -> Kind | None:
     n, low, high = spread.n, spread.low, spread.high
     if n <= _FEW_ROWS or not (np.isfinite(low) and np.isfinite(high)):
         return None
-    counts = low in (0, 1) and n <= high - low + 1 <= n / _NEARLY_ALL
+    counts = low in (0, 1) and n <= high - low + 1 <= n / NEARLY_ALL
     if not (counts or is_identifier_name(name)) or not spread.integers:
         return None
     distinct = spread.distinct
-    if counts and distinct >= _NEARLY_ALL * n:
+    if counts and distinct >= NEARLY_ALL * n:
         return Kind(name, "identifier", "counts the rows")
-    if distinct >= _NEARLY_ALL * n or (_is_id(name) and distinct > _FEW_ROWS):
+    if distinct >= NEARLY_ALL * n or (_is_id(name) and distinct > _FEW_ROWS):
         many = _count(distinct, spread.more)
         return Kind(name, "identifier", f"is named like an identifier and has {many} values")
     return None
@@ -195,7 +421,7 @@ def may_count_rows(n: int, low: float, high: float) -> bool:
 
     Some of the ``n`` may be missing, so this is not a proof.
     """
-    return n > _FEW_ROWS and low in (0, 1) and n / 2 <= high - low + 1 <= n / _NEARLY_ALL
+    return n > _FEW_ROWS and low in (0, 1) and n / 2 <= high - low + 1 <= n / NEARLY_ALL
 
 
 def kind_of_dates(name: str, time: Time = "dates") -> Kind:
@@ -206,9 +432,3 @@ def kind_of_dates(name: str, time: Time = "dates") -> Kind:
         f"holds {time}, which no model can use; make numbers of them, such as {UNITS[time]}",
         can_override=False,
     )
-
-
-def kind_of_objects(name: str) -> Kind:
-    """Return what a column of lists or other objects is."""
-    reason = "holds lists or other objects, which no model can use"
-    return Kind(name, "text", reason, can_override=False)

@@ -1,18 +1,23 @@
-"""What a cell holds: a missing mark, a number, or a level of a category."""
+"""What cells hold: missing marks, numbers as people write them, and levels of categories.
+
+Parquet keeps only the declared levels of text: a category of numbers, booleans or dates is stored
+as plain numbers, booleans or dates. Tables in memory follow the same rule (`as_stored`), so a table
+gives the same model however it comes in.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.numerals import shape_of
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, shown
@@ -47,7 +52,17 @@ _TIMES: dict[str, Time] = {
     "timedelta": "spans of time",
 }
 
-_NEARLY_ALL = 0.95
+# Declared levels of these types are numbers.
+_NUMBER_TYPES = ("integer", "floating", "mixed-integer-float", "decimal", "boolean")
+
+DECIMALS = (".", ",")
+"""marks that may be the decimal mark"""
+
+_NUMBER = re.compile(r"[+-]?(?P<body>[0-9.,' ]*[0-9][0-9.,' ]*)(?P<power>[eE][+-]?[0-9]+)?")
+_LEAD, _GROUP = re.compile(r"[1-9][0-9]{0,2}"), re.compile(r"[0-9]{3}")
+
+NEARLY_ALL = 0.95
+"""share of a column's values that decides what the column is"""
 # Fewer numbers among words may be levels that happen to be digits.
 _LEAST_NUMBERS = 10
 _SHOWN = 3
@@ -176,7 +191,7 @@ def spellings_of(labels: Sequence[str], *, booleans: bool = True) -> Spellings:
 
 def nearly_all(good: int, given: int) -> bool:
     """Whether so many of a column's values are numbers that the others must be mistakes."""
-    return good >= _NEARLY_ALL * given and good >= _LEAST_NUMBERS
+    return good >= NEARLY_ALL * given and good >= _LEAST_NUMBERS
 
 
 def to_numbers(series: pd.Series[Any], name: str, *, asked: bool = True) -> Floats:
@@ -242,3 +257,118 @@ def infinite_values(name: str) -> str:
         f"column {quoted(name)} holds infinite values; correct them, mark them missing, or leave "
         "the column out with --exclude"
     )
+
+
+# Numbers as people write them. --------------------------------------------------------------------
+
+
+class Shape(NamedTuple):
+    """The marks of a number, as far as the number alone shows what they are."""
+
+    decimal: str | None
+    thousands: str | None
+    either: str | None
+    """a mark that may be one or the other: three digits follow, and one to three come before"""
+    lead: int
+    """digits before the first mark"""
+
+
+def tidy(text: str) -> str:
+    """Unify the kinds of blanks, minus signs and apostrophes."""
+    text = " ".join(text.split())
+    return text.replace("\N{MINUS SIGN}", "-").replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+def shape_of(text: str) -> Shape | None:
+    """Return the marks of a number; None if a text is not a number in any country."""
+    found = _NUMBER.fullmatch(tidy(text).removesuffix("%").strip())
+    if found is None:
+        return None
+    body: str = found["body"]
+    marks = [char for char in body if not char.isdigit()]
+    kinds = list(dict.fromkeys(marks))
+    lead = len(body) if not kinds else body.index(kinds[0])
+    if not kinds:
+        return Shape(None, None, None, lead)
+    last = kinds[-1]
+    if len(kinds) > 2 or body != body.strip():
+        return None
+    if len(kinds) == 2:
+        whole, _, rest = body.rpartition(last)
+        alone = last in DECIMALS and marks.count(last) == 1 and rest.isdigit()
+        return Shape(last, kinds[0], None, lead) if alone and _grouped(whole, kinds[0]) else None
+    if last in DECIMALS and len(marks) == 1:
+        unclear = _grouped(body, last) and not found["power"]
+        return Shape(None, None, last, lead) if unclear else Shape(last, None, None, lead)
+    return Shape(None, last, None, lead) if _grouped(body, last) else None
+
+
+def _grouped(body: str, mark: str) -> bool:
+    """Whether a mark separates the thousands of a number."""
+    lead, *groups = body.split(mark)
+    return _LEAD.fullmatch(lead) is not None and all(_GROUP.fullmatch(group) for group in groups)
+
+
+# Declared levels. ---------------------------------------------------------------------------------
+
+
+def as_stored(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as a Parquet file would store it: only text keeps declared levels.
+
+    An Arrow dictionary of text becomes a pandas category. Categories of numbers, booleans and dates
+    become plain columns. A column without declared levels is returned unchanged.
+    """
+    series = _as_category(series)
+    if _level_type(series) not in (*_NUMBER_TYPES, *_TIMES):
+        return series
+    codes = series.cat.codes.to_numpy()
+    taken: Any = pd.api.extensions.take(series.cat.categories.array, codes, allow_fill=True)
+    return pd.Series(taken, index=series.index, name=series.name)
+
+
+def frame_as_stored(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with every column as Parquet files store it; see `as_stored`."""
+    changed = {
+        name: as_stored(frame[name])
+        for name in frame.columns
+        if isinstance(frame[name].dtype, pd.CategoricalDtype) or _is_dictionary(frame[name].dtype)
+    }
+    return frame.assign(**changed) if changed else frame
+
+
+def notes_on_numbers(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Return a sentence for each of these columns that is declared a category but holds numbers."""
+    return [
+        f"{quoted(name)} is declared as a category, but its values are numbers: it was taken as a "
+        f"number, as Parquet files store it; pass --categorical {shown(shlex.quote(name))} for "
+        "dummies."
+        for name in names
+        if _level_type(frame[name]) in _NUMBER_TYPES
+    ]
+
+
+def _level_type(series: pd.Series[Any]) -> str | None:
+    """Return pandas' name for the type of a column's declared levels; None if there are none."""
+    series = _as_category(series)
+    if not isinstance(series.dtype, pd.CategoricalDtype):
+        return None
+    return str(pd.api.types.infer_dtype(series.dtype.categories, skipna=True))
+
+
+def _as_category(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return an Arrow dictionary as a pandas category."""
+    if not _is_dictionary(series.dtype):
+        return series
+    import pyarrow as pa
+
+    table = pa.table({"levels": pa.array(series.array)}).unify_dictionaries()
+    found = table["levels"].to_pandas()
+    return pd.Series(found.array, index=series.index, name=series.name)
+
+
+def _is_dictionary(dtype: Any) -> bool:
+    if not isinstance(dtype, pd.ArrowDtype):
+        return False
+    import pyarrow as pa
+
+    return bool(pa.types.is_dictionary(dtype.pyarrow_dtype))

@@ -54,10 +54,8 @@ class Place:
     @contextmanager
     def writing(self) -> Iterator[Path]:
         """Write the part; an error of the system becomes an error about this file."""
-        try:
+        with _explained(self.target):
             yield self.part
-        except OSError as error:
-            raise _unwritable(self.target, error) from error
 
 
 _written: dict[Path, Place] = {}
@@ -122,11 +120,9 @@ def new_folder(path: PathLike) -> Iterator[Path]:
     _refuse_no_parent(target, target)
     with _room(target, target) as room:
         part = room / target.name
-        try:
+        with _explained(target):
             part.mkdir()
             place = Place(target, part, part.lstat())
-        except OSError as error:
-            raise _unwritable(target, error) from error
         with place.writing():
             yield part
             _refuse_another(place)
@@ -138,12 +134,11 @@ def make_folder(path: PathLike) -> Path:
     """Make a folder and its parents, unless they exist."""
     refuse_standard_output(path)
     folder = Path(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise InputError(f"{shown(folder)} is not a folder; name a folder to write to") from error
-    except OSError as error:
-        raise _unwritable(folder, error) from error
+    with _explained(folder):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise InputError(f"{shown(folder)} is not a folder; name a folder") from error
     return folder
 
 
@@ -153,15 +148,16 @@ def check_place(path: PathLike, force: bool) -> None:
     A link stands for what it leads to.
     """
     target = Path(path)
-    try:
-        found = target.stat()
-    except FileNotFoundError:
-        _refuse_no_parent(target, real_path(target))
-        return
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise InputError(f"{shown(target)} is a link that leads to itself") from error
-        raise _unwritable(target, error) from error
+    with _explained(target):
+        try:
+            found = target.stat()
+        except FileNotFoundError:
+            _refuse_no_parent(target, real_path(target))
+            return
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise InputError(f"{shown(target)} is a link that leads to itself") from error
+            raise
     if not stat.S_ISREG(found.st_mode):
         kind = next((name for test, name in _KINDS if test(found.st_mode)), "not an ordinary file")
         leads = f"leads to {shown(real_path(target))}, which is" if target.is_symlink() else "is"
@@ -186,9 +182,14 @@ def _refuse_folder(target: Path) -> None:
         raise InputError(f"{shown(target)} exists; name a new folder, or remove that one first")
 
 
-def _unwritable(target: Path, error: OSError) -> InputError:
-    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
-    return InputError(f"{shown(target)} cannot be written: {reason}")
+@contextmanager
+def _explained(target: Path) -> Iterator[None]:
+    """Turn an error of the system into one about a file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{shown(target)} cannot be written: {reason}") from error
 
 
 @contextmanager
@@ -196,10 +197,8 @@ def _room(target: Path, real: Path) -> Iterator[Path]:
     """Make a private folder beside a target, and remove it at the end."""
     remove_leftovers(real.parent)
     with ExitStack() as stack:
-        try:
+        with _explained(target):
             room = stack.enter_context(room_for(real))
-        except OSError as error:
-            raise _unwritable(target, error) from error
         yield room
 
 
@@ -210,10 +209,8 @@ def _part_of(target: Path) -> Iterator[Place]:
     real = real_path(target)
     with _room(target, real) as room:
         part = room / real.name
-        try:
+        with _explained(target):
             handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        except OSError as error:
-            raise _unwritable(target, error) from error
         try:
             place = Place(target, part, os.fstat(handle))
         finally:

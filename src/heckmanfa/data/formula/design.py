@@ -14,13 +14,12 @@ from formulaic.parser.types import Factor
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import nearest, refuse_absent
-from heckmanfa.data.formula.dialects import refuse_other_languages
-from heckmanfa.data.formula.expressions import refuse_powers, right_side
-from heckmanfa.data.formula.frames import is_numeric, to_pandas
+from heckmanfa.data.formula.expressions import refuse_other_languages, refuse_powers, right_side
 from heckmanfa.data.formula.matrix import (
     check_kinds,
     check_variables,
     complete_rows,
+    is_numeric,
     matrix_of,
     one_column,
     plain_words,
@@ -28,6 +27,7 @@ from heckmanfa.data.formula.matrix import (
     refuse_many_levels,
     refuse_other_rows,
     selected_rows,
+    to_pandas,
     variables_of,
 )
 from heckmanfa.data.row_checks import explain_known_only

@@ -12,8 +12,15 @@ from typing import Any
 
 from formulaic.utils.code import format_expr, sanitize_variable_names
 
-from heckmanfa.data.formula.functions import CONSTANTS, CONTRASTS, FUNCTIONS, Signature
-from heckmanfa.data.formula.widths import Call, contrasts_are_sound, learned_width, listed_width
+from heckmanfa.data.formula.functions import (
+    CONSTANTS,
+    CONTRASTS,
+    FUNCTIONS,
+    Signature,
+    contrasts_are_sound,
+    learned_width,
+    listed_width,
+)
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import quoted
 
@@ -52,7 +59,7 @@ class CheckedFactor:
 def check_expression(
     expression: str, n_columns: int, learned: Mapping[str, Any] | None
 ) -> CheckedFactor:
-    """Refuse a factor that does more than a model file may ask for; see `safety.check_formula`."""
+    """Refuse a factor that does more than a model file may ask for; see `stored_formulas`."""
     return _Checker(expression, n_columns, learned).check()
 
 
@@ -160,8 +167,6 @@ class _Checker:
         if not isinstance(node, plain):
             raise self._refusal("has a list of what is not constant")
         self._kind(node, **below)
-
-    # Calls. ---------------------------------------------------------------------------------------
 
     def _signature(self, node: ast.Call) -> Signature:
         name = _dotted(node.func)
@@ -281,8 +286,7 @@ class _Checker:
             whole = [argument.value for argument in asked if isinstance(argument, ast.Constant)]
             own = max(own, *(value for value in whole if isinstance(value, int)), 1)
         if signature.stateful and self._learned is not None:
-            call = Call(name, format_expr(node), given)
-            learned = learned_width(call, self._learned, below)
+            learned = learned_width(name, given, self._learned.get(format_expr(node)), below)
             if learned is None:
                 raise self._refusal(f"calls {name}, and what it learned is not there or not sound")
             own = learned or 1

@@ -13,8 +13,15 @@ from typing import Any, Literal
 import numpy as np
 
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
-from heckmanfa.data.columns.kinds import Kind, is_identifier_name, may_count_rows
-from heckmanfa.data.columns.learning import Asked, Column, asked_for, order_levels
+from heckmanfa.data.columns.kinds import (
+    Asked,
+    Column,
+    Kind,
+    asked_for,
+    is_identifier_name,
+    may_count_rows,
+    order_levels,
+)
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally
 from heckmanfa.data.parquet.parquet_columns import floats_of, kind_of, time_of
 from heckmanfa.data.parquet.parquet_files import Batches, StoredFile, read_batches, value_ranges
