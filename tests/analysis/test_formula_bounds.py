@@ -63,8 +63,10 @@ def node(one):
 
 
 def design_in(state):
-    fit = state["content"]["model"]["content"]["content"]["fit_"]
-    return fit["content"]["content"]["design"]["content"]["content"]
+    part = state["content"]["model"]
+    for name in ("_fit", "origin", "design"):
+        part = part["content"]["content"][name]
+    return part["content"]["content"]
 
 
 def carry(right, encodings, transforms=None, left="y"):

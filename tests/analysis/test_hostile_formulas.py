@@ -60,8 +60,10 @@ def value(one):
 
 
 def design_in(state):
-    fit = state["content"]["model"]["content"]["content"]["fit_"]
-    return fit["content"]["content"]["design"]["content"]["content"]
+    part = state["content"]["model"]
+    for name in ("_fit", "origin", "design"):
+        part = part["content"]["content"][name]
+    return part["content"]["content"]
 
 
 def carry(expression):

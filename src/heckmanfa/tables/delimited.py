@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.columns.headers import check_wanted, tidy_names
+from heckmanfa.data.columns.features import check_wanted, tidy_names
 from heckmanfa.data.columns.values import MISSING_SPELLINGS, shape_of
 from heckmanfa.errors import DataError, InputError
 from heckmanfa.tables.evidence import BLANK, fractions_prove, other_mark, read_evidence

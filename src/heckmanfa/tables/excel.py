@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from heckmanfa.data.columns.features import nearest
-from heckmanfa.data.columns.headers import tidy_names
+from heckmanfa.data.columns.features import nearest, tidy_names
 from heckmanfa.data.columns.values import MISSING_SPELLINGS
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown

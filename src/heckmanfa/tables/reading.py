@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from heckmanfa.data.columns.headers import UNNAMED, check_wanted, tidy_names
+from heckmanfa.data.columns.features import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.files.table_files import ending_of, existing, words_of
 from heckmanfa.data.parquet.parquet_files import arrow
 from heckmanfa.errors import DataError, HeckmanfaError, InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, time, timedelta
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -16,46 +16,51 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
-_DATES = (date, np.datetime64, pd.Period)
 _DURATIONS = (timedelta, np.timedelta64, pd.DateOffset)
-_PARTS = (list, tuple, dict, set, np.ndarray)
 
+Found = Literal["text", "categories", "dates", "times", "durations", "nested", "other"]
+"""what a column holds instead of numbers"""
+_TYPES: tuple[tuple[Any, Found], ...] = (
+    ((str, bytes), "text"),
+    (_DURATIONS, "durations"),
+    ((date, np.datetime64, pd.Period), "dates"),
+    (time, "times"),
+    ((list, tuple, dict, set, np.ndarray), "nested"),
+)
 _TO_NUMERIC = "convert it with pandas.to_numeric if it spells numbers"
-_TEXT = (
-    f"{_TO_NUMERIC}; if it holds categories, make dummies of it (Heckman.from_formula does, and "
-    "so does pandas.get_dummies)"
-)
 _AMOUNTS = "convert it with .astype(float) if its categories are amounts"
-_CATEGORIES = (
-    "make dummies of it (Heckman.from_formula does if the formula says C(column), and so does "
-    f"pandas.get_dummies), or {_AMOUNTS}"
-)
-_POINTS = "convert it first, for example to the year (.dt.year) or to the days since a date"
-_CLOCK = "convert it first, for example to the hours since midnight"
-_LENGTHS = "convert it first, for example to days: column / pandas.Timedelta(days=1)"
-_COMPLEX = "pass its real part, or its absolute value"
-_NESTED = "make a column of numbers of each of its parts, or leave it out"
-_OTHERS = "convert it with .astype(float), or leave it out"
+_FEATURE_ADVICE: dict[Found, str] = {
+    "text": (
+        f"{_TO_NUMERIC}; if it holds categories, make dummies of it (Heckman.from_formula does, "
+        "and so does pandas.get_dummies)"
+    ),
+    "categories": (
+        "make dummies of it (Heckman.from_formula does if the formula says C(column), and so does "
+        f"pandas.get_dummies), or {_AMOUNTS}"
+    ),
+    "dates": "convert it first, for example to the year (.dt.year) or to the days since a date",
+    "times": "convert it first, for example to the hours since midnight",
+    "durations": "convert it first, for example to days: column / pandas.Timedelta(days=1)",
+    "nested": "make a column of numbers of each of its parts, or leave it out",
+    "other": "convert it with .astype(float), or leave it out",
+}
+# Only features can become dummies; a column beside X stays one column.
+_ADVICE_BESIDE: dict[Found, str] = _FEATURE_ADVICE | {
+    "text": _TO_NUMERIC,
+    "categories": _AMOUNTS,
+    "nested": "pass one number for each row",
+    "other": "convert it with .astype(float)",
+}
 _WEIGHTS = (
     "weights are numbers of zero or more, one for each row: convert it with pandas.to_numeric if "
     "it spells numbers, or pass another column"
 )
 _FLAGS = "pass true or false (or 1 and 0) for every row, as a comparison does (column == 'yes')"
-_ADVICE: tuple[tuple[Any, str], ...] = (
-    ((str, bytes), _TEXT),
-    (_DURATIONS, _LENGTHS),
-    (_DATES, _POINTS),
-    (time, _CLOCK),
-    (_PARTS, _NESTED),
-)
-# Only features can become dummies; a column beside X stays one column.
-_BESIDE = {
-    _TEXT: _TO_NUMERIC,
-    _CATEGORIES: _AMOUNTS,
-    _NESTED: "pass one number for each row",
-    _OTHERS: "convert it with .astype(float)",
+_ADVICE: dict[str | None, dict[Found, str]] = {
+    "y": _ADVICE_BESIDE,
+    "selected": dict.fromkeys(_FEATURE_ADVICE, _FLAGS),
+    "sample_weight": _ADVICE_BESIDE | {"text": _WEIGHTS, "categories": _WEIGHTS},
 }
-_ROLES = ("y", "selected", "sample_weight")
 
 
 def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
@@ -63,7 +68,9 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
 
     ``what`` is y, selected or sample_weight if the column is not a feature.
     """
-    series = _dense(series)
+    native = series.to_native()
+    if isinstance(getattr(native, "dtype", None), pd.SparseDtype):
+        series = nw.from_native(native.sparse.to_dense(), series_only=True)
     label = f"column {quoted(series.name)}"
     if what is not None:
         label = f"{what} ({label})" if series.name else what
@@ -75,15 +82,10 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
     elif dtype == nw.Boolean:
         values = series.cast(nw.Float64).to_numpy() if series.null_count() else series.to_numpy()
     elif isinstance(dtype, nw.Categorical | nw.Enum):
-        raise InputError(
-            f"{label} does not hold numbers (found categories of {_categories_of(series)}): "
-            f"{_for_role(_CATEGORIES, what)}"
-        )
+        raise _no_numbers(label, f"categories of {_categories_of(series)}", "categories", what)
     elif dtype.is_nested():
         # As an array, lists of one number and structs of one field would be numbers.
-        raise InputError(
-            f"{label} does not hold numbers (found {_nested(dtype)}): {_for_role(_NESTED, what)}"
-        )
+        raise _no_numbers(label, _nested(dtype), "nested", what)
     else:
         values = floats(series.to_numpy(), label, what)
     return values if values.dtype.kind in "biuf" else np.asarray(values, dtype=np.float64)
@@ -130,13 +132,9 @@ def _nested(dtype: Any) -> str:
     return "structs" if isinstance(dtype, nw.Struct) else "lists"
 
 
-def _for_role(advice: str, what: str | None) -> str:
-    """Return advice about a feature, or about a column beside X."""
-    if what == "selected":
-        return _FLAGS
-    if what == "sample_weight" and advice in (_TEXT, _CATEGORIES):
-        return _WEIGHTS
-    return _BESIDE.get(advice, advice) if what in _ROLES else advice
+def _no_numbers(label: str, held: str, found: Found, role: str | None) -> InputError:
+    advice = _ADVICE.get(role, _FEATURE_ADVICE)[found]
+    return InputError(f"{label} does not hold numbers (found {held}): {advice}")
 
 
 def _categories_of(series: nw.Series[Any]) -> str:
@@ -150,14 +148,6 @@ def _categories_of(series: nw.Series[Any]) -> str:
     return "text" if "string" in kind else kind
 
 
-def _dense(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Return a sparse pandas column as a dense one."""
-    native = series.to_native()
-    if not isinstance(getattr(native, "dtype", None), pd.SparseDtype):
-        return series
-    return nw.from_native(native.sparse.to_dense(), series_only=True)
-
-
 def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
     """Return objects as float64, NaN for missing entries; refuse text, even if it spells a number.
 
@@ -166,7 +156,8 @@ def floats(values: NDArray[Any], what: str, role: str | None = None) -> Floats:
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
     if values.dtype != object:
-        raise _refusal(what, _sample(values), values.dtype.name, role or what)
+        sample = values.flat[0] if values.size else values.dtype.type()
+        raise _refusal(what, sample, values.dtype.name, role or what)
     missing = missing_in(values)
     present = values[~missing]
     found = np.full(values.shape, np.nan)
@@ -200,15 +191,12 @@ def plain_array(values: Any) -> Any:
     return values
 
 
-def _sample(values: NDArray[Any]) -> Any:
-    return values.reshape(-1)[0] if values.size else values.dtype.type()
-
-
 def _refusal(what: str, entry: Any, kind: str, role: str) -> InputError:
     """Build the error for values that are not numbers, with advice on their type."""
     if isinstance(entry, complex | np.complexfloating):
-        return InputError(f"Complex data not supported: {what} holds complex numbers; {_COMPLEX}")
-    advice = next((advice for kinds, advice in _ADVICE if isinstance(entry, kinds)), _OTHERS)
+        advice = "pass its real part, or its absolute value"
+        return InputError(f"Complex data not supported: {what} holds complex numbers; {advice}")
+    found: Found = next((found for types, found in _TYPES if isinstance(entry, types)), "other")
     # NumPy's type names for text and bytes include their length.
-    found = "text" if isinstance(entry, str) else "bytes" if isinstance(entry, bytes) else kind
-    return InputError(f"{what} does not hold numbers (found {found}): {_for_role(advice, role)}")
+    held = "text" if isinstance(entry, str) else "bytes" if isinstance(entry, bytes) else kind
+    return _no_numbers(what, held, found, role)

@@ -14,6 +14,7 @@ from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.kinds import LearnedColumn, encoded_names, learn_columns
 from heckmanfa.data.columns.values import frame_as_stored, is_text, levels_of, to_numbers
 from heckmanfa.errors import InputError
+from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted, quoted_list
 
 Missing = Literal["drop", "mean"]
@@ -76,7 +77,7 @@ class Encoding:
         twice = sorted({name for name in features if features.count(name) > 1})
         if twice:
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
-        frame = frame_as_stored(frame[features])
+        frame = frame[features]
         learned = learn_columns(
             frame,
             categorical=[name for name in categorical if name in features],
@@ -190,7 +191,7 @@ class Encoding:
         if unseen:
             counts = found.counts()
             examples = [
-                f"{quoted(found.labels[index])} ({_count(int(counts[index]), 'row')}, the first is "
+                f"{quoted(found.labels[index])} ({plural(int(counts[index]), 'row')}, the first is "
                 f"row {int(np.argmax(found.codes == index)) + 1} of the data)"
                 for index in unseen[:_SHOWN]
             ]
@@ -212,11 +213,11 @@ class Encoding:
         columns = [column for name in sources for column in self.columns_of(name)]
         n_numbers = sum(source not in self.levels for source in sources)
         n_categories = len(sources) - n_numbers
-        kinds = [_count(n_numbers, "number")] if n_numbers else []
+        kinds = [plural(n_numbers, "number")] if n_numbers else []
         if n_categories:
-            kinds.append(_count(n_categories, "category", "categories"))
+            kinds.append(plural(n_categories, "category", "categories"))
         sentences = [
-            f"{_count(len(sources), 'column')} became {_count(len(columns), 'feature')}: "
+            f"{plural(len(sources), 'column')} became {plural(len(columns), 'feature')}: "
             f"{' and '.join(kinds)}."
         ]
         for name, levels in self.levels.items():
@@ -224,12 +225,12 @@ class Encoding:
                 continue
             sentences.append(
                 f"The category {quoted(name)} became "
-                f"{_count(len(levels) - 1, 'dummy', 'dummies')}, "
+                f"{plural(len(levels) - 1, 'dummy', 'dummies')}, "
                 f"compared with its most frequent level, {quoted(levels[0])}."
             )
         if self.n_missing:
             where = ", ".join(
-                f"{quoted(name)} ({_count(count, 'row')})" for name, count in self.n_missing.items()
+                f"{quoted(name)} ({plural(count, 'row')})" for name, count in self.n_missing.items()
             )
             done = (
                 "filled with the mean of the rows that have them (shares of the levels for "
@@ -256,7 +257,3 @@ def refuse_same_names(columns: Sequence[str]) -> None:
             f"two features would be called {quoted(twice[0])}: a dummy and a column; rename the "
             "column"
         )
-
-
-def _count(n: int, singular: str, many: str | None = None) -> str:
-    return f"{n} {singular if n == 1 else many or singular + 's'}"

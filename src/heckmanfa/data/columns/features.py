@@ -1,8 +1,9 @@
-"""The columns of X: their names, positions and numbers."""
+"""The columns of X and of files: their names, positions and numbers."""
 
 from __future__ import annotations
 
 import difflib
+import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +16,14 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Array, Floats, is_tensor, like, namespace
 from heckmanfa.data.columns.column_numbers import numbers
+from heckmanfa.data.columns.values import as_number, label_of, shape_of
 from heckmanfa.data.rows import Columns, Matrix, Positions, Source
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 
 _PREDICT_ROWS, _PREDICT_ROWS_OF_TENSORS = 2**13, 2**19
+UNNAMED = "Unnamed: "
+"""how pandas begins the name of a column that has none, before its position"""
 # How alike two names without their endings must be.
 _CLOSE_FILES = 0.7
 
@@ -226,6 +230,43 @@ def refuse_absent(
         hint = nearest(absent[0], there) if len(absent) == 1 else ""
     listed = ", ".join(quoted(name) for name in absent)
     raise UnknownFeatureError(f"{source} has no column{'s' * (len(absent) > 1)} {listed}{hint}")
+
+
+def tidy_names(raw: Sequence[Any], path: Path) -> list[str]:
+    """Return the distinct names of a file's columns, and refuse a row that is not a header.
+
+    Runs of white space become one blank; a column without a name is named by its position.
+    """
+    blank = [name is None or (isinstance(name, float) and math.isnan(name)) for name in raw]
+    names = ["" if no else label_of(name) for name, no in zip(raw, blank, strict=True)]
+    given = [name for name in names if name]
+    if given and all(as_number(name) is not None or shape_of(name) for name in given):
+        called = ", ".join(quoted(name) for name in given[:3]) + (", …" if len(given) > 3 else "")
+        raise InputError(
+            f"{shown(path)} has no row of names: its columns would be called {called}; put a row "
+            "with the names of the columns above the data"
+        )
+    if 2 * len(given) < len(names):
+        raise InputError(
+            f"{shown(path)}: the first row names {len(given)} of {len(names)} columns; remove "
+            "titles above the row of names"
+        )
+    clashes = []
+    for name in dict.fromkeys(given):
+        numbers = [str(index) for index, other in enumerate(names, start=1) if other == name]
+        if len(numbers) > 1:
+            clashes.append(f"columns {' and '.join(numbers)} are called {quoted(name)}")
+    if clashes:
+        raise InputError(f"{shown(path)}: {'; '.join(clashes)}; give each column its own name")
+    return [name or f"{UNNAMED}{position}" for position, name in enumerate(names)]
+
+
+def check_wanted(columns: Sequence[str], names: Sequence[str], path: Path) -> None:
+    """Refuse columns that a file does not have, naming all of them."""
+    hint = None
+    if len(names) == 1:
+        hint = f"; its only column is {quoted(names[0])}: are columns separated by , ; | or tabs?"
+    refuse_absent(columns, names, shown(path), hint)
 
 
 def names_or_positions(names: Sequence[str] | None, columns: Positions) -> list[Any]:

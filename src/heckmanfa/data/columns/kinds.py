@@ -36,7 +36,6 @@ from heckmanfa.data.columns.values import (
     Time,
     as_number,
     as_stored,
-    infinite_values,
     is_plain_number,
     is_text,
     nearly_all,
@@ -191,7 +190,10 @@ class LearnedColumn:
         name = self.kind.name
         if self.kind.kind != "category":
             if self.numbers.infinite:
-                raise MissingValueError(infinite_values(name))
+                raise MissingValueError(
+                    f"column {quoted(name)} holds infinite values; correct them, mark them "
+                    "missing, or leave the column out with --exclude"
+                )
             return {name: self.numbers.mean}
         assert isinstance(self.tally, TextTally)
         counts = [self.tally.counts[level] for level in self.levels[1:]]
@@ -306,9 +308,6 @@ def _tally(column: Column, series: pd.Series[Any]) -> NumberTally | TextTally:
     assert isinstance(numbers, NumberTally)
     numbers.add(values)
     return numbers
-
-
-# The rules. ---------------------------------------------------------------------------------------
 
 
 def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:

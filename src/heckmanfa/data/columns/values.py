@@ -223,7 +223,9 @@ def times_not_numbers(name: str, time: Time) -> str:
 
 def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
     """Explain which rows of a column are not numbers, and what to do."""
-    where = ", ".join(f"row {row + 1} {_short(text)}" for row, text in numbers.bad.items())
+    where = ", ".join(
+        f"row {row + 1} {quoted(text, _LONGEST)}" for row, text in numbers.bad.items()
+    )
     more = ", …" if numbers.n_bad > len(numbers.bad) else ""
     verb, it = ("is not a number", "it") if numbers.n_bad == 1 else ("are not numbers", "them")
     way_out = (
@@ -242,24 +244,9 @@ def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
     )
 
 
-def _short(text: str) -> str:
-    return quoted(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
-
-
 def time_in(series: pd.Series[Any]) -> Time | None:
     """Return whether a column holds dates, times of day or spans of time; None if none of them."""
     return _TIMES.get(pd.api.types.infer_dtype(series, skipna=True))
-
-
-def infinite_values(name: str) -> str:
-    """Explain what to do about a column with infinite values."""
-    return (
-        f"column {quoted(name)} holds infinite values; correct them, mark them missing, or leave "
-        "the column out with --exclude"
-    )
-
-
-# Numbers as people write them. --------------------------------------------------------------------
 
 
 class Shape(NamedTuple):
@@ -307,9 +294,6 @@ def _grouped(body: str, mark: str) -> bool:
     """Whether a mark separates the thousands of a number."""
     lead, *groups = body.split(mark)
     return _LEAD.fullmatch(lead) is not None and all(_GROUP.fullmatch(group) for group in groups)
-
-
-# Declared levels. ---------------------------------------------------------------------------------
 
 
 def as_stored(series: pd.Series[Any]) -> pd.Series[Any]:

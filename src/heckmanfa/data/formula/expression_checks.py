@@ -56,15 +56,10 @@ class CheckedFactor:
     """"column", "matrix" or "categories\""""
 
 
-def check_expression(
-    expression: str, n_columns: int, learned: Mapping[str, Any] | None
-) -> CheckedFactor:
-    """Refuse a factor that does more than a model file may ask for; see `stored_formulas`."""
-    return _Checker(expression, n_columns, learned).check()
+class ExpressionChecker:
+    """Refuses a factor that does more than a model file may ask for; see `stored_formulas`.
 
-
-class _Checker:
-    """Walks through a factor; the kind of value of each part decides what may be done to it.
+    It walks through the factor; the kind of value of each part decides what may be done to it.
 
     Kinds are "column", "matrix" (a spline), "categories", "number", "text", "list" and "contrast".
     Text and lists may only be arguments or compared: multiplied, they would fill the memory. A
@@ -77,6 +72,7 @@ class _Checker:
         self._numbers: set[str] = set()
 
     def check(self) -> CheckedFactor:
+        """Check the whole factor."""
         text = sanitize_variable_names(self._expression, {}, self._aliases)
         tree = ast.parse(text, mode="eval").body
         # First, since the name of a function tells more than the kind of its surroundings.
@@ -252,7 +248,7 @@ class _Checker:
         listed = isinstance(node, ast.List | ast.Tuple)
         if position in _CONTRASTS_AT.get(name, ()) and not isinstance(node, ast.Call):
             sound = none or contrasts_are_sound(node)
-        elif name in _CODES and position == "levels" and name == "C":
+        elif name == "C" and position == "levels":
             sound = none or (
                 isinstance(node, ast.List | ast.Tuple)
                 and all(isinstance(element, ast.Constant) for element in node.elts)

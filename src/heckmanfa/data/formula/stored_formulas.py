@@ -20,7 +20,7 @@ from formulaic.parser.algos.tokenize import tokenize
 from formulaic.parser.types import ASTNode, Factor, Token
 
 from heckmanfa.data.formula.design import Equation, FormulaDesign
-from heckmanfa.data.formula.expression_checks import DEEPEST, CheckedFactor, check_expression
+from heckmanfa.data.formula.expression_checks import DEEPEST, CheckedFactor, ExpressionChecker
 from heckmanfa.data.formula.expressions import right_side
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import quoted
@@ -201,7 +201,7 @@ def _check_token(
     if kind is Token.Kind.PYTHON:
         if len(text) > _LONGEST_FACTOR:
             raise FormulaError(f"the formula has a term of {len(text):,} characters")
-        return check_expression(text, n_columns, learned)
+        return ExpressionChecker(text, n_columns, learned).check()
     if kind is Token.Kind.NAME:
         return CheckedFactor(frozenset({text}))
     if kind is Token.Kind.VALUE and not re.fullmatch(r"\d{1,15}(\.\d{0,15})?", text, re.ASCII):

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.data.columns.features import nearest, nearest_file
-from heckmanfa.data.columns.headers import tidy_names
+from heckmanfa.data.columns.features import nearest, nearest_file, tidy_names
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.table_files import existing
 from heckmanfa.data.parquet.parquet_columns import kind_of, same_kind
