@@ -104,7 +104,7 @@ def test_many_words_are_not_all_shown_and_long_ones_not_whole():
         kind(values, "net wage")
     said = str(caught.value)
     assert "20 of 1000 values are not numbers: row 1 'a bbb" in said
-    assert "…', row 51 " in said
+    assert "…bbbbbbbbbbbbbb' (102 characters), row 51 " in said
     assert "row 151" not in said
     assert ", … (rows" in said
     assert said.endswith("or pass --categorical 'net wage'")
