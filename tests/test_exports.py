@@ -101,6 +101,11 @@ def well_formed(text):
     assert not re.search(r"(?<!\\)[%#~^](?!{)", re.sub(r"\$[^$]*\$", "", text))
 
 
+def number(text):
+    """The number in a cell; every p-value below 0.001 rounds to the middle of that range."""
+    return 0.0005 if text == "<0.001" else float(text) if text else np.nan
+
+
 def equations_in(rows):
     """The table as `tidy` gives it, and the facts under it."""
     words = {"Prediction": "prediction", "Selection": "selection", "Errors": "errors"}
@@ -112,7 +117,7 @@ def equations_in(rows):
         elif row[0] == "Rows given" or facts:
             facts.append((row[0], row[1]))
         else:
-            values = [float(one) if one else np.nan for one in row[1:]]
+            values = [number(cell) for cell in row[1:]]
             found.append([equation, row[0], *values])
     return pd.DataFrame(found, columns=["equation", "term", *NUMBERS]), facts
 
@@ -211,7 +216,7 @@ def markdown_tables(text):
 
 
 def numbers(frame):
-    return frame.map(lambda one: float(one) if one else np.nan)
+    return frame.map(number)
 
 
 EQUATIONS = {
