@@ -1,8 +1,8 @@
-"""Predictions for new tables, which are read and encoded as the table of the fit was."""
+"""Predictions for new tables, which are encoded as the table of the fit was."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,7 @@ from heckmanfa.data.columns.features import nearest, refuse_absent
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.data.missing_features import Gaps
 from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.tables.marks import MarkOptions
-from heckmanfa.tables.reading import Table, open_table
-from heckmanfa.tables.stored import StoredTable
+from heckmanfa.tables.reading import Table
 from heckmanfa.text.printable import quoted
 
 KINDS = ("marginal", "selected", "unselected", "selection")
@@ -71,27 +69,6 @@ def predictions(
     return found, gaps
 
 
-def read_new(
-    data: str,
-    stored: StoredTable | None,
-    encoding: Encoding,
-    columns: Sequence[str] | None,
-    options: Mapping[str, str | None],
-    say: Callable[[str], None],
-) -> Table:
-    """Read a table; of Parquet files, ``stored``, only some columns (None for all).
-
-    ``options`` are decimal, thousands and sheet, as `open_table` takes them.
-    """
-    if stored is None:
-        # A few rows may show less of how numbers are written than all rows of the fit did.
-        like = MarkOptions(encoding.decimal, encoding.thousands, by_model=True)
-        return open_table(data, like=like, tell=say, **options)
-    # Encoding names the columns that are absent.
-    needed = [name for name in stored.columns if columns is None or name in columns]
-    return Table(stored.load(needed or stored.columns))
-
-
 def encode_new(table: Table, encoding: Encoding) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Encode a table as that of the fit; also return notes on numbers written differently."""
     try:
@@ -128,14 +105,3 @@ def _refuse_other_units(table: Table, encoding: Encoding, given: Sequence[str]) 
                     f"the fit, where it was {encoding.means[name]:.3g}% on average; here it is at "
                     "most 1, as shares are: multiply it by 100, or write it with signs"
                 )
-
-
-def join_predictions(frame: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
-    """Put predictions beside the columns of the data."""
-    taken = [name for name in predicted.columns if name in frame.columns]
-    if taken:
-        raise InputError(
-            f"the data has a column {quoted(taken[0])} already; rename it, or leave out "
-            "--keep-columns"
-        )
-    return frame.reset_index(drop=True).join(predicted)

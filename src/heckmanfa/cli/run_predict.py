@@ -8,18 +8,14 @@ from typing import Any
 
 from heckmanfa.analysis import Saved, load_model
 from heckmanfa.analysis.parquet_predictions import write_predictions
-from heckmanfa.analysis.predictions import (
-    check_request,
-    encode_new,
-    join_predictions,
-    predictions,
-    read_new,
-)
+from heckmanfa.analysis.predictions import check_request, encode_new, predictions
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.files.outputs import Place, outputs
 from heckmanfa.data.files.table_files import check_ending, write_table
 from heckmanfa.data.missing_features import Gaps, refuse_gaps
 from heckmanfa.errors import InputError
+from heckmanfa.tables.marks import MarkOptions
+from heckmanfa.tables.reading import Table, open_table
 from heckmanfa.tables.stored import GIGABYTE, find_stored
 from heckmanfa.text.printable import quoted, shown
 
@@ -85,14 +81,27 @@ def _write(
             )
             return gaps, ()
     say(f"reading {shown(Path(data).name)}")
-    table = read_new(data, stored, saved.encoding, columns, reading, say)
+    if stored is None:
+        # A few rows may show less of how numbers are written than all rows of the fit did.
+        like = MarkOptions(saved.encoding.decimal, saved.encoding.thousands, by_model=True)
+        table = open_table(data, like=like, tell=say, **reading)
+    else:
+        # Encoding names the columns that are absent.
+        needed = [name for name in stored.columns if columns is None or name in columns]
+        table = Table(stored.load(needed or stored.columns))
     say(f"predicting {len(table.frame):,} rows")
     X, notes = encode_new(table, saved.encoding)
     predicted, gaps = predictions(saved.model, X, kind, interval, saved.encoding)
     if strict:
         refuse_gaps(gaps, _INSTEAD)
     if keep_columns:
-        predicted = join_predictions(table.frame, predicted)
+        taken = [name for name in predicted.columns if name in table.frame.columns]
+        if taken:
+            raise InputError(
+                f"the data already has a column {quoted(taken[0])}; rename it, or leave out "
+                "--keep-columns"
+            )
+        predicted = table.frame.reset_index(drop=True).join(predicted)
     with place.writing() as part:
         write_table(predicted, part)
     return gaps, (*table.notes, *notes)
