@@ -1,4 +1,4 @@
-"""The command line, ``heckmanfa``: its options, its console, and a module that runs each command."""
+"""The command line: its options, its console, and a module that runs each command."""
 
 from __future__ import annotations
 
