@@ -26,7 +26,13 @@ from heckmanfa.errors import (
     TooFewRowsError,
     warn,
 )
-from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters, errors_differ
+from heckmanfa.model.covariance import (
+    CLASSICAL,
+    CovarianceKind,
+    check_clusters,
+    count_clusters,
+    errors_differ,
+)
 from heckmanfa.model.equations import (
     Selection,
     check_prediction,
@@ -65,6 +71,11 @@ class Spec:
     start: Any = None
     groups: tuple[tuple[int, ...], ...] = ()
     """columns that belong together, such as the dummies of one category"""
+
+    def covariance_kind(self, n_groups: int) -> CovarianceKind:
+        """Return which covariance to estimate, with this many groups."""
+        sampling = self.weight_kind == "sampling"
+        return CovarianceKind(self.cov_type or "classical", sampling, n_groups)
 
     @property
     def errors_differ(self) -> bool:
@@ -260,9 +271,7 @@ def fit_model(
     origin: Origin | None = None,
 ) -> Fit:
     """Fit both equations to a sample, with the prediction features that ``choose`` returns."""
-    kind = CovarianceKind(
-        spec.cov_type or "classical", spec.weight_kind == "sampling", sample.n_groups
-    )
+    kind = spec.covariance_kind(sample.n_groups)
     clustered = spec.cov_type == "cluster"
     n_clusters = check_clusters(sample.n_groups) if clustered else None
     if sample.all_selected:
@@ -309,7 +318,7 @@ def _fit_both_equations(
 ) -> Fit:
     """Estimate the prediction equation with the chosen features; the probit is fitted already."""
     probit, rows = selection.probit, selection.rows
-    first = CovarianceKind("classical", False) if spec.method == "ml" else kind
+    first = CLASSICAL if spec.method == "ml" else kind
     found = fit_two_step(moments, probit, choice.features, first, rows)
     solution = found.solution
     j = len(found.coef) - 1

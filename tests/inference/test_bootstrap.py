@@ -10,7 +10,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
-from heckmanfa.inference.fit_rows import read_again
+from heckmanfa.inference.fit_rows import read_fit_rows
 from heckmanfa.inference.replicates import Plan
 
 # Small resampled data give cause for many, which the fits here are not about.
@@ -38,9 +38,8 @@ def searched():
 
 
 def plan_of(model, X, y, codes=None, n_units=None, **weights):
-    again = read_again(model.fit_, X, y, **weights)
-    n = len(again.sample.rows)
-    return Plan(model._refit(), again.sample, codes, n_units or n, ())
+    sample = read_fit_rows(model.fit_, X, y, **weights).sample
+    return Plan(model._refit(), sample, codes, n_units or len(sample.rows), ())
 
 
 @pytest.mark.parametrize("method", ["two-step", "ml"])

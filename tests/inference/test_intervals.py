@@ -17,7 +17,7 @@ from heckmanfa.errors import (
     NotIdentifiedError,
     RhoOutsideWarning,
 )
-from heckmanfa.inference.intervals import selected_cdf, selected_quantile
+from heckmanfa.inference.prediction import selected_cdf, selected_quantile
 
 KINDS = ("marginal", "selected", "unselected")
 
@@ -126,17 +126,15 @@ def test_marginal_intervals_are_the_textbook_ones(model, simulated):
 def test_confidence_limits_are_those_of_a_numerical_gradient(model, simulated, kind):
     X, step = simulated.X[:50], 1e-5
     gradient = []
-    homes = [("intercept_", None), *(("coef_", one) for one in (0, 2, 3))]
-    homes += [("selection_intercept_", None), *(("selection_coef_", one) for one in range(6))]
-    for name, column in [*homes, ("imr_coef_", None)]:
+    names = [("intercept", None), *(("coef", column) for column in (0, 2, 3))]
+    names += [("selection_intercept", None), *(("selection_coef", column) for column in range(6))]
+    for name, column in [*names, ("imr_coef", None)]:
         ends = []
         for side in (1, -1):
             other = copy.copy(model)
-            if column is None:
-                setattr(other, name, getattr(model, name) + side * step)
-            else:
-                setattr(other, name, getattr(model, name).copy())
-                getattr(other, name)[column] += side * step
+            value = np.array(getattr(model.fit_, name))
+            value[() if column is None else column] += side * step
+            other._fit = replace(model.fit_, **{name: value})
             ends.append(other.predict(X, kind))
         gradient.append((ends[0] - ends[1]) / (2 * step))
     gradient = np.column_stack(gradient)

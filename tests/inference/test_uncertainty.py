@@ -12,7 +12,7 @@ from scipy.stats import norm
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, InputError, NotIdentifiedError
-from heckmanfa.inference.fit_rows import read_again
+from heckmanfa.inference.fit_rows import read_fit_rows
 from heckmanfa.inference.uncertainty import RhoCurve
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import gather_moments
@@ -98,7 +98,7 @@ def given_their_probit(mroz, ours):
         coef=gamma,
         inner_coef=solve_upper(model.fit_.probit.coordinates.back(), gamma),
     )
-    rows = read_again(model.fit_, mroz.X, mroz.y).selection.rows
+    rows = read_fit_rows(model.fit_, mroz.X, mroz.y).rows
     moments = gather_moments(rows, model.fit_.moments.columns, model.n_features_in_, probit)
     features = np.flatnonzero(model.support_)
     curve = RhoCurve.build(moments, features, ours.curve.terms)
@@ -318,8 +318,8 @@ def test_a_report_says_what_its_standard_errors_leave_out(simulated):
     text = " ".join(str(interval).split())
     assert "A search chose the features" in text
     assert "because the search required it" in text
-    assert "other than the robust ones" in text
-    assert "no data says that rho lies in it" in text
+    assert "unlike the robust ones" in text
+    assert "no data show that rho lies in it" in text
     plain = Heckman(model.prediction_features_).fit(simulated.X, simulated.y)
     pd.testing.assert_frame_equal(
         interval.tidy(), plain.uncertainty_interval((0.6, 0.9)).tidy(), rtol=1e-9

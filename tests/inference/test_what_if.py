@@ -18,7 +18,7 @@ from heckmanfa.errors import (
     NotIdentifiedError,
     UnknownFeatureError,
 )
-from heckmanfa.inference import exclusion as module
+from heckmanfa.inference import exclusions as module
 
 SELECTION = ["nwifeinc", "educ", "exper", "expersq", "age", "kids5", "kids618"]
 PREDICTION = ["educ", "exper", "expersq"]

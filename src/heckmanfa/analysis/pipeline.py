@@ -32,8 +32,8 @@ from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import quoted, shown
 
 if TYPE_CHECKING:
+    from heckmanfa.inference.exclusions import WhatIf
     from heckmanfa.inference.uncertainty import UncertaintyInterval
-    from heckmanfa.inference.what_if import WhatIf
 
 _EXTRACTIONS: dict[str, Extraction] = {
     "fa": "sample",

@@ -236,6 +236,11 @@ class ArrayRows:
             return map(task, self._spans())
         return _ordered(task, self._spans())
 
+    @property
+    def used(self) -> Array:
+        """(n,) whether a row is not left out."""
+        return namespace(self.outcome).ones_like(self.selected) if self.kept is None else self.kept
+
     def __len__(self) -> int:
         """Return the number of rows, those left out included."""
         return len(self.outcome)
@@ -266,10 +271,9 @@ class ArrayRows:
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> ArrayRows:
         """Return the rows where ``function(block, *args)`` is False."""
         xp = namespace(self.outcome)
-        everything = xp.ones_like(self.selected) if self.kept is None else self.kept
-        kept = xp.asarray(everything, copy=True)
+        kept = xp.asarray(self.used, copy=True)
         drop = tuple(self.map(function, *args, columns=columns))
-        kept[everything] = ~xp.concat(drop)
+        kept[self.used] = ~xp.concat(drop)
         return replace(self, kept=kept)
 
     def _rows_per_block(self) -> int:

@@ -22,13 +22,17 @@ from heckmanfa.estimators.scoring import (
 )
 from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
-from heckmanfa.inference.intervals import check_interval
+from heckmanfa.inference.exclusions import WhatIf, what_if
+from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
-from heckmanfa.inference.overlap import mills_ratios
-from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
-from heckmanfa.inference.remembered import column_or_values, weights_of
+from heckmanfa.inference.prediction import (
+    IntervalKind,
+    Kind,
+    Missing,
+    check_interval,
+    mills_ratios,
+)
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
-from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results import caveats, coefficients, maketables
 from heckmanfa.results.diagnostics import Diagnostics, diagnose

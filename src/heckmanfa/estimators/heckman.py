@@ -16,12 +16,11 @@ from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.fit import Choose, GivenFeatures, Spec
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
-from heckmanfa.inference.exclusion import ExclusionTest, exclusion_test
+from heckmanfa.inference.exclusions import ExclusionTest, WhatIf, exclusion_test, what_if
 from heckmanfa.inference.margins import Margins, margins
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.specification import SpecificationTests, specification_tests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
-from heckmanfa.inference.what_if import WhatIf, what_if
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.text.printable import quoted
 

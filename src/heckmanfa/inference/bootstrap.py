@@ -1,4 +1,4 @@
-"""The bootstrap with the search inside: how often each feature is chosen, and honest intervals."""
+"""The bootstrap, search included: how often each feature is chosen, and honest intervals."""
 
 from __future__ import annotations
 
@@ -21,9 +21,16 @@ from heckmanfa.data.rows import ArrayRows, held
 from heckmanfa.data.sample import group_codes
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import read_again
-from heckmanfa.inference.remembered import groups_of
-from heckmanfa.inference.replicates import Plan, Refit, Replicates, estimates_of, run
+from heckmanfa.inference.fit_rows import groups_of, read_fit_rows
+from heckmanfa.inference.replicates import (
+    Plan,
+    Refit,
+    Replicates,
+    count_facts,
+    count_text,
+    estimates_of,
+    run,
+)
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
@@ -36,12 +43,12 @@ _SHOWN = 10
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Bootstrap(Report):
-    """What resampling says about a fitted model, the search for its features included."""
+    """Estimates of a model over resampled data, the search for its features included."""
 
     n_boot: int
     """replicates asked for"""
     unit: str
-    """what was drawn, in words"""
+    """what was resampled, in words"""
     n_units: int
     labels: tuple[Any, ...]
     """a name (or position) for each of the K columns of X"""
@@ -57,9 +64,9 @@ class Bootstrap(Report):
     searched: bool
     """whether features were searched for"""
     caveats: tuple[str, ...]
-    """caveats that bear on these estimates, as sentences"""
+    """caveats about these estimates, as sentences"""
     weighing: str = ""
-    """what weights make of what was drawn, in words"""
+    """how weights count what was resampled, in words"""
 
     @property
     def n_failed(self) -> int:
@@ -67,58 +74,45 @@ class Bootstrap(Report):
         return sum(self.replicates.failures.values())
 
     def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
-        """Intervals for every coefficient, and how often each feature was chosen.
-
-        Parameters
-        ----------
-        conf_level : float
+        """Return intervals for every coefficient, and how often each feature was chosen.
 
         Returns
         -------
         DataFrame
-            Columns equation and term as in `Heckman.tidy`; estimate, that of the fit; std_error,
-            over the replicates; chosen, the share of replicates whose prediction equation holds
-            the feature; percentile_low and percentile_high, of the coefficient with zero where it
-            was not chosen; basic_low and basic_high, twice the estimate less those in reverse;
+            Columns equation and term as in `Heckman.tidy`; estimate of the fit; std_error over
+            the replicates; chosen, the share of replicates whose prediction equation has the
+            feature; percentile_low and percentile_high of the coefficient, which is zero if not
+            chosen; basic_low and basic_high, twice the estimate less those in reverse;
             chosen_low and chosen_high, percentiles over the replicates in which it was chosen.
         """
         check_level(conf_level)
         tail = np.array([0.5 - conf_level / 2.0, 0.5 + conf_level / 2.0])
         values, support = self.replicates.estimates, self.replicates.support
-        low, high = np.quantile(values, tail, axis=0)
-        rows = []
-        for equation, term, place, column in self._places():
-            given = (np.nan, np.nan)
-            share = np.nan
-            if column is not None:
-                share = float(support[:, column].mean())
-                if support[:, column].any():
-                    given = np.quantile(values[support[:, column], place], tail)
-            estimate = self.estimates[place]
-            rows.append(
-                {
-                    "equation": equation,
-                    "term": term,
-                    "estimate": estimate,
-                    "std_error": float(np.std(values[:, place], ddof=1)),
-                    "chosen": share,
-                    "percentile_low": low[place],
-                    "percentile_high": high[place],
-                    "basic_low": 2.0 * estimate - high[place],
-                    "basic_high": 2.0 * estimate - low[place],
-                    "chosen_low": given[0],
-                    "chosen_high": given[1],
-                }
-            )
-        return pd.DataFrame(rows)
+        terms = self._terms()
+        positions = [i for *_, i, _ in terms]
+        table = pd.DataFrame([term[:2] for term in terms], columns=["equation", "term"])
+        estimate = self.estimates[positions]
+        table["estimate"] = estimate
+        table["std_error"] = np.std(values[:, positions], axis=0, ddof=1)
+        share = np.append(support.mean(axis=0), np.nan)
+        table["chosen"] = [share[-1 if column is None else column] for *_, column in terms]
+        low, high = np.quantile(values[:, positions], tail, axis=0)
+        table["percentile_low"], table["percentile_high"] = low, high
+        table["basic_low"], table["basic_high"] = 2.0 * estimate - high, 2.0 * estimate - low
+        if_chosen = np.full((len(terms), 2), np.nan)
+        for row, (*_, i, column) in enumerate(terms):
+            if column is not None and support[:, column].any():
+                if_chosen[row] = np.quantile(values[support[:, column], i], tail)
+        table["chosen_low"], table["chosen_high"] = if_chosen.T
+        return table
 
     def assignments(self) -> pd.DataFrame:
-        """The assignments that came up, the most frequent first: features, count, share."""
+        """Return the assignments chosen, the most frequent first: features, count, share."""
         support = self.replicates.support
         counted = Counter(tuple(np.flatnonzero(row).tolist()) for row in support)
         rows = [
             {
-                "features": tuple(self.labels[one] for one in columns),
+                "features": tuple(self.labels[column] for column in columns),
                 "count": count,
                 "share": count / len(support),
             }
@@ -129,35 +123,34 @@ class Bootstrap(Report):
         return pd.DataFrame(rows, columns=["features", "count", "share"])
 
     def to_frame(self) -> pd.DataFrame:
-        """The estimates of each replicate that succeeded, one column a term."""
-        places = self._places()
+        """Return the estimates of each replicate that succeeded, one column per term."""
+        terms = self._terms()
         columns = pd.MultiIndex.from_tuples(
-            [(equation, term) for equation, term, *_ in places], names=["equation", "term"]
+            [(equation, term) for equation, term, *_ in terms], names=["equation", "term"]
         )
-        values = self.replicates.estimates[:, [place for *_, place, _ in places]]
+        values = self.replicates.estimates[:, [i for *_, i, _ in terms]]
         return pd.DataFrame(values, columns=columns)
 
     def vcov(self) -> pd.DataFrame:
-        """Covariance of the estimates over the replicates."""
+        """Return the covariance of the estimates over the replicates."""
         return self.to_frame().cov()
 
-    def _places(self) -> list[tuple[str, str, int, int | None]]:
-        """Equation, term, place in the estimates, and column of X for each row of the table."""
+    def _terms(self) -> list[tuple[str, str, int, int | None]]:
+        """Return equation, term, position in the estimates, and column of X if it may predict."""
         k = len(self.labels)
-        named = [f"x{one}" if isinstance(one, int) else str(one) for one in self.labels]
-        places: list[tuple[str, str, int, int | None]] = [("prediction", "Intercept", 0, None)]
-        places += [
-            ("prediction", named[one], 1 + int(one), int(one))
-            for one in np.flatnonzero(self.candidates)
-        ]
-        places.append(("selection", "Intercept", k + 1, None))
-        places += [
-            ("selection", named[one], k + 2 + int(one), None)
-            for one in np.flatnonzero(self.selecting)
-        ]
-        return places + [
-            ("errors", term, 2 * k + 2 + place, None)
-            for place, term in enumerate(("imr", "rho", "sigma"))
+        names = [f"x{label}" if isinstance(label, int) else str(label) for label in self.labels]
+        predicting, selecting = (
+            np.flatnonzero(mask).tolist() for mask in (self.candidates, self.selecting)
+        )
+        return [
+            ("prediction", "Intercept", 0, None),
+            *(("prediction", names[column], 1 + column, column) for column in predicting),
+            ("selection", "Intercept", k + 1, None),
+            *(("selection", names[column], k + 2 + column, None) for column in selecting),
+            *(
+                ("errors", term, 2 * k + 2 + i, None)
+                for i, term in enumerate(("imr", "rho", "sigma"))
+            ),
         ]
 
     def sections(self) -> list[Section]:
@@ -165,17 +158,12 @@ class Bootstrap(Report):
         facts = [
             ("Replicates", f"{self.n_boot - self.n_failed:,} of {self.n_boot:,} succeeded"),
             ("Resampled", f"{self.n_units:,} {self.unit}{self.weighing}"),
-        ]
-        facts += [
-            (f"Failed ({count:,})", reason) for reason, count in self.replicates.failures.items()
-        ]
-        facts += [
-            (f"With a warning ({count:,})", reason)
-            for reason, count in self.replicates.warnings.items()
+            *count_facts("Failed", self.replicates.failures),
+            *count_facts("With a warning", self.replicates.warnings),
         ]
         table = self.tidy()
         if self.searched:
-            # What is searched for comes first; the selection equation is in `tidy`.
+            # The search is about the prediction equation; the other one is in `tidy`.
             table = table[table["equation"] != "selection"]
         else:
             table = table.drop(columns=["chosen", "chosen_low", "chosen_high"])
@@ -226,7 +214,7 @@ class Bootstrap(Report):
         notes = []
         if self.searched:
             notes.append(
-                "Every replicate repeats the search. A coefficient counts as zero where its "
+                "Every replicate repeats the search. A coefficient counts as zero if its "
                 "feature was not chosen; the last two columns are about the replicates in which "
                 "it was."
             )
@@ -238,8 +226,8 @@ class Bootstrap(Report):
         if self.n_failed:
             share = self.n_failed / self.n_boot
             notes.append(
-                f"{100 * share:.2g}% of the replicates failed, and the intervals are of the "
-                "others: they may be too short."
+                f"{100 * share:.2g}% of the replicates failed. The intervals describe the others, "
+                "and may be too short."
             )
         return notes
 
@@ -260,40 +248,26 @@ def bootstrap(
 ) -> Bootstrap:
     """Resample the rows of a fit and fit again; see `Heckman.bootstrap`."""
     if not isinstance(n_boot, Integral) or n_boot < 2:
-        raise InputError(f"n_boot must be a whole number of at least 2; got {quoted(n_boot)}")
+        raise InputError(f"n_boot must be an integer of at least 2; got {quoted(n_boot)}")
     X, groups, words = _units(fit, X, unit)
-    again = read_again(fit, X, y, selected=selected, sample_weight=sample_weight)
-    sample = again.sample
-    rows = held(sample.rows, "a bootstrap")
-    kept = np.ones(len(rows), dtype=bool) if rows.kept is None else rows.kept
-    codes, n_units = None, int(np.count_nonzero(kept))
+    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    rows = held(read.sample.rows, "a bootstrap")
+    codes, n_units = None, int(np.count_nonzero(rows.used))
     if groups is not None:
-        if again.design is not None:
-            groups = again.design.rows_of(X, groups, "unit")
-        codes, n_units = group_codes(groups, kept, "unit")
+        if read.design is not None:
+            groups = read.design.rows_of(X, groups, "unit")
+        codes, n_units = group_codes(groups, rows.used, "unit")
         if n_units < 2:
             raise InputError(f"unit: {words} has one group in these rows; it needs two or more")
-    plan = Plan(
-        refit=refit,
-        sample=sample,
-        codes=codes,
-        n_units=n_units,
-        dropped=fit.dropped,
-    )
+    plan = Plan(refit, read.sample, codes, n_units, fit.dropped)
     entropy = generator(random_state).integers(2**63, size=4).tolist()
     replicates = run(plan, np.random.SeedSequence(entropy), int(n_boot), n_jobs, verbose)
     if len(replicates.estimates) < 2:
-        reasons = "; ".join(f"{count} times: {why}" for why, count in replicates.failures.items())
         raise InputError(
             f"{len(replicates.estimates)} of {n_boot} replicates could be fitted, too few to say "
-            f"anything. {reasons}"
+            f"anything. {count_text(replicates.failures)}"
         )
-    k = fit.n_features
-    selecting = np.zeros(k, dtype=bool)
-    assert fit.probit is not None
-    selecting[list(fit.probit.features)] = True
-    candidates = np.zeros(k, dtype=bool)
-    candidates[list(fit.spec.prediction)] = True
+    candidates = fit.features if fit.search is None else fit.spec.prediction
     return Bootstrap(
         n_boot=int(n_boot),
         unit=words,
@@ -302,25 +276,26 @@ def bootstrap(
         estimates=estimates_of(fit),
         replicates=replicates,
         support=np.asarray(fit.support),
-        candidates=candidates if fit.search is not None else np.asarray(fit.support),
-        selecting=selecting,
+        candidates=np.isin(range(fit.n_features), candidates),
+        selecting=np.isin(range(fit.n_features), read.probit.features),
         searched=fit.search is not None,
         caveats=tuple(search_notes(fit, "bootstrap")),
-        weighing=_weighing(fit, rows, kept, grouped=codes is not None),
+        weighing=_weighing(fit, rows, grouped=codes is not None),
     )
 
 
-def _weighing(fit: Fit, rows: ArrayRows, kept: NDArray[np.bool_], *, grouped: bool) -> str:
-    """Say what the weights make of the rows that are drawn, or that groups hold."""
+def _weighing(fit: Fit, rows: ArrayRows, *, grouped: bool) -> str:
+    """Say how the weights count the rows that are drawn, or the rows of the groups."""
     if rows.weight is None:
         return ""
-    n = int(np.count_nonzero(kept))
-    said = weighing(fit.spec.weight_kind, n, float(np.sum(np.asarray(rows.weight)[kept])))
-    return f" ({n:,} rows{said})" if grouped and said else said
+    n = int(np.count_nonzero(rows.used))
+    total = float(np.sum(np.asarray(rows.weight)[rows.used]))
+    phrase = weighing(fit.spec.weight_kind, n, total)
+    return f" ({n:,} rows{phrase})" if grouped and phrase else phrase
 
 
 def _units(fit: Fit, X: Any, unit: Any) -> tuple[Any, Any, str]:
-    """Return X without a column that only says the groups, the groups, and words for them."""
+    """Return X without a column that holds only the groups, the groups, and words for them."""
     if unit is None and not isinstance(X, RowSource):
         unit = groups_of(fit, X, None, "unit")
     if unit is None or (isinstance(unit, str) and unit == "row"):
@@ -335,7 +310,7 @@ def _units(fit: Fit, X: Any, unit: Any) -> tuple[Any, Any, str]:
     if unit not in columns:
         raise UnknownFeatureError(
             "unit must be 'row', a column of X or an entry for each row; X has no column "
-            f"{quoted(unit)}" + nearest(unit, [str(one) for one in columns])
+            f"{quoted(unit)}" + nearest(unit, [str(name) for name in columns])
         )
     groups = entries(frame[unit].to_native(), "unit")
     if unit not in (fit.spec.columns.names or columns):

@@ -1,4 +1,8 @@
-"""The rows of a fit, taken in once more, for methods that a fitted model alone cannot answer."""
+"""The rows of a fit, read again by methods that need more than the fitted model.
+
+A model from formulas remembers which columns of the data frame hold weights and clusters. Arrays
+are not kept: methods that need them ask for them, and never ignore them.
+"""
 
 from __future__ import annotations
 
@@ -8,75 +12,63 @@ from typing import Any
 
 import numpy as np
 
+from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.columns.feature_tables import read_features
-from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.columns.features import FeatureTable, nearest
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.formula.matrix import to_pandas
+from heckmanfa.data.rows import Rows, one_blas_thread
 from heckmanfa.data.sample import Sample, find_row_source, read_sample
 from heckmanfa.data.tensors import on_host
-from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError
+from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.fit import Fit, compress_sample
-from heckmanfa.inference.remembered import groups_of, weights_of
-from heckmanfa.model.equations import Selection
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.probit import Probit
+from heckmanfa.text.printable import quoted
 
-# Two fits to the same rows differ by rounding alone, unless these came in another order.
-_SAME = 1e-6
+# Factors of the same rows in the same order differ only by rounding.
+_TOLERANCE = 1e-6
+_EQUALLY = ", or sample_weight=1 to let all rows count the same"
 
 
 @dataclass(frozen=True)
-class Again:
-    """What a fit made of its rows."""
+class FitRows:
+    """The rows of a fit, and what the fit computed from them."""
 
     table: FeatureTable
     sample: Sample
-    selection: Selection
-    """the selection equation, with the rows that both equations were fitted to"""
+    rows: Rows
+    """the rows that both equations were fitted to"""
+    probit: Probit
     moments: Moments
     design: FormulaDesign | None
-    """with the columns that the formulas made, for a model from formulas"""
+    """the columns that the formulas made; None for a model from arrays"""
 
 
-def read_again(
+def read_fit_rows(
     fit: Fit,
     X: Any,
     y: Any,
-    *,
     selected: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    *,
     clusters: bool = False,
-) -> Again:
-    """Take in the rows that a model was fitted to, and refuse others.
+) -> FitRows:
+    """Read the rows that a model was fitted to, passed as they were to ``fit``; refuse others.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fitted.
-    X, y, selected, sample_weight, groups
-        As they were passed to `Heckman.fit`; for a model from formulas, X is the data frame, y
-        and ``selected`` are None, and the other two are columns or arrays, or None where the
-        model knows the columns.
-    clusters : bool
-        Whether the clusters of the fit are needed, too.
-
-    Returns
-    -------
-    Again
+    For a model from formulas, X is the data frame, and y and ``selected`` are None. ``clusters``
+    says whether the clusters of the fit are needed.
     """
-    if fit.probit is None:
-        raise NotIdentifiedError(
-            "no outcome was missing in the fit, so there is no selection to ask about"
-        )
+    spec, design = fit.spec, None
+    probit_of(fit, "there is no selection to ask about")
     with warnings.catch_warnings(), one_blas_thread():
-        # All that there is to warn of was said by the fit.
+        # The fit has already given these warnings.
         warnings.simplefilter("ignore", HeckmanfaWarning)
-        design = None
         if fit.origin.design is not None:
             if y is not None or selected is not None:
                 raise InputError(
-                    "the formulas say what the outcome is and who is selected: pass the data "
-                    "frame alone"
+                    "the formulas define the outcome and who is selected: pass the data frame alone"
                 )
             design = FormulaDesign.build(*fit.origin.design.texts, X)
             sample_weight = weights_of(fit, X, sample_weight, other_rows=False)
@@ -84,17 +76,16 @@ def read_again(
             sample_weight = design.rows_of(X, sample_weight, "sample_weight")
             groups = design.rows_of(X, groups, "groups")
             X, y, selected = design.features, design.outcome, design.selected
-        # What is asked after a fit is worked out by NumPy.
+        # Inference runs in NumPy, wherever the model was fitted.
         X, y, selected = on_host(X), on_host(y), on_host(selected)
-        home = find_row_source(X, y, selected, sample_weight, groups)
-        if home is None or not home.has_weight:
+        source = find_row_source(X, y, selected, sample_weight, groups)
+        if source is None or not source.has_weight:
             sample_weight = weights_of(fit, X, sample_weight, other_rows=False)
-        if clusters and (home is None or not home.has_groups):
+        if clusters and (source is None or not source.has_groups):
             groups = groups_of(fit, X, groups)
-        if fit.spec.cov_type != "cluster" and groups is not None:
+        if spec.cov_type != "cluster" and groups is not None:
             raise InputError("groups are used with cov_type='cluster' only; drop groups")
-        spec = fit.spec
-        table = read_features(X if home is None else home, spec.columns)
+        table = read_features(X if source is None else source, spec.columns)
         sample = read_sample(
             table,
             y,
@@ -106,26 +97,33 @@ def read_again(
             prediction=spec.prediction,
         )
         if sample.all_selected:
-            raise InputError(_another(fit, sample, "no outcome is missing in the rows given"))
+            raise _other_rows(fit, sample, "no outcome is missing in the rows given")
         selection, moments = compress_sample(spec, sample)
     if not _same(moments, fit.moments):
-        raise InputError(_another(fit, sample, "the rows given are not those of the fit"))
-    return Again(table, sample, selection, moments, design)
+        raise _other_rows(fit, sample, "the rows given are not those of the fit")
+    return FitRows(table, sample, selection.rows, selection.probit, moments, design)
 
 
-def _same(one: Moments, other: Moments) -> bool:
-    if one.columns != other.columns or one.factor.shape != other.factor.shape:
+def probit_of(fit: Fit, consequence: str) -> Probit:
+    """Return the selection equation; refuse a fit without one, for the consequence stated."""
+    if fit.probit is None:
+        raise NotIdentifiedError(f"no outcome was missing in the fit, so {consequence}")
+    return fit.probit
+
+
+def _same(moments: Moments, fitted: Moments) -> bool:
+    if moments.columns != fitted.columns or moments.factor.shape != fitted.factor.shape:
         return False
-    lengths = np.linalg.norm(other.factor, axis=0)
-    # A triangular factor is unique but for the signs of its rows.
-    mine, theirs = (
-        part.factor * np.where(np.diag(part.factor) < 0, -1.0, 1.0)[:, None]
-        for part in (one, other)
+    lengths = np.linalg.norm(fitted.factor, axis=0)
+    # A triangular factor is unique except for the signs of its rows.
+    ours, theirs = (
+        factor * np.where(np.diag(factor) < 0, -1.0, 1.0)[:, None]
+        for factor in (moments.factor, fitted.factor)
     )
-    return bool(np.all(np.abs(mine - theirs) <= _SAME * lengths))
+    return bool(np.all(np.abs(ours - theirs) <= _TOLERANCE * lengths))
 
 
-def _another(fit: Fit, sample: Sample, what: str) -> str:
+def _other_rows(fit: Fit, sample: Sample, problem: str) -> InputError:
     given, fitted = sample.row_counts, fit.row_counts
     as_passed = (
         "pass X and y (and selected, sample_weight) as they were passed to fit"
@@ -133,12 +131,67 @@ def _another(fit: Fit, sample: Sample, what: str) -> str:
         else "pass the data frame (and sample_weight) as it was passed to from_formula"
     )
     if all(given[kind] == fitted[kind] for kind in ("selected", "unselected")):
-        return (
-            f"{what}: as many rows are selected and not selected as in the fit, but their values "
-            f"or weights differ. {as_passed[0].upper()}{as_passed[1:]}."
+        return InputError(
+            f"{problem}: as many rows are selected and not selected as in the fit, but their "
+            f"values or weights differ: {as_passed}."
         )
-    return (
-        f"{what}: {as_passed}. Here "
+    return InputError(
+        f"{problem}: {as_passed}. Here "
         f"{given['selected']} rows are selected and {given['unselected']} are not; in the fit "
         f"{fitted['selected']} were and {fitted['unselected']} were not."
     )
+
+
+def weights_of(fit: Fit, X: Any, sample_weight: Any, *, other_rows: bool) -> Any:
+    """Return the weights that a method was given, or the column that the model remembers.
+
+    None if the fit had no weights. ``other_rows`` says whether X may hold other rows than the fit,
+    which have weights of their own.
+    """
+    if sample_weight is not None or not fit.weighted:
+        return sample_weight
+    instead = _EQUALLY if other_rows else ""
+    return _remembered_column(fit, X, fit.origin.weight_column, "sample_weight", instead)
+
+
+def groups_of(fit: Fit, X: Any, groups: Any, what: str = "groups") -> Any:
+    """Return the clusters that a method was given, or the column that the model remembers."""
+    if groups is not None or fit.spec.cov_type != "cluster":
+        return groups
+    instead = ", or unit='row' to draw single rows" if what == "unit" else ""
+    return _remembered_column(fit, X, fit.origin.group_column, what, instead)
+
+
+def _remembered_column(fit: Fit, X: Any, column: str | None, what: str, instead: str) -> str:
+    had = "weights" if what == "sample_weight" else "clusters"
+    if column is None:
+        how = "" if fit.origin.design is None else " that came as an array"
+        raise InputError(
+            f"the model was fitted with {had}{how}: pass {what}, with one entry for each row here"
+            f"{instead}"
+        )
+    names = [str(name) for name in _frame(X).columns]
+    if column not in names:
+        raise UnknownFeatureError(
+            f"the model was fitted with {had} from the column {quoted(column)}, which these data "
+            f"do not have{nearest(column, names) or '.'} Pass {what}, a column or one entry for "
+            f"each row{instead}"
+        )
+    return column
+
+
+def column_or_values(frame: Any, values: Any, what: str) -> Any:
+    """Return the named column of a frame; values that are not a name are returned as they are."""
+    if not isinstance(values, str):
+        return values
+    data = _frame(frame)
+    if values not in data.columns:
+        raise UnknownFeatureError(
+            f"{what}: the data has no column {quoted(values)}"
+            + nearest(values, [str(name) for name in data.columns])
+        )
+    return data[values] if is_dask(frame) else data[values].to_numpy()
+
+
+def _frame(X: Any) -> Any:
+    return X if is_dask(X) else to_pandas(X)

@@ -1,15 +1,13 @@
 """Honest estimates after a search: features chosen on one half of the rows, estimated on the other.
 
-The half that estimates has not been looked at when the features were chosen, so that its standard
-errors are as right as those of features given beforehand, for what it estimates: the coefficient in
-the model that was chosen. One split
-wastes half of the rows and depends on luck; over many, the median is taken.
+The choice does not see the half that estimates, so its standard errors are as valid as with given
+features, for what it estimates: the coefficients of the chosen model. One split wastes half of the
+rows and depends on luck, so the median over many splits is taken.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -28,7 +26,7 @@ from heckmanfa.errors import (
     sentence,
 )
 from heckmanfa.fit import Choice, Fit, GivenFeatures, Spec, fit_model
-from heckmanfa.inference.replicates import Refit
+from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
 from heckmanfa.inference.searching import Searching, choice_of
 from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.equations import Selection
@@ -52,10 +50,6 @@ class Honest(HonestSplits, Report):
     def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
         """Return the estimates of every feature that a split chose.
 
-        Parameters
-        ----------
-        conf_level : float
-
         Returns
         -------
         DataFrame
@@ -63,21 +57,21 @@ class Honest(HonestSplits, Report):
             over these; std_error, ci_low, ci_high; split_std_error, the median one of a single
             split; quartile_low and quartile_high, the spread of the estimates over splits.
         """
-        reach = Reference(self.n_clusters).quantile(conf_level)
         k = len(self.labels)
         share = np.concatenate([[np.nan], self.support.mean(axis=0), np.full(3, np.nan)])
         table = pd.DataFrame({"term": ["Intercept", *self.names, "imr", "rho", "sigma"]})
         table["chosen"] = share
-        table["estimate"], table["std_error"] = self.medians(), self.std_errors()
-        table["ci_low"] = table["estimate"] - reach * table["std_error"]
-        table["ci_high"] = table["estimate"] + reach * table["std_error"]
+        reference = Reference(self.n_clusters)
+        table = table.assign(
+            **reference.columns(self.medians(), self.std_errors(), conf_level, tests=False)
+        )
         table["split_std_error"] = np.sqrt(over_splits(np.nanmedian, self.variances))
         for name, level in (("quartile_low", 25), ("quartile_high", 75)):
             table[name] = over_splits(
                 lambda part, axis, level=level: np.nanpercentile(part, level, axis=axis),
                 self.estimates,
             )
-        shown = [0, *(1 + one for one in self.candidates), *range(k + 1, k + 4)]
+        shown = [0, *(1 + column for column in self.candidates), *range(k + 1, k + 4)]
         return table.iloc[shown].reset_index(drop=True)
 
     def splits(self) -> pd.DataFrame:
@@ -86,7 +80,7 @@ class Honest(HonestSplits, Report):
         return pd.DataFrame(
             {
                 "features": [
-                    tuple(self.labels[int(one)] for one in np.flatnonzero(row))
+                    tuple(self.labels[int(column)] for column in np.flatnonzero(row))
                     for row in self.support
                 ],
                 "rho": self.estimates[:, k + 2],
@@ -97,7 +91,7 @@ class Honest(HonestSplits, Report):
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
         facts = [("Splits", f"{len(self.estimates):,} of {self.n_splits:,} succeeded")]
-        facts += [(f"Failed ({count:,})", reason) for reason, count in self.failures.items()]
+        facts += count_facts("Failed", self.failures)
         sets = len({tuple(row) for row in self.support.tolist()})
         facts.append(("Distinct assignments", f"{sets:,}"))
         return [
@@ -163,13 +157,11 @@ class HonestSearch:
                 if show is not None:
                     show(done, "")
                 parts.append(_split(spec, search, rows, np.random.default_rng(stream)))
-        good = [part for part in parts if not isinstance(part, str)]
-        failures = dict(Counter(part for part in parts if isinstance(part, str)).most_common())
+        good, failures = without_failures(parts)
         if 2 * len(good) < self.n_splits:
-            reasons = "; ".join(f"{count} times: {why}" for why, count in failures.items())
             raise NoFeasibleAssignmentError(
                 f"only {len(good)} of {self.n_splits} splits into halves could be searched and "
-                f"fitted, too few for honest estimates. {reasons}"
+                f"fitted, too few for honest estimates. {count_text(failures)}"
             )
         k = len(spec.labels)
         return Honest(
@@ -209,22 +201,22 @@ def _split(
 def _estimates(fit: Fit) -> tuple[Floats, Floats]:
     k = fit.n_features
     estimates, variances = np.full(k + 4, np.nan), np.full(k + 4, np.nan)
-    places = np.append(0, 1 + np.flatnonzero(fit.support))
+    positions = np.append(0, 1 + np.flatnonzero(fit.support))
     variance = np.diag(fit.covariance)
-    estimates[places] = [fit.intercept, *fit.coef[fit.support]]
-    variances[places] = variance[: len(places)]
+    estimates[positions] = [fit.intercept, *fit.coef[fit.support]]
+    variances[positions] = variance[: len(positions)]
     estimates[k + 1 :] = fit.imr_coef, fit.rho, fit.sigma
-    for place, term in enumerate(("imr", "rho", "sigma")):
+    for i, term in enumerate(("imr", "rho", "sigma")):
         if ("errors", term) in fit.terms:
-            variances[k + 1 + place] = variance[fit.terms.index(("errors", term))]
+            variances[k + 1 + i] = variance[fit.terms.index(("errors", term))]
     return estimates, variances
 
 
 def _with_medians(fit: Fit) -> Fit:
     """Put the medians over splits in place of the estimates, with their standard errors.
 
-    Correlations are those of the fit to all rows. The intercept is such that the prediction at
-    the average selected row is the median one.
+    Correlations are those of the fit to all rows. The intercept makes the prediction at the
+    average selected row the median one.
     """
     assert fit.search is not None
     honest, k = fit.search.honest, fit.n_features
@@ -240,11 +232,11 @@ def _with_medians(fit: Fit) -> Fit:
     imr_coef, rho, sigma = (float(value) for value in values[k + 1 :])
     spread = np.sqrt(np.diag(fit.covariance))
     honest_spread = spread.copy()
-    places = {"Intercept": 0, "imr": k + 1, "rho": k + 2, "sigma": k + 3}
-    places |= {fit.labels[column]: 1 + column for column in fit.features}
-    for place, (equation, term) in enumerate(fit.terms):
+    positions = {"Intercept": 0, "imr": k + 1, "rho": k + 2, "sigma": k + 3}
+    positions |= {fit.labels[column]: 1 + column for column in fit.features}
+    for i, (equation, term) in enumerate(fit.terms):
         if equation != "selection":
-            honest_spread[place] = errors[places[term]]
+            honest_spread[i] = errors[positions[term]]
     ratio = honest_spread / spread
     fit = replace(
         fit,
@@ -265,21 +257,20 @@ def _with_medians(fit: Fit) -> Fit:
 
 
 def _half(rows: ArrayRows, source: np.random.Generator) -> Mask:
-    """Half of the selected and half of the other rows; groups stay whole."""
+    """Draw half of the selected and half of the other rows; groups stay whole."""
     half = np.zeros(len(rows), dtype=bool)
     if rows.group is not None:
         n_groups = int(rows.group.max()) + 1
         chosen = source.permutation(n_groups)[: n_groups // 2]
         return np.isin(rows.group, chosen)
-    kept = np.ones(len(rows), dtype=bool) if rows.kept is None else rows.kept
     for side in (rows.selected, ~rows.selected):
-        places = np.flatnonzero(side & kept)
-        half[source.permutation(places)[: len(places) // 2]] = True
+        positions = np.flatnonzero(side & rows.used)
+        half[source.permutation(positions)[: len(positions) // 2]] = True
     return half
 
 
 def _part(rows: ArrayRows, chosen: Mask) -> Sample:
-    kept = chosen if rows.kept is None else chosen & rows.kept
+    kept = chosen & rows.used
     selected = int(np.count_nonzero(kept & rows.selected))
     counts = {"selected": selected, "unselected": int(np.count_nonzero(kept)) - selected}
     n_groups = 0 if rows.group is None else int(rows.group.max()) + 1

@@ -1,10 +1,10 @@
-"""The likelihood as a function of rho alone, all else at its best: what the data say about rho.
+"""The profile likelihood of rho, maximised over all other parameters.
 
 For a given rho the log-likelihood is concave in (gamma, beta / sigma, 1 / sigma) (Olsen, 1982), so
-that its height there is well defined and every maximum of the joint likelihood is one of the
-profile. By the envelope theorem the slope of the profile is the derivative in rho of the joint
-likelihood, which comes with each height; between points the profile is the cubic in t = atanh rho
-that has the heights and slopes of both.
+every maximum of the joint likelihood is a maximum of the profile. By the envelope theorem the
+slope of the profile is the derivative in rho of the joint likelihood, which comes with each
+height. Between points the profile is the cubic in t = atanh rho with the heights and slopes of
+both.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit, Fitted
-from heckmanfa.inference.fit_rows import Again, read_again
-from heckmanfa.model.covariance import CovarianceKind, is_classical
+from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
+from heckmanfa.model.covariance import CLASSICAL, is_classical
 from heckmanfa.model.likelihood import ascent, climb_from, newton, rho_text
 from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
 from heckmanfa.model.likelihood_terms import Problem, State
@@ -40,7 +40,7 @@ from heckmanfa.text.printable import quoted
 
 # A maximum near |rho| = 1 is inside; the points are closer to one another at both ends.
 _WIDEST = 0.998
-# Heights are then known to this many units of log-likelihood, or far better.
+# Heights are then known to this many units of log-likelihood, or better.
 _DECREMENT = 1e-8
 _ROOT = 1e-11
 # Points of the curve in a picture.
@@ -54,33 +54,33 @@ class RhoProfile(Report):
     """The log-likelihood over rho; prints as text, shows as HTML in a notebook."""
 
     rho: Floats
-    """(G,) ascending: those of the grid, the maxima, and some beside each of them"""
+    """(G,) ascending: the grid, the maxima, and values beside each maximum"""
     log_likelihood: Floats
-    """(G,) the highest with this rho; NaN where the iteration did not converge"""
+    """(G,) the highest with this rho; NaN if the iteration did not converge"""
     slope: Floats
     """(G,) its derivative in atanh rho"""
     maxima: pd.DataFrame
-    """rho, log_likelihood and reported of each local maximum that was seen, highest first"""
+    """rho, log_likelihood and reported of each local maximum found, highest first"""
     rho_hat: float
-    """the maximum that `Heckman` with method "ml" reports; NaN where that does not converge"""
+    """the maximum that `Heckman` with method "ml" reports; NaN if that does not converge"""
     two_step: float
     """the two-step estimate, which may lie outside (-1, 1)"""
     no_interval: str = ""
-    """why a likelihood ratio says nothing here; empty where it does"""
+    """why the likelihood ratio is not valid here; empty if it is"""
 
     @property
     def height(self) -> float:
-        """The highest log-likelihood that was seen."""
+        """The highest log-likelihood found."""
         return float(np.nanmax(self.log_likelihood))
 
     def tidy(self) -> pd.DataFrame:
-        """Return one row for each rho that was looked at.
+        """Return one row for each rho that was evaluated.
 
         Returns
         -------
         DataFrame
-            Columns rho (ascending; the maxima are among them), log_likelihood, and deviance:
-            twice what is missing to the highest log-likelihood.
+            Columns rho (ascending, including the maxima), log_likelihood, and deviance: twice
+            the distance to the highest log-likelihood.
         """
         return pd.DataFrame(
             {
@@ -91,22 +91,18 @@ class RhoProfile(Report):
         )
 
     def at(self, rho: ArrayLike) -> Floats:
-        """Return the log-likelihood at other values of rho, NaN outside those looked at."""
+        """Interpolate the log-likelihood at other values of rho; NaN beyond those evaluated."""
         return np.asarray(self._spline()(np.arctanh(rho), extrapolate=False))
 
     def regions(self, conf_level: float = 0.95) -> list[tuple[float, float]]:
         """Return all values of rho that a likelihood-ratio test at this level does not reject.
 
-        Parameters
-        ----------
-        conf_level : float
-
         Returns
         -------
         list of (float, float)
-            Ascending, more than one where the likelihood has several maxima of similar height.
-            An end is -1 or 1 where the data, or the grid, do not bound rho on that side. Empty
-            where a likelihood ratio says nothing (see ``no_interval``).
+            Ascending; more than one if the likelihood has several maxima of similar height. An
+            end is -1 or 1 if the data, or the grid, do not bound rho on that side. Empty if the
+            likelihood ratio is not valid (see ``no_interval``).
         """
         check_level(conf_level)
         if self.no_interval:
@@ -115,7 +111,7 @@ class RhoProfile(Report):
         level = self._level(conf_level)
         first, last = curve.x[0], curve.x[-1]
         crossings = np.unique(curve.solve(level, extrapolate=False))
-        ends = [first, *(one for one in crossings if first < one < last), last]
+        ends = [first, *(t for t in crossings if first < t < last), last]
         pieces: list[tuple[float, float]] = []
         for low, high in pairwise(ends):
             if not curve(0.5 * (low + high)) >= level:
@@ -134,8 +130,8 @@ class RhoProfile(Report):
     def interval(self, conf_level: float = 0.95) -> tuple[float, float]:
         """Return the likelihood-ratio confidence interval of rho.
 
-        It goes from the least to the largest rho of `regions`, and spans their gaps; NaN where
-        there are none.
+        It runs from the smallest to the largest rho of `regions`, across gaps; NaN if there are
+        none.
         """
         found = self.regions(conf_level)
         return (found[0][0], found[-1][1]) if found else (float("nan"), float("nan"))
@@ -173,7 +169,7 @@ class RhoProfile(Report):
         notes = [f"No interval is given: {self.no_interval}."] if self.no_interval else []
         if len(self.regions()) > 1:
             pieces = " and ".join(f"[{a:.4f}, {b:.4f}]" for a, b in self.regions())
-            notes.append(f"The interval spans a gap: what is not rejected is {pieces}.")
+            notes.append(f"The interval spans a gap: not rejected are {pieces}.")
         if not self.maxima["reported"].head(1).all():
             notes.append("The maximum reported is not the highest; the interval is about that one.")
         for end, rises in ((0, -1.0), (-1, 1.0)):
@@ -190,7 +186,7 @@ class RhoProfile(Report):
         """Return what the diagnostics of the model should say of it."""
         if len(self.maxima) < 2:
             return []
-        listed = ", ".join(rho_text(one) for one in self.maxima["rho"])
+        listed = ", ".join(rho_text(rho) for rho in self.maxima["rho"])
         lower = not self.maxima["reported"].head(1).all()
         return [
             Finding(
@@ -230,40 +226,40 @@ def profile_rho(
     Parameters
     ----------
     model : Heckman
-        Fitted by either method; a search is taken at the features that it chose.
+        Fitted by either method; for a search, the features are those that it chose.
     X, y, selected, sample_weight
-        As they were passed to `Heckman.fit`; others are refused. For a model from formulas, X is
-        the data frame, and y is left out.
+        As they were passed to `Heckman.fit`; other rows are refused. For a model from formulas, X
+        is the data frame, and y is left out.
     grid : int or array_like
-        How many values of rho between -0.998 and 0.998, or which ones inside (-1, 1).
+        Number of values of rho between -0.998 and 0.998, or the values themselves.
 
     Returns
     -------
     RhoProfile
-        With `tidy`, `interval`, ``maxima`` and `plot`. A maximum between two points of the grid
-        is seen where the slopes at these say so.
+        With `tidy`, `interval`, ``maxima`` and `plot`. The slopes at two neighbours on the grid
+        show whether a maximum lies between them.
     """
     fit = model.fit_
     targets = np.arctanh(_read_grid(grid))
-    again = read_again(fit, X, y, selected=selected, sample_weight=sample_weight)
+    read = read_fit_rows(fit, X, y, selected, sample_weight)
     with one_blas_thread():
-        climb = _Climb.build(fit, again)
+        climb = _Climb.build(fit, read)
         points = climb.along(targets)
         peaks = climb.peaks(points)
         beside = [point for peak in peaks for point in climb.beside(peak)]
-    order = sorted({one.t: one for one in [*points, *beside, *peaks]}.values(), key=_place)
+    order = sorted({point.t: point for point in [*points, *beside, *peaks]}.values(), key=_t)
     maxima = pd.DataFrame(
-        [(np.tanh(one.t), one.height, one is climb.top) for one in peaks],
+        [(np.tanh(peak.t), peak.height, peak is climb.top) for peak in peaks],
         columns=["rho", "log_likelihood", "reported"],
     ).sort_values("log_likelihood", ascending=False, ignore_index=True)
     return RhoProfile(
-        rho=np.tanh([one.t for one in order]),
-        log_likelihood=np.array([one.height for one in order]),
-        slope=np.array([one.slope for one in order]),
+        rho=np.tanh([point.t for point in order]),
+        log_likelihood=np.array([point.height for point in order]),
+        slope=np.array([point.slope for point in order]),
         maxima=maxima,
         rho_hat=float("nan") if climb.top is None else float(np.tanh(climb.top.t)),
         two_step=float(climb.start.solution.rho),
-        no_interval=_no_interval(fit, again),
+        no_interval=_no_interval(fit, read),
     )
 
 
@@ -278,21 +274,22 @@ def _read_grid(grid: int | ArrayLike) -> Floats:
     return values
 
 
-def _no_interval(fit: Fit, again: Again) -> str:
+def _no_interval(fit: Fit, read: FitRows) -> str:
     if fit.rho_is_conditioned:
         return "rho was conditioned on by rho_range"
-    if fit.spec.weight_kind == "sampling" and again.sample.rows.weighted:
-        return "with sampling weights the sum of log densities is no log-likelihood"
+    if fit.spec.weight_kind == "sampling" and read.sample.rows.weighted:
+        return "with sampling weights the sum of log densities is not a log-likelihood"
     if not is_classical(fit.spec.cov_type):
         return (
-            f"cov_type={quoted(fit.spec.cov_type)} doubts the law that a likelihood ratio relies on"
+            f"a likelihood ratio assumes the model, which cov_type={quoted(fit.spec.cov_type)} "
+            "does not"
         )
     return ""
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The highest point of the likelihood with some rho."""
+    """The highest point of the likelihood at one rho."""
 
     t: float
     """atanh rho"""
@@ -303,22 +300,22 @@ class _Point:
 
 
 def _moved(state: State, t: float) -> Floats:
-    """Where the best estimates with another rho are, to first order."""
+    """Return the best estimates at another rho, to first order."""
     away, free = t - state.theta[-1], len(state.theta) - 1
     slope = -np.linalg.solve(state.hessian[:free, :free], state.hessian[:free, free])
     step = away * slope
-    # log sigma moves by at most one, so that the likelihood there is a number.
+    # log sigma moves by at most one, to keep the likelihood finite.
     step /= max(1.0, abs(float(step[-1])))
     return np.append(state.theta[:free] + step, t)
 
 
-def _place(point: _Point) -> float:
+def _t(point: _Point) -> float:
     return point.t
 
 
 @dataclass(frozen=True, eq=False)
 class _Climb:
-    """The likelihood of one model, climbed with rho held and with all free."""
+    """Climbs the likelihood of one model, with rho held or free."""
 
     rows: Rows
     problem: Problem
@@ -330,11 +327,10 @@ class _Climb:
     """the maximum that maximum likelihood reports"""
 
     @classmethod
-    def build(cls, fit: Fit, again: Again) -> _Climb:
+    def build(cls, fit: Fit, read: FitRows) -> _Climb:
         """Climb from the two-step estimates or the model's start, as maximum likelihood does."""
-        rows, moments, probit = again.selection.rows, again.moments, again.selection.probit
-        features = [int(one) for one in np.flatnonzero(fit.support)]
-        start = fit_two_step(moments, probit, features, CovarianceKind("classical", False), rows)
+        rows, moments, probit = read.rows, read.moments, read.probit
+        start = fit_two_step(moments, probit, fit.features, CLASSICAL, rows)
         problem = Problem.build(moments, probit, start.features)
         starts = ProfileStarts.build(moments, probit, start.features, problem)
         state, _, converged = climb_from(
@@ -352,7 +348,7 @@ class _Climb:
         return cls(rows, problem, start, starts, offset, top)
 
     def held(self, t: float, near: State | None) -> _Point:
-        """Climb with rho held, from the estimates at a rho nearby."""
+        """Climb with rho held, from the estimates at a nearby rho."""
         starts = [self.starts.at(t)]
         free = len(starts[0]) - 1
         if near is not None:
@@ -365,14 +361,14 @@ class _Climb:
                 break
         else:
             return _Point(t, float("nan"), float("nan"), state)
-        # The last step is not taken; this is what it would add.
+        # Newton's last step is not taken; this is what it would add.
         step = ascent(state, free)
         gain = 0.5 * float(step @ state.gradient)
         slope = float(state.gradient[-1] + state.hessian[-1] @ step)
         return _Point(t, state.log_likelihood + gain + self.offset, slope, state)
 
     def along(self, targets: Floats) -> list[_Point]:
-        """Climb at ascending values of atanh rho, each from the one before, outwards."""
+        """Climb at ascending values of atanh rho, outwards from the top."""
         first = 0.0 if self.top is None else self.top.t
         middle = int(np.searchsorted(targets, first))
         points: list[_Point] = []
@@ -381,16 +377,16 @@ class _Climb:
             for t in side:
                 points.append(self.held(float(t), near))
                 near = points[-1].state if np.isfinite(points[-1].height) else None
-        return sorted(points, key=_place)
+        return sorted(points, key=_t)
 
     def peaks(self, points: list[_Point]) -> list[_Point]:
         """Find the maxima between points: where the slope turns from up to down."""
         found = [] if self.top is None else [self.top]
-        known = [one for one in points if np.isfinite(one.slope)]
+        known = [point for point in points if np.isfinite(point.slope)]
         for left, right in pairwise(known):
             holds_top = self.top is not None and left.t <= self.top.t <= right.t
             if left.slope > 0 > right.slope and not holds_top:
-                near = max(left, right, key=lambda one: one.height).state
+                near = max(left, right, key=lambda point: point.height).state
                 t = brentq(self._slope, left.t, right.t, args=(near,), xtol=_ROOT)
                 found.append(self.held(float(t), near))
         return found
@@ -399,7 +395,7 @@ class _Climb:
         return self.held(float(t), near).slope
 
     def beside(self, peak: _Point) -> list[_Point]:
-        """Look where the ends of intervals are to be expected."""
+        """Climb where the ends of intervals are to be expected."""
         information = -peak.state.hessian
         free = len(information) - 1
         inner, cross = information[:free, :free], information[:free, free]
@@ -407,6 +403,6 @@ class _Climb:
         if not curvature > 0:
             return []
         away = np.sqrt(stats.chi2.ppf(_LEVELS, 1) / curvature)
-        places = np.concatenate([peak.t - away, peak.t + away])
-        # Where the likelihood is flat, some would be where rho is 1 to the last digit.
-        return [self.held(float(t), peak.state) for t in places if abs(np.tanh(t)) < _WIDEST_BESIDE]
+        ends = np.concatenate([peak.t - away, peak.t + away])
+        # If the likelihood is flat, rho would be 1 to the last digit at some of them.
+        return [self.held(float(t), peak.state) for t in ends if abs(np.tanh(t)) < _WIDEST_BESIDE]

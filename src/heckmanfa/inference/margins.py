@@ -1,7 +1,7 @@
 """Marginal effects: what a change in a feature does to expected outcomes and to selection.
 
-A feature in both equations moves E[y | x, s = 1] in two ways, by its coefficient and by whom it
-selects. Standard errors are by the delta method from the joint covariance of both equations.
+A feature in both equations moves E[y | x, s = 1] in two ways: through its coefficient, and through
+who is selected. The delta method gives standard errors from the joint covariance of both equations.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.changes import Blocks, formula_rows, plain_rows
-from heckmanfa.inference.targets import (
+from heckmanfa.inference.effect_rows import Blocks, array_rows, formula_rows
+from heckmanfa.inference.expectations import (
     TARGETS,
     Effect,
     Estimates,
@@ -28,10 +28,11 @@ from heckmanfa.inference.targets import (
     parts_of,
     slope_effect,
 )
-from heckmanfa.inference.variables import Move
+from heckmanfa.inference.fit_rows import probit_of
+from heckmanfa.inference.formula_variables import Change
 from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
-from heckmanfa.results.reference import reference_of
+from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import quoted
@@ -39,10 +40,10 @@ from heckmanfa.text.wording import listed, weighing
 
 _DEFAULT = ("marginal", "selected", "selection")
 _WORDS = {
-    "marginal": "marginal: on E[y | x], the outcome of anyone with these features",
-    "selected": "selected: on E[y | x, s = 1], given selection",
-    "unselected": "unselected: on E[y | x, s = 0], given that the row is not selected",
-    "selection": "selection: on P(s = 1 | x)",
+    "marginal": ", the outcome of anyone with these features",
+    "selected": ", given selection",
+    "unselected": ", given that the row is not selected",
+    "selection": "",
 }
 _QUANTITIES = {
     "marginal": "E[y | x]",
@@ -63,27 +64,27 @@ class Margins(Report):
     at: str
     conf_level: float
     n_rows: int
-    """rows that effects were taken at"""
+    """rows at which the effects were evaluated"""
     notes: tuple[str, ...]
     weighing: str = ""
-    """what weights make of these rows, in words"""
+    """how weights count these rows, in words"""
 
     def tidy(self) -> pd.DataFrame:
-        """Effects, standard errors, tests and intervals as a data frame.
+        """Return effects, standard errors, tests and intervals.
 
         Returns
         -------
         DataFrame
             Columns target ("marginal", "selected", "unselected", "selection"), term, change
             ("slope", "0 to 1", or from one category to another), estimate, std_error, statistic
-            (z; t with a cluster covariance), p_value, ci_low, ci_high. Where the target does not
-            depend on the feature, the effect and its standard error are 0, and there is no
-            statistic or p-value (NaN).
+            (z; t with a cluster covariance), p_value, ci_low, ci_high. If the target does not
+            depend on the feature, the effect and its standard error are 0, and statistic and
+            p-value are NaN.
         """
         return self.table.copy()
 
     def vcov(self) -> pd.DataFrame:
-        """Joint covariance of all effects, labelled (target, term, change) as in `tidy`."""
+        """Return the joint covariance of all effects, labelled by target, term and change."""
         labels = pd.MultiIndex.from_frame(self.table[["target", "term", "change"]])
         return pd.DataFrame(self.covariance.copy(), index=labels, columns=labels)
 
@@ -96,21 +97,22 @@ class Margins(Report):
         parts = [Section(f"Marginal effects: {where}")]
         for target, rows in self.table.groupby("target", sort=False):
             table = rows.drop(columns="target").reset_index(drop=True)
-            parts.append(Section(f"Effects {_WORDS[str(target)]}", table=table))
+            what = f"{_QUANTITIES[str(target)]}{_WORDS[str(target)]}"
+            parts.append(Section(f"Effects {target}: on {what}", table=table))
         return [*parts, Section(notes=self.notes)]
 
 
 def margins(
     fit: Fit,
     X: Any,
-    kind: str | Sequence[str] = _DEFAULT,
-    at: str = "average",
-    features: Sequence[Any] | None = None,
+    kind: str | Sequence[str],
+    at: str,
+    features: Sequence[Any] | None,
     *,
-    sample_weight: Any = None,
-    conf_level: float = 0.95,
+    sample_weight: Any,
+    conf_level: float,
 ) -> Margins:
-    """Marginal effects of features; see `Heckman.margins`."""
+    """Compute marginal effects of features; see `Heckman.margins`."""
     kinds, notes = _read_kinds(fit, kind)
     if at not in ("average", "means"):
         raise InputError(
@@ -118,36 +120,32 @@ def margins(
             f"{quoted(at)}{nearest(str(at), ['average', 'means'])}"
         )
     reference = reference_of(fit)
-    quantile = reference.quantile(conf_level)
-    needs = {
-        "prediction": any(one != "selection" for one in kinds),
-        "selection": fit.probit is not None and any(one != "marginal" for one in kinds),
-    }
-    estimates = Estimates.of(fit, **needs)
-    take_in = plain_rows if fit.origin.design is None else formula_rows
-    # Where every outcome was observed, all are selected.
+    check_level(conf_level)
+    estimates = Estimates.of(
+        fit,
+        prediction=any(target != "selection" for target in kinds),
+        selection=any(target != "marginal" for target in kinds),
+    )
+    read = array_rows if fit.origin.design is None else formula_rows
+    # If every outcome was observed, all rows are selected.
     targets = kinds if fit.probit is not None else ["marginal"] * len(kinds)
     with one_blas_thread():
-        rows = take_in(fit, X, estimates, at, features, sample_weight, **needs)
+        rows = read(fit, X, estimates, at, features, sample_weight)
         effects, gradients = _effects(estimates, targets, len(rows.changes), rows.blocks)
         covariance = gradients @ estimates.covariance @ gradients.T
-    # What is not a function of a feature has an effect of zero by construction: it has no error,
-    # and there is nothing to test.
-    nothing = np.array(
-        [not moved & estimates.used_by(one) for one in targets for moved in rows.moved]
+    # A target that is not a function of a feature has an effect of zero, without error or test.
+    no_effect = np.array(
+        [not moved & estimates.used_by(target) for target in targets for moved in rows.moved]
     )
-    effects[nothing] = 0.0
-    covariance[nothing], covariance[:, nothing] = 0.0, 0.0
+    effects[no_effect] = 0.0
+    covariance[no_effect], covariance[:, no_effect] = 0.0, 0.0
     table = pd.DataFrame(
         [(target, *change) for target in kinds for change in rows.changes],
         columns=["target", "term", "change"],
     )
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore"):
         error = np.sqrt(np.diag(covariance))
-        table["estimate"], table["std_error"] = effects, error
-        table["statistic"] = effects / error
-        table["p_value"] = reference.p_value(effects / error)
-    table["ci_low"], table["ci_high"] = effects - quantile * error, effects + quantile * error
+    table = table.assign(**reference.columns(effects, error, conf_level))
     if rows.n_left_out:
         notes.append(f"{rows.n_left_out} rows miss a variable of the formulas, and are left out.")
     notes += [*rows.notes, *_notes(fit, kinds, table), *reference.notes()]
@@ -158,67 +156,62 @@ def margins(
 def _effects(
     estimates: Estimates, targets: Sequence[str], n_changes: int, blocks: Blocks
 ) -> tuple[Floats, Floats]:
-    """Sum effects and their gradients over the rows: targets one after another, then changes."""
+    """Sum effects and their gradients over the rows, ordered by target, then by change."""
     values = np.zeros((len(targets), n_changes))
     gradients = np.zeros((len(targets), n_changes, len(estimates.covariance)))
 
     def parts_at(design: Floats) -> list[Parts]:
         index = design @ estimates.selection_coef
-        return [parts_of(one, index, estimates.imr_coef) for one in targets]
+        return [parts_of(target, index, estimates.imr_coef) for target in targets]
 
-    for weight, design, moves in blocks:
+    for weight, design, changes in blocks:
         base = parts_at(design)
-        for change, move in enumerate(moves):
-            for target, sign, effect in _terms(estimates, move, design, base, parts_at):
+        for i, change in enumerate(changes):
+            for target, sign, effect in _terms(estimates, change, design, base, parts_at):
                 value, gradient = effect.average(weight)
-                values[target, change] += sign * value
-                gradients[target, change] += sign * gradient
+                values[target, i] += sign * value
+                gradients[target, i] += sign * gradient
     return values.ravel(), gradients.reshape(-1, gradients.shape[-1])
 
 
 def _terms(
     estimates: Estimates,
-    move: Move,
+    change: Change,
     design: Floats,
     base: list[Parts],
     parts_at: Callable[[Floats], list[Parts]],
 ) -> Iterator[tuple[int, float, Effect]]:
-    """Yield place of the target, sign and effect: a slope, or what is after and before."""
-    if move.slopes is not None:
+    """Yield position of the target, sign and effect: a slope, or the levels after and before."""
+    if change.slopes is not None:
         for target, parts in enumerate(base):
-            yield target, 1.0, slope_effect(estimates, parts, design, move.slopes)
+            yield target, 1.0, slope_effect(estimates, parts, design, change.slopes)
         return
-    for sign, level in ((1.0, move.after), (-1.0, move.before)):
+    for sign, level in ((1.0, change.after), (-1.0, change.before)):
         assert level is not None
         for target, parts in enumerate(parts_at(level)):
             yield target, sign, level_effect(estimates, parts, level)
 
 
 def _read_kinds(fit: Fit, kind: Any) -> tuple[list[str], list[str]]:
-    """Return the targets, and what there is to say about those left out."""
+    """Return the targets, and notes about those left out."""
     kinds = [kind] if isinstance(kind, str) else list(kind)
     if not kinds:
         raise InputError("kind is empty; name at least one of " + ", ".join(map(repr, TARGETS)))
-    for one in kinds:
-        if one not in TARGETS:
+    for target in kinds:
+        if target not in TARGETS:
             raise InputError(
                 "kind must be some of 'marginal', 'selected', 'unselected' and 'selection'; got "
-                f"{quoted(one)}{nearest(str(one), TARGETS)}"
+                f"{quoted(target)}{nearest(str(target), TARGETS)}"
             )
-        if kinds.count(one) > 1:
-            raise InputError(f"kind names {quoted(one)} twice")
+        if kinds.count(target) > 1:
+            raise InputError(f"kind names {quoted(target)} twice")
     if fit.probit is not None:
         return kinds, []
     note = "No outcome was missing in the fit: nothing is known about selection."
     if tuple(kinds) == _DEFAULT:
         return ["marginal", "selected"], [note]
-    unknown = [one for one in kinds if one in ("selection", "unselected")]
-    if unknown:
-        raise NotIdentifiedError(
-            f"kind {quoted(unknown[0])}: no outcome was missing in the fit, so nothing is "
-            "known "
-            "about selection; ask for kind='marginal'"
-        )
+    if {"selection", "unselected"} & {*kinds}:
+        probit_of(fit, "nothing is known about selection; ask for kind='marginal'")
     return kinds, [note]
 
 
@@ -236,8 +229,8 @@ def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
             for target, rows in zero.groupby("target", sort=False)
         ]
         notes.append(
-            "An effect of 0 with a standard error of 0 is not an estimate: what it is the effect "
-            f"on does not depend on the feature, and there is nothing to test ({'; '.join(parts)})."
+            "An effect of 0 with a standard error of 0 is not an estimate: its target does not "
+            f"depend on the feature, and there is nothing to test ({'; '.join(parts)})."
         )
     if fit.probit is None:
         return notes

@@ -1,8 +1,7 @@
 """Moments of the outcome's error among selected rows, and the test that they are normal.
 
-With Hermite polynomials H_k (H_2 = e^2 - 1, H_3 = e^3 - 3 e, ...), all that the test needs of the
-selection model is short. Among selected rows, e = rho w + sqrt(1 - rho^2) h with w a standard
-normal above -u and h another one, so that
+Among selected rows, e = rho w + sqrt(1 - rho^2) h, with w a standard normal above -u and h another
+one. With Hermite polynomials H_k (H_2 = e^2 - 1, H_3 = e^3 - 3 e, ...),
 
     A_k = E[H_k(e) | s = 1] = rho^k lambda(u) H_{k-1}(-u),   A_0 = 1,
 
@@ -18,16 +17,16 @@ and since e H_k = H_{k+1} + k H_{k-1}, the covariances of H_k with a row's score
     t:      k (1 - rho^2) L_{k-1},
 
 s = log sigma and t = atanh rho as in `model.likelihood_terms`. Nothing here is a difference of
-large numbers but the variances, which lose u^4 units in the last place for u far below zero.
+large numbers except the variances, which lose u^4 units in the last place for u far below zero.
 
-The information is that of the probit and the expected one of the outcome among selected rows: with
-it the variance of the moments is positive whatever the data, which it need not be with the observed
-information where the model is wrong. It is made of D_j = E[delta(a) e^j | s = 1], for which there
-is no closed form. Since phi(e) phi(a) = phi(u) phi((e + rho u) / sqrt(1 - rho^2)),
+The information is that of the probit and the expected one of the outcome among selected rows. With
+it the variance of the moments is always positive; with the observed information it need not be if
+the model is wrong. It consists of D_j = E[delta(a) e^j | s = 1], which has no closed form. Since
+phi(e) phi(a) = phi(u) phi((e + rho u) / sqrt(1 - rho^2)),
 
     D_j = sqrt(1 - rho^2) lambda(u) E[(lambda(a) + a) e^j],
 
-where e is now normal with mean -rho u and variance 1 - rho^2, so that quadrature is easy.
+where e is now normal with mean -rho u and variance 1 - rho^2, so quadrature is easy.
 """
 
 from __future__ import annotations
@@ -38,16 +37,15 @@ import numpy as np
 from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.data.rows import Block, Rows, total
 from heckmanfa.fit import Fit
+from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.model.coordinates import Design
-from heckmanfa.model.covariance import CovarianceKind
+from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import fit_likelihood, higher_maximum
 from heckmanfa.model.likelihood_starts import inner_parameters
 from heckmanfa.model.likelihood_terms import Problem, standardized
-from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import inverse_mills, mills
-from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import fit_two_step
 
 ORDERS = (3, 4)
@@ -57,18 +55,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 
 def hermite(x: Floats, degree: int) -> list[Floats]:
-    """Hermite polynomials H_0 to H_degree, orthogonal under the standard normal law.
-
-    Parameters
-    ----------
-    x : ndarray
-    degree : int
-        At least 1.
-
-    Returns
-    -------
-    list of ndarray
-    """
+    """Return the Hermite polynomials H_0 to H_degree; the degree is at least 1."""
     values = [np.ones_like(x), x]
     for k in range(1, degree):
         values.append(x * values[k] - k * values[k - 1])
@@ -76,19 +63,7 @@ def hermite(x: Floats, degree: int) -> list[Floats]:
 
 
 def expected_hermite(u: Floats, rho: float, degree: int) -> list[Floats]:
-    """Expectations A_0 to A_degree of the Hermite polynomials of e in selected rows.
-
-    Parameters
-    ----------
-    u : ndarray
-        Selection index of each row.
-    rho : float
-    degree : int
-
-    Returns
-    -------
-    list of ndarray
-    """
+    """Return A_0 to A_degree of selected rows with selection index u."""
     u = np.minimum(u, _NEVER_TRUNCATED)
     ratio = mills(u)[0]
     powers = hermite(-u, max(degree - 1, 1))
@@ -96,17 +71,7 @@ def expected_hermite(u: Floats, rho: float, degree: int) -> list[Floats]:
 
 
 def variances(expected: list[Floats]) -> tuple[Floats, Floats, Floats]:
-    """Variance of H_3, its covariance with H_4, and the variance of H_4.
-
-    Parameters
-    ----------
-    expected : list of ndarray
-        A_0 to A_8.
-
-    Returns
-    -------
-    tuple of ndarray
-    """
+    """Return var(H_3), cov(H_3, H_4) and var(H_4), from A_0 to A_8."""
     a = expected
     return (
         a[6] + 9.0 * a[4] + 18.0 * a[2] + 6.0 - a[3] ** 2,
@@ -116,20 +81,9 @@ def variances(expected: list[Floats]) -> tuple[Floats, Floats, Floats]:
 
 
 def score_covariances(u: Floats, rho: float, k: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Covariances of H_k with the derivatives of the log density of a selected row.
+    """Return the covariances of H_k, k > 1, with the derivatives of a selected row's log density.
 
-    Parameters
-    ----------
-    u : ndarray
-        Selection index of each row.
-    rho : float
-    k : int
-        At least 2.
-
-    Returns
-    -------
-    tuple of ndarray
-        With the derivatives in u, in x'beta / sigma, in log sigma and in atanh rho.
+    These are the derivatives in u, in x'beta / sigma, in log sigma and in atanh rho.
     """
     u = np.minimum(u, _NEVER_TRUNCATED)
     ratio, slope = mills(u)
@@ -144,18 +98,7 @@ def score_covariances(u: Floats, rho: float, k: int) -> tuple[Floats, Floats, Fl
 
 
 def expected_slopes(u: Floats, rho: float) -> tuple[Floats, Floats, Floats]:
-    """Expectations D_0 to D_2 of delta(a), delta(a) e and delta(a) e^2 in selected rows.
-
-    Parameters
-    ----------
-    u : ndarray
-        Selection index of each row.
-    rho : float
-
-    Returns
-    -------
-    tuple of ndarray
-    """
+    """Return D_0 to D_2 of selected rows with selection index u."""
     u = np.minimum(u, _NEVER_TRUNCATED)
     r = np.sqrt(1.0 - rho**2)
     sums = np.zeros((3, len(u)))
@@ -167,26 +110,13 @@ def expected_slopes(u: Floats, rho: float) -> tuple[Floats, Floats, Floats]:
     return first, second, third
 
 
-def normality_test(
-    fit: Fit, moments: Moments, probit: Probit, features: Positions, rows: Rows
-) -> tuple[float, str]:
+def normality_test(fit: Fit, read: FitRows) -> tuple[float, str]:
     """Test that the third and fourth moments of e are those of the selection model.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fitted. The test is at the maximum-likelihood estimates, which are made here unless the
-        model has them.
-    moments, probit, rows
-        What the fit made of its rows.
-    features : sequence of int
-        Positions in X of the prediction features.
-
-    Returns
-    -------
-    statistic, note : float, str
-        Chi-squared with two degrees of freedom; NaN where the note says why.
+    The test is at the maximum-likelihood estimates, which are computed here unless the model has
+    them. Returns a chi-squared statistic with two degrees of freedom, or NaN, and a note.
     """
+    moments, probit, features, rows = read.moments, read.probit, fit.features, read.rows
     if fit.spec.method == "ml" and fit.atanh_rho is not None and fit.log_sigma is not None:
         beta = np.array([fit.intercept, *fit.coef[features]])
         gamma = np.array([fit.selection_intercept, *fit.selection_coef[list(probit.features)]])
@@ -194,9 +124,8 @@ def normality_test(
         proper = fit.converged and bool(np.isfinite(fit.atanh_rho[1]))
         higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     else:
-        kind = CovarianceKind("classical", False)
-        start = fit_two_step(moments, probit, features, kind, rows)
-        found = fit_likelihood(moments, probit, start, kind, rows)
+        start = fit_two_step(moments, probit, features, CLASSICAL, rows)
+        found = fit_likelihood(moments, probit, start, CLASSICAL, rows)
         beta, gamma = found.coef, found.selection_coef
         log_sigma, atanh_rho = found.log_sigma, found.atanh_rho
         proper = found.converged and found.information_is_positive and probit.converged
@@ -225,7 +154,7 @@ def _statistic(rows: Rows, problem: Problem, theta: Floats) -> float:
     gap, spread, cross, information = total(parts)
     try:
         half = sla.solve_triangular(np.linalg.cholesky(information), cross, lower=True)
-        # What the estimates take out of the moments has to be taken out of their variance.
+        # The estimates explain part of the moments, which their variance must not count.
         root = np.linalg.cholesky(spread - half.T @ half)
         standard = sla.solve_triangular(root, gap, lower=True)
     except (np.linalg.LinAlgError, ValueError):
@@ -248,11 +177,11 @@ def _sums(block: Block, problem: Problem, theta: Floats) -> tuple[Floats, Floats
 
     seen, expected = hermite(e, max(ORDERS)), expected_hermite(u, rho, 2 * max(ORDERS))
     gap = np.array([weight @ (seen[k] - expected[k]) for k in ORDERS])
-    third, mixed, fourth = (float(weight @ one) for one in variances(expected))
+    third, mixed, fourth = (float(weight @ variance) for variance in variances(expected))
     cross = np.empty((p + j + 2, len(ORDERS)))
-    for place, k in enumerate(ORDERS):
+    for column, k in enumerate(ORDERS):
         in_u, in_mean, *in_both = score_covariances(u, rho, k)
-        cross[:, place] = _spread_out(problem, design, weight, in_u, in_mean / sigma, in_both)
+        cross[:, column] = _spread_out(problem, design, weight, in_u, in_mean / sigma, in_both)
 
     cosh, sinh = np.cosh(t), np.sinh(t)
     slopes = expected_slopes(u, rho)
@@ -295,9 +224,9 @@ def _spread_out(
     in_mean: Floats,
     in_both: Sequence[Floats],
 ) -> Floats:
-    """Sums over rows of what stands with u, x'beta, log sigma and atanh rho, for all of theta."""
+    """Sum derivatives in u, x'beta, log sigma and atanh rho over rows, by parameter of theta."""
     pulled = design.pull(np.column_stack([weight * in_u, weight * in_mean]))
-    in_errors = [weight @ one for one in in_both]
+    in_errors = [weight @ derivative for derivative in in_both]
     return np.concatenate(
         [pulled[: problem.sizes[0], 0], problem.prediction.T @ pulled[:, 1], in_errors]
     )

@@ -1,7 +1,7 @@
-"""One replicate of a bootstrap: the same rows with other weights, and everything fitted anew.
+"""Replicates of a bootstrap: the same rows with other weights, and everything fitted again.
 
-A replicate's random numbers depend on its place alone, so that the result does not depend on how
-many processes share the work.
+A replicate's random numbers depend only on its number, so the result does not depend on how many
+processes share the work.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,13 @@ from heckmanfa.errors import ConvergenceWarning, HeckmanfaError, HeckmanfaWarnin
 from heckmanfa.fit import Choose, Fit, Spec, fit_model
 from heckmanfa.text.progress import progress_line
 
-# Replicates that a process does before it reports.
+# Replicates per task of a process.
 _AT_ONCE = 5
 _NONE_MISSING = "No row without an outcome was drawn."
 _OTHER_COLUMNS = "Other columns than in the fit had to be dropped."
+
+T = TypeVar("T")
+_Estimates = tuple[Floats, NDArray[np.bool_], list[str]]
 
 
 @dataclass(frozen=True)
@@ -45,21 +48,21 @@ class Refit:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a process needs to make replicates."""
+    """What a process needs to make replicates."""
 
     refit: Refit
     sample: Sample
     codes: NDArray[np.intp] | None
-    """(n,) groups that are drawn; None where rows are"""
+    """(n,) the groups that are drawn; None if rows are"""
     n_units: int
-    """how many units are drawn, and from how many"""
+    """number of units, and of units drawn"""
     dropped: tuple[int, ...]
-    """columns that the fit itself dropped"""
+    """columns that the original fit dropped"""
 
     def weights(self, source: np.random.Generator) -> Floats:
-        """Draw units with replacement, and count how often each row comes up."""
+        """Draw units with replacement, and count how often each row is drawn."""
         rows = held(self.sample.rows, "a bootstrap")
-        kept = np.ones(len(rows), dtype=bool) if rows.kept is None else rows.kept
+        kept = rows.used
         given = np.ones(len(rows)) if rows.weight is None else rows.weight
         if self.codes is not None:
             drawn = np.bincount(
@@ -79,7 +82,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Replicates:
-    """The estimates of B replicates that succeeded, and what became of the others."""
+    """The estimates of B replicates that succeeded, and why others failed."""
 
     estimates: Floats
     """(B, 2K + 5): prediction intercept and coefficients, selection intercept and coefficients,
@@ -87,9 +90,19 @@ class Replicates:
     support: NDArray[np.bool_]
     """(B, K)"""
     failures: dict[str, int]
-    """how many failed, by reason"""
+    """number that failed, by reason"""
     warnings: dict[str, int]
-    """in how many of the B a warning was given, by its kind"""
+    """number of the B with a warning, by kind of warning"""
+
+
+def count_facts(label: str, counts: dict[str, int]) -> list[tuple[str, str]]:
+    """Return counts by reason as facts of a report."""
+    return [(f"{label} ({count:,})", reason) for reason, count in counts.items()]
+
+
+def count_text(counts: dict[str, int]) -> str:
+    """Return counts by reason as the end of a message."""
+    return "; ".join(f"{count} times: {reason}" for reason, count in counts.items())
 
 
 def run(
@@ -105,35 +118,34 @@ def run(
             for start in range(0, n_boot, _AT_ONCE):
                 if show is not None:
                     show(start, "")
-                yield delayed(_some)(plan, seeds[start : start + _AT_ONCE])
+                yield delayed(_batch)(plan, seeds[start : start + _AT_ONCE])
 
-        parts = [one for part in Parallel(n_jobs=n_jobs)(tasks()) for one in part]
+        parts = [part for batch in Parallel(n_jobs=n_jobs)(tasks()) for part in batch]
         if show is not None:
             show(n_boot, "")
-    good = [part for part in parts if part.failure is None]
+    good, failures = without_failures(parts)
     k = len(plan.refit.spec.labels)
     return Replicates(
-        estimates=np.array([part.values for part in good]).reshape(len(good), 2 * k + 5),
-        support=np.array([part.support for part in good], dtype=bool).reshape(len(good), k),
-        failures=dict(Counter(part.failure for part in parts if part.failure).most_common()),
-        warnings=dict(Counter(one for part in good for one in part.warnings).most_common()),
+        estimates=np.array([part[0] for part in good]).reshape(len(good), 2 * k + 5),
+        support=np.array([part[1] for part in good], dtype=bool).reshape(len(good), k),
+        failures=failures,
+        warnings=dict(Counter(kind for part in good for kind in part[2]).most_common()),
     )
 
 
-@dataclass(frozen=True)
-class _Part:
-    failure: str | None
-    values: Floats | None = None
-    support: NDArray[np.bool_] | None = None
-    warnings: tuple[str, ...] = ()
+def without_failures(parts: Sequence[T | str]) -> tuple[list[T], dict[str, int]]:
+    """Return the results, and how many others failed, by the reason in their place."""
+    failures = Counter(part for part in parts if isinstance(part, str))
+    return [part for part in parts if not isinstance(part, str)], dict(failures.most_common())
 
 
-def _some(plan: Plan, seeds: Sequence[np.random.SeedSequence]) -> list[_Part]:
+def _batch(plan: Plan, seeds: Sequence[np.random.SeedSequence]) -> list[_Estimates | str]:
     with one_blas_thread():
         return [_replicate(plan, seed) for seed in seeds]
 
 
-def _replicate(plan: Plan, seed: np.random.SeedSequence) -> _Part:
+def _replicate(plan: Plan, seed: np.random.SeedSequence) -> _Estimates | str:
+    """Return estimates, support and warnings of a replicate, or why it failed."""
     source = np.random.default_rng(seed)
     weight = plan.weights(source)
     try:
@@ -141,23 +153,18 @@ def _replicate(plan: Plan, seed: np.random.SeedSequence) -> _Part:
             warnings.simplefilter("always")
             sample = reweighted(plan.sample, weight, n_selection=len(plan.refit.spec.selection))
             if sample.all_selected:
-                return _Part(_NONE_MISSING)
+                return _NONE_MISSING
             fit = plan.refit(sample, source)
     except HeckmanfaError as error:
-        return _Part(sentence(type(error)))
+        return sentence(type(error))
     except np.linalg.LinAlgError as error:
-        return _Part(f"Linear algebra failed: {error}.")
+        return f"Linear algebra failed: {error}."
     if not fit.converged:
-        return _Part(sentence(ConvergenceWarning))
+        return sentence(ConvergenceWarning)
     if {*fit.dropped} - {*plan.dropped}:
-        return _Part(_OTHER_COLUMNS)
-    kinds = {one.category for one in caught if issubclass(one.category, HeckmanfaWarning)}
-    return _Part(
-        failure=None,
-        values=estimates_of(fit),
-        support=fit.support,
-        warnings=tuple(sorted(sentence(kind) for kind in kinds)),
-    )
+        return _OTHER_COLUMNS
+    kinds = {found.category for found in caught if issubclass(found.category, HeckmanfaWarning)}
+    return estimates_of(fit), fit.support, sorted(sentence(kind) for kind in kinds)
 
 
 def estimates_of(fit: Fit) -> Floats:

@@ -1,18 +1,18 @@
 """Tests of what a selection model assumes: normal errors, equal variances, functional form.
 
-Two kinds of test are made from one pass over the rows each. In the probit, regressors are added
-to the score (the artificial regression of Davidson and MacKinnon, 1984, with the expected
-information). In the second step of Algorithm 1, columns are added to [1, X_S, lambda] and their
-coefficients tested with Heckman's covariance: these are zero under the model, so that it does not
-matter that the columns are functions of estimates. The test of normality in the prediction
-equation is in `heckmanfa.inference.outcome_moments`.
+Two kinds of test need one pass over the rows each. In the probit, regressors are added to the
+score (the artificial regression of Davidson and MacKinnon, 1984, with the expected information).
+In the second step of Algorithm 1, columns are added to [1, X_S, lambda], and their coefficients are
+tested with Heckman's covariance. These are zero under the model, so it does not matter that the
+columns are functions of estimates. `heckmanfa.inference.outcome_moments` tests normality in the
+prediction equation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,9 +22,9 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import read_again
+from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
 from heckmanfa.inference.outcome_moments import normality_test
-from heckmanfa.model.covariance import CovarianceKind, is_classical
+from heckmanfa.model.covariance import CLASSICAL, is_classical
 from heckmanfa.model.linalg import (
     Stacker,
     column_norms,
@@ -44,11 +44,59 @@ from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.numbers import number, p_equals
 from heckmanfa.text.printable import quoted
 
-# An added column of which less than this share lies outside the span of the others says nothing
-# that they do not: its own digits are those of functions of estimates.
+# An added column with less than this share outside the span of the others adds nothing: its digits
+# are those of functions of estimates.
 _SAME_SPAN = 1e-9
 _ROUNDING = 1e-14
-_CLASSICAL = CovarianceKind("classical", False)
+
+
+class _About(NamedTuple):
+    """What there is to know about a test, whatever the data."""
+
+    title: str
+    equation: str
+    reference: str
+    """who proposed it"""
+    rejection: str
+    """what a rejection means"""
+
+
+_TESTS = {
+    "normality_selection": _About(
+        "normality, selection",
+        "selection",
+        "Bera, Jarque and Lee (1984)",
+        "the index's error is skewed or has other tails than a normal one, or the index has "
+        "another form",
+    ),
+    "heteroskedasticity_selection": _About(
+        "equal variance, selection",
+        "selection",
+        "Davidson and MacKinnon (1984)",
+        "the variance of the index's error depends on the selection features, or the index has "
+        "another form",
+    ),
+    "normality_prediction": _About(
+        "normality, prediction",
+        "prediction",
+        "Newey (1985); Pagan and Vella (1989)",
+        "the outcome's error is skewed or has other tails than a normal one; at the "
+        "maximum-likelihood estimates",
+    ),
+    "correction_form": _About(
+        "form of the correction",
+        "prediction",
+        "Pagan and Vella (1989)",
+        "the mean of the outcome's error among selected rows is not a multiple of the inverse "
+        "Mills ratio",
+    ),
+    "reset": _About(
+        "RESET",
+        "prediction",
+        "Ramsey (1969)",
+        "powers or products of the prediction features are missing from that equation",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -57,78 +105,48 @@ class SpecificationTest:
 
     name: str
     statistic: float
-    """NaN where it could not be computed"""
+    """NaN if it could not be computed"""
     df: int
     note: str = ""
     """why it could not be computed, or why it has fewer degrees of freedom than usual"""
 
     @property
     def p_value(self) -> float:
-        """Probability of a statistic as large where the model is right."""
+        """Probability under the model of a statistic at least as large."""
         return float(stats.chi2.sf(self.statistic, self.df)) if self.df else float("nan")
 
     @property
+    def about(self) -> _About:
+        """What there is to know about the test, whatever the data."""
+        return _TESTS[self.name]
+
+    @property
     def equation(self) -> str:
-        """The equation that it is about: "selection" or "prediction"."""
-        return _FACTS[self.name][1]
+        """The equation tested: "selection" or "prediction"."""
+        return self.about.equation
 
     @property
     def reference(self) -> str:
         """Who proposed it."""
-        return _FACTS[self.name][2]
+        return self.about.reference
 
     @property
     def verdict(self) -> str:
-        """In words, at 5%."""
+        """The result in words, at 5%."""
         if np.isnan(self.p_value):
             return "not computed"
         return "rejected at 5%" if self.p_value < 0.05 else "not rejected"
 
-    def __str__(self) -> str:
-        """Say the result in a line."""
-        words = _FACTS[self.name][0]
+    @property
+    def result(self) -> str:
+        """The statistic and its p-value, or why there is none."""
         if np.isnan(self.statistic):
-            return f"{words}: not computed; {self.note}"
-        return f"{words}: chi2({self.df}) = {number(self.statistic)}, {p_equals(self.p_value)}"
+            return f"not computed; {self.note}"
+        return f"chi2({self.df}) = {number(self.statistic)}, {p_equals(self.p_value)}"
 
-
-# In words, the equation, the reference, and what a rejection says.
-_FACTS = {
-    "normality_selection": (
-        "normality, selection",
-        "selection",
-        "Bera, Jarque and Lee (1984)",
-        "the index's error is skewed or has other tails than a normal one, or the index has "
-        "another form",
-    ),
-    "heteroskedasticity_selection": (
-        "equal variance, selection",
-        "selection",
-        "Davidson and MacKinnon (1984)",
-        "the variance of the index's error depends on the selection features, or the index has "
-        "another form",
-    ),
-    "normality_prediction": (
-        "normality, prediction",
-        "prediction",
-        "Newey (1985); Pagan and Vella (1989)",
-        "the outcome's error is skewed or has other tails than a normal one; at the "
-        "maximum-likelihood estimates",
-    ),
-    "correction_form": (
-        "form of the correction",
-        "prediction",
-        "Pagan and Vella (1989)",
-        "the mean of the outcome's error among selected rows is not a multiple of the inverse "
-        "Mills ratio",
-    ),
-    "reset": (
-        "RESET",
-        "prediction",
-        "Ramsey (1969)",
-        "powers or products of the prediction features are missing from that equation",
-    ),
-}
+    def __str__(self) -> str:
+        """Return the result as a line."""
+        return f"{self.about.title}: {self.result}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -141,18 +159,18 @@ class SpecificationTests(Report):
     correction_form: SpecificationTest
     reset: SpecificationTest
     notes: tuple[str, ...] = ()
-    """what to know about these data"""
+    """what to know about the tests for these data"""
 
     def __getitem__(self, name: str) -> SpecificationTest:
         """Return a test by its name."""
-        if name not in _FACTS:
-            raise InputError(f"there is no test {quoted(name)}; there are {', '.join(_FACTS)}")
+        if name not in _TESTS:
+            raise InputError(f"there is no test {quoted(name)}; there are {', '.join(_TESTS)}")
         found: SpecificationTest = getattr(self, name)
         return found
 
     def __iter__(self) -> Iterator[SpecificationTest]:
         """Iterate over the tests."""
-        return (self[name] for name in _FACTS)
+        return (self[name] for name in _TESTS)
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each test.
@@ -166,38 +184,37 @@ class SpecificationTests(Report):
         """
         names = ["equation", "statistic", "df", "p_value", "reference", "note"]
         return pd.DataFrame(
-            [[one.name, *(getattr(one, name) for name in names)] for one in self],
+            [[test.name, *(getattr(test, name) for name in names)] for test in self],
             columns=["test", *names],
         )
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
-        rows, about, meanings = [], [], []
-        for one in self:
-            words, _, reference, meaning = _FACTS[one.name]
-            rows.append((words, one.statistic, one.df, one.p_value, one.verdict))
-            about += [f"{words}: {one.note}."] if one.note else []
-            meanings.append(f"{words}, by {reference}: {meaning}.")
+        rows, notes, meanings = [], [], []
+        for test in self:
+            title, _, reference, rejection = test.about
+            rows.append((title, test.statistic, test.df, test.p_value, test.verdict))
+            notes += [f"{title}: {test.note}."] if test.note else []
+            meanings.append(f"{title}, by {reference}: {rejection}.")
         table = pd.DataFrame(rows, columns=["test", "chi2", "df", "p_value", "verdict"])
         return [
-            Section("Specification tests", table=table, notes=(*about, *self.notes)),
+            Section("Specification tests", table=table, notes=(*notes, *self.notes)),
             Section("What a rejection says", notes=tuple(meanings)),
         ]
 
     def findings(self) -> list[Finding]:
         """Return what the diagnostics of the model should say of it."""
-        lines = []
-        for one in self:
-            words, _, _, meaning = _FACTS[one.name]
-            said = {
-                "rejected at 5%": f"Rejected at 5%: {meaning}.",
-                "not rejected": "Not rejected, which proves nothing.",
-                "not computed": "It could not be tested.",
-            }[one.verdict]
-            value = str(one).removeprefix(f"{words}: ")
-            flag: Verdict = "ok" if one.verdict == "not rejected" else "caution"
-            lines.append(Finding(one.name, words, value, flag, said))
-        return lines
+        findings = []
+        for test in self:
+            flag: Verdict = "caution"
+            if np.isnan(test.p_value):
+                meaning = "It could not be tested."
+            elif test.p_value < 0.05:
+                meaning = f"Rejected at 5%: {test.about.rejection}."
+            else:
+                flag, meaning = "ok", "Not rejected, which proves nothing."
+            findings.append(Finding(test.name, test.about.title, test.result, flag, meaning))
+        return findings
 
 
 _NOTES = (
@@ -209,49 +226,35 @@ _NOTES = (
 _BY_COVARIANCE = {
     "robust": "The tests are of the model itself, under which classical covariances are right: "
     'cov_type "robust" makes no difference to them.',
-    "cluster": "The tests take rows as independent, groups or not: where rows of a group are "
-    "alike, they reject too often.",
+    "cluster": "The tests take rows as independent, groups or not: if rows of a group are alike, "
+    "they reject too often.",
 }
 
 
 def specification_tests(
-    fit: Fit, X: Any, y: Any, *, selected: Any = None, sample_weight: Any = None
+    fit: Fit, X: Any, y: Any, *, selected: Any, sample_weight: Any
 ) -> SpecificationTests:
-    """Test what a fitted model assumes; see `Heckman.specification_tests`.
-
-    Parameters
-    ----------
-    fit : Fit
-        Fitted.
-    X, y, selected, sample_weight
-        As they were passed to `Heckman.fit`.
-
-    Returns
-    -------
-    SpecificationTests
-    """
+    """Test what a fitted model assumes; see `Heckman.specification_tests`."""
     if fit.spec.weight_kind == "sampling" and (fit.weighted or sample_weight is not None):
         raise InputError(
-            "specification tests are not known for sampling weights: their law assumes that rows "
-            "were drawn with equal chances. Fit without weights, or with weight_kind='frequency' "
-            "where weights count rows."
+            "specification tests are not known for sampling weights: they assume that rows were "
+            "drawn with equal probabilities. Fit without weights, or with weight_kind='frequency' "
+            "if weights count rows."
         )
-    again = read_again(fit, X, y, selected=selected, sample_weight=sample_weight)
-    moments, probit, rows = again.moments, again.selection.probit, again.selection.rows
-    features = [int(one) for one in np.flatnonzero(fit.support)]
+    read = read_fit_rows(fit, X, y, selected, sample_weight)
     notes = [*_NOTES]
     if fit.spec.cov_type is not None and not is_classical(fit.spec.cov_type):
         notes.append(_BY_COVARIANCE[fit.spec.cov_type])
     notes += search_notes(fit, "specification_tests")
     with one_blas_thread():
-        index = _Index.of(probit)
-        statistic, note = normality_test(fit, moments, probit, features, rows)
+        index = _Index.of(read.probit)
+        statistic, note = normality_test(fit, read)
         tests = [
-            *_probit_tests(rows, index),
+            *_probit_tests(read.rows, index),
             SpecificationTest("normality_prediction", statistic, 2, note),
-            *_second_step_tests(moments, index, features, rows),
+            *_second_step_tests(read, index, fit.features),
         ]
-    return SpecificationTests(**{one.name: one for one in tests}, notes=tuple(notes))
+    return SpecificationTests(**{test.name: test for test in tests}, notes=tuple(notes))
 
 
 # Tests in the probit. ------------------------------------------------------------------------
@@ -259,7 +262,7 @@ def specification_tests(
 
 @dataclass(frozen=True)
 class _Index:
-    """The index z'gamma, moved and scaled so that its powers keep their digits."""
+    """The index z'gamma, centred and scaled so that its powers keep their digits."""
 
     probit: Probit
     centre: float
@@ -267,7 +270,7 @@ class _Index:
 
     @classmethod
     def of(cls, probit: Probit) -> _Index:
-        """Any numbers will do that are of the size of its mean and spread."""
+        """Take numbers of about the size of its mean and spread."""
         coordinates = probit.coordinates
         centre = coordinates.design(coordinates.mean[None]).times(probit.inner_coef)
         scale = float(np.linalg.norm(probit.coef[1:] * coordinates.scale))
@@ -290,11 +293,11 @@ def _probit_tests(rows: Rows, index: _Index) -> Iterator[SpecificationTest]:
 
 
 def _artificial(block: Block, index: _Index) -> tuple[Floats, Floats]:
-    """Factor of the artificial regressors [z, t^2, t^3, t z], and the sum of their scores.
+    """Return the factor of the artificial regressors [z, t^2, t^3, t z], and their total score.
 
     With u = z'gamma, phi / sqrt(Phi (1 - Phi)) is the root of lambda(u) lambda(-u), and a score
-    is lambda(u) or -lambda(-u): no quotient of small numbers is left. t is u, standardised, which
-    changes the span of the regressors as little as the coordinates of z do.
+    is lambda(u) or -lambda(-u): no quotient of small numbers is left. t is the standardised u,
+    which does not change the span of the regressors.
     """
     design = index.probit.coordinates.design(block.features)
     u = design.times(index.probit.inner_coef)
@@ -311,7 +314,7 @@ def _artificial(block: Block, index: _Index) -> tuple[Floats, Floats]:
 def _score_test(
     name: str, r: Floats, score: Floats, n_given: int, added: Sequence[int]
 ) -> SpecificationTest:
-    """Explained sum of squares of the artificial regression, by its factor and its score."""
+    """Return the explained sum of squares of the artificial regression, from factor and score."""
     given = list(range(n_given))
     kept, note = _independent(r, given, added, "the selection features")
     if not kept:
@@ -324,18 +327,18 @@ def _score_test(
 def _independent(
     r: Floats, given: Sequence[int], added: Sequence[int], what: str
 ) -> tuple[list[int], str]:
-    """Which of the added columns of a factor are no combinations of others, and what to say."""
+    """Return the added columns that are not combinations of others, and a note about the rest."""
     n_given, columns = len(given), subset_factor(r, [*given, *added])
-    # Columns that are themselves nearly collinear, or far from zero, have fewer digits to give.
+    # Columns that are nearly collinear themselves, or far from zero, have fewer correct digits.
     lost = _ROUNDING / max(float(residual_share(columns)[:n_given].min()), _ROUNDING)
     least = max(_SAME_SPAN, lost) * column_norms(columns)[n_given:]
-    rest, places = columns[n_given:, n_given:], list(range(len(added)))
+    rest, positions = columns[n_given:, n_given:], list(range(len(added)))
     if not np.all(np.abs(np.diag(rest)) > least):
-        places = []
-        for place, length in enumerate(least):
-            if abs(subset_factor(rest, [*places, place])[-1, -1]) > length:
-                places.append(place)
-    kept = [added[place] for place in places]
+        positions = []
+        for position, length in enumerate(least):
+            if abs(subset_factor(rest, [*positions, position])[-1, -1]) > length:
+                positions.append(position)
+    kept = [added[position] for position in positions]
     if len(kept) == len(added):
         return kept, ""
     if not kept:
@@ -348,8 +351,9 @@ def _independent(
 
 
 def _second_step_tests(
-    moments: Moments, index: _Index, features: Positions, rows: Rows
+    read: FitRows, index: _Index, features: Positions
 ) -> Iterator[SpecificationTest]:
+    moments, rows = read.moments, read.rows
     mask = np.zeros(moments.n_features, dtype=bool)
     mask[list(features)] = True
     slopes = moments.solve(mask).coef[list(moments.columns)]
@@ -375,16 +379,16 @@ def _added_test(
     )
     if not kept:
         return SpecificationTest(name, float("nan"), 0, note)
-    # Columns at right angles to [1, X_S, lambda] leave beta_H as it is, so that the covariance is
-    # taken at the estimates of the model that is tested; the test is the same otherwise.
+    # Columns orthogonal to [1, X_S, lambda] do not change beta_H, so the covariance is taken at the
+    # estimates of the tested model; otherwise the test is the same.
     r = subset_factor(moments.factor, [*given, *kept])
     inverse = solve_upper(r, np.eye(len(r)))[:, len(given) :]
     whole, delta = moments.factor.copy(), moments.factor_delta.copy()
     for part in (whole, delta):
         part[:, kept] = part[:, [*given, *kept]] @ inverse
     apart = replace(moments, factor=stack([whole], len(whole)), factor_delta=delta)
-    chosen = [moments.columns[place - 1] for place in kept]
-    fit = fit_two_step(apart, moments.probit, [*features, *chosen], _CLASSICAL, rows)
+    chosen = [moments.columns[position - 1] for position in kept]
+    fit = fit_two_step(apart, moments.probit, [*features, *chosen], CLASSICAL, rows)
     block = slice(len(features) + 1, len(features) + 1 + len(kept))
     covariance = fit.covariance[block, block]
     if not np.all(np.isfinite(covariance)) or not np.linalg.eigvalsh(covariance)[0] > 0:
@@ -403,7 +407,7 @@ class _Extended:
 
     rows: Rows
     columns: tuple[int, ...]
-    """those that there are, and four more"""
+    """those of the moments, and four more"""
     index: _Index
     centre: Floats
     slopes: Floats
@@ -415,9 +419,9 @@ class _Extended:
         columns: Positions,
         merge: Merge | None = None,
     ) -> Iterator[Any]:
-        selecting = [self.columns.index(one) for one in self.index.probit.features]
-        wanted = [self.columns.index(one) for one in columns]
-        # What is needed of this, and not all of it: the rows stay where they are.
+        selecting = [self.columns.index(column) for column in self.index.probit.features]
+        wanted = [self.columns.index(column) for column in columns]
+        # Workers receive these alone, without the rows.
         needed = (self.index, selecting, self.centre, self.slopes, wanted, function, args)
         return self.rows.map(_with_more, *needed, columns=self.columns[:-4], merge=merge)
 
@@ -432,7 +436,7 @@ def _with_more(
     function: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> Any:
-    """Call a block function on some of the columns that there are and the four more."""
+    """Call a block function on some of the columns of a block and the four more."""
     probit = index.probit
     u = probit.coordinates.design(block.features[:, selecting]).times(probit.inner_coef)
     ratio, t = mills(u)[0], index.standard(u)

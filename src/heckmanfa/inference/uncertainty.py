@@ -2,16 +2,15 @@
 
 Genback, Stanghellini and de Luna (2015), "Uncertainty intervals for regression parameters with
 non-ignorable missingness in the outcome", Statistical Papers 56. Among the selected rows the
-error is rho sigma lambda + v, so that with X = [1, X_S], m rows and J features
+error is rho sigma lambda + v, so with X = [1, X_S], m rows and J features
 
     beta(rho)    = beta_OLS - rho sigma(rho) (X'X)^-1 X'lambda,
     sigma(rho)^2 = s^2 / (1 - rho^2 A),   A = (sum u lambda + lambda' P_X lambda) / (m - J),
     se(rho)^2    = sigma(rho)^2 (1 - rho^2 mean of delta) diag (X'X)^-1,
 
 where u = z'gamma, delta = lambda (lambda + u), and s^2 is the residual variance of least squares.
-As sigma^2 = s^2 + A kappa^2 in kappa = rho sigma(rho), every question about where a coefficient or
-an end of its confidence interval is zero is an equation of first or second degree in kappa. All
-of it is in the compressed data.
+As sigma^2 = s^2 + A kappa^2 in kappa = rho sigma(rho), the zeros of a coefficient and of its
+confidence limits solve equations of first or second degree in kappa. The compressed data suffice.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions
-from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
+from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.plots.rho_curves import RhoCurves
@@ -61,20 +61,7 @@ class RhoCurve:
 
     @classmethod
     def build(cls, moments: Moments, features: Positions, terms: Sequence[str]) -> RhoCurve:
-        """Take both regressions from the compressed data.
-
-        Parameters
-        ----------
-        moments : Moments
-        features : sequence of int
-            Positions in X of the J prediction features.
-        terms : sequence of str
-            1 + J names.
-
-        Returns
-        -------
-        RhoCurve
-        """
+        """Take the regressions of outcome and lambda on J features from the compressed data."""
         r = moments.subset(features)
         m, j = moments.n_selected, len(features)
         design = r[: j + 1, : j + 1]
@@ -95,7 +82,7 @@ class RhoCurve:
 
     @property
     def reach(self) -> float:
-        """Under this |rho|, at most 1, sigma is defined."""
+        """The |rho|, at most 1, below which sigma is defined."""
         return float(self.shrinkage**-0.5) if self.shrinkage > 1.0 else 1.0
 
     def sigma(self, rho: Floats) -> Floats:
@@ -107,27 +94,20 @@ class RhoCurve:
         return self.least_squares - np.outer(rho * self.sigma(rho), self.of_lambda)
 
     def std_error(self, rho: Floats) -> Floats:
-        """Their standard errors, likewise."""
+        """Standard errors (R, 1 + J) for R values of rho."""
         variance = self.sigma(rho) ** 2 * (1.0 - self.mean_delta * rho**2)
         return np.sqrt(np.outer(variance, self.unit_variance))
 
     def sign_changes(self) -> Floats:
-        """For each coefficient, the rho at which it is zero; NaN where there is none."""
+        """(1 + J,) rho at which each coefficient is zero; NaN if there is none."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return self._rho_of(self.least_squares / self.of_lambda / self._s)
 
     def significance_changes(self, quantile: float) -> Floats:
-        """Nearest rho below and above zero at which an end of the confidence interval is zero.
+        """(1 + J, 2) nearest rho below and above zero at which a confidence limit is zero.
 
-        Parameters
-        ----------
-        quantile : float
-            How many standard errors the interval reaches to each side.
-
-        Returns
-        -------
-        (1 + J, 2) ndarray
-            NaN where there is none inside (-1, 1).
+        The limits are ``quantile`` standard errors from the estimate. NaN if there is none inside
+        (-1, 1).
         """
         reach = quantile * np.sqrt(self.unit_variance)
         b, c = self.least_squares / (reach * self._s), self.of_lambda / reach
@@ -144,14 +124,14 @@ class RhoCurve:
         return float(np.sqrt(self.residual_variance))
 
     def _rho_of(self, k: Floats) -> Floats:
-        """The rho in (-1, 1) whose rho sigma(rho) is k times s; NaN where there is none."""
+        """Solve rho sigma(rho) = k s for rho in (-1, 1); NaN if there is no solution."""
         with np.errstate(divide="ignore", invalid="ignore"):
             rho = k / np.sqrt(1.0 + self.shrinkage * k**2)
         return np.where(np.abs(rho) < self.reach, rho, np.nan)
 
 
 def _quadratic_roots(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Both real roots (..., 2) of a x^2 + b x + c, none of them by a difference of near equals."""
+    """Both real roots (..., 2) of a x^2 + b x + c, without cancellation."""
     with np.errstate(divide="ignore", invalid="ignore"):
         half = -0.5 * (b + np.copysign(np.sqrt(b**2 - 4.0 * a * c), b))
         roots = np.stack([half / a, c / half], axis=-1)
@@ -160,22 +140,22 @@ def _quadratic_roots(a: Floats, b: Floats, c: Floats) -> Floats:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class UncertaintyInterval(Report):
-    """Where each coefficient lies for rho in a range; prints, and shows as HTML in a notebook."""
+    """Bounds of each coefficient for rho in a range; prints, and shows as HTML in a notebook."""
 
     rho: tuple[float, float]
     """the range"""
     conf_level: float
     grid: Floats
-    """the values of rho looked at, the ends of the range among them"""
+    """the values of rho evaluated, including the ends of the range"""
     rho_hat: float
     """the model's own estimate of rho"""
     n_selected: int | float
     curve: RhoCurve
     notes: tuple[str, ...]
     reference: Reference
-    """what confidence intervals go by"""
+    """the distribution of confidence intervals"""
     errors_differ: bool = False
-    """whether the standard errors of the model are not such as those here"""
+    """whether the standard errors of the model are not classical, unlike those here"""
 
     @property
     def _quantile(self) -> float:
@@ -191,9 +171,8 @@ class UncertaintyInterval(Report):
             estimate lies for rho in the range; ui_low and ui_high, the union of the confidence
             intervals over the grid; sign_change, the rho at which the estimate is zero;
             significance_low and significance_high, the nearest rho below and above zero at which
-            the confidence interval starts or stops to contain zero: there a coefficient that is
-            significant at rho = 0 stops to be so, and one that is not becomes so. These three
-            are looked for in all of (-1, 1), and are NaN where there is none.
+            significance changes: the confidence interval starts or stops containing zero. These
+            three are searched for in all of (-1, 1), and are NaN if there is none.
         """
         ends = self.curve.estimate(np.array(self.rho))
         centre = self.curve.estimate(self.grid)
@@ -203,7 +182,7 @@ class UncertaintyInterval(Report):
             {
                 "term": self.curve.terms,
                 "ols": self.curve.least_squares,
-                # rho sigma(rho) rises in rho, so that the extremes are at the ends.
+                # rho sigma(rho) rises in rho, so the extremes are at the ends.
                 "bound_low": ends.min(axis=0),
                 "bound_high": ends.max(axis=0),
                 "ui_low": (centre - reach).min(axis=0),
@@ -222,18 +201,15 @@ class UncertaintyInterval(Report):
         DataFrame
             rho, sigma, term, estimate, std_error, ci_low, ci_high.
         """
-        n, width = len(self.grid), len(self.curve.terms)
+        width = len(self.curve.terms)
         estimate = self.curve.estimate(self.grid).ravel()
         error = self.curve.std_error(self.grid).ravel()
         return pd.DataFrame(
             {
                 "rho": np.repeat(self.grid, width),
                 "sigma": np.repeat(self.curve.sigma(self.grid), width),
-                "term": list(self.curve.terms) * n,
-                "estimate": estimate,
-                "std_error": error,
-                "ci_low": estimate - self._quantile * error,
-                "ci_high": estimate + self._quantile * error,
+                "term": list(self.curve.terms) * len(self.grid),
+                **self.reference.columns(estimate, error, self.conf_level, tests=False),
             }
         )
 
@@ -271,8 +247,8 @@ class UncertaintyInterval(Report):
                 notes=(
                     *_sign_words(table, self.rho, self.curve.reach),
                     "significance low and high: the nearest rho below and above zero at which "
-                    f"the {percent} confidence interval starts or stops to contain zero. Nothing "
-                    "is shown where there is none in (-1, 1).",
+                    f"the {percent} confidence interval starts or stops containing zero. Nothing "
+                    "is shown if there is none in (-1, 1).",
                 ),
             ),
             Section(notes=self.notes),
@@ -326,33 +302,14 @@ def _sign_words(table: pd.DataFrame, rho: tuple[float, float], reach: float) -> 
 def uncertainty_interval(
     fit: Fit, rho: tuple[float, float], conf_level: float, n_grid: int
 ) -> UncertaintyInterval:
-    """Vary rho over a range; see `Heckman.uncertainty_interval`.
-
-    Parameters
-    ----------
-    fit : Fit
-        Fitted.
-    rho : (float, float)
-        The range, inside (-1, 1); one value may be given twice.
-    conf_level : float
-    n_grid : int
-        How many values of rho to look at.
-
-    Returns
-    -------
-    UncertaintyInterval
-    """
+    """Vary rho over a range; see `Heckman.uncertainty_interval`."""
     low, high = _read_range(rho)
     check_level(conf_level)
     if not isinstance(n_grid, Integral) or n_grid < 2:
-        raise InputError(f"n_grid must be a whole number of at least 2; got {quoted(n_grid)}")
-    if fit.probit is None:
-        raise NotIdentifiedError(
-            "no outcome was missing in the fit, so no rho could change the estimates"
-        )
-    features = [int(one) for one in np.flatnonzero(fit.support)]
-    terms = ["Intercept", *(fit.labels[one] for one in features)]
-    curve = RhoCurve.build(fit.moments, features, terms)
+        raise InputError(f"n_grid must be an integer of at least 2; got {quoted(n_grid)}")
+    probit_of(fit, "no rho could change the estimates")
+    terms = ["Intercept", *(fit.labels[feature] for feature in fit.features)]
+    curve = RhoCurve.build(fit.moments, fit.features, terms)
     if not max(-low, high) < curve.reach:
         raise InputError(
             f"sigma is not defined for |rho| of {curve.reach:.6g} or more with these few selected "
@@ -377,11 +334,11 @@ def _read_range(rho: Any) -> tuple[float, float]:
     except TypeError:
         ends = []
     if len(ends) != 2 or not all(
-        not isinstance(one, bool) and isinstance(one, Real) and np.isfinite(float(one))
-        for one in ends
+        not isinstance(end, bool) and isinstance(end, Real) and np.isfinite(float(end))
+        for end in ends
     ):
         raise InputError(f"rho must be two numbers, as in (-0.3, 0.3); got {quoted(rho)}")
-    low, high = (float(one) for one in ends)
+    low, high = (float(end) for end in ends)
     if low > high:
         raise InputError(f"rho must be (low, high); got ({low:g}, {high:g})")
     if not (low > -1 and high < 1):
@@ -391,10 +348,9 @@ def _read_range(rho: Any) -> tuple[float, float]:
 
 def _notes(fit: Fit) -> list[str]:
     notes = [
-        "A range of rho is an assumption, in the place of an exclusion: no data says that rho "
-        "lies in it. The normality of the errors and the probit for selection are still relied "
-        "on. rho = 0 is least squares on the selected rows, which takes outcomes to be missing at "
-        "random.",
+        "A range of rho is an assumption, in place of an exclusion: no data show that rho lies in "
+        "it. The method still relies on normal errors and on the probit for selection. rho = 0 is "
+        "least squares on the selected rows, which assumes that outcomes are missing at random.",
         "The standard error at each rho takes rho and the estimated selection equation as given.",
     ]
     if not abs(fit.rho) < 1:
@@ -402,7 +358,7 @@ def _notes(fit: Fit) -> list[str]:
     notes += search_notes(fit, "uncertainty_interval")
     if fit.spec.errors_differ:
         notes.append(
-            "The standard errors take rows to be independent and to weigh the same, other than "
-            f"the {fit.spec.cov_type or 'classical'} ones of the model."
+            "The standard errors treat rows as independent and equally weighted, unlike the "
+            f"{fit.spec.cov_type or 'classical'} ones of the model."
         )
     return notes

@@ -35,6 +35,10 @@ class CovarianceKind:
     """number of group codes, which start at 0"""
 
 
+CLASSICAL = CovarianceKind("classical", False)
+"""reads no rows"""
+
+
 def score_squares(
     rows: Rows,
     kind: CovarianceKind,

@@ -48,15 +48,10 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
     """Return estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
     reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
-    estimate = _estimates(fit)
     with np.errstate(invalid="ignore"):
         error = np.sqrt(np.diag(fit.covariance))
     table = pd.DataFrame(fit.terms, columns=["equation", "term"])
-    table["estimate"], table["std_error"] = estimate, error
-    table["statistic"] = estimate / error
-    table["p_value"] = reference.p_value(table["statistic"])
-    table["ci_low"] = estimate - quantile * error
-    table["ci_high"] = estimate + quantile * error
+    table = table.assign(**reference.columns(_estimates(fit), error, conf_level))
     if fit.probit is None:
         extra = [("errors", "sigma", fit.sigma)]
     elif fit.atanh_rho is None or fit.log_sigma is None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.text.numbers import number, p_equals
@@ -104,6 +105,17 @@ class Reference:
         """Return two-sided p-values of estimates over their standard errors."""
         size = np.abs(statistic)
         return 2.0 * (stats.norm.sf(size) if self.df is None else stats.t.sf(size, self.df))
+
+    def columns(
+        self, estimate: Floats, std_error: Floats, conf_level: float, *, tests: bool = True
+    ) -> dict[str, Any]:
+        """Return estimates as the columns of a table, with confidence intervals and tests."""
+        reach = self.quantile(conf_level) * std_error
+        with np.errstate(invalid="ignore", divide="ignore"):
+            statistic = estimate / std_error
+        tested = {"statistic": statistic, "p_value": self.p_value(statistic)} if tests else {}
+        ends = {"ci_low": estimate - reach, "ci_high": estimate + reach}
+        return {"estimate": estimate, "std_error": std_error, **tested, **ends}
 
     def wald(self, estimate: Any, covariance: Any, why_not: str = "") -> Wald:
         """Test that a vector of estimates, (q,), is zero.

@@ -1,8 +1,7 @@
 """The expectations of a fitted model, and their gradients in its parameters.
 
-With u = z'gamma, each is a x'b + h(u, b_H): a is 0 for the probability of selection and 1
-otherwise, and h is 0, b_H lambda(u), -b_H lambda(-u) or Phi(u). `heckmanfa.inference.margins` and
-`heckmanfa.inference.intervals` are built on this.
+With u = z'gamma, each is a x'b + h(u, b_H). a is 0 for the probability of selection and 1
+otherwise; h is 0, b_H lambda(u), -b_H lambda(-u) or Phi(u).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TARGETS = ("marginal", "selected", "unselected", "selection")
 
 _BLOCK_ROWS = 8192
 _SQRT_2PI = (2.0 * np.pi) ** 0.5
-# Left of this point the derivative of delta is taken from a continued fraction.
+# Left of this point, a continued fraction gives the derivative of delta.
 _TAIL, _TAIL_TERMS = -3.0, 55
 
 
@@ -31,6 +30,9 @@ _TAIL, _TAIL_TERMS = -3.0, 55
 class Estimates:
     """Both equations over the k columns of X that are in one of them, intercepts first."""
 
+    prediction: bool
+    """whether the prediction equation is taken"""
+    selection: bool
     columns: list[int]
     """k positions in X"""
     coef: Floats
@@ -39,25 +41,14 @@ class Estimates:
     """(1 + k,)"""
     imr_coef: float
     covariance: Floats
-    """(2 (1 + k) + 1,) squared: ``coef``, ``selection_coef``, ``imr_coef``; zero where a column
-    is not in the equation"""
+    """square, of ``coef``, ``selection_coef`` and ``imr_coef``: 2 (1 + k) + 1 rows; zero for a
+    column that is not in the equation"""
     in_prediction: frozenset[int]
-    """those of the columns that the prediction equation holds"""
+    """the columns in the prediction equation, if that is taken"""
     in_selection: frozenset[int]
 
     def used_by(self, target: str) -> frozenset[int]:
-        """Return the columns of X that an expectation is a function of.
-
-        Parameters
-        ----------
-        target : str
-            One of `TARGETS`.
-
-        Returns
-        -------
-        frozenset of int
-            What moves none of them has no effect, whatever the estimates are.
-        """
+        """Return the columns of X that one of `TARGETS` is a function of."""
         if target == "marginal":
             return self.in_prediction
         if target == "selection":
@@ -67,40 +58,44 @@ class Estimates:
     @classmethod
     def of(cls, fit: Fit, *, prediction: bool, selection: bool) -> Estimates:
         """Take one equation, or both, out of a fitted model."""
-        predicting = [int(one) for one in np.flatnonzero(fit.support)]
-        selecting = [] if fit.probit is None else [int(one) for one in fit.probit.features]
         selection = selection and fit.probit is not None
-        columns = sorted({*(predicting if prediction else []), *(selecting if selection else [])})
+        predicting = fit.features if prediction else []
+        selecting: list[int] = []
+        if selection and fit.probit is not None:
+            selecting = [int(column) for column in fit.probit.features]
+        columns = sorted({*predicting, *selecting})
         k = len(columns)
-        place = {column: 1 + i for i, column in enumerate(columns)}
+        position = {column: 1 + i for i, column in enumerate(columns)}
         coef, selection_coef = np.zeros(1 + k), np.zeros(1 + k)
         rows: list[int] = []
-        places: list[int] = []
+        positions: list[int] = []
         if prediction:
             coef[0] = fit.intercept
             coef[1:] = fit.coef[columns]
             rows += range(1 + len(predicting))
-            places += [0, *(place[one] for one in predicting)]
+            positions += [0, *(position[column] for column in predicting)]
         if selection:
             selection_coef[0] = fit.selection_intercept
             selection_coef[1:] = fit.selection_coef[columns]
             first = fit.terms.index(("selection", "Intercept"))
             rows += range(first, first + 1 + len(selecting))
-            places += [1 + k, *(1 + k + place[one] for one in selecting)]
+            positions += [1 + k, *(1 + k + position[column] for column in selecting)]
         if prediction and selection:
             rows.append(fit.terms.index(("errors", "imr")))
-            places.append(2 * (1 + k))
+            positions.append(2 * (1 + k))
         covariance = np.zeros((2 * k + 3, 2 * k + 3))
-        covariance[np.ix_(places, places)] = fit.covariance[np.ix_(rows, rows)]
+        covariance[np.ix_(positions, positions)] = fit.covariance[np.ix_(rows, rows)]
         imr_coef = fit.imr_coef if prediction and selection else 0.0
         return cls(
+            prediction,
+            selection,
             columns,
             coef,
             selection_coef,
             imr_coef,
             covariance,
-            frozenset(predicting if prediction else ()),
-            frozenset(selecting if selection else ()),
+            frozenset(predicting),
+            frozenset(selecting),
         )
 
 
@@ -109,7 +104,7 @@ class Parts:
     """The part h(u, b_H) of an expectation that is not linear, with its derivatives, by row."""
 
     outcome: float
-    """a: 1 where x'b is a part of the expectation, else 0"""
+    """a: 1 if x'b is part of the expectation, else 0"""
     value: Floats
     slope: Floats
     """dh / du"""
@@ -122,27 +117,13 @@ class Parts:
 
 
 def parts_of(kind: str, index: Floats, imr_coef: float) -> Parts:
-    """Evaluate h and its derivatives at each row's index u.
-
-    Parameters
-    ----------
-    kind : str
-        One of `TARGETS`.
-    index : (n,) ndarray
-        z'gamma.
-    imr_coef : float
-        b_H.
-
-    Returns
-    -------
-    Parts
-    """
-    nothing = np.zeros_like(index)
+    """Evaluate h and its derivatives at each row's index u; the kind is one of `TARGETS`."""
+    zero = np.zeros_like(index)
     if kind == "marginal":
-        return Parts(1.0, nothing, nothing, nothing, nothing, nothing)
+        return Parts(1.0, zero, zero, zero, zero, zero)
     if kind == "selection":
         density = np.exp(-0.5 * index * index) / _SQRT_2PI
-        return Parts(0.0, np.exp(log_cdf(index)), density, -index * density, nothing, nothing)
+        return Parts(0.0, np.exp(log_cdf(index)), density, -index * density, zero, zero)
     side = 1.0 if kind == "selected" else -1.0
     ratio, slope = mills(side * index)
     curve = mills_curve(side * index)
@@ -157,17 +138,9 @@ def parts_of(kind: str, index: Floats, imr_coef: float) -> Parts:
 
 
 def mills_curve(z: Floats) -> Floats:
-    """Derivative of delta, the slope of the inverse Mills ratio with its sign changed.
+    """Return delta'(z), where -delta is the slope of the inverse Mills ratio lambda.
 
-    Parameters
-    ----------
-    z : ndarray
-        Points on the real line.
-
-    Returns
-    -------
-    ndarray
-        delta'(z) = lambda (1 - delta) - delta (lambda + z), close to 2 / z^3 far left.
+    delta' = lambda (1 - delta) - delta (lambda + z), which is close to 2 / z^3 far left.
     """
     z = np.asarray(z, dtype=np.float64)
     ratio, slope = mills(z)
@@ -189,7 +162,7 @@ def mills_curve(z: Floats) -> Floats:
 class Effect:
     """A number for each row, and its gradient as sums of vectors (n,) times matrices (n, 1 + k).
 
-    A matrix of one row stands for one that is the same in every row.
+    A matrix with a single row applies to every row.
     """
 
     values: Floats
@@ -200,11 +173,13 @@ class Effect:
     """(n,)"""
 
     def average(self, weight: Floats) -> tuple[float, Floats]:
-        """Sum the rows by weights: the number, and its gradient of shape (2 (1 + k) + 1,)."""
+        """Return the weighted sum over rows, and its gradient of shape (2 (1 + k) + 1,)."""
         blocks = [
             sum(
-                np.sum(weight * one) * matrix[0] if len(matrix) == 1 else (weight * one) @ matrix
-                for one, matrix in terms
+                np.sum(weight * factor) * matrix[0]
+                if len(matrix) == 1
+                else (weight * factor) @ matrix
+                for factor, matrix in terms
             )
             for terms in (self.prediction, self.selection)
         ]
@@ -212,9 +187,9 @@ class Effect:
         return float(weight @ self.values), gradient
 
     def variance(self, covariance: Floats) -> Floats:
-        """Variance of each row's number, by the delta method."""
+        """Return the variance of each row's number, by the delta method."""
         blocks = [
-            sum(one[:, None] * matrix for one, matrix in terms)
+            sum(factor[:, None] * matrix for factor, matrix in terms)
             for terms in (self.prediction, self.selection)
         ]
         gradient = np.column_stack([*blocks, self.imr])
@@ -222,7 +197,7 @@ class Effect:
 
 
 def level_effect(estimates: Estimates, parts: Parts, design: Floats) -> Effect:
-    """The expectation itself, in rows of the design (n, 1 + k) that ``parts`` was evaluated at."""
+    """Return the expectation in rows of the design (n, 1 + k), at which ``parts`` is evaluated."""
     outcome = np.full(len(design), parts.outcome)
     return Effect(
         outcome * (design @ estimates.coef) + parts.value,
@@ -233,21 +208,7 @@ def level_effect(estimates: Estimates, parts: Parts, design: Floats) -> Effect:
 
 
 def slope_effect(estimates: Estimates, parts: Parts, design: Floats, slopes: Floats) -> Effect:
-    """The derivative of the expectation where the design's columns have the derivative ``slopes``.
-
-    Parameters
-    ----------
-    estimates : Estimates
-    parts : Parts
-        At the rows of the design.
-    design : (n, 1 + k) ndarray
-    slopes : (n, 1 + k) or (1, 1 + k) ndarray
-        Of the columns of the design, zero for that of the intercept.
-
-    Returns
-    -------
-    Effect
-    """
+    """Return the derivative of the expectation, given the slopes of the design's columns."""
     outcome = np.full(len(design), parts.outcome)
     moved = slopes @ estimates.selection_coef
     return Effect(
@@ -259,12 +220,12 @@ def slope_effect(estimates: Estimates, parts: Parts, design: Floats, slopes: Flo
 
 
 def with_ones(columns: Floats) -> Floats:
-    """Put the intercept's column of ones before the others."""
+    """Prepend the intercept's column of ones."""
     return np.column_stack([np.ones(len(columns)), columns])
 
 
 def design_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Floats]]:
-    """Yield the design (b, 1 + k) a run of rows at a time, with where it is."""
+    """Yield runs of rows, each as its span and its design (b, 1 + k)."""
     source = table.source(columns)
     for start in range(0, table.shape[0], _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, table.shape[0])
