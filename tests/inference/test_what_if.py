@@ -115,7 +115,7 @@ def test_maximum_likelihood_and_robust_models_are_told_what_they_get(model, mroz
     answer = other.what_if()
     pd.testing.assert_frame_equal(answer.tidy(), model.what_if().tidy(), rtol=1e-9)
     text = " ".join(str(answer).split())
-    assert "by the two-step estimator" in text
+    assert "uses the two-step estimator" in text
     assert "Standard errors are classical" in text
     plain = " ".join(str(model.what_if()).split())
     assert "two-step estimator" not in plain
