@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from heckmanfa import Heckman
+from heckmanfa.data.columns.feature_tables import read_features
 from heckmanfa.data.rows import ArrayRows, Matrix, total
-from heckmanfa.data.sample import read_features
 
 
 def count_and_sum(block, power):
@@ -127,7 +127,7 @@ def test_a_null_in_a_polars_feature_is_a_missing_value(simulated):
 
 
 def test_float64_arrays_are_read_without_a_copy(simulated):
-    table = read_features(Heckman(), simulated.X, reset=True)
+    table = read_features(simulated.X, "Heckman")
     block = table.source(range(6)).take(0, 10, range(6))
     assert np.shares_memory(block, simulated.X)
 

@@ -22,6 +22,7 @@ from heckmanfa.data.parquet.parquet_files import (
     StoredFile,
     arrow,
     read_batches,
+    row_groups,
     scan_files,
 )
 from heckmanfa.data.threads import in_order
@@ -134,7 +135,8 @@ def write_predictions(
     def predict(batch: Any) -> tuple[Any, Gaps]:
         X = _features(batch, sources, model, encoding)
         values, gaps = predictions(model, X, kind, interval, encoding)
-        arrays = [_as(batch.column(name), schema.field(name).type) for name in kept]
+        # A column may have another type in a later file; a cast to its own type copies nothing.
+        arrays = [batch.column(name).cast(schema.field(name).type) for name in kept]
         arrays += [pa.array(values[name].to_numpy(), from_pandas=True) for name in found]
         return pa.Table.from_arrays(arrays, schema=layout), gaps
 
@@ -185,15 +187,8 @@ def _features(
     return frame if encoding is None else encoding.transform(frame)
 
 
-def _as(array: Any, wanted: Any) -> Any:
-    """Cast a column to its type in the first file."""
-    return array if array.type == wanted else array.cast(wanted)
-
-
 def _batches(files: Sequence[StoredFile], columns: tuple[str, ...]) -> Iterator[Any]:
     rows = max(min(_MOST_ROWS, _BYTES // (8 * len(columns))), _LEAST_ROWS)
     wanted = Batches(columns, (), block_rows=rows, head=None, threads=True)
-    for file in files:
-        for group, count in enumerate(file.group_rows):
-            if count:
-                yield from read_batches(file, group, wanted)
+    for group in row_groups(files):
+        yield from read_batches(group, wanted)

@@ -152,46 +152,33 @@ def add_at(sums: Array, positions: Array, values: Array) -> None:
 
 def erfcx(values: Array) -> Array:
     """Scaled complementary error function."""
-    if is_tensor(values):
-        import torch
-
-        return torch.special.erfcx(values)
-    return special.erfcx(values)
+    return _special(values).erfcx(values)
 
 
 def log_ndtr(values: Array) -> Array:
     """Logarithm of the standard normal distribution function."""
-    if is_tensor(values):
-        import torch
-
-        return torch.special.log_ndtr(values)
-    return special.log_ndtr(values)
+    return _special(values).log_ndtr(values)
 
 
 def expit(values: Array) -> Array:
     """Logistic function."""
-    if is_tensor(values):
-        import torch
+    return _special(values).expit(values)
 
-        return torch.special.expit(values)
-    return special.expit(values)
+
+def _special(values: Array) -> Any:
+    """Return the module of special functions for an array: SciPy's or Torch's."""
+    if not is_tensor(values):
+        return special
+    import torch
+
+    return torch.special
 
 
 def solve_assigned(gram: Array, right: Array, use: Array) -> tuple[Array, Any]:
     """Solve the normal equations of the columns in use, without reading a value on the host.
 
-    Parameters
-    ----------
-    gram : (p, p) array
-        With a unit diagonal.
-    right : (p,) array
-    use : (p,) array of bool
-
-    Returns
-    -------
-    solution : (p,) array
-        Zero for columns that are not in use.
-    solved : bool, or a tensor of one
+    ``gram`` (p, p) has a unit diagonal, and ``use`` (p,) is boolean. Returns the solution, zero
+    for the other columns, and whether there is one: a boolean, or a tensor of one.
     """
     if is_tensor(gram):
         import torch
@@ -213,18 +200,8 @@ def solve_assigned(gram: Array, right: Array, use: Array) -> tuple[Array, Any]:
 def solve_assigned_by_factor(factor: Array, use: Array, tolerance: float) -> tuple[Array, Any]:
     """Solve least squares on the columns in use when these are nearly collinear.
 
-    Parameters
-    ----------
-    factor : (r, p + 1) array
-        Unit columns; the last one is the outcome.
-    use : (p,) array of bool
-    tolerance : float
-        A column is collinear if the columns before it leave no more than this share of it.
-
-    Returns
-    -------
-    solution, solved
-        As from `solve_assigned`.
+    ``factor`` (r, p + 1) has unit columns, the last being the outcome. A column is collinear if the
+    columns before it leave no more than ``tolerance`` of it. Returns what `solve_assigned` does.
     """
     xp = namespace(factor)
     used = xp.astype(use, factor.dtype)

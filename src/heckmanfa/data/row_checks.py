@@ -21,7 +21,7 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.text.numbers import plural
-from heckmanfa.text.printable import quoted
+from heckmanfa.text.printable import quoted, quoted_list
 
 # The squares of outcomes in this range can be summed without overflow.
 _SMALLEST, _LARGEST = 1e-140, 1e140
@@ -36,10 +36,7 @@ _ELSEWHERE = " in Heckman and the searches"
 def check_rows(counts: RowCounts, n_selection: int) -> None:
     """Refuse rows that nothing can be learned from; warn of outcomes that are all 0 or 1.
 
-    Parameters
-    ----------
-    n_selection : int
-        Number of selection features.
+    ``n_selection`` is the number of selection features.
     """
     n, low, high = counts.selected, counts.low, counts.high
     if n == 0:
@@ -89,20 +86,14 @@ def explain_known_only(
 ) -> str | None:
     """Say which columns are known only for selected rows; None if no column is.
 
-    Parameters
-    ----------
-    names : sequence
-        Of the k columns.
-    among : (k,) ndarray of bool, optional
-        The columns in question, if these are not all columns.
+    ``names`` are those of all k columns; ``among`` (k,) restricts the answer to some of them.
     """
     known = counts.known_only() if among is None else counts.known_only() & among
     positions = np.flatnonzero(known)
     if len(positions) == 0:
         return None
     single = len(positions) == 1
-    listed = ", ".join(quoted(names[position]) for position in positions[:_SHOWN])
-    more = f" and {len(positions) - _SHOWN} more columns" if len(positions) > _SHOWN else ""
+    listed = quoted_list([names[position] for position in positions.tolist()], _SHOWN)
     are, look, they = ("is", "It looks", "it") if single else ("are", "They look", "they")
     most = int(np.atleast_1d(counts.gaps_selected)[positions].max())
     rows = f"exactly the {counts.n_unselected} rows that are not selected"
@@ -112,7 +103,7 @@ def explain_known_only(
             f"{'' if single else 'up to '}{most} that are)"
         )
     return (
-        f"{listed}{more} {are} missing in {rows}. {look} like a copy of the outcome, or like "
+        f"{listed} {are} missing in {rows}. {look} like a copy of the outcome, or like "
         f"something that is known only for the selected: {they} may predict, but cannot drive "
         "selection, and filling the gaps would not help."
     )
@@ -121,14 +112,9 @@ def explain_known_only(
 def refuse_not_finite(
     table: FeatureTable, columns: Positions, counts: FeatureCounts, everywhere: Mask
 ) -> None:
-    """Refuse missing and infinite values in rows that need them.
+    """Refuse missing and infinite values of k columns in rows that need them.
 
-    Parameters
-    ----------
-    columns : sequence of int
-        k positions in X.
-    everywhere : (k,) ndarray of bool
-        Columns of the selection equation.
+    ``everywhere`` (k,) says which columns are in the selection equation.
     """
     labels = table.labels(columns)
     known_only = explain_known_only(labels, counts, everywhere)
@@ -182,10 +168,7 @@ def refuse_groupless(what: str, count: int) -> None:
 def check_frequencies(counts: RowCounts, *, own: bool = True) -> None:
     """Refuse frequency weights that are not integers; warn of those that look like others.
 
-    Parameters
-    ----------
-    own : bool
-        Whether the model being fitted supports sampling weights itself.
+    ``own`` says whether the model being fitted supports sampling weights itself.
     """
     advice = _SAMPLING + ("" if own else _ELSEWHERE)
     if counts.fractions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from heckmanfa.data.row_sources import Chunk, Reading, RowSource
 from heckmanfa.data.rows import (
     ArrayRows,
     Block,
+    BlockFunction,
     Columns,
     Mask,
     Merge,
@@ -120,22 +121,10 @@ class _CountTask:
 def count_parts(
     source: RowSource, columns: Sequence[int], everywhere: Mask
 ) -> tuple[tuple[int, ...], RowCounts]:
-    """Count the rows of all parts in one pass.
+    """Count the rows of each part, and all rows by what the rules decide, in one pass.
 
-    Parameters
-    ----------
-    source : RowSource
-    columns : sequence of int
-        The k features of either equation.
-    everywhere : (k,) ndarray of bool
-        Which of them every row needs (those of the selection equation); only selected rows need
-        the others.
-
-    Returns
-    -------
-    lengths : tuple of int
-        Rows of each part.
-    counts : RowCounts
+    ``columns`` are the k features of either equation. Every row needs those that are True in
+    ``everywhere`` (k,), those of the selection equation; only selected rows need the others.
     """
     reading = Reading(tuple(columns), rows_per_block(source.n_features))
     lengths: list[int] = []
@@ -214,6 +203,7 @@ class _BlockTask:
 class PartRows:
     """The rows of a fit, in parts elsewhere."""
 
+    in_memory: ClassVar[bool] = False
     source: RowSource
     rules: Rules
     lengths: tuple[int, ...]
@@ -226,11 +216,6 @@ class PartRows:
     """samples that were fetched, by how many rows were asked for"""
 
     @property
-    def in_memory(self) -> bool:
-        """Whether a pass over the rows costs no more than arithmetic."""
-        return False
-
-    @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
         return self.source.has_weight
@@ -240,11 +225,7 @@ class PartRows:
         return sum(self.lengths if self.heads is None else self.heads.values())
 
     def map(
-        self,
-        function: Callable[..., Any],
-        *args: Any,
-        columns: Positions,
-        merge: Merge | None = None,
+        self, function: BlockFunction, *args: Any, columns: Positions, merge: Merge | None = None
     ) -> Iterator[Any]:
         """Yield ``function(block, *args)``, merged for each part, in the order of the parts."""
         columns = tuple(columns)

@@ -48,22 +48,10 @@ def decide_rows(
 ) -> RowStatus:
     """Decide who is selected and who is left out.
 
-    Parameters
-    ----------
-    outcome : (b,) array
-        NaN where missing.
-    selected : (b,) array of bool, optional
-        Without it, a row is selected if it has an outcome. With it, selected rows without an
-        outcome are left out, and the outcome of unselected rows is ignored.
-    weight : (b,) array, optional
-        Rows of weight zero are left out.
-    complete : (b,) array of bool, optional
-        Rows where it is False are left out.
-
-    Returns
-    -------
-    RowStatus
-        A row is counted under the first reason that applies: incomplete, outcome, weight.
+    Without ``selected``, a row is selected if it has an outcome. With it, selected rows without an
+    outcome are left out, and the outcome of unselected rows is ignored. Rows of weight zero and
+    rows that are not ``complete`` are left out. A row left out is counted under the first reason
+    that applies: incomplete, outcome, weight.
     """
     observed = ~namespace(outcome).isnan(outcome)
     chosen = observed if selected is None else selected
@@ -143,22 +131,11 @@ def count_features(
     *,
     all_finite: bool | None = None,
 ) -> FeatureCounts:
-    """Count the values of a chunk that are missing or infinite.
+    """Count the values of a chunk (b, k) that are missing or infinite.
 
-    Parameters
-    ----------
-    features : (b, k) array
-    selected : (b,) array of bool
-    everywhere : (k,) ndarray of bool
-        Columns that every row of the fit needs; only selected rows need the others.
-    kept : (b,) ndarray of bool, optional
-        The rows of the fit, if these are not all rows.
-    all_finite : bool, optional
-        Whether all values are finite, if the caller knows.
-
-    Returns
-    -------
-    FeatureCounts
+    Every row of the fit needs the columns that are True in ``everywhere`` (k,); only selected rows
+    need the others. ``kept`` (b,) are the rows of the fit, by default all. ``all_finite`` saves a
+    pass if the caller knows it.
     """
     n_selected = _count(selected)
     n_unselected = len(selected) - n_selected
@@ -187,20 +164,10 @@ def is_known_only(
 ) -> Mask:
     """Find the columns known only for selected rows: missing in every unselected row.
 
-    A column may also be missing in some selected rows. If few rows are unselected, gaps unrelated
-    to selection can then fall on all of them. Such a column counts as known only for selected
-    rows if this would happen less than once in 1,000 times by chance.
-
-    Parameters
-    ----------
-    unselected, selected : (k,) ndarray
-        How many rows of each kind miss each column.
-    n_unselected, n_selected : int
-        How many rows of each kind there are.
-
-    Returns
-    -------
-    (k,) ndarray of bool
+    ``unselected`` and ``selected`` (k,) count the rows of each kind that miss each column. A column
+    may also be missing in some selected rows. If few rows are unselected, gaps unrelated to
+    selection can then fall on all of them. Such a column counts as known only for selected rows if
+    this would happen less than once in 1,000 times by chance.
     """
     unselected, selected = np.atleast_1d(unselected), np.atleast_1d(selected)
     everywhere = (unselected == n_unselected) & (n_unselected > 0)
@@ -288,14 +255,8 @@ def count_rows(
 ) -> RowCounts:
     """Count the rows of a chunk about which the rules have decided.
 
-    Parameters
-    ----------
-    outcome : (b,) array
-    weight : (b,) array, optional
-    group : (b,) ndarray, optional
-        Labels of any type that can be sorted.
-    **others
-        Other fields of `RowCounts`, counted by the caller.
+    ``group`` holds labels of any type that can be sorted; ``others`` are other fields of
+    `RowCounts`, counted by the caller.
     """
     kept = status.kept
     in_fit = status.selected & kept

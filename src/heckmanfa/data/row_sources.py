@@ -7,8 +7,9 @@ task on each. Only small results leave a part.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -103,16 +104,10 @@ class RowSource(ABC):
     has_groups: bool
     drops_missing: bool = False
     """whether rows that miss a feature are left out; otherwise they are refused"""
-
-    @property
-    def feature_groups(self) -> list[list[str]]:
-        """Features that a search moves together by default."""
-        return []
-
-    @property
-    def dummies(self) -> dict[str, list[str]]:
-        """The features made from each encoded column."""
-        return {}
+    feature_groups: Sequence[list[str]] = ()
+    """features that a search moves together by default: the dummies of one column"""
+    dummies: Mapping[str, list[str]] = MappingProxyType({})
+    """the features made from each encoded column, whose name stands for all of them"""
 
     @property
     @abstractmethod

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ Positions = Sequence[int]
 Groups = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 Merge = Callable[[list[Any]], Any]
+BlockFunction = Callable[..., Any]
+"""its first argument is a `Block`"""
 
 # A block is large enough that threads seldom wait for the interpreter, and small enough to stay in
 # the cache. With few features, the vectors of a block outweigh its features.
@@ -46,24 +48,21 @@ class Block:
     """Some consecutive rows, as float64: NumPy arrays, or tensors if the rows are tensors."""
 
     features: Array
-    """(b, k), the requested columns, in that order."""
+    """(b, k), the requested columns, in that order"""
     outcome: Array
-    """(b,), arbitrary where the row is not selected."""
+    """(b,), arbitrary where the row is not selected"""
     selected: Array
     """(b,)"""
     weight: Array | None
-    """(b,), or None if every row counts once."""
+    """(b,), or None if every row counts once"""
     group: Array | None
-    """(b,) cluster codes from 0, or None."""
+    """(b,) cluster codes from 0, or None"""
     place: tuple[int, int] = (0, 0)
-    """Part of the rows that the block is from, and its first row there: no two blocks share it."""
+    """part of the rows that the block is from, and its first row there: no two blocks share it"""
 
     def only_selected(self) -> Block:
         """Return the selected rows of this block."""
-        chosen = self.selected
-        if chosen.all():
-            return self
-        return self.keep(chosen)
+        return self if self.selected.all() else self.keep(self.selected)
 
     def keep(self, chosen: Array) -> Block:
         """Return the rows where ``chosen`` is True."""
@@ -81,11 +80,7 @@ class Mapped(Protocol):
     """Anything that can run a block function over its rows."""
 
     def map(
-        self,
-        function: Callable[..., Any],
-        *args: Any,
-        columns: Positions,
-        merge: Merge | None = None,
+        self, function: BlockFunction, *args: Any, columns: Positions, merge: Merge | None = None
     ) -> Iterator[Any]:
         """Yield ``function(block, *args)`` for every block, in row order.
 
@@ -192,6 +187,7 @@ class Columns:
 class ArrayRows:
     """Rows in memory."""
 
+    in_memory: ClassVar[bool] = True
     source: Source
     outcome: Array
     """(n,)"""
@@ -209,21 +205,12 @@ class ArrayRows:
     """only every stride-th block is read (the pilot sample)"""
 
     @property
-    def in_memory(self) -> bool:
-        """Whether a pass over the rows costs no more than arithmetic."""
-        return True
-
-    @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
         return self.weight is not None
 
     def map(
-        self,
-        function: Callable[..., Any],
-        *args: Any,
-        columns: Positions,
-        merge: Merge | None = None,
+        self, function: BlockFunction, *args: Any, columns: Positions, merge: Merge | None = None
     ) -> Iterator[Any]:
         """Yield ``function(block, *args)`` for every block, in row order; nothing has to merge."""
         columns = list(columns)

@@ -138,20 +138,9 @@ class RowColumns:
 def read_rows(
     y: Any, n: int, selected: Any = None, sample_weight: Any = None, *, beside: Array | None = None
 ) -> RowColumns:
-    """Read the outcome of rows in memory and what goes with it, and apply the row rules.
+    """Read the outcome of n rows in memory and what goes with it, and apply the row rules.
 
-    Parameters
-    ----------
-    y : array_like
-    n : int
-        Number of rows of X.
-    selected, sample_weight : array_like or None
-    beside : tensor, optional
-        X, if it is a tensor: the columns are then tensors on its device.
-
-    Returns
-    -------
-    RowColumns
+    ``beside`` is X if it is a tensor: the columns are then tensors on its device.
     """
     tensors = beside is not None
     outcome: Array = y if tensors and is_tensor(y) else read_outcome(y, n)
@@ -177,17 +166,9 @@ def read_sample(
 ) -> Sample:
     """Read the rows of a fit: who is selected, who is left out, and why.
 
-    Parameters
-    ----------
-    y : array_like
-        The outcome; NaN where missing.
-    selected, sample_weight, groups : array_like or None
-        As in `row_rules.decide_rows`.
-    sampling : bool or None
-        Whether weights are sampling weights, which are rescaled to mean one; None for a model
-        that does not support them.
-    selection, prediction : sequence of int
-        The columns of each equation.
+    ``sampling`` says whether weights are sampling weights, which are rescaled to mean one; it is
+    None for a model that does not support them. ``selection`` and ``prediction`` are the columns of
+    each equation.
     """
     columns = sorted({*selection, *prediction})
     everywhere = np.array([column in set(selection) for column in columns], dtype=bool)
@@ -246,17 +227,8 @@ def _check_counts(
 def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
     """Give the rows of a sample other weights; those of weight zero are left out.
 
-    Parameters
-    ----------
-    weight : (n,) ndarray
-        Zero or more for every row, those left out of ``sample`` included.
-    n_selection : int
-        Number of selection features.
-
-    Returns
-    -------
-    Sample
-        Without groups; its counts are of distinct rows.
+    ``weight`` (n,) covers rows already left out as well. The result has no groups, and its counts
+    are of distinct rows.
     """
     rows = held(sample.rows, "this")
     kept = weight > 0 if rows.kept is None else rows.kept & (weight > 0)

@@ -1,4 +1,4 @@
-"""Tasks on threads, with results in the order of the items."""
+"""Tasks on threads, with results in the order of the items, and settings that threads share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from threading import Lock
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -31,16 +33,8 @@ def in_order(
 ) -> Generator[Result]:
     """Run a task over items on threads, and yield the results in the order of the items.
 
-    Parameters
-    ----------
-    task : callable
-        It releases the interpreter's lock most of the time.
-    items : iterable
-        Taken as threads become free.
-    ahead : int
-        How many results may wait for each thread; they take memory.
-    threads : int, optional
-        By default `workers`.
+    Items are taken as threads become free. ``ahead`` results may wait for each thread, and take
+    memory. By default there are as many threads as `workers`.
     """
     count = threads or workers()
     with ThreadPoolExecutor(count) as pool:
@@ -56,3 +50,29 @@ def in_order(
             # After an error or an interruption the other results are not needed.
             for future in pending:
                 future.cancel()
+
+
+class SharedContext:
+    """A context that applies to the whole process, for as long as any thread is inside.
+
+    The first thread to enter sets it up, and the last to leave ends it. If each thread set up its
+    own, one that leaves would end the context of the others, or restore theirs for good.
+    """
+
+    def __init__(self, start: Callable[[], AbstractContextManager[Any]]) -> None:
+        self._start = start
+        self._lock = Lock()
+        self._users = 0
+        self._context = ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._context.enter_context(self._start())
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._context.close()

@@ -97,7 +97,7 @@ def groups_of_columns(table: FeatureTable, design: FormulaDesign | None) -> list
     """Return the columns that belong together: terms of a formula, dummies of a text column."""
     if design is not None:
         return list(design.selection_terms.values())
-    return table.native.feature_groups if isinstance(table.native, RowSource) else []
+    return list(table.native.feature_groups) if isinstance(table.native, RowSource) else []
 
 
 def make_spec(

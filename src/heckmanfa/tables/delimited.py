@@ -52,19 +52,10 @@ class Layout:
 
 
 def read_delimited(path: Path, columns: Sequence[str] | None, asked: MarkOptions) -> MarkedTable:
-    """Read a delimited text file.
+    """Read a delimited text file, compressed with gzip if its name ends in ``.gz``.
 
-    Parameters
-    ----------
-    path : Path
-        Compressed with gzip if its name ends in ``.gz``.
-    columns : sequence of str, optional
-        Columns that must exist; all are read, because all show how numbers are written.
-
-    Returns
-    -------
-    MarkedTable
-        In a row with fewer fields than columns, the last columns are missing.
+    ``columns`` must exist; all are read, because all show how numbers are written. In a row with
+    fewer fields than columns, the last columns are missing.
     """
     try:
         layout = find_layout(path)

@@ -74,10 +74,7 @@ class Evidence:
 def read_evidence(frame: pd.DataFrame, *, blanks: bool) -> dict[str, Evidence]:
     """Return what the columns of text that hold numbers show.
 
-    Parameters
-    ----------
-    blanks : bool
-        Whether the user says that blanks separate thousands.
+    ``blanks`` is True if the user says that blanks separate thousands.
     """
     texts = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
     found = {str(name): _read(frame[name], str(name), blanks=blanks) for name in texts}

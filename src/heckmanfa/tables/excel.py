@@ -32,14 +32,7 @@ class Sheet:
 
 
 def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
-    """Read one sheet of an Excel file.
-
-    Parameters
-    ----------
-    ending : {".xlsx", ".xls"}
-    sheet : str or None
-        Its name, or its number from 1; by default, the first that is not empty.
-    """
+    """Read one sheet of an Excel file: by name, by number from 1, or the first with any value."""
     engine: Literal["openpyxl", "xlrd"] = "openpyxl" if ending == ".xlsx" else "xlrd"
     try:
         with warnings.catch_warnings():

@@ -92,17 +92,11 @@ def decide(
     delimiter: str | None,
     proven: dict[str, str] | None = None,
 ) -> NumberFormat:
-    """Decide on the marks of a file.
+    """Decide on the marks of a file from all its columns of text that hold numbers.
 
-    Parameters
-    ----------
-    columns : sequence of Evidence
-        All columns of text that hold numbers.
-    delimiter : str or None
-        Delimiter of the file's columns. With a comma, the point is the decimal mark unless a value
-        in quotes shows otherwise; other delimiters decide nothing.
-    proven : dict of str to str, optional
-        For a mark, a column of numbers that proves that it is the decimal mark.
+    If commas delimit the columns, the point is the decimal mark unless a value in quotes shows
+    otherwise; other delimiters decide nothing. ``proven`` maps a mark to a column of numbers that
+    proves that it is the decimal mark.
     """
     found = {
         mark: [column.name for column in columns if column.says(mark)]
@@ -263,13 +257,7 @@ def with_columns(frame: pd.DataFrame, new: dict[str, pd.Series[Any]]) -> pd.Data
 
 
 def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberFormat) -> MarkedTable:
-    """Read text that spells numbers as numbers.
-
-    Parameters
-    ----------
-    columns : dict of str to Evidence
-        What `read_evidence` found in it.
-    """
+    """Read text that spells numbers as numbers, given what `read_evidence` found in it."""
     sure = {name: column for name, column in columns.items() if name not in decided.doubts}
     new = {name: convert(frame[name], column, decided) for name, column in sure.items()}
     shapes = [shape for column in columns.values() for shape in column.shapes if shape is not None]

@@ -32,19 +32,9 @@ def is_piped(path: str | os.PathLike[str]) -> bool:
 def spooled(
     path: str | os.PathLike[str], tell: Callable[[str], None] | None = None
 ) -> Iterator[Path]:
-    """Copy the contents of a pipe to a file.
+    """Copy the contents of a pipe to a file, which is removed at the end.
 
-    Parameters
-    ----------
-    path : str or path
-        ``"-"``, or a pipe.
-    tell : callable, optional
-        Gets a few words about what it is waiting for.
-
-    Yields
-    ------
-    Path
-        A file that is removed at the end. Errors name the pipe instead.
+    ``tell`` gets a few words about what it is waiting for. Errors name the pipe, not the file.
     """
     standard = str(path) == STDIN or str(path) in _INPUTS
     name = "standard input" if standard else f"the pipe {shown(path)}"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from heckmanfa.data.columns.features import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.files.table_files import ending_of, existing, words_of
-from heckmanfa.data.parquet.parquet_files import arrow
+from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of, tidy_columns
 from heckmanfa.errors import DataError, HeckmanfaError, InputError
 from heckmanfa.tables.delimited import read_delimited
 from heckmanfa.tables.evidence import BLANK, read_evidence
@@ -112,21 +112,11 @@ def open_table(
     like: MarkOptions | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Table:
-    """Read a table, and what is known about how it was written.
+    """Read a table as `read_table` does, and what is known about how it was written.
 
-    Parameters
-    ----------
-    path, columns, decimal, thousands, sheet
-        As in `read_table`.
-    like : MarkOptions, optional
-        Options for text and Excel files if neither ``decimal`` nor ``thousands`` is given.
-    tell : callable, optional
-        Gets a few words about what it is waiting for.
-
-    Returns
-    -------
-    Table
-        It includes columns in doubt, as text or in one of the ways to read them.
+    ``like`` are options for text and Excel files if neither ``decimal`` nor ``thousands`` is given;
+    ``tell`` gets a few words about what it is waiting for. Columns in doubt are included, as text
+    or in one of the ways to read them.
     """
     asked = MarkOptions(decimal, thousands)
     if is_piped(path):
@@ -258,18 +248,16 @@ def _read_stata(path: Path) -> pd.DataFrame:
 
 
 def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.DataFrame:
-    pa, parquet = arrow(ending)
+    pa, _ = arrow(ending)
     from pyarrow import feather, ipc
 
     table: Any
     if ending == ".parquet":
-        file = parquet.ParquetFile(path)
-        raw = list(file.schema_arrow.names)
-        names = _arrow_names(raw, path)
+        stored, schema = store_of(path)
         if columns is not None:
-            check_wanted(columns, list(names.values()), path)
-            names = {stored: name for stored, name in names.items() if name in columns}
-        table = file.read(columns=list(names))
+            check_wanted(columns, schema.names, path)
+        wanted = [name for name in schema.names if columns is None or name in columns]
+        table = read_columns(stored, wanted)
     else:
         try:
             table = feather.read_table(path)
@@ -277,15 +265,9 @@ def _read_arrow(path: Path, ending: str, columns: Sequence[str] | None) -> pd.Da
             # Arrow has a file format and a stream format.
             with path.open("rb") as stream:
                 table = ipc.open_stream(stream).read_all()
-        names = _arrow_names(list(table.schema.names), path)
-        table = table.select(list(names))
-    # Text that is not UTF-8, for example, would otherwise fail at its first use.
-    table.validate(full=True)
+        names = tidy_columns(table.schema.names, path)
+        table = table.select(list(names.values())).rename_columns(list(names))
+        # Text that is not UTF-8, for example, would otherwise fail at its first use.
+        table.validate(full=True)
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, date_as_object=False)
-    return frame.rename(columns=names)
-
-
-def _arrow_names(raw: list[str], path: Path) -> dict[str, str]:
-    # pandas stores row labels in columns with such names.
-    kept = [name for name in raw if not name.startswith("__index_level_")]
-    return dict(zip(kept, tidy_names(kept, path), strict=True))
+    return frame

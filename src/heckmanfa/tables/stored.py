@@ -11,16 +11,14 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
-from heckmanfa.data.parquet.parquet_columns import kind_of
 from heckmanfa.data.parquet.parquet_files import (
     StoredFile,
     arrow,
-    check_schemas,
     find_files,
-    store_of,
+    read_columns,
+    scan_files,
 )
-from heckmanfa.errors import DataError, InputError
-from heckmanfa.tables.reading import read_table
+from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 
 GIGABYTE = 1e9
@@ -63,22 +61,9 @@ class StoredTable:
 
     def load(self, columns: Sequence[str]) -> pd.DataFrame:
         """Read some columns of all files into memory."""
-        if len(self.files) == 1 and self.paths[0].suffix.lower() == ".parquet":
-            return read_table(self.paths[0], columns)
-        pa, pq = arrow()
-        parts = []
-        for file in self.files:
-            raw = [file.stored_names[name] for name in columns]
-            try:
-                part = pq.ParquetFile(file.path).read(columns=raw).select(raw)
-                part.validate(full=True)
-            except (OSError, pa.ArrowException) as error:
-                raise DataError(
-                    f"{shown(file.path)} cannot be read as Parquet: "
-                    f"{str(error).strip().splitlines()[0]}; "
-                    "it is damaged or cut off. Write it again, or leave it out."
-                ) from error
-            parts.append(decode_dictionaries(part.rename_columns(list(columns)), self.schema))
+        pa, _ = arrow()
+        tables = (read_columns(file, columns) for file in self.files)
+        parts = [decode_dictionaries(table, self.schema) for table in tables]
         whole = pa.concat_tables(parts, promote_options="permissive")
         frame: pd.DataFrame = whole.to_pandas(ignore_metadata=True, date_as_object=False)
         return frame
@@ -112,32 +97,5 @@ def find_stored(data: str) -> StoredTable | None:
                 f"{shown(path)} is not a Parquet file: only such files can be read as one table; "
                 f"name one file, or a pattern such as {path.parent / '*.parquet'}"
             )
-    files: list[StoredFile] = []
-    schemas: list[Any] = []
-    for path in paths:
-        stored, schema = store_of(path)
-        names = list(dict.fromkeys([*(schemas[0] if schemas else schema).names, *schema.names]))
-        check_schemas((paths[0], schemas[0] if schemas else schema), (path, schema), names)
-        files.append(stored)
-        schemas.append(schema)
-    table = StoredTable(tuple(files), _common(schemas))
-    if table.n_rows == 0:
-        rest = "has" if len(paths) == 1 else f"and {len(paths) - 1} other files have"
-        raise InputError(f"{shown(paths[0])} {rest} names of columns but no rows")
-    return table
-
-
-def _common(schemas: Sequence[Any]) -> Any:
-    """Take each column's type from the first file that has values of it."""
-    pa, _ = arrow()
-    from pyarrow import types
-
-    fields = []
-    for name in schemas[0].names:
-        found = [
-            schema.field(name) for schema in schemas if kind_of(schema.field(name).type) != "empty"
-        ]
-        # Levels that only some files declare are text, as in the other files.
-        plain = [field for field in found if not types.is_dictionary(field.type)]
-        fields.append((plain or found or [schemas[0].field(name)])[0])
-    return pa.schema(fields)
+    files, schema = scan_files(paths)
+    return StoredTable(tuple(files), schema)

@@ -24,13 +24,8 @@ from heckmanfa.data.columns.kinds import (
     learn_columns,
 )
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
-from heckmanfa.data.parquet.parquet_files import Batches, arrow, read_batches
-from heckmanfa.data.parquet.parquet_levels import (
-    MOST_SEEN,
-    count_columns,
-    row_groups,
-    stored_column,
-)
+from heckmanfa.data.parquet.parquet_files import Batches, arrow, read_batches, row_groups
+from heckmanfa.data.parquet.parquet_levels import MOST_SEEN, count_columns, stored_column
 from heckmanfa.tables.stored import StoredTable, decode_dictionaries
 
 SAMPLE_ROWS = 200_000
@@ -66,17 +61,9 @@ def learn_streamed(
 ) -> Learned:
     """Learn what `Encoding.learn` would from the same rows in memory.
 
-    Parameters
-    ----------
-    features : sequence of str
-        Columns to use.
-    categorical, numeric : sequence of str
-        Columns for which the user has decided; those not among ``features`` do nothing.
-    missing : {"drop", "mean"}
-    roles, groups : sequence of str
-        Other columns to count in the same pass; of groups, only the missing values.
-    tell : callable
-        Gets a few words about progress.
+    ``categorical`` and ``numeric`` columns that are not among ``features`` are ignored. ``roles``
+    and ``groups`` are other columns to count in the same pass; of groups, only the missing values.
+    ``tell`` gets a few words about progress.
     """
     asked = asked_for(categorical, numeric)
     columns = {name: stored_column(table.schema, name, asked.get(name)) for name in features}
@@ -126,13 +113,13 @@ def _learned(column: Column, kind: Kind | None, tally: Tally | None) -> LearnedC
 def _sample(table: StoredTable, names: Sequence[str]) -> pd.DataFrame:
     """Read the first rows of row groups that are spread over all files."""
     pa, _ = arrow()
-    groups = [(file, group, rows) for file, group, rows, _ in row_groups(table.files)]
+    groups = row_groups(table.files)
     groups = groups[:: -(-len(groups) // _SAMPLE_GROUPS)]
-    share = min(SAMPLE_ROWS / sum(rows for _, _, rows in groups), 1.0)
+    share = min(SAMPLE_ROWS / sum(group.rows for group in groups), 1.0)
     parts: list[Any] = []
-    for file, group, rows in groups:
-        wanted = Batches(tuple(names), (), 1, max(int(share * rows), 1), threads=True)
-        for batch in read_batches(file, group, wanted):
+    for group in groups:
+        wanted = Batches(tuple(names), (), 1, max(int(share * group.rows), 1), threads=True)
+        for batch in read_batches(group, wanted):
             parts.append(decode_dictionaries(pa.Table.from_batches([batch])))
     whole = pa.concat_tables(parts, promote_options="permissive")
     frame: pd.DataFrame = whole.to_pandas(ignore_metadata=True, date_as_object=False)

@@ -85,11 +85,8 @@ class DaskSource(RowSource):
 
     def _delayed(self, columns: tuple[int, ...]) -> tuple[tuple[str, ...], list[Any]]:
         """Return the roles, and what each partition holds of them, with some columns of X."""
-        if columns not in self._partitions:
-            self._partitions[columns] = self._cut(columns)
-        return self._partitions[columns]
-
-    def _cut(self, columns: tuple[int, ...]) -> tuple[tuple[str, ...], list[Any]]:
+        if columns in self._partitions:
+            return self._partitions[columns]
         given = self._given | {"X": self._projected(columns)}
         framed = [role for role, values in given.items() if not _is_array(values)]
         arrays = [role for role, values in given.items() if _is_array(values)]
@@ -103,7 +100,8 @@ class DaskSource(RowSource):
                 f"Dask does not make the {self._n_parts} partitions of X that it reports: call "
                 ".persist() on the collections before the fit"
             )
-        return (*framed, *arrays), list(zip(*pieces, strict=True))
+        self._partitions[columns] = (*framed, *arrays), list(zip(*pieces, strict=True))
+        return self._partitions[columns]
 
     def _projected(self, columns: tuple[int, ...]) -> Any:
         X = self._given["X"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +19,12 @@ from heckmanfa.data.columns.column_numbers import floats, numbers
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.row_sources import Chunk, Task, cut_chunks
 from heckmanfa.data.rows import Columns, Matrix, Source, one_blas_thread
+from heckmanfa.data.threads import SharedContext
 from heckmanfa.errors import ClusterError, HeckmanfaError, InputError
 
 # glibc's numbers for two settings, the default of one, and the values during a pass.
 _TRIM, _MAP = -1, -3
 _USUAL, _KEPT, _LARGEST_MAPPED = 2**17, 2**28, 2**25
-
-
-def heckmanfa_pass(work: Pass, part: int, head: int | None, packed: Any, *blocks: Any) -> Any:
-    """Work on one partition; Dask's dashboard shows this function's name."""
-    return work(part, head, packed, blocks)
 
 
 @dataclass(frozen=True)
@@ -42,21 +37,8 @@ class Pass:
     block_rows: int
     n_parts: int
 
-    def __call__(
-        self, part: int, head: int | None, packed: tuple[Any, ...], blocks: tuple[Any, ...]
-    ) -> Any:
-        """Run the task on a partition; ``packed`` are its frames, ``blocks`` its arrays."""
-        given = dict(zip(self.roles, (*packed, *blocks), strict=True))
-        try:
-            with _at_work:
-                return self.task(part, self._chunks(part, head, given))
-        except HeckmanfaError:
-            raise
-        except Exception as error:
-            # The cause of an error does not travel from a worker, so the message has to say it.
-            raise failure(error, part, self.n_parts) from error
-
-    def _chunks(self, part: int, head: int | None, given: dict[str, Any]) -> Iterator[Chunk]:
+    def chunks(self, part: int, head: int | None, given: dict[str, Any]) -> Iterator[Chunk]:
+        """Cut the columns of a partition, by role, into chunks; ``head`` rows of it, or all."""
         n = len(given["X"])
         for role, values in given.items():
             if len(values) != n:
@@ -79,6 +61,19 @@ class Pass:
             _groups(given["groups"]) if "groups" in given else None,
         )
         yield from cut_chunks(_source(given["X"]), columns, self.block_rows)
+
+
+def heckmanfa_pass(work: Pass, part: int, head: int | None, packed: Any, *blocks: Any) -> Any:
+    """Work on one partition, its frames and its arrays; Dask's dashboard shows this name."""
+    given = dict(zip(work.roles, (*packed, *blocks), strict=True))
+    try:
+        with _at_work:
+            return work.task(part, work.chunks(part, head, given))
+    except HeckmanfaError:
+        raise
+    except Exception as error:
+        # The cause of an error does not travel from a worker, so the message has to say it.
+        raise failure(error, part, work.n_parts) from error
 
 
 # What a partition holds. --------------------------------------------------------------------------
@@ -127,55 +122,31 @@ def _groups(values: Any) -> NDArray[Any]:
     return array
 
 
-class _AtWork:
-    """Settings of the worker's process while any of its threads works on a partition.
-
-    Linear algebra runs on one thread. Only the last thread to finish may lift that limit;
-    otherwise the digits of the others would depend on timing.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._limit = ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._users == 0:
-                self._limit.enter_context(one_blas_thread())
-                self._limit.enter_context(_freed_memory_kept())
-            self._users += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._limit.close()
-
-
-_at_work = _AtWork()
-
-
 @contextmanager
-def _freed_memory_kept() -> Iterator[None]:
-    """Let glibc keep the memory of freed block temporaries, which Dask forbids.
+def _worker_settings() -> Iterator[None]:
+    """Run linear algebra on one thread, and let glibc keep the memory of freed block temporaries.
 
     Dask starts workers with a setting that returns freed memory at once, which is right for
     partitions. For the temporaries of a block it doubles the time: each is mapped and zeroed again.
     """
     given = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
     library = ctypes.CDLL(None) if given.isdigit() and os.name == "posix" else None
-    if library is None or not hasattr(library, "mallopt"):
-        yield
-        return
-    mapped = os.environ.get("MALLOC_MMAP_THRESHOLD_", "")
-    library.mallopt(_TRIM, _KEPT)
-    library.mallopt(_MAP, _LARGEST_MAPPED)
-    try:
-        yield
-    finally:
-        library.mallopt(_TRIM, int(given))
-        library.mallopt(_MAP, int(mapped) if mapped.isdigit() else _USUAL)
+    with one_blas_thread():
+        if library is None or not hasattr(library, "mallopt"):
+            yield
+            return
+        mapped = os.environ.get("MALLOC_MMAP_THRESHOLD_", "")
+        library.mallopt(_TRIM, _KEPT)
+        library.mallopt(_MAP, _LARGEST_MAPPED)
+        try:
+            yield
+        finally:
+            library.mallopt(_TRIM, int(given))
+            library.mallopt(_MAP, int(mapped) if mapped.isdigit() else _USUAL)
+
+
+# The digits of a partition must not depend on when the work on another one ends.
+_at_work = SharedContext(_worker_settings)
 
 
 def failure(error: Exception, part: int | None, n_parts: int) -> ClusterError:

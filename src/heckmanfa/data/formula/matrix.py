@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import narwhals as nw
@@ -21,6 +22,7 @@ from heckmanfa.data.columns.values import time_in
 from heckmanfa.data.formula.expressions import called_in, parse_factor
 from heckmanfa.data.formula.functions import FUNCTIONS
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.threads import SharedContext
 from heckmanfa.errors import (
     FormulaError,
     HeckmanfaError,
@@ -306,26 +308,37 @@ def complete_rows(formula: Formula, frame: pd.DataFrame) -> Mask:
     return np.asarray(frame[names].notna().all(axis=1).to_numpy(), dtype=bool)
 
 
+@contextmanager
+def _mismatch_raised() -> Iterator[None]:
+    """Turn formulaic's warning about unknown categories into an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataMismatchWarning)
+        yield
+
+
+# Warning filters belong to the process, and batches of rows are evaluated on several threads.
+_mismatch_is_error = SharedContext(_mismatch_raised)
+
+
 def matrix_of(
     formula: Formula | ModelSpec, frame: pd.DataFrame, equation: str
 ) -> tuple[pd.DataFrame, ModelSpec]:
     """Evaluate the right side of a formula without its intercept, and return what it learned."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DataMismatchWarning)
-        try:
+    try:
+        with _mismatch_is_error:
             made, spec = _evaluate(formula, frame)
-        except DataMismatchWarning as error:
-            raise InputError(
-                f"the {equation} formula meets categories that the model was not fitted with: "
-                + _categories_in_warning(error)
-            ) from error
-        except (HeckmanfaError, MemoryError):
-            raise
-        # Functions fail in many ways on data that they were not written for.
-        except Exception as error:
-            raise FormulaError(
-                f"the {equation} formula cannot be evaluated on the data: {plain_words(error)}"
-            ) from error
+    except DataMismatchWarning as error:
+        raise InputError(
+            f"the {equation} formula meets categories that the model was not fitted with: "
+            + _categories_in_warning(error)
+        ) from error
+    except (HeckmanfaError, MemoryError):
+        raise
+    # Functions fail in many ways on data that they were not written for.
+    except Exception as error:
+        raise FormulaError(
+            f"the {equation} formula cannot be evaluated on the data: {plain_words(error)}"
+        ) from error
     return made.drop(columns="Intercept"), spec
 
 

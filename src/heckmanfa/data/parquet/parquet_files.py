@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,17 @@ class StoredFile:
     """rows of each row group"""
     stored_names: dict[str, str]
     """the name of each column in the file, by its tidy name"""
+
+
+class RowGroup(NamedTuple):
+    """A row group that has rows."""
+
+    file: StoredFile
+    number: int
+    """its position in the file"""
+    rows: int
+    start: int
+    """its first row, counted over all files"""
 
 
 @dataclass(frozen=True)
@@ -172,8 +183,25 @@ def _damaged(path: Path, error: Exception) -> str:
     )
 
 
+def tidy_columns(stored: Sequence[str], path: Path) -> dict[str, str]:
+    """Return the columns of a file by their tidy names, without the row labels of pandas."""
+    kept = [name for name in stored if not name.startswith(_ROW_LABELS)]
+    return dict(zip(tidy_names(kept, path), kept, strict=True))
+
+
+def row_groups(files: Sequence[StoredFile]) -> list[RowGroup]:
+    """Return each row group that has rows, in the order of the rows."""
+    groups, start = [], 0
+    for file in files:
+        for index, rows in enumerate(file.group_rows):
+            if rows:
+                groups.append(RowGroup(file, index, rows, start))
+            start += rows
+    return groups
+
+
 def store_of(path: Path) -> tuple[StoredFile, Any]:
-    """Return a file and its schema, under tidy names and without the row labels of pandas."""
+    """Return a file and its schema, under tidy names."""
     pa, pq = arrow()
     with _explain_failures(path, scanned=False):
         before = path.stat()
@@ -185,19 +213,19 @@ def store_of(path: Path) -> tuple[StoredFile, Any]:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             footer, raw = file.metadata, file.schema_arrow
         rows = tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
-    kept = [name for name in raw.names if not name.startswith(_ROW_LABELS)]
-    names = dict(zip(tidy_names(kept, path), kept, strict=True))
+    names = tidy_columns(raw.names, path)
     schema = pa.schema([raw.field(stored).with_name(name) for name, stored in names.items()])
     return StoredFile(path, before.st_size, before.st_mtime_ns, rows, names), schema
 
 
 def scan_files(
-    path: PathLike | Sequence[PathLike], needed: Callable[[Any, Path], Sequence[str] | None]
+    path: PathLike | Sequence[PathLike],
+    needed: Callable[[Any, Path], Sequence[str] | None] = lambda schema, path: None,
 ) -> tuple[list[StoredFile], Any]:
     """Return the files and their common schema; refuse files whose columns differ.
 
     ``needed`` gets the schema and the path of the first file, and returns the columns that
-    matter, or None for all. A column that is empty in the first file has the type of a later one.
+    matter, or None for all. The type of a column comes from the first file with values of it.
     """
     pa, _ = arrow()
     paths = find_files(path)
@@ -211,12 +239,12 @@ def scan_files(
         files.append(stored)
         for name in dict.fromkeys([*deciding, *schema.names]) if names is None else names:
             first = deciding.get(name, opening)
-            check_schemas(first, (place, schema), [name])
+            _check_column(name, first, (place, schema))
             if _tells_more(schema.field(name).type, first[1].field(name).type):
                 deciding[name] = (place, schema)
     if not any(sum(file.group_rows) for file in files):
-        where = paths[0] if len(paths) == 1 else f"any of the {len(paths)} files"
-        raise InputError(f"there are no rows in {where}")
+        which = f"{shown(paths[0])} has" if len(paths) == 1 else f"all {len(paths)} files have"
+        raise InputError(f"{which} names of columns but no rows")
     return files, pa.schema([found.field(name) for name, (_, found) in deciding.items()])
 
 
@@ -232,21 +260,20 @@ def _tells_more(stored: Any, known: Any) -> bool:
     )
 
 
-def check_schemas(first: tuple[Path, Any], other: tuple[Path, Any], names: Sequence[str]) -> None:
-    """Refuse a file in which some of the columns ``names`` are not as in the first file."""
-    for name in names:
-        for here, there in ((first, other), (other, first)):
-            if name not in here[1].names:
-                raise DataError(
-                    f"{shown(here[0])} has no column {quoted(name)}, which {shown(there[0])} has; "
-                    f"the files must have the same columns{nearest(name, here[1].names)}"
-                )
-        mine, theirs = first[1].field(name).type, other[1].field(name).type
-        if not same_kind(mine, theirs):
+def _check_column(name: str, first: tuple[Path, Any], other: tuple[Path, Any]) -> None:
+    """Refuse a file in which a column is not as in the first file."""
+    for here, there in ((first, other), (other, first)):
+        if name not in here[1].names:
             raise DataError(
-                f"column {quoted(name)} is {theirs} in {shown(other[0])}, but {mine} in "
-                f"{shown(first[0])}; write it with one type"
+                f"{shown(here[0])} has no column {quoted(name)}, which {shown(there[0])} has; "
+                f"the files must have the same columns{nearest(name, here[1].names)}"
             )
+    mine, theirs = first[1].field(name).type, other[1].field(name).type
+    if not same_kind(mine, theirs):
+        raise DataError(
+            f"column {quoted(name)} is {theirs} in {shown(other[0])}, but {mine} in "
+            f"{shown(first[0])}; write it with one type"
+        )
 
 
 @lru_cache(maxsize=_FOOTERS)
@@ -304,14 +331,26 @@ def _range(column: Any) -> tuple[float, float, int] | None:
     return (low, high, given) if high - low + 1 >= given / 2 else None
 
 
-def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[Any]:
+def read_columns(stored: StoredFile, columns: Sequence[str]) -> Any:
+    """Return some columns of a file as a table, in the requested order, under tidy names."""
+    _, pq = arrow()
+    raw = [stored.stored_names[name] for name in columns]
+    with _explain_failures(stored.path, scanned=True):
+        table = pq.ParquetFile(stored.path).read(columns=raw).select(raw)
+        # Otherwise text that is not UTF-8, for example, would fail at its first use.
+        table.validate(full=True)
+    return table.rename_columns(list(columns))
+
+
+def read_batches(group: RowGroup, wanted: Batches) -> Generator[Any]:
     """Yield the record batches of a row group; memory holds little more than one at a time.
 
     Their columns are in the requested order, under tidy names.
     """
     _, pq = arrow()
+    stored = group.file
     raw = [stored.stored_names[name] for name in wanted.columns]
-    left = stored.group_rows[group] if wanted.head is None else wanted.head
+    left = group.rows if wanted.head is None else wanted.head
     with _explain_failures(stored.path, scanned=True):
         now = stored.path.stat()
         if (now.st_size, now.st_mtime_ns) != (stored.size, stored.changed):
@@ -329,10 +368,12 @@ def read_batches(stored: StoredFile, group: int, wanted: Batches) -> Generator[A
             buffer_size=wanted.buffer(),
         ) as file:
             batches = file.iter_batches(
-                wanted.batch_rows(), row_groups=[group], columns=raw, use_threads=wanted.threads
+                wanted.batch_rows(),
+                row_groups=[group.number],
+                columns=raw,
+                use_threads=wanted.threads,
             )
             for batch in whole_blocks(batches, wanted.block_rows):
-                # Otherwise text that is not UTF-8, for example, would fail at its first use.
                 batch.validate(full=True)
                 taken = batch.slice(0, left)
                 left -= taken.num_rows

@@ -24,7 +24,14 @@ from heckmanfa.data.columns.kinds import (
 )
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally
 from heckmanfa.data.parquet.parquet_columns import floats_of, kind_of, time_of
-from heckmanfa.data.parquet.parquet_files import Batches, StoredFile, read_batches, value_ranges
+from heckmanfa.data.parquet.parquet_files import (
+    Batches,
+    RowGroup,
+    StoredFile,
+    read_batches,
+    row_groups,
+    value_ranges,
+)
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
@@ -57,59 +64,37 @@ def stored_column(schema: Any, name: str, asked: Asked | None = None) -> Column:
     )
 
 
-def row_groups(files: Sequence[StoredFile]) -> list[tuple[StoredFile, int, int, int]]:
-    """Return each row group that has rows: its file, number, rows, and first row in the data."""
-    groups, start = [], 0
-    for file in files:
-        for group, rows in enumerate(file.group_rows):
-            if rows:
-                groups.append((file, group, rows, start))
-            start += rows
-    return groups
-
-
 def count_columns(
     files: Sequence[StoredFile],
     starts: Mapping[str, Callable[[], Tally]],
     texts: Sequence[str],
     tell: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Tally]:
-    """Count columns in one pass over all rows.
+    """Count columns in one pass over all rows; refuse columns of text that hold lists or the like.
 
-    Parameters
-    ----------
-    starts : mapping of str to callable
-        Makes an empty tally for each column.
-    texts : sequence of str
-        Columns of plain text, which are read with their dictionaries: this compares texts once per
-        level instead of once per row.
-    tell : callable
-        Gets a few words about progress.
-
-    Raises
-    ------
-    InputError
-        If a column that is counted as text holds lists or the like.
+    ``starts`` makes an empty tally for each column. ``texts`` are columns of plain text, which are
+    read with their dictionaries: this compares texts once per level instead of once per row.
+    ``tell`` gets a few words about progress.
     """
     if not starts:
         return {}
     wanted = Batches(tuple(starts), tuple(texts), _ROWS_AT_ONCE, head=None, threads=False)
 
-    def count(part: tuple[StoredFile, int, int, int]) -> dict[str, Tally]:
-        file, group, _, row = part
+    def count(group: RowGroup) -> dict[str, Tally]:
+        row = group.start
         tallies = {name: start() for name, start in starts.items()}
-        for batch in read_batches(file, group, wanted):
+        for batch in read_batches(group, wanted):
             for name, tally in tallies.items():
                 _add(tally, batch.column(name), name, row)
             row += batch.num_rows
         return tallies
 
-    parts = row_groups(files)
-    n_rows = sum(rows for _, _, rows, _ in parts)
+    groups = row_groups(files)
+    n_rows = sum(group.rows for group in groups)
     total = {name: start() for name, start in starts.items()}
-    for index, found in enumerate(in_order(count, parts)):
-        if index % max(len(parts) // _STEPS, 1) == 0:
-            tell(f"counting the columns' values, row {parts[index][3]:,} of {n_rows:,}")
+    for index, found in enumerate(in_order(count, groups)):
+        if index % max(len(groups) // _STEPS, 1) == 0:
+            tell(f"counting the columns' values, row {groups[index].start:,} of {n_rows:,}")
         for name, tally in found.items():
             # Both are of the same class: the column's own start made them.
             total[name].merge(tally)  # type: ignore[arg-type]
@@ -137,24 +122,10 @@ def learn_encoding(
     numeric: Sequence[str] = (),
     named: bool = True,
 ) -> Encoding:
-    """Decide how columns become features.
+    """Decide how the columns ``sources`` become features; missing values stay NaN.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Schema of the first file.
-    sources : sequence of str
-        The columns.
-    categorical, numeric : sequence of str
-        Columns for which the user has decided.
-    named : bool
-        Whether the user named the columns: then all numbers are features. Otherwise numbers that
-        tell rows apart are refused.
-
-    Returns
-    -------
-    Encoding
-        It leaves missing values as NaN.
+    If the user ``named`` the columns, all numbers are features. Otherwise numbers that tell rows
+    apart are refused.
     """
     asked = _asked_for(sources, categorical, numeric)
     columns = {name: stored_column(schema, name, asked.get(name)) for name in sources}

@@ -33,6 +33,7 @@ from heckmanfa.data.parquet.parquet_files import (
     PathLike,
     StoredFile,
     read_batches,
+    row_groups,
     scan_files,
 )
 from heckmanfa.data.parquet.parquet_levels import learn_encoding
@@ -58,14 +59,6 @@ class _Roles(NamedTuple):
         """Return the columns that there are, by role."""
         names = zip(self._fields, self, strict=True)
         return {role: name for role, name in names if name is not None}
-
-
-class _Part(NamedTuple):
-    """A row group that has rows."""
-
-    file: StoredFile
-    group: int
-    rows: int
 
 
 class ParquetRows(RowSource):
@@ -94,12 +87,7 @@ class ParquetRows(RowSource):
             for name in encoding.sources
             if name in encoding.levels or kind_of(schema.field(name).type) == "text"
         )
-        self._parts = [
-            _Part(file, group, rows)
-            for file in files
-            for group, rows in enumerate(file.group_rows)
-            if rows
-        ]
+        self._parts = row_groups(files)
         self._feature_sources = [
             name
             for name in encoding.sources
@@ -112,21 +100,13 @@ class ParquetRows(RowSource):
         self.has_weight = roles.sample_weight is not None
         self.has_groups = roles.groups is not None
         self.drops_missing = drops_missing
+        self.dummies = encoding.groups
+        self.feature_groups = [group for group in encoding.groups.values() if len(group) > 1]
 
     @property
     def encoding(self) -> Encoding | None:
         """How columns become features; None if all of them are numbers already."""
         return self._encoding if self._coded or self._encoding.missing == "mean" else None
-
-    @property
-    def feature_groups(self) -> list[list[str]]:
-        """The dummies of each column with several, which a search moves together."""
-        return [dummies for dummies in self._encoding.groups.values() if len(dummies) > 1]
-
-    @property
-    def dummies(self) -> dict[str, list[str]]:
-        """The dummies of each column; its name stands for all of them."""
-        return self._encoding.groups
 
     @property
     def described(self) -> str:
@@ -135,11 +115,9 @@ class ParquetRows(RowSource):
         return f"rows of {count} Parquet files" if count != 1 else f"rows of {self.paths[0]}"
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
         return self.n_rows
 
     def __repr__(self) -> str:
-        """Say what there is."""
         return f"<{self.n_rows:,} {self.described}: {self.n_features} features>"
 
     def run(self, task: Task, reading: Reading) -> Iterator[Any]:
@@ -183,7 +161,7 @@ class ParquetRows(RowSource):
         )
         start = 0
         with ExitStack() as stack:
-            source = read_batches(self._parts[part].file, self._parts[part].group, wanted)
+            source = read_batches(self._parts[part], wanted)
             stack.callback(source.close)
             batches: Iterator[Any] = source
             if ahead:
@@ -231,11 +209,9 @@ class ParquetRows(RowSource):
             try:
                 encoded = replace(self._encoding, sources=tuple(coded)).transform(frame)
             except InputError as error:
-                file, group, _ = self._parts[part]
-                raise InputError(
-                    f"{shown(file.path)}, from row {sum(file.group_rows[:group]) + start + 1} on: "
-                    f"{error}"
-                ) from error
+                file, group, *_ = self._parts[part]
+                first = sum(file.group_rows[:group]) + start + 1
+                raise InputError(f"{shown(file.path)}, from row {first} on: {error}") from error
             columns |= {str(name): encoded[name].to_numpy() for name in encoded.columns}
         return columns
 
@@ -274,12 +250,11 @@ def scan_parquet(
     outcome : str
         The column to predict; null or NaN where it was not observed.
     features : sequence of str, optional
-        Columns of either equation; by default all columns without another role. The file's schema
-        decides: numbers, booleans and decimals are numbers. Text and dictionaries become dummies
-        named ``column[level]`` for each level but the most frequent, even if they spell numbers;
-        this takes one pass over these columns. In a search, the dummies of a column are one of
-        the ``feature_groups`` unless the search's own groups name some of them. Wherever a model
-        names features, the name of the column stands for all of its dummies.
+        Columns of either equation; by default all columns without another role. Numbers, booleans
+        and decimals are numbers. Text and dictionaries become dummies named ``column[level]`` for
+        each level but the most frequent, which takes one pass over these columns. A search moves
+        the dummies of a column together unless its ``feature_groups`` name some of them. Wherever
+        a model names features, the column's name stands for all of its dummies.
     selected : str, optional
         Column that says who is selected: booleans, 0 and 1, or words such as yes and no. By
         default, rows with an outcome are selected.
@@ -325,14 +300,8 @@ def scan_parquet(
     files, schema = scan_files(path, needed)
     _check_roles(schema, roles)
     if encoding is None:
-        encoding = learn_encoding(
-            files,
-            schema,
-            sources,
-            categorical=categorical,
-            numeric=numeric,
-            named=features is not None,
-        )
+        decided = {"categorical": categorical, "numeric": numeric}
+        encoding = learn_encoding(files, schema, sources, named=features is not None, **decided)
     return ParquetRows(files, schema, roles, encoding, drops_missing=missing == "drop")
 
 
