@@ -17,7 +17,7 @@ from heckmanfa import (
     compress,
     scan_parquet,
 )
-from heckmanfa.data.row_rules import is_known_only
+from heckmanfa.data.row_rules import FeatureCounts
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import (
     AllObservedWarning,
@@ -224,12 +224,17 @@ def test_gaps_that_hit_the_few_unselected_rows_by_chance_are_only_gaps():
     """The hypergeometric law says how often they would."""
     for unselected, inside, n_selected in [(2, 30, 100), (1, 1, 50), (3, 40, 60), (4, 9, 300)]:
         chance = hypergeom.pmf(unselected, unselected + n_selected, unselected + inside, unselected)
-        known = is_known_only(np.array([unselected]), np.array([inside]), unselected, n_selected)
-        assert known[0] == (chance < 1e-3)
-    none, all_ = np.array([0]), np.array([40])
-    assert not is_known_only(none, none, 0, 40).any()
-    assert not is_known_only(np.array([9]), all_, 9, 40).any(), "a column that is empty"
-    assert not is_known_only(np.array([8]), none, 9, 40).any()
+        assert known_only(unselected, inside, unselected, n_selected) == (chance < 1e-3)
+    assert not known_only(0, 0, 0, 40)
+    assert not known_only(9, 40, 9, 40), "a column that is empty"
+    assert not known_only(8, 0, 9, 40)
+
+
+def known_only(unselected, selected, n_unselected, n_selected):
+    """Whether a column with so many gaps in rows of each kind is known only for the selected."""
+    gaps = {"gaps": np.array([unselected + selected]), "gaps_selected": np.array([selected])}
+    counts = FeatureCounts(n_selected=n_selected, n_unselected=n_unselected, **gaps)
+    return counts.known_only()[0]
 
 
 def test_a_column_with_other_gaps_is_refused_as_before(rows):

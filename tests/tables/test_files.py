@@ -235,7 +235,7 @@ def test_files_of_nothing(tmp_path):
     pd.DataFrame({"a": []}).to_parquet(tmp_path / "a.parquet")
     assert "no rows" in refusal(tmp_path / "a.parquet", InputError)
     pd.DataFrame().to_excel(tmp_path / "a.xlsx", index=False)
-    assert "nothing in its first sheet" in refusal(tmp_path / "a.xlsx", InputError)
+    assert "there is nothing in its sheet" in refusal(tmp_path / "a.xlsx", InputError)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather", "arrow", "dta", "xlsx", "csv.gz"])

@@ -16,8 +16,7 @@ from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.values import levels_of, numbers_of
 from heckmanfa.errors import DataError, InputError, MissingValueError
 from heckmanfa.tables import streamed
-from heckmanfa.tables.stored import find_stored
-from heckmanfa.tables.streamed import learn_streamed
+from heckmanfa.tables.streamed import find_stored, learn_streamed
 
 N = 3000
 

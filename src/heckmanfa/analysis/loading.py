@@ -29,10 +29,8 @@ from heckmanfa.data.row_parts import count_parts
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, UnknownFeatureError
-from heckmanfa.tables.piped import is_piped
-from heckmanfa.tables.reading import Table, open_table
-from heckmanfa.tables.stored import GIGABYTE, StoredTable, find_stored
-from heckmanfa.tables.streamed import Learned, learn_streamed
+from heckmanfa.tables.reading import Table, is_piped, open_table
+from heckmanfa.tables.streamed import GIGABYTE, Learned, StoredTable, find_stored, learn_streamed
 from heckmanfa.text.printable import quoted
 
 

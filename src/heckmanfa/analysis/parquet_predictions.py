@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.analysis.predictions import check_request, predictions
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.outputs import check_place, replacing
 from heckmanfa.data.missing_features import Gaps, check_missing, refuse_gaps
@@ -26,7 +26,7 @@ from heckmanfa.data.parquet.parquet_files import (
     scan_files,
 )
 from heckmanfa.data.threads import in_order
-from heckmanfa.errors import InputError, MissingFeaturesWarning, UnknownFeatureError, warn
+from heckmanfa.errors import InputError, MissingFeaturesWarning, warn
 from heckmanfa.text.printable import quoted, shown
 
 # A batch becomes a row group of the output.
@@ -156,7 +156,7 @@ def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> 
     """Return the columns that a model needs; refuse those that are not there."""
     if encoding is not None:
         wanted = list(encoding.sources)
-    elif model.fit_.origin.design is not None:
+    elif _has_formulas(model):
         # Formulas may name any of them.
         return list(schema.names)
     else:
@@ -166,20 +166,24 @@ def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> 
                 "the model was fitted to features without names, and columns of files have names: "
                 "fit it to a data frame, or to rows from scan_parquet"
             )
+    hint = None
     for name in wanted:
-        if name not in schema.names:
-            hint = nearest(name, schema.names)
-            source = name.partition("[")[0]
-            if encoding is None and source in schema.names:
-                hint = f"; it is made from {quoted(source)}: pass the encoding of the fit's rows"
-            raise UnknownFeatureError(f"{shown(path)} has no column {quoted(name)}{hint}")
+        source = name.partition("[")[0]
+        if encoding is None and name not in schema.names and source in schema.names:
+            hint = f"; it is made from {quoted(source)}: pass the encoding of the fit's rows"
+    refuse_absent(wanted, schema.names, shown(path), hint)
     return wanted
+
+
+def _has_formulas(model: Any) -> bool:
+    # Least squares, which corrects for nothing, keeps no Fit.
+    return hasattr(model, "fit_") and model.fit_.origin.design is not None
 
 
 def _features(
     batch: Any, sources: Sequence[str], model: Any, encoding: Encoding | None
 ) -> pd.DataFrame:
-    if encoding is None and model.fit_.origin.design is None:
+    if encoding is None and not _has_formulas(model):
         return pd.DataFrame({name: floats_of(batch.column(name)) for name in sources}, copy=False)
     frame: pd.DataFrame = batch.select(list(sources)).to_pandas(
         ignore_metadata=True, date_as_object=False

@@ -16,7 +16,7 @@ from heckmanfa.data.missing_features import Gaps, refuse_gaps
 from heckmanfa.errors import InputError
 from heckmanfa.tables.marks import MarkOptions
 from heckmanfa.tables.reading import Table, open_table
-from heckmanfa.tables.stored import GIGABYTE, find_stored
+from heckmanfa.tables.streamed import GIGABYTE, find_stored
 from heckmanfa.text.printable import quoted, shown
 
 _INSTEAD = "pass --missing empty to get empty cells for these rows"

@@ -65,7 +65,6 @@ def like(values: ArrayLike, array: Array) -> Array:
     if isinstance(array, np.ndarray):
         return np.asarray(values)
     xp = namespace(array)
-    # A copy, since Torch warns of memory that it must not write to.
     return xp.asarray(np.array(values), dtype=array.dtype, device=array.device)
 
 
@@ -88,16 +87,19 @@ def zeros(array: Array, *shape: int) -> Array:
 
 def booleans(values: ArrayLike, array: Array) -> Array:
     """Put a few booleans beside an array."""
-    if isinstance(array, np.ndarray):
-        return np.asarray(values, dtype=bool)
-    return namespace(array).asarray(np.array(values, dtype=bool), device=array.device)
+    return _beside(np.asarray(values, dtype=bool), array)
 
 
 def integers(values: ArrayLike, array: Array) -> Array:
     """Put a few integers, such as positions, beside an array."""
+    return _beside(np.asarray(values, dtype=np.int64), array)
+
+
+def _beside(values: NDArray[Any], array: Array) -> Array:
     if isinstance(array, np.ndarray):
-        return np.asarray(values, dtype=np.intp)
-    return namespace(array).asarray(np.array(values, dtype=np.int64), device=array.device)
+        return values
+    # A copy, since Torch warns of memory that it must not write to.
+    return namespace(array).asarray(values.copy(), device=array.device)
 
 
 def signs(chosen: Array, array: Array) -> Array:

@@ -17,6 +17,7 @@ from heckmanfa.data.arrays import host, namespace
 from heckmanfa.data.columns.features import FeatureTable, feature_blocks
 from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError, MissingValueError
+from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
 
 _SHOWN = 10
@@ -103,9 +104,6 @@ def refuse_gaps(gaps: Gaps, instead: str = _INSTEAD) -> None:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    said = [
-        f"{quoted(name)} ({count:,} row{'' if count == 1 else 's'})"
-        for name, count in list(counts.items())[:_SHOWN]
-    ]
+    first = [f"{quoted(name)} ({plural(count, 'row')})" for name, count in counts.items()][:_SHOWN]
     more = f" and {len(counts) - _SHOWN} more" if len(counts) > _SHOWN else ""
-    return ", ".join(said) + more
+    return ", ".join(first) + more

@@ -221,7 +221,6 @@ class PartRows:
         return self.source.has_weight
 
     def __len__(self) -> int:
-        """Return the number of rows, those left out included."""
         return sum(self.lengths if self.heads is None else self.heads.values())
 
     def map(
@@ -248,8 +247,12 @@ class PartRows:
             width = len(self.columns) + 3
             most = max(_FETCHED_NUMBERS // width, _FETCHED_PER_COLUMN * width, _LEAST_FETCHED)
             part = self._head_rows(min(n_rows, most))
-            blocks = list(part.map(_as_is, columns=self.columns, merge=_joined))
-            self.fetched[n_rows] = _held(_joined(blocks), part)
+            block = _joined(list(part.map(_as_is, columns=self.columns, merge=_joined)))
+            arrays = dict(zip(self.columns, block.features.T, strict=True))
+            source = Columns(arrays, (len(block.outcome), self.source.n_features))
+            self.fetched[n_rows] = ArrayRows(
+                source, block.outcome, block.selected, block.weight, block.group
+            )
         return self.fetched[n_rows]
 
     def _head_rows(self, n_rows: int) -> PartRows:
@@ -291,10 +294,3 @@ def _joined(blocks: list[Block]) -> Block:
         None if first.group is None else np.concatenate([block.group for block in blocks]),
         first.place,
     )
-
-
-def _held(block: Block, rows: PartRows) -> ArrayRows:
-    """Rows in memory that were fetched."""
-    arrays = dict(zip(rows.columns, block.features.T, strict=True))
-    source = Columns(arrays, (len(block.outcome), rows.source.n_features))
-    return ArrayRows(source, block.outcome, block.selected, block.weight, block.group)

@@ -118,9 +118,20 @@ class FeatureCounts:
         )
 
     def known_only(self) -> Mask:
-        """(k,) which columns are known only for selected rows."""
-        outside = self.gaps - self.gaps_selected
-        return is_known_only(outside, self.gaps_selected, self.n_unselected, self.n_selected)
+        """(k,) which columns are known only for selected rows: missing in every unselected row.
+
+        A column may also be missing in some selected rows. If few rows are unselected, gaps
+        unrelated to selection can then fall on all of them. Such a column counts as known only for
+        selected rows if this would happen less than once in 1,000 times by chance.
+        """
+        gaps, selected = np.atleast_1d(self.gaps), np.atleast_1d(self.gaps_selected)
+        everywhere = (gaps - selected == self.n_unselected) & (self.n_unselected > 0)
+        n = self.n_unselected + self.n_selected
+        # C(gaps, n_unselected) / C(n, n_unselected), in logarithms.
+        chance = (gammaln(self.n_unselected + selected + 1.0) - gammaln(selected + 1.0)) - (
+            gammaln(n + 1.0) - gammaln(self.n_selected + 1.0)
+        )
+        return np.asarray(everywhere & ((selected == 0) | (chance < np.log(_CHANCE))))
 
 
 def count_features(
@@ -157,26 +168,6 @@ def count_features(
         n_selected=n_selected,
         n_unselected=n_unselected,
     )
-
-
-def is_known_only(
-    unselected: NDArray[Any], selected: NDArray[Any], n_unselected: int, n_selected: int
-) -> Mask:
-    """Find the columns known only for selected rows: missing in every unselected row.
-
-    ``unselected`` and ``selected`` (k,) count the rows of each kind that miss each column. A column
-    may also be missing in some selected rows. If few rows are unselected, gaps unrelated to
-    selection can then fall on all of them. Such a column counts as known only for selected rows if
-    this would happen less than once in 1,000 times by chance.
-    """
-    unselected, selected = np.atleast_1d(unselected), np.atleast_1d(selected)
-    everywhere = (unselected == n_unselected) & (n_unselected > 0)
-    gaps, n = n_unselected + selected.astype(np.float64), n_unselected + n_selected
-    # C(gaps, n_unselected) / C(n, n_unselected), in logarithms.
-    chance = (gammaln(gaps + 1) - gammaln(selected + 1.0)) - (
-        gammaln(n + 1.0) - gammaln(n_selected + 1.0)
-    )
-    return np.asarray(everywhere & ((selected == 0) | (chance < np.log(_CHANCE))))
 
 
 @dataclass(frozen=True)

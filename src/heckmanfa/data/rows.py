@@ -87,7 +87,6 @@ class Mapped(Protocol):
         If the rows are elsewhere, ``merge`` joins the results of consecutive blocks there, so
         little has to travel.
         """
-        ...
 
 
 class Rows(Mapped, Protocol):
@@ -96,24 +95,19 @@ class Rows(Mapped, Protocol):
     @property
     def in_memory(self) -> bool:
         """Whether a pass over the rows costs no more than arithmetic."""
-        ...
 
     @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
-        ...
 
     def __len__(self) -> int:
         """Return the number of rows, those left out included."""
-        ...
 
     def pilot(self, n_rows: int) -> Rows:
         """Return about ``n_rows`` evenly spread rows, or all rows if they are few."""
-        ...
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> Rows:
         """Return the rows where ``function(block, *args)`` is False."""
-        ...
 
 
 class Source(Protocol):
@@ -122,11 +116,9 @@ class Source(Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        ...
 
     def take(self, start: int, stop: int, columns: Positions) -> Array:
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
-        ...
 
 
 def pick(matrix: Array, columns: Positions) -> Array:
@@ -146,16 +138,8 @@ class Matrix:
 
     def __init__(self, array: Array) -> None:
         self._array = array
-
-    @property
-    def dtype(self) -> Any:
-        """The type of its numbers."""
-        return self._array.dtype
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self._array.shape[0], self._array.shape[1]
+        self.dtype = array.dtype
+        self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
 
     def take(self, start: int, stop: int, columns: Positions) -> Array:
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
@@ -163,23 +147,18 @@ class Matrix:
         return xp.asarray(pick(self._array[start:stop], columns), dtype=xp.float64)
 
 
+@dataclass(frozen=True, eq=False)
 class Columns:
     """Features as one array per column, as frames keep them; only used columns are read."""
 
-    def __init__(self, arrays: dict[int, NDArray[Any]], shape: tuple[int, int]) -> None:
-        self._arrays = arrays
-        self._shape = shape
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self._shape
+    arrays: dict[int, NDArray[Any]]
+    shape: tuple[int, int]
 
     def take(self, start: int, stop: int, columns: Positions) -> Floats:
         """Return rows ``start`` to ``stop`` of the named columns as float64."""
         block = np.empty((stop - start, len(columns)), order="F")
         for position, column in enumerate(columns):
-            block[:, position] = self._arrays[column][start:stop]
+            block[:, position] = self.arrays[column][start:stop]
         return block
 
 
@@ -229,7 +208,6 @@ class ArrayRows:
         return namespace(self.outcome).ones_like(self.selected) if self.kept is None else self.kept
 
     def __len__(self) -> int:
-        """Return the number of rows, those left out included."""
         return len(self.outcome)
 
     @property

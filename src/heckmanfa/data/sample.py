@@ -13,16 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import InvalidParameterError
 
-from heckmanfa.data.arrays import (
-    Array,
-    Floats,
-    booleans,
-    host,
-    integers,
-    is_dask,
-    is_tensor,
-    like,
-)
+from heckmanfa.data.arrays import Array, Floats, booleans, host, integers, is_dask, is_tensor, like
 from heckmanfa.data.columns.column_numbers import (
     as_table,
     entries,

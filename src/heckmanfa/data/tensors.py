@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Array, host, is_tensor
-from heckmanfa.errors import (
-    DeviceMemoryError,
-    InputError,
-    InputTypeError,
-    TooFewRowsError,
-)
+from heckmanfa.errors import DeviceMemoryError, InputError, InputTypeError, TooFewRowsError
 from heckmanfa.text.printable import quoted
 
 
@@ -28,7 +23,6 @@ class NamedTensor:
     """(n, K)"""
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return int(self.tensor.shape[0])
 
 

@@ -20,8 +20,17 @@ import pandas as pd
 from heckmanfa.data.columns.features import check_wanted, tidy_names
 from heckmanfa.data.columns.values import MISSING_SPELLINGS, shape_of
 from heckmanfa.errors import DataError, InputError
-from heckmanfa.tables.evidence import BLANK, fractions_prove, other_mark, read_evidence
-from heckmanfa.tables.marks import MarkedTable, MarkOptions, apply, decide, with_columns
+from heckmanfa.tables.marks import (
+    BLANK,
+    MarkedTable,
+    MarkOptions,
+    apply,
+    decide,
+    fractions_prove,
+    other_mark,
+    read_evidence,
+    with_columns,
+)
 from heckmanfa.text.printable import quoted, shown
 
 _HEAD = 1 << 18

@@ -53,18 +53,11 @@ def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
 
 def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
     names = _names(book)
-    if sheet is not None:
-        chosen = _chosen(names, sheet, path)
-        cells = _cells(book, chosen)
-        if cells.empty:
-            raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
-        return Sheet(_table(cells, path), None, "")
-    chosen = next((name for name in names if not _cells(book, name, _PEEK).empty), names[0])
+    filled = [name for name in names if sheet is None and not _cells(book, name, _PEEK).empty]
+    chosen, *others = filled or [names[0] if sheet is None else _chosen(names, sheet, path)]
     cells = _cells(book, chosen)
     if cells.empty:
-        raise InputError(f"{shown(path)} is empty: there is nothing in its first sheet")
-    later = names[names.index(chosen) + 1 :]
-    others = [name for name in later if not _cells(book, name, _PEEK).empty]
+        raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
     if not others:
         return Sheet(_table(cells, path), None, "")
     hint = (

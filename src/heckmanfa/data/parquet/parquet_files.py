@@ -167,20 +167,14 @@ def _explain_failures(path: Path, *, scanned: bool) -> Iterator[None]:
             f"there is not enough memory to read a part of {shown(path)}: it is damaged, or holds "
             "very long texts"
         ) from error
-    except OSError as error:
-        if error.strerror:
-            raise DataError(f"{shown(path)} cannot be read: {error.strerror}") from error
-        raise DataError(_damaged(path, error)) from error
     # A damaged file can make a reader fail in any way.
     except Exception as error:
-        raise DataError(_damaged(path, error)) from error
-
-
-def _damaged(path: Path, error: Exception) -> str:
-    return (
-        f"{shown(path)} cannot be read as Parquet: it is damaged, cut off, or not what its name "
-        f"says. Write it again, or leave it out. ({type(error).__name__}: {shown(error)})"
-    )
+        if isinstance(error, OSError) and error.strerror:
+            raise DataError(f"{shown(path)} cannot be read: {error.strerror}") from error
+        raise DataError(
+            f"{shown(path)} cannot be read as Parquet: it is damaged, cut off, or not what its "
+            f"name says. Write it again, or leave it out. ({type(error).__name__}: {shown(error)})"
+        ) from error
 
 
 def tidy_columns(stored: Sequence[str], path: Path) -> dict[str, str]:

@@ -13,13 +13,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.features import nearest
+from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.parquet.parquet_columns import (
     FLAGS,
     flags_of,
@@ -40,25 +40,12 @@ from heckmanfa.data.parquet.parquet_levels import learn_encoding
 from heckmanfa.data.row_sources import Chunk, Reading, RowSource, Task, cut_chunks
 from heckmanfa.data.rows import Columns, one_blas_thread
 from heckmanfa.data.threads import in_order, workers
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, shown
 
 # Fewer rows are finished before threads have started.
 _ROWS_FOR_THREADS = 2**14
-
-
-class _Roles(NamedTuple):
-    """The columns that are not features, named as the parameters of `scan_parquet`."""
-
-    outcome: str
-    selected: str | None
-    sample_weight: str | None
-    groups: str | None
-
-    def given(self) -> dict[str, str]:
-        """Return the columns that there are, by role."""
-        names = zip(self._fields, self, strict=True)
-        return {role: name for role, name in names if name is not None}
+_ROLES = ("outcome", "selected", "sample_weight", "groups")
 
 
 class ParquetRows(RowSource):
@@ -70,7 +57,7 @@ class ParquetRows(RowSource):
         self,
         files: Sequence[StoredFile],
         schema: Any,
-        roles: _Roles,
+        roles: dict[str, str],
         encoding: Encoding,
         *,
         drops_missing: bool,
@@ -96,9 +83,9 @@ class ParquetRows(RowSource):
         self.names = tuple(encoding.columns)
         self.n_features = len(self.names)
         self.n_rows = sum(part.rows for part in self._parts)
-        self.has_selected = roles.selected is not None
-        self.has_weight = roles.sample_weight is not None
-        self.has_groups = roles.groups is not None
+        self.has_selected = "selected" in roles
+        self.has_weight = "sample_weight" in roles
+        self.has_groups = "groups" in roles
         self.drops_missing = drops_missing
         self.dummies = encoding.groups
         self.feature_groups = [group for group in encoding.groups.values() if len(group) > 1]
@@ -153,7 +140,7 @@ class ParquetRows(RowSource):
         """Read a part block by block."""
         sources = list(dict.fromkeys(self._feature_sources[k] for k in reading.columns))
         wanted = Batches(
-            columns=tuple(dict.fromkeys([*sources, *self._roles.given().values()])),
+            columns=tuple(dict.fromkeys([*sources, *self._roles.values()])),
             levels=tuple(name for name in sources if name in self._coded),
             block_rows=reading.block_rows,
             head=reading.head(part),
@@ -179,15 +166,12 @@ class ParquetRows(RowSource):
         encoded = self._columns(part, batch, sources, start)
         features = {i: encoded[self.names[k]] for i, k in enumerate(reading.columns)}
         source = Columns(features, (batch.num_rows, len(features)))
-        roles = {role: batch.column(name) for role, name in self._roles.given().items()}
-        selected, weight, groups = (
-            roles.get(role) for role in ("selected", "sample_weight", "groups")
-        )
+        roles = {role: batch.column(name) for role, name in self._roles.items()}
         columns = (
             floats_of(roles["outcome"]),
-            None if selected is None else flags_of(selected, str(self._roles.selected)),
-            None if weight is None else floats_of(weight),
-            None if groups is None else groups_of(groups),
+            flags_of(roles["selected"], self._roles["selected"]) if self.has_selected else None,
+            floats_of(roles["sample_weight"]) if self.has_weight else None,
+            groups_of(roles["groups"]) if self.has_groups else None,
         )
         return cut_chunks(source, columns, reading.block_rows, start)
 
@@ -288,14 +272,15 @@ def scan_parquet(
         raise InputError(
             "an encoding already defines the categories; leave categorical and numeric out"
         )
-    roles = _Roles(outcome, selected, sample_weight, groups)
+    named = zip(_ROLES, (outcome, selected, sample_weight, groups), strict=True)
+    roles = {role: name for role, name in named if name is not None}
     sources: list[str] = []
 
     def needed(schema: Any, place: Path) -> list[str] | None:
         sources.extend(_sources(schema, roles, features, encoding, place))
         if features is None and encoding is None:
             return None
-        return list(dict.fromkeys([*sources, *roles.given().values()]))
+        return list(dict.fromkeys([*sources, *roles.values()]))
 
     files, schema = scan_files(path, needed)
     _check_roles(schema, roles)
@@ -307,34 +292,31 @@ def scan_parquet(
 
 def _sources(
     schema: Any,
-    roles: _Roles,
+    roles: dict[str, str],
     features: Sequence[str] | None,
     encoding: Encoding | None,
     path: Path,
 ) -> list[str]:
     """Return the columns that features are made from; refuse those that are not there."""
-    taken = list(roles.given().values())
+    taken = list(roles.values())
     sources = list(encoding.sources if encoding is not None else features or [])
     if encoding is None and features is None:
         sources = [name for name in schema.names if name not in taken]
     if features is not None and encoding is not None and {*features} != {*sources}:
         raise InputError("an encoding already defines the features; leave features out")
-    for name in [*taken, *sources]:
-        if name not in schema.names:
-            hint = nearest(str(name), schema.names)
-            raise UnknownFeatureError(f"{shown(path)} has no column {quoted(name)}{hint}")
+    refuse_absent([*taken, *sources], schema.names, shown(path))
     twice = sorted({name for name in sources if sources.count(name) > 1})
     if twice:
         raise InputError(f"the feature {quoted(twice[0])} is named twice")
-    if roles.outcome in sources:
-        raise InputError(f"{quoted(roles.outcome)} is the outcome, and cannot also be a feature")
+    if roles["outcome"] in sources:
+        raise InputError(f"{quoted(roles['outcome'])} is the outcome, and cannot also be a feature")
     if not sources:
         raise InputError(f"{shown(path)} has no column besides {taken} that could be a feature")
     return sources
 
 
-def _check_roles(schema: Any, roles: _Roles) -> None:
-    for role, name in roles.given().items():
+def _check_roles(schema: Any, roles: dict[str, str]) -> None:
+    for role, name in roles.items():
         kind = kind_of(schema.field(name).type)
         fits = kind != "other" if role == "groups" else kind in ("number", "empty")
         fits = fits or (role == "selected" and kind == "text")
