@@ -722,7 +722,7 @@ def test_predictions_encode_categories_as_the_fit_did(tmp_path, frame):
     rows = scan_parquet(folder, "y", WORDS, numeric=["spelt"])
     model = Heckman(["x0", "region[rare]", "size[large]"]).fit(rows)
     out = tmp_path / "predicted.parquet"
-    with pytest.raises(UnknownFeatureError, match="made of 'region': pass the encoding"):
+    with pytest.raises(UnknownFeatureError, match="made from 'region': pass the encoding"):
         predict_parquet(model, folder, out)
     predict_parquet(model, folder, out, encoding=rows.encoding)
     expected = model.predict(Encoding.learn(table, WORDS, numeric=["spelt"])[0].transform(table))

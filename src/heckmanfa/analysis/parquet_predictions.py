@@ -167,10 +167,12 @@ def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> 
                 "fit it to a data frame, or to rows from scan_parquet"
             )
     hint = None
-    for name in wanted:
+    for name in [] if encoding is not None else wanted:
         source = name.partition("[")[0]
-        if encoding is None and name not in schema.names and source in schema.names:
-            hint = f"; it is made from {quoted(source)}: pass the encoding of the fit's rows"
+        if name not in schema.names and source in schema.names:
+            made = f"{quoted(name)} is made from {quoted(source)}"
+            hint = f"; {made}: pass the encoding of the fit's rows"
+            break
     refuse_absent(wanted, schema.names, shown(path), hint)
     return wanted
 
