@@ -1,12 +1,18 @@
+import warnings
+from contextlib import contextmanager
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from formulaic import Formula
 
 from heckmanfa import Heckman
 from heckmanfa.data.columns.feature_tables import read_features
+from heckmanfa.data.formula.matrix import matrix_of
 from heckmanfa.data.rows import ArrayRows, Matrix, total
+from heckmanfa.data.threads import SharedContext, in_order
 
 
 def count_and_sum(block, power):
@@ -142,3 +148,33 @@ def test_other_dtypes_are_computed_in_double_precision(dtype):
     model = Heckman([0]).fit(X.astype(dtype), y)
     assert model.coef_.dtype == np.float64
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-12)
+
+
+def test_a_shared_context_ends_when_the_last_thread_leaves():
+    events = []
+
+    @contextmanager
+    def setting():
+        events.append("start")
+        yield
+        events.append("end")
+
+    shared = SharedContext(setting)
+    for _ in range(2):
+        with shared:
+            with shared:
+                events.append("inside")
+            assert events == ["start", "inside"]
+        assert events == ["start", "inside", "end"]
+        events.clear()
+
+
+def test_threads_that_evaluate_formulas_leave_the_warning_filters_alone():
+    """A thread that restored its own copy could undo what the caller does about warnings."""
+    frame = pd.DataFrame({"x": np.arange(9.0), "region": list("abcabcabc")})
+    before = list(warnings.filters)
+    for _ in in_order(
+        lambda _: matrix_of(Formula("1 + x + region"), frame, "selection"), range(60), threads=6
+    ):
+        pass
+    assert list(warnings.filters) == before

@@ -8,6 +8,7 @@ which reads only columns of text and numbers that may tell rows apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -146,7 +147,7 @@ def learn_encoding(
     seen = {name: np.zeros(n, dtype=bool) for name, n in room.items() if n is not None}
     counted = count_columns(
         files,
-        {name: _starter(columns[name], seen.get(name)) for name in (*texts, *room)},
+        {name: partial(columns[name].start, seen=seen.get(name)) for name in (*texts, *room)},
         [name for name in texts if columns[name].stored == "text" and not columns[name].declared],
     )
     levels = {}
@@ -164,10 +165,6 @@ def learn_encoding(
     encoding = Encoding.plain(sources, levels)
     refuse_same_names(encoding.columns)
     return encoding
-
-
-def _starter(column: Column, seen: Any) -> Callable[[], Tally]:
-    return lambda: column.start(seen=seen)
 
 
 def _asked_for(

@@ -234,11 +234,12 @@ def scan_parquet(
     outcome : str
         The column to predict; null or NaN where it was not observed.
     features : sequence of str, optional
-        Columns of either equation; by default all columns without another role. Numbers, booleans
-        and decimals are numbers. Text and dictionaries become dummies named ``column[level]`` for
-        each level but the most frequent, which takes one pass over these columns. A search moves
-        the dummies of a column together unless its ``feature_groups`` name some of them. Wherever
-        a model names features, the column's name stands for all of its dummies.
+        Columns of either equation; by default all columns without another role. The file's schema
+        decides: booleans and decimals are numbers. Text and dictionaries, even if they spell
+        numbers, become dummies named ``column[level]`` for each level but the most frequent, in
+        one pass over these columns. A search moves the dummies of a column together unless its
+        ``feature_groups`` name some of them. Wherever a model names features, the column's name
+        stands for all of its dummies.
     selected : str, optional
         Column that says who is selected: booleans, 0 and 1, or words such as yes and no. By
         default, rows with an outcome are selected.
