@@ -362,7 +362,7 @@ def test_beside_honest_estimates_the_fit_to_all_rows_is_named_with_its_rho(mroz)
     assert abs(whole.rho_ - model.rho_) > 1e-3
     note = " ".join(str(model.what_if()).split())
     assert f"The model's rho, {model.rho_:.4f}, is an honest estimate." in note
-    assert f"to all rows, whose two-step rho is {whole.rho_:.4f}." in note
+    assert f"to all rows, with a two-step rho of {whole.rho_:.4f}." in note
     assert model.adjusted_r2_ == pytest.approx(whole.adjusted_r2_, rel=1e-9)
     summary = " ".join(str(model.summary()).split())
     assert "Adjusted R2, AIC and BIC are those of these features fitted to all rows" in summary

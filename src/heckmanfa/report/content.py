@@ -14,7 +14,7 @@ from heckmanfa.report.advice import advice_for
 from heckmanfa.report.answer import answer
 from heckmanfa.report.request_words import rows_by_use
 from heckmanfa.results.coefficients import likelihood_name
-from heckmanfa.results.document import Block, Code, Finding, Findings, Heading, Notes, Paragraph
+from heckmanfa.results.document import Code, Finding, Findings, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.text.numbers import count, number, p_value, percent
@@ -54,11 +54,11 @@ _SOURCES = (
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
-def row_blocks(analysis: Analysis) -> list[Block]:
+def row_blocks(analysis: Analysis) -> list[PageBlock]:
     """Account for every row and column of the table."""
     total = analysis.row_counts["total"]
     counts = [*rows_by_use(analysis), ("All rows of the table", total)]
-    blocks: list[Block] = [_shares("Use", counts, total, "Rows", "rows-table")]
+    blocks: list[PageBlock] = [_shares("Use", counts, total, "Rows", "rows-table")]
     if analysis.streamed:
         how = analysis.how_read
         blocks.append(
@@ -94,7 +94,7 @@ def _shares(
     return lay_out([title], ["Rows", "Share"], rows, caption, name)
 
 
-def answer_blocks(analysis: Analysis) -> list[Block]:
+def answer_blocks(analysis: Analysis) -> list[PageBlock]:
     """Give the answer, and what it does not say."""
     which, how_much, claims = answer(analysis)
     return [
@@ -105,7 +105,7 @@ def answer_blocks(analysis: Analysis) -> list[Block]:
     ]
 
 
-def coefficient_blocks(analysis: Analysis) -> list[Block]:
+def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
     """Lay out the prediction equation beside those of other models, with notes."""
     others = {"least_squares": "Least squares"}
     if not analysis.comparison.is_whole and analysis.is_corrected:
@@ -181,7 +181,7 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
     return notes
 
 
-def selection_blocks(analysis: Analysis) -> list[Block]:
+def selection_blocks(analysis: Analysis) -> list[PageBlock]:
     """Lay out the selection equation."""
     if not analysis.is_corrected:
         return [Paragraph("No outcome is missing in the fit: there is no selection equation.")]
@@ -202,7 +202,7 @@ def selection_blocks(analysis: Analysis) -> list[Block]:
     ]
 
 
-def diagnostic_blocks(analysis: Analysis) -> list[Block]:
+def diagnostic_blocks(analysis: Analysis) -> list[PageBlock]:
     """Say what the diagnostics found, why each matters, and what to do."""
     checks = analysis.diagnostics.checks()
     verdicts = [check.verdict for check in checks]
@@ -211,7 +211,7 @@ def diagnostic_blocks(analysis: Analysis) -> list[Block]:
         for verdict in ("ok", "caution", "problem")
         if verdict in verdicts
     ]
-    blocks: list[Block] = [
+    blocks: list[PageBlock] = [
         Paragraph(f"{len(checks)} checks: {'; '.join(counted)}."),
         Findings(tuple(map(_with_advice, checks))),
     ]
@@ -227,7 +227,7 @@ def _with_advice(check: Finding) -> Finding:
     return replace(check, meaning=meaning, why=advice.why)
 
 
-def citation_blocks(analysis: Analysis) -> list[Block]:
+def citation_blocks(analysis: Analysis) -> list[PageBlock]:
     """Say how to cite the result, how to run it again, and what made it."""
     what = "it" if len(analysis.files) == 1 else f"the {len(analysis.files)} files, joined"
     rows = [["Data file", analysis.question.data], [f"SHA-256 of {what}", _digest(analysis)]]

@@ -17,12 +17,10 @@ from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.results import problems
-from heckmanfa.results.document import Finding, Findings
+from heckmanfa.results.document import Finding, Findings, Verdict
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
-from heckmanfa.results.render_html import render_notebook
-from heckmanfa.results.render_text import render_text
-from heckmanfa.results.reports import Report
+from heckmanfa.results.reports import Printed, Report
 from heckmanfa.text.numbers import number, percent
 from heckmanfa.text.printable import shown
 
@@ -35,9 +33,11 @@ _MANY_OUTSIDE = 0.05
 _NAN = float("nan")
 
 
-@dataclass(frozen=True)
-class Diagnostics:
+@dataclass(frozen=True, repr=False)
+class Diagnostics(Printed):
     """Diagnostics of a fitted model; prints in words."""
+
+    _kind = "diagnostics"
 
     condition_number: float
     """of [1, X, lambda] with columns of unit length (Belsley)"""
@@ -126,28 +126,22 @@ class Diagnostics:
             first = Finding("selection", "selection", "none", "ok", words)
             return [first, *found, self._condition_check(), *clusters]
         linear = "almost" if self.imr_collinear else "not"
-        imr_r2 = Finding(
-            "imr_r2",
-            "lambda on the features",
-            f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}",
-            "caution" if self.imr_collinear else "ok",
-            f"Lambda is {linear} a linear function of the prediction features.",
-        )
+        words = f"Lambda is {linear} a linear function of the prediction features."
+        value = f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}"
+        verdict: Verdict = "caution" if self.imr_collinear else "ok"
+        imr_r2 = Finding("imr_r2", "lambda on the features", value, verdict, words)
         found += [*self._exclusion_checks(), imr_r2, self._condition_check()]
         found += [*self._rho_checks(), *self.caveats, *self._range_checks()]
         return [*found, *clusters, *self.findings]
 
     def _condition_check(self) -> Finding:
-        collinear = not self.condition_number < _HIGH_CONDITION
-        return Finding(
-            "condition",
-            "condition number",
-            f"{self.condition_number:.1f}",
-            "caution" if collinear else "ok",
-            "Some columns are nearly collinear; standard errors will be large."
-            if collinear
-            else "The columns of the prediction equation are well apart.",
-        )
+        verdict: Verdict = "ok"
+        words = "The columns of the prediction equation are well apart."
+        if not self.condition_number < _HIGH_CONDITION:
+            verdict = "caution"
+            words = "Some columns are nearly collinear; standard errors will be large."
+        value = f"{self.condition_number:.1f}"
+        return Finding("condition", "condition number", value, verdict, words)
 
     def _exclusion_checks(self) -> list[Finding]:
         """Judge the number and the strength of the excluded features."""
@@ -169,31 +163,20 @@ class Diagnostics:
     def _range_checks(self) -> list[Finding]:
         """Report the range of lambda in the fit, and the share of the rows given outside it."""
         (low, high), (first, last) = self.imr_range, self.index_range
-        checks = [
-            Finding(
-                "imr_range",
-                "range of lambda in the fit",
-                f"{number(low)} to {number(high)}",
-                "ok",
-                f"The selection index runs from {number(first)} to {number(last)}.",
-            )
-        ]
+        value = f"{number(low)} to {number(high)}"
+        words = f"The selection index runs from {number(first)} to {number(last)}."
+        fitted = Finding("imr_range", "range of lambda in the fit", value, "ok", words)
         if self.share_outside is None:
-            return checks
-        far = not self.share_outside <= _MANY_OUTSIDE
-        missing = f" ({self.n_without_index} rows miss a feature and are not counted)"
-        checks.append(
-            Finding(
-                "outside_range",
-                "rows outside that range",
-                percent(self.share_outside) + (missing if self.n_without_index else ""),
-                "caution" if far else "ok",
-                "Predictions given selection extrapolate lambda there."
-                if far
-                else "Predictions given selection stay within what was seen.",
-            )
-        )
-        return checks
+            return [fitted]
+        value = percent(self.share_outside)
+        if self.n_without_index:
+            value += f" ({self.n_without_index} rows miss a feature and are not counted)"
+        verdict: Verdict = "ok"
+        words = "Predictions given selection stay within the range of the fit."
+        if not self.share_outside <= _MANY_OUTSIDE:
+            verdict, words = "caution", "Predictions given selection extrapolate lambda there."
+        outside = Finding("outside_range", "rows outside that range", value, verdict, words)
+        return [fitted, outside]
 
     def _rho_checks(self) -> list[Finding]:
         """Judge rho, the maxima of the likelihood, and the tests of rho = 0."""
@@ -227,14 +210,9 @@ class Diagnostics:
         which = ("higher", other[1]) if higher else ("lower", self.maximum_rho)
         return f" This is about the {which[0]} maximum, rho {rho_text(which[1])}."
 
-    def __str__(self) -> str:
-        """Return the diagnostics in words."""
-        return render_text([Findings(tuple(self.checks()))])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return render_notebook([Findings(tuple(self.checks()))], "diagnostics")
+    def parts(self) -> list[Findings]:
+        """Return the diagnostics as one block."""
+        return [Findings(tuple(self.checks()))]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""

@@ -75,6 +75,8 @@ class Facts:
     """Labels, each with a value."""
 
     pairs: Pairs
+    is_number: bool = False
+    """whether Markdown aligns the values as numbers"""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,13 @@ class Findings:
     """Findings, each with its verdict."""
 
     items: tuple[Finding, ...]
+
+    def blocks(self) -> list[Block]:
+        """Return them as a table."""
+        titles = ("diagnostic", "value", "verdict", "meaning")
+        columns = tuple(Column(title, is_number=False) for title in titles)
+        rows = tuple((item.name, item.value, item.verdict, item.meaning) for item in self.items)
+        return [Table(columns, rows)]
 
 
 @dataclass(frozen=True)
@@ -119,10 +128,8 @@ class RegressionTable:
         """Return the contents in reading order."""
         others = [] if self.comparison is None else [self.comparison]
         notes = [Notes(self.notes)] if self.notes else []
-        return [Heading(self.title), Facts(self.facts), self.estimates, *others, *notes]
-
-
-Block = Heading | Paragraph | Facts | Table | Notes | Findings | Code | RegressionTable
+        facts = Facts(self.facts, is_number=True)
+        return [Heading(self.title), facts, self.estimates, *others, *notes]
 
 
 @dataclass(frozen=True)
@@ -148,13 +155,12 @@ class Section:
         return blocks
 
 
-def table_of_findings(findings: Findings) -> Table:
-    """Lay findings out as a table."""
-    columns = tuple(
-        Column(title, is_number=False) for title in ("diagnostic", "value", "verdict", "meaning")
-    )
-    rows = tuple((item.name, item.value, item.verdict, item.meaning) for item in findings.items)
-    return Table(columns, rows)
+Block = Heading | Facts | Table | Notes
+"""what every renderer knows"""
+Part = Section | RegressionTable | Findings
+"""what results print; text and LaTeX lay out some parts as a whole"""
+PageBlock = Block | Paragraph | Findings | Code
+"""what the page of the report holds"""
 
 
 def table_of_frame(frame: pd.DataFrame) -> Table:

@@ -17,9 +17,9 @@ from heckmanfa.results.document import (
     Findings,
     Heading,
     Notes,
+    PageBlock,
     Paragraph,
-    RegressionTable,
-    table_of_findings,
+    Part,
 )
 from heckmanfa.text.printable import printable, shown
 from heckmanfa.text.table import Column, Table
@@ -38,17 +38,16 @@ def signed(text: str) -> str:
     return "\N{MINUS SIGN}" + text[1:] if text.startswith("-") else text
 
 
-def render_notebook(blocks: Iterable[Block], kind: str) -> str:
-    """Render blocks for a notebook, in an element with a class of its own."""
-    return f'<div class="heckmanfa-{kind}">{"".join(map(_notebook_block, blocks))}</div>'
+def render_notebook(parts: Iterable[Part], kind: str) -> str:
+    """Render a result for a notebook, in an element with a class of its own."""
+    blocks = (_notebook_block(block) for part in parts for block in part.blocks())
+    return f'<div class="heckmanfa-{kind}">{"".join(blocks)}</div>'
 
 
 def _notebook_block(block: Block) -> str:
     match block:
         case Heading():
             return f"<p><strong>{escape(block.text)}</strong></p>"
-        case Paragraph():
-            return f"<p>{escape(block.text)}</p>"
         case Facts():
             rows = "".join(_row([name, value], None) for name, value in block.pairs)
             return f"<table>{rows}</table>"
@@ -57,20 +56,14 @@ def _notebook_block(block: Block) -> str:
             return f"<table>{caption}{_head_and_body(block, page=False)}</table>"
         case Notes():
             return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in block.items) + "</ul>"
-        case Findings():
-            return _notebook_block(table_of_findings(block))
-        case Code():
-            return f"<pre>{escape(block.text)}</pre>"
-        case RegressionTable():
-            return "".join(map(_notebook_block, block.blocks()))
 
 
-def render_page(blocks: Iterable[Block]) -> str:
+def render_page(blocks: Iterable[PageBlock]) -> str:
     """Render blocks for the page of the report."""
     return "".join(map(_page_block, blocks))
 
 
-def _page_block(block: Block) -> str:
+def _page_block(block: PageBlock) -> str:
     match block:
         case Heading():
             return f"<h3>{escape(block.text)}</h3>"
@@ -105,8 +98,6 @@ def _page_block(block: Block) -> str:
             return f'<ul class="checks">{inner}</ul>'
         case Code():
             return f'<pre tabindex="0" aria-label="Command"><code>{escape(block.text)}</code></pre>'
-        case RegressionTable():
-            raise NotImplementedError("the page lays out its own table of estimates")
 
 
 def _prose(text: str) -> str:

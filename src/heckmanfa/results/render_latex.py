@@ -157,10 +157,10 @@ def _escape(text: str) -> str:
 def _number(text: str) -> str:
     """Format a number with a minus sign and powers of ten; anything else as text."""
     try:
-        float(text.replace(",", ""))
+        float(text.replace(",", "").removeprefix("<"))
     except ValueError:
         return _escape(text)
     digits, _, power = text.partition("e")
     if power:
         return rf"${digits}\times10^{{{int(power)}}}$"
-    return f"${text}$" if text.startswith("-") else text
+    return f"${text}$" if text.startswith(("-", "<")) else text

@@ -5,53 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from heckmanfa.results.document import (
-    Block,
-    Code,
-    Facts,
-    Findings,
-    Heading,
-    Notes,
-    RegressionTable,
-    table_of_findings,
-)
+from heckmanfa.results.document import Block, Facts, Heading, Notes, Part
 from heckmanfa.text.printable import printable
 from heckmanfa.text.table import Column, Table
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
 
-def render_markdown(blocks: Iterable[Block]) -> str:
-    """Render blocks as Markdown, with a blank line between them."""
-    return "\n\n".join(part for block in blocks for part in _parts(block)) + "\n"
+def render_markdown(parts: Iterable[Part]) -> str:
+    """Render a result as Markdown, with a blank line between blocks."""
+    blocks = (block for part in parts for block in part.blocks())
+    return "\n\n".join(text for block in blocks for text in _render(block)) + "\n"
 
 
-def _parts(block: Block) -> list[str]:
+def _render(block: Block) -> list[str]:
     match block:
         case Heading():
             return [_bold(block.text)]
         case Facts():
-            return [_facts(block, is_number=False)]
+            value = Column("value", is_number=block.is_number)
+            return [_table((Column("quantity", is_number=False), value), block.pairs)]
         case Table():
             return ([_bold(block.caption)] if block.caption else []) + _tables(block)
         case Notes():
-            return ["\n".join(f"- {_escape(item)}" for item in block.items)] if block.items else []
-        case Findings():
-            return _parts(table_of_findings(block))
-        case Code():
-            return [f"```\n{block.text}\n```"]
-        case RegressionTable():
-            parts = [_bold(block.title), _facts(Facts(block.facts), is_number=True)]
-            parts += _tables(block.estimates)
-            parts += [] if block.comparison is None else _parts(block.comparison)
-            return parts + _parts(Notes(block.notes))
-        case _:
-            return [_escape(block.text)]
-
-
-def _facts(facts: Facts, *, is_number: bool) -> str:
-    columns = (Column("quantity", is_number=False), Column("value", is_number=is_number))
-    return _table(columns, facts.pairs)
+            return ["\n".join(f"- {_escape(item)}" for item in block.items)]
 
 
 def _tables(table: Table) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from heckmanfa.results.document import Block, Facts, Findings, Notes, RegressionTable, Section
+from heckmanfa.results.document import Block, Facts, Findings, Notes, Part, RegressionTable
 from heckmanfa.text.printable import printable
 from heckmanfa.text.table import Column, Table
 
@@ -15,20 +15,18 @@ _FACT_WIDTH = 35
 _LABEL_WIDTH = 16
 
 
-def render_text(
-    sections: Iterable[Section | RegressionTable | Findings], width: int = WIDTH
-) -> str:
-    """Render the sections of a report as text, with a blank line between them."""
-    parts = []
-    for section in sections:
-        if isinstance(section, RegressionTable):
-            width, lines = _regression(section)
-        elif isinstance(section, Findings):
-            lines = _findings(section)
+def render_text(parts: Iterable[Part]) -> str:
+    """Render the parts of a result as text, with a blank line between them."""
+    width, texts = WIDTH, []
+    for part in parts:
+        if isinstance(part, RegressionTable):
+            width, lines = _regression(part)
+        elif isinstance(part, Findings):
+            lines = _findings(part)
         else:
-            lines = _section(section.blocks(), width)
-        parts.append("\n".join(lines))
-    return printable("\n\n".join(parts), None)
+            lines = _section(part.blocks(), width)
+        texts.append("\n".join(lines))
+    return printable("\n\n".join(texts), None)
 
 
 def _section(blocks: Sequence[Block], width: int) -> list[str]:
@@ -42,9 +40,7 @@ def _section(blocks: Sequence[Block], width: int) -> list[str]:
         elif isinstance(block, Notes):
             lines += [""] if position and isinstance(blocks[position - 1], Table) else []
             lines += _notes(block.items, width)
-        elif isinstance(block, Findings):
-            lines += _findings(block)
-        elif not isinstance(block, RegressionTable):
+        else:
             lines.append(block.text)
     return lines
 

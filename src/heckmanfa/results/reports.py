@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from heckmanfa.errors import InputError
-from heckmanfa.results.document import Finding, Section
+from heckmanfa.results.document import Finding, Part, Section
 from heckmanfa.results.render_html import render_notebook
 from heckmanfa.results.render_text import render_text
 
@@ -14,26 +15,42 @@ BY_CLASSICAL = " by classical standard errors"
 """appended to classical tests if the model has other standard errors"""
 
 
-class Report:
+class Printed:
     """Base of the results that print themselves."""
+
+    _kind: ClassVar[str]
+    """class in HTML"""
+
+    @abstractmethod
+    def parts(self) -> Sequence[Part]:
+        """Return the contents, in reading order."""
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return render_text(self.parts())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return render_notebook(self.parts(), self._kind)
+
+
+class Report(Printed):
+    """Base of the results that a summary can include."""
+
+    _kind = "report"
 
     @abstractmethod
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
 
+    def parts(self) -> Sequence[Part]:
+        """Return the sections."""
+        return self.sections()
+
     def findings(self) -> list[Finding]:
         """Return the findings that it adds to the diagnostics of the model."""
         return []
-
-    def __str__(self) -> str:
-        """Return the text form."""
-        return render_text(self.sections())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        blocks = (block for section in self.sections() for block in section.blocks())
-        return render_notebook(blocks, "report")
 
 
 def read_reports(include: Any) -> list[Report]:

@@ -64,30 +64,22 @@ class SearchReport(Report):
             ("Assignments evaluated", f"{self.n_assignments:,} of {self.n_possible:,}"),
         ]
         if self.rho_range is not None:
-            facts.append(
-                ("In the window", f"{self.n_in_range:,} ({100 * self.share_in_range:.2g}%)")
-            )
+            share = f"{100 * self.share_in_range:.2g}%"
+            facts.append(("In the window", f"{self.n_in_range:,} ({share})"))
         if self.optimal is not None:
-            proof = (
-                "yes"
-                if self.optimal
-                else f"no; one better by {number(self.gap or 0.0, 3)} may exist"
-            )
-            facts.append(("Proven to be the best", proof))
+            better = f"no; one better by {number(self.gap or 0.0, 3)} may exist"
+            facts.append(("Proven to be the best", "yes" if self.optimal else better))
         more = " or more" if self.near_is_cut else ""
         facts.append((f"Within {self.tolerance:g} of the best", f"{self.n_near:,}{more}"))
         return facts
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
+        among = f"Among the {self.n_near:,} within {self.tolerance:g}"
         return [
             Section(facts=tuple(self._facts())),
             Section("The best assignments", table=self.runner_ups),
-            Section(
-                f"Among the {self.n_near:,} within {self.tolerance:g}",
-                table=self.spread,
-                notes=self.notes,
-            ),
+            Section(among, table=self.spread, notes=self.notes),
         ]
 
 
@@ -104,7 +96,7 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         raise InputError(f"tolerance must be a number of at least 0; got {tolerance!r}")
     if search.tolerance is not None and tolerance > search.tolerance:
         raise InputError(
-            f"only assignments within {search.tolerance:g} of the best were looked for; fit with "
+            f"the search kept only assignments within {search.tolerance:g} of the best; fit with "
             f"tolerance={tolerance:g} to see those within {tolerance:g}"
         )
     near = search.nearly_best(tolerance)

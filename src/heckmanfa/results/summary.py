@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heckmanfa.results.document import Block, RegressionTable, Section
-from heckmanfa.results.render_html import render_notebook
+from heckmanfa.results.document import Part, RegressionTable, Section
 from heckmanfa.results.render_latex import render_latex
 from heckmanfa.results.render_markdown import render_markdown
-from heckmanfa.results.render_text import render_text
+from heckmanfa.results.reports import Printed
 from heckmanfa.text.numbers import number, p_value
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table
@@ -28,12 +27,14 @@ _EQUATIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class Summary(Printed):
     """A fitted model in words and tables; prints as text, shows as HTML in a notebook.
 
     `to_latex` and `to_markdown` render it for a paper and for a web page.
     """
+
+    _kind = "summary"
 
     title: str
     facts: list[tuple[str, str]]
@@ -48,11 +49,9 @@ class Summary:
     letter: str = "z"
     """name of the statistic: z, or t with a cluster covariance"""
 
-    def __str__(self) -> str:
-        """Return the text form."""
-        return render_text([self._estimates(), *self.sections])
-
-    __repr__ = __str__
+    def parts(self) -> list[Part]:
+        """Return the estimates, then the sections of other reports."""
+        return [self._estimates(), *self.sections]
 
     def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
         r"""Return it as LaTeX: ``table`` environments that need the package booktabs.
@@ -72,14 +71,7 @@ class Summary:
 
     def to_markdown(self) -> str:
         """Return it as Markdown, with a table for each equation."""
-        return render_markdown(self._blocks())
-
-    def _repr_html_(self) -> str:
-        return render_notebook(self._blocks(), "summary")
-
-    def _blocks(self) -> list[Block]:
-        others = (block for section in self.sections for block in section.blocks())
-        return [self._estimates(), *others]
+        return render_markdown(self.parts())
 
     def _estimates(self) -> RegressionTable:
         """Format the estimates, one equation below the other, and the other models."""

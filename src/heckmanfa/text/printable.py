@@ -141,9 +141,8 @@ def _visible_or_break(character: str) -> str:
 
 
 def _visible(character: str) -> str:
-    if _UNSEEN.match(character):
-        return _as_in_code(character)
-    if character.isprintable() or unicodedata.category(character) == "Zs":
+    is_blank = unicodedata.category(character) == "Zs"
+    if (character.isprintable() or is_blank) and not _UNSEEN.match(character):
         return character
     return _as_in_code(character)
 
