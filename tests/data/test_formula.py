@@ -228,7 +228,7 @@ def test_infinite_regressors_are_refused_in_prediction(mroz):
 def test_the_likelihood_refuses_rows_without_a_regressor(mroz):
     model = Heckman.from_formula(WAGE, WORK, mroz)
     broken = mroz.assign(educ=mroz["educ"].where(mroz.index > 9))
-    with pytest.raises(InputError, match="10 rows miss a regressor"):
+    with pytest.raises(InputError, match="10 rows lack a regressor"):
         model.log_likelihood(broken, mroz["lwage"])
 
 
