@@ -38,9 +38,9 @@ from heckmanfa.model.equations import (
     check_prediction,
     fit_selection,
     gather,
+    refuse_leakage,
     weighted_count,
 )
-from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import fit_likelihood, warn_of_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start

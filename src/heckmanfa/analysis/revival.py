@@ -34,7 +34,7 @@ MODELS = {
 }
 _PARTS = {
     "Choices": "heckmanfa.search.choices",
-    "Coordinates": "heckmanfa.model.coordinates",
+    "Coordinates": "heckmanfa.model.linalg",
     "Encoding": "heckmanfa.data.columns.encoding",
     "Equation": "heckmanfa.data.formula.design",
     "Fit": "heckmanfa.fit",

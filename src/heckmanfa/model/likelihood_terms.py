@@ -23,8 +23,7 @@ from heckmanfa.data.arrays import (
     zeros,
 )
 from heckmanfa.data.rows import Block, Positions, Rows, total
-from heckmanfa.model.coordinates import Coordinates, Design
-from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.linalg import Coordinates, Design, solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import log_cdf_and_mills, mills
 from heckmanfa.model.probit import Probit

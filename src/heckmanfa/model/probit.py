@@ -16,8 +16,8 @@ from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats, empty, highest, signs
 from heckmanfa.data.rows import Block, Positions, Rows, total
-from heckmanfa.model.coordinates import Coordinates
 from heckmanfa.model.linalg import (
+    Coordinates,
     collinear_error,
     dependencies,
     factor,

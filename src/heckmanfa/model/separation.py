@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from heckmanfa.data.arrays import Array, Floats, empty, host, like, order_of, signs
 from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, total
-from heckmanfa.model.coordinates import Coordinates
+from heckmanfa.model.linalg import Coordinates
 
 # In units of standard deviations; the solver is asked for 1e-9.
 _TOLERANCE = 1e-6
