@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.feature_tables import FittedColumns
-from heckmanfa.data.columns.features import names_or_positions
+from heckmanfa.data.columns.features import FittedColumns, names_or_positions
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.rows import Mask, Positions, Rows
 from heckmanfa.data.sample import Sample

@@ -28,10 +28,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNCHANGED, MetadataRequest
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from heckmanfa.data.arrays import compute_dask, is_dask
+from heckmanfa.data.arrays import compute_dask, is_dask, on_host
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.sample import flags, group_codes, read_outcome
-from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel, mean_log_likelihood
 from heckmanfa.estimators.scoring import ROUTING, ScoredRegressor, score_rows

@@ -30,8 +30,8 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.fitting import attributes
-from heckmanfa.estimators.scoring import ScoredRegressor, publish
+from heckmanfa.estimators.fitting import attributes, publish
+from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.fit import Origin
 from heckmanfa.text.printable import quoted, shown
 

@@ -10,12 +10,13 @@ import pandas as pd
 
 from heckmanfa.analysis.column_sources import source_columns
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.features import nearest, refuse_absent
+from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.data.missing_features import Gaps
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.tables.reading import Table
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import nearest
 
 KINDS = ("marginal", "selected", "unselected", "selection")
 INTERVALS = ("prediction", "confidence")

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from heckmanfa.data.columns.encoding import Missing
-from heckmanfa.data.columns.features import nearest
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest
 
 Search = Literal["best-subset", "fa", "fa-star", "correlation", "none"]
 Criterion = Literal["bic", "aic", "adjusted_r2"]

@@ -38,7 +38,7 @@ _PARTS = {
     "Encoding": "heckmanfa.data.columns.encoding",
     "Equation": "heckmanfa.data.formula.design",
     "Fit": "heckmanfa.fit",
-    "FittedColumns": "heckmanfa.data.columns.feature_tables",
+    "FittedColumns": "heckmanfa.data.columns.features",
     "FormulaDesign": "heckmanfa.data.formula.design",
     "Goal": "heckmanfa.search.evaluation",
     "Honest": "heckmanfa.inference.honest",

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
+from heckmanfa.data.arrays import NamedTensor, explain_out_of_memory
 from heckmanfa.data.columns.column_numbers import as_table, numbers
-from heckmanfa.data.tensors import NamedTensor, explain_out_of_memory
 from heckmanfa.errors import InputError, InputTypeError, needs_extra
 from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted

@@ -13,7 +13,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import InvalidParameterError
 
-from heckmanfa.data.arrays import Array, Floats, booleans, host, integers, is_dask, is_tensor, like
+from heckmanfa.data.arrays import (
+    Array,
+    Floats,
+    booleans,
+    column_beside,
+    host,
+    integers,
+    is_dask,
+    is_tensor,
+    like,
+    on_host,
+)
 from heckmanfa.data.columns.column_numbers import (
     as_table,
     entries,
@@ -45,7 +56,6 @@ from heckmanfa.data.row_rules import (
 )
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows, held
-from heckmanfa.data.tensors import column_beside, on_host
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 from heckmanfa.text.printable import quoted
 

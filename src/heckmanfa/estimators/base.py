@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats, host, is_dask
-from heckmanfa.data.columns.feature_tables import FittedColumns
+from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import NotIdentifiedError

@@ -16,22 +16,23 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Array, Floats, is_dask
-from heckmanfa.data.columns.feature_tables import FittedColumns, read_features
+from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
 from heckmanfa.data.columns.features import (
     FeatureTable,
+    FittedColumns,
     linear,
     names_or_positions,
+    read_features,
     resolve,
 )
 from heckmanfa.data.missing_features import Gaps, check_missing, find_gaps, refuse_gaps
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Block, Mapped, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
-from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.dask_predict import map_rows
-from heckmanfa.estimators.scoring import ScoredRegressor, check_selected, publish
+from heckmanfa.estimators.fitting import publish
+from heckmanfa.estimators.scoring import ScoredRegressor, check_selected
 from heckmanfa.model.equations import check_prediction, fit_selection, refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.feature_tables import FittedColumns, read_features
+from heckmanfa.data.columns.features import FittedColumns, read_features
 from heckmanfa.data.dask.dask_rows import one_column_chunk
 from heckmanfa.errors import InputTypeError
 

@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from heckmanfa.data.columns.feature_tables import FittedColumns, read_features
-from heckmanfa.data.columns.features import FeatureTable, resolve
+from heckmanfa.data.arrays import explain_out_of_memory
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, read_features, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import check_parameters, find_row_source, read_sample
-from heckmanfa.data.tensors import explain_out_of_memory
 from heckmanfa.errors import FewClustersWarning, InputError, warn
-from heckmanfa.estimators.scoring import publish
 from heckmanfa.fit import Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood_starts import read_start
@@ -76,7 +75,8 @@ def fit_rows(
 
 def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     """Refuse invalid options and invalid combinations of options."""
-    read_start(estimator.start, estimator.method)
+    if estimator.start is not None:
+        read_start(estimator.start, estimator.method)
     check_parameters(estimator)
     sampling = sample_weight is not None and estimator.weight_kind == "sampling"
     if sampling and is_classical(estimator.cov_type):
@@ -151,3 +151,11 @@ def attributes(fit: Fit) -> dict[str, Any]:
     if names is not None:
         known["feature_names_in_"] = np.array(names, dtype=object)
     return known
+
+
+def publish(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
+    """Replace the attributes of an earlier fit with these, at the very end of a fit."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
+    for name, value in attributes.items():
+        setattr(estimator, name, value)

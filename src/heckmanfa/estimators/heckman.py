@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from heckmanfa.data.columns.features import FeatureTable, nearest, resolve
+from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
@@ -23,6 +23,7 @@ from heckmanfa.inference.specification import SpecificationTests, specification_
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import nearest
 
 
 class Heckman(SelectionModel):

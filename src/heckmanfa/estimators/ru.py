@@ -12,14 +12,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from heckmanfa.data.arrays import Array, Floats, host, like
+from heckmanfa.data.arrays import Array, Floats, host, like, on_host
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import ArrayRows, Block, held
-from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import ConvergenceWarning, needs_extra, warn
 from heckmanfa.estimators.baselines import ObservedRegressor
-from heckmanfa.estimators.scoring import publish
+from heckmanfa.estimators.fitting import publish
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.text.progress import progress_line
 

@@ -10,12 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Floats, compute_dask, host
+from heckmanfa.data.arrays import Floats, compute_dask, host, on_host
 from heckmanfa.data.row_checks import refuse_infinite_outcomes
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
-from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import InputError, MissingValueError
 from heckmanfa.model.normal import log_cdf
 
@@ -71,14 +70,6 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
         from sklearn.metrics import r2_score
 
         return score_rows(self, r2_score, X, y, sample_weight, selected)
-
-
-def publish(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
-    """Replace the attributes of an earlier fit with these, at the very end of a fit."""
-    for name in [name for name in vars(estimator) if name.endswith("_")]:
-        delattr(estimator, name)
-    for name, value in attributes.items():
-        setattr(estimator, name, value)
 
 
 def score_rows(

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import as_table, entries
-from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, held
@@ -36,7 +35,7 @@ from heckmanfa.results.reference import check_level
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import weighing
+from heckmanfa.text.wording import nearest, weighing
 
 _SHOWN = 10
 

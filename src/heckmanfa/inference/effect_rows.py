@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import nearest, resolve
+from heckmanfa.data.columns.features import resolve
 from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import read_weights
@@ -33,6 +33,7 @@ from heckmanfa.inference.formula_variables import (
 )
 from heckmanfa.inference.prediction import read_rows
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import nearest
 
 # Evaluating the formulas takes milliseconds, however few the rows are.
 _FORMULA_ROWS = 2**15

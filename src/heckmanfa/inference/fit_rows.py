@@ -12,19 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from heckmanfa.data.arrays import is_dask
-from heckmanfa.data.columns.feature_tables import read_features
-from heckmanfa.data.columns.features import FeatureTable, nearest
+from heckmanfa.data.arrays import is_dask, on_host
+from heckmanfa.data.columns.features import FeatureTable, read_features
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Rows, one_blas_thread
 from heckmanfa.data.sample import Sample, find_row_source, read_sample
-from heckmanfa.data.tensors import on_host
 from heckmanfa.errors import HeckmanfaWarning, InputError, NotIdentifiedError, UnknownFeatureError
 from heckmanfa.fit import Fit, compress_sample
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import nearest
 
 # Factors of the same rows in the same order differ only by rounding.
 _TOLERANCE = 1e-6

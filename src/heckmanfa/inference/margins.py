@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
@@ -36,7 +35,7 @@ from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import listed, weighing
+from heckmanfa.text.wording import listed, nearest, weighing
 
 _DEFAULT = ("marginal", "selected", "selection")
 _WORDS = {

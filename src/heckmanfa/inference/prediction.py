@@ -13,13 +13,11 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from heckmanfa.data.arrays import Array, Floats, like, namespace
-from heckmanfa.data.columns.feature_tables import read_features
-from heckmanfa.data.columns.features import FeatureTable, linear, nearest, same
+from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
+from heckmanfa.data.columns.features import FeatureTable, linear, read_features, same
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import held, one_blas_thread
-from heckmanfa.data.tensors import explain_out_of_memory, on_host
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect, parts_of
@@ -29,6 +27,7 @@ from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results.diagnostics import share_outside
 from heckmanfa.results.reference import Reference, check_level, reference_of
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import nearest
 
 Kind = Literal["marginal", "selected", "unselected"]
 IntervalKind = Literal["prediction", "confidence"]

@@ -256,7 +256,6 @@ _EXACT = 1e-20
 _NEARLY = 1e-8
 # The residual of an exact copy whose mean is large, in units in the last place.
 _ROUNDING = 8.0
-_SHOWN = 8
 # Nearly any feature reproduces this few rows.
 _FEWEST = 3
 

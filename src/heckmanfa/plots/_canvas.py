@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.features import nearest
 from heckmanfa.errors import InputError, UnknownFeatureError, needs_extra
 from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest
 
 # From the colour-blind safe palette of Okabe and Ito, but for its yellow, which is too light for
 # a line on white.

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NotSearchedError, UnknownFeatureError
 from heckmanfa.fit import Fit, Fitted
@@ -29,7 +28,7 @@ from heckmanfa.search.evaluation import KEPT, Search
 from heckmanfa.text.numbers import count, number, percent, plural
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.table import Column, PictureText, Table, lay_out
-from heckmanfa.text.wording import CRITERIA, listed
+from heckmanfa.text.wording import CRITERIA, listed, nearest
 
 _RUNNER_UPS = 10
 _HEIGHT_INCHES = 3.6

@@ -9,10 +9,10 @@ from itertools import permutations
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.formula.matrix import plain_words
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import nearest
 
 _ADVICE = "write it as in 'educ = exper' or 'educ = 0, exper = 0'"
 # An interaction of five has 120 orders.

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from heckmanfa.data.columns.features import nearest, tidy_names
+from heckmanfa.data.columns.features import tidy_names
 from heckmanfa.data.columns.values import MISSING_SPELLINGS
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest
 
 # A sheet whose first rows are empty counts as empty, unless it is the one to read.
 _PEEK = 50

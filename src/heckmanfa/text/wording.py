@@ -1,10 +1,13 @@
-"""Lists of names, and other phrases that several reports share."""
+"""Lists of names, suggestions for misspelled ones, and phrases that several reports share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import operator
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from heckmanfa.text.printable import shown
+from heckmanfa.text.printable import quoted, shown
 
 CRITERIA = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC"}
 
@@ -40,3 +43,30 @@ def weighing(kind: str, rows: int, total: float | None) -> str:
     if total == rows:
         return ""
     return f", which the weights count as {total:,.0f}" if total.is_integer() else ", weighted"
+
+
+# Closer than this, two names of files are alike.
+_CLOSE_FILES = 0.7
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Suggest the closest names to one that does not exist."""
+    return _suggested(difflib.get_close_matches(name, list(names), n=3, cutoff=0.6))
+
+
+def nearest_file(name: str, names: Iterable[str]) -> str:
+    """Suggest the files with the closest names and the same ending as one that does not exist."""
+    stem, ending = Path(name).stem, Path(name).suffix.lower()
+    files = {Path(file).stem: file for file in names if Path(file).suffix.lower() == ending}
+    close = difflib.get_close_matches(stem, list(files), n=3, cutoff=_CLOSE_FILES)
+    # One wrong letter is a large share of a short name.
+    typos = [
+        other
+        for other in files
+        if len(other) == len(stem) and sum(map(operator.ne, other, stem)) == 1
+    ]
+    return _suggested([files[other] for other in close or typos[:3]])
+
+
+def _suggested(close: Sequence[str]) -> str:
+    return f". Did you mean {' or '.join(quoted(name) for name in close)}?" if close else ""

@@ -71,9 +71,6 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
     native = series.to_native()
     if isinstance(getattr(native, "dtype", None), pd.SparseDtype):
         series = nw.from_native(native.sparse.to_dense(), series_only=True)
-    label = f"column {quoted(series.name)}"
-    if what is not None:
-        label = f"{what} ({label})" if series.name else what
     dtype = series.dtype
     if dtype.is_numeric() and not dtype.is_decimal():
         if series.null_count() or is_wide(dtype):
@@ -82,13 +79,21 @@ def numbers(series: nw.Series[Any], what: str | None = None) -> NDArray[Any]:
     elif dtype == nw.Boolean:
         values = series.cast(nw.Float64).to_numpy() if series.null_count() else series.to_numpy()
     elif isinstance(dtype, nw.Categorical | nw.Enum):
-        raise _no_numbers(label, f"categories of {_categories_of(series)}", "categories", what)
+        found = f"categories of {_categories_of(series)}"
+        raise _no_numbers(_label(series, what), found, "categories", what)
     elif dtype.is_nested():
         # As an array, lists of one number and structs of one field would be numbers.
-        raise _no_numbers(label, _nested(dtype), "nested", what)
+        raise _no_numbers(_label(series, what), _nested(dtype), "nested", what)
     else:
-        values = floats(series.to_numpy(), label, what)
+        values = floats(series.to_numpy(), _label(series, what), what)
     return values if values.dtype.kind in "biuf" else np.asarray(values, dtype=np.float64)
+
+
+def _label(series: nw.Series[Any], what: str | None) -> str:
+    label = f"column {quoted(series.name)}"
+    if what is None:
+        return label
+    return f"{what} ({label})" if series.name else what
 
 
 def entries(values: Any, what: str) -> NDArray[Any]:

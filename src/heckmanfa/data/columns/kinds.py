@@ -27,7 +27,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.columns.features import nearest
 from heckmanfa.data.columns.tally import NumberTally, TextTally
 from heckmanfa.data.columns.values import (
     NEARLY_ALL,
@@ -46,6 +45,7 @@ from heckmanfa.data.columns.values import (
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, UnknownFeatureError
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import nearest
 
 KindName = Literal["number", "category", "identifier", "constant", "text"]
 Asked = Literal["number", "category"]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from heckmanfa.data.columns.features import nearest_file
 from heckmanfa.data.files.clashes import refuse_standard_output
 from heckmanfa.errors import InputError, needs_extra
 from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import nearest_file
 
 _PIECE = 2**20
 _NOT_FILES: tuple[tuple[Callable[[Path], bool], str], ...] = (

@@ -13,7 +13,7 @@ from formulaic import Formula, ModelSpec, SimpleFormula
 from formulaic.parser.types import Factor
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import nearest, refuse_absent
+from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.formula.expressions import refuse_other_languages, refuse_powers, right_side
 from heckmanfa.data.formula.matrix import (
     check_kinds,
@@ -43,6 +43,7 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import nearest
 
 
 @dataclass(frozen=True)

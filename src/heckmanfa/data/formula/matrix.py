@@ -17,7 +17,7 @@ from formulaic.errors import DataMismatchWarning, FormulaicError
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import as_table, is_wide
-from heckmanfa.data.columns.features import nearest, refuse_same_labels
+from heckmanfa.data.columns.features import refuse_same_labels
 from heckmanfa.data.columns.values import time_in
 from heckmanfa.data.formula.expressions import called_in, parse_factor
 from heckmanfa.data.formula.functions import FUNCTIONS
@@ -32,6 +32,7 @@ from heckmanfa.errors import (
     UnknownFeatureError,
 )
 from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest
 
 # The fit judges columns with fewer categories.
 _FEW_LEVELS = 20

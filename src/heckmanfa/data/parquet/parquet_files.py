@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heckmanfa.data.columns.features import nearest, nearest_file, tidy_names
+from heckmanfa.data.columns.features import tidy_names
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.table_files import existing
 from heckmanfa.data.parquet.parquet_columns import kind_of, same_kind
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest, nearest_file
 
 PathLike = str | os.PathLike[str]
 
