@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from heckmanfa import assignment
-    from heckmanfa.analysis.parquet_predictions import predict_parquet
+    from heckmanfa.analysis.predictions import predict_parquet
     from heckmanfa.data.devices import to_device
     from heckmanfa.data.parquet.parquet_rows import scan_parquet
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
@@ -46,7 +46,7 @@ _MODULES = {
     "RURegressor": "heckmanfa.estimators.ru",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",
-    "predict_parquet": "heckmanfa.analysis.parquet_predictions",
+    "predict_parquet": "heckmanfa.analysis.predictions",
     "scan_parquet": "heckmanfa.data.parquet.parquet_rows",
     "to_device": "heckmanfa.data.devices",
 }

@@ -190,11 +190,6 @@ class Fit:
         return [] if self.probit is None else self.spec.feature_names(self.probit.features)
 
     @property
-    def dropped_features(self) -> list[Any]:
-        """Names or positions of the columns left out."""
-        return self.spec.feature_names(self.dropped)
-
-    @property
     def rho_is_conditioned(self) -> bool:
         """Whether rho-hat was part of a choice, so no test of rho = 0 is valid."""
         search = self.search

@@ -212,7 +212,7 @@ def node(module, name, loader, *arguments):
         ("builtins", "eval"),
         ("heckmanfa", "import_module"),
         ("heckmanfa.datasets.paper_data", "TemporaryDirectory"),
-        ("heckmanfa.data.files.table_files", "read_table"),
+        ("heckmanfa.data.files.outputs", "read_table"),
         ("heckmanfa.__main__", "app"),
         ("heckmanfa.nowhere", "Thing"),
         ("heckmanfa_evil", "Thing"),

@@ -10,13 +10,13 @@ import sys
 import numpy as np
 import pytest
 
-from heckmanfa.data.files.table_files import sha256_of
+from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.errors import InputError, MissingExtraError
 from heckmanfa.report import render, write_report
 from heckmanfa.report.advice import ADVICE, advice_for
 from heckmanfa.results.render_html import signed
-from heckmanfa.text.numbers import number, p_value
 from heckmanfa.text.option_names import in_options
+from heckmanfa.text.wording import number, p_value
 
 get_plotlyjs = pytest.importorskip(
     "plotly.offline", reason="the report needs the extra plots"

@@ -12,8 +12,7 @@ import pytest
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.report import answer, render
 from heckmanfa.report.request_words import describe_question, rows_by_use
-from heckmanfa.text.numbers import count, number, p_value, plural
-from heckmanfa.text.wording import listed, some
+from heckmanfa.text.wording import count, listed, number, p_value, plural, some
 
 SPECIFIED = {"search": "none", "predict_with": ("educ", "exper", "expersq")}
 SELECT_ONLY = ("kids5", "kids618", "nwifeinc")

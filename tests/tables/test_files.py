@@ -9,8 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from heckmanfa.data.files.outputs import replacing
-from heckmanfa.data.files.table_files import sha256_of
+from heckmanfa.data.files.outputs import replacing, sha256_of
 from heckmanfa.errors import (
     DataError,
     HeckmanfaError,

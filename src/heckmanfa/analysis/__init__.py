@@ -5,8 +5,8 @@ from __future__ import annotations
 from heckmanfa.analysis.comparison import Comparison, compare_methods
 from heckmanfa.analysis.loading import load, prepare
 from heckmanfa.analysis.model_file import Saved, load_model, save_model
-from heckmanfa.analysis.parquet_predictions import predict_parquet
 from heckmanfa.analysis.pipeline import Analysis, analyse
+from heckmanfa.analysis.predictions import predict_parquet
 from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.analysis.request import SEARCHES, Question
 

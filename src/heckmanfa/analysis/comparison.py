@@ -14,9 +14,8 @@ import pandas as pd
 from sklearn.base import clone
 
 from heckmanfa.data.arrays import is_dask
-from heckmanfa.data.row_checks import check_frequencies
 from heckmanfa.data.row_rules import count_rows
-from heckmanfa.data.sample import RowColumns, read_rows
+from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman

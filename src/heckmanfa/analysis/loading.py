@@ -24,9 +24,8 @@ from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.values import frame_as_stored, notes_on_numbers
 from heckmanfa.data.devices import find_device
 from heckmanfa.data.parquet.parquet_rows import scan_parquet
-from heckmanfa.data.row_checks import explain_known_only
 from heckmanfa.data.row_parts import count_parts
-from heckmanfa.data.row_rules import decide_rows
+from heckmanfa.data.row_rules import decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.tables.reading import Table, is_piped, open_table

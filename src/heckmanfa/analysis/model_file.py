@@ -24,8 +24,7 @@ import heckmanfa
 from heckmanfa.analysis.archive import LARGEST_FILE, MANIFEST, NO_MODEL_FILE, read_members
 from heckmanfa.analysis.revival import MODELS, Revival, UnlistedError, UnsoundError
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.files.outputs import replacing
-from heckmanfa.data.files.table_files import existing
+from heckmanfa.data.files.outputs import existing, replacing
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from heckmanfa.analysis.column_sources import in_sources, joint_groups, source_columns
+from heckmanfa.analysis.column_roles import in_sources, joint_groups, source_columns
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.analysis.request import Question
@@ -27,9 +27,9 @@ from heckmanfa.results.document import Caveat
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
 from heckmanfa.search.strategies import Extraction
-from heckmanfa.text.numbers import plural
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import plural
 
 if TYPE_CHECKING:
     from heckmanfa.inference.exclusions import WhatIf

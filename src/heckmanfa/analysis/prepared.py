@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.analysis.column_sources import errors_in_sources
+from heckmanfa.analysis.column_roles import errors_in_sources
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.devices import to_device
 from heckmanfa.data.parquet.parquet_rows import ParquetRows
-from heckmanfa.data.row_checks import explain_known_only
-from heckmanfa.data.row_rules import FeatureCounts, decide_rows
+from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.model.equations import refuse_partial_copies
-from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import plural
 
 EXCLUDE = "Leave such columns out with --exclude."
 

@@ -41,7 +41,7 @@ _PARTS = {
     "FittedColumns": "heckmanfa.data.columns.features",
     "FormulaDesign": "heckmanfa.data.formula.design",
     "Goal": "heckmanfa.search.evaluation",
-    "Honest": "heckmanfa.inference.honest",
+    "Honest": "heckmanfa.inference.searching",
     "Moments": "heckmanfa.model.moments",
     "Network": "heckmanfa.estimators.ru",
     "Origin": "heckmanfa.fit",

@@ -10,16 +10,14 @@ from typing import Any
 from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
-from heckmanfa.analysis.column_sources import errors_in_sources, in_sources, joint_groups
+from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
-from heckmanfa.data.files.outputs import outputs
-from heckmanfa.data.files.table_files import check_ending, write_table
+from heckmanfa.data.files.outputs import check_ending, outputs, write_table
 from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.text.numbers import number
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import some
+from heckmanfa.text.wording import number, some
 
 
 def run(

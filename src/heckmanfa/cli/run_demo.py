@@ -8,8 +8,7 @@ from pathlib import Path
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.cli.console import output, saying
 from heckmanfa.cli.run_fit import show
-from heckmanfa.data.files.outputs import make_folder, outputs
-from heckmanfa.data.files.table_files import write_table
+from heckmanfa.data.files.outputs import make_folder, outputs, write_table
 from heckmanfa.datasets import load_mroz
 from heckmanfa.report import write_report
 from heckmanfa.text.printable import called, shown

@@ -21,9 +21,9 @@ from heckmanfa.report import write_report
 from heckmanfa.report.answer import answer
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.reference import reference_of
-from heckmanfa.text.numbers import number, p_value
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import number, p_value
 
 _VERDICTS = {"ok": "green", "caution": "yellow", "problem": "bold red"}
 

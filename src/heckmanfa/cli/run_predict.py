@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from heckmanfa.analysis import Saved, load_model
-from heckmanfa.analysis.parquet_predictions import write_predictions
-from heckmanfa.analysis.predictions import check_request, encode_new, predictions
+from heckmanfa.analysis.predictions import check_request, encode_new, predictions, write_predictions
 from heckmanfa.cli.console import saying, tell
-from heckmanfa.data.files.outputs import Place, outputs
-from heckmanfa.data.files.table_files import check_ending, write_table
+from heckmanfa.data.files.outputs import Place, check_ending, outputs, write_table
 from heckmanfa.data.missing_features import Gaps, refuse_gaps
 from heckmanfa.errors import InputError
 from heckmanfa.tables.marks import MarkOptions

@@ -19,8 +19,8 @@ from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.threads import in_order
 from heckmanfa.datasets.simulation import Truth, check_range, draw_rows, draw_truth
 from heckmanfa.errors import InputError
-from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import plural
 
 Columns = dict[str, NDArray[Any]]
 

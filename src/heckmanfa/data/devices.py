@@ -10,8 +10,8 @@ import numpy as np
 from heckmanfa.data.arrays import NamedTensor, explain_out_of_memory
 from heckmanfa.data.columns.column_numbers import as_table, numbers
 from heckmanfa.errors import InputError, InputTypeError, needs_extra
-from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import plural
 
 
 def find_device(name: str) -> Any:

@@ -17,8 +17,8 @@ from heckmanfa.data.arrays import host, namespace
 from heckmanfa.data.columns.features import FeatureTable, feature_blocks
 from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError, MissingValueError
-from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import plural
 
 _SHOWN = 10
 # score and margins, which have no such parameter, raise this as well.

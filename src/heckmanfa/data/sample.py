@@ -35,28 +35,31 @@ from heckmanfa.data.columns.column_numbers import (
 )
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.dask.dask_rows import dask_source
-from heckmanfa.data.row_checks import (
-    check_frequencies,
-    check_rows,
-    refuse_bad_flags,
-    refuse_bad_weights,
-    refuse_groupless,
-    refuse_not_finite,
-)
 from heckmanfa.data.row_parts import PartRows, count_parts, rules_of
 from heckmanfa.data.row_rules import (
     FeatureCounts,
     RowCounts,
     RowStatus,
+    check_rows,
     count_bad_weights,
     count_features,
     count_rows,
     decide_rows,
     read_stored_flags,
+    refuse_bad_flags,
+    refuse_bad_weights,
+    refuse_groupless,
+    refuse_not_finite,
 )
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows, held
-from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
+from heckmanfa.errors import (
+    FrequencyWeightWarning,
+    HeckmanfaError,
+    InputError,
+    InputTypeError,
+    warn,
+)
 from heckmanfa.text.printable import quoted
 
 
@@ -326,3 +329,33 @@ def group_codes(groups: Any, kept: Mask, what: str = "groups") -> tuple[NDArray[
     codes = np.zeros(len(values), dtype=np.intp)
     codes[kept] = inverse.reshape(-1)
     return codes, len(unique)
+
+
+# Frequency weights seldom multiply rows by more; sampling weights nearly always do.
+_MANY_TIMES = 10.0
+_SURVEY = "If a weight says how many members of a population a row represents, as in a survey,"
+_SAMPLING = "use weight_kind='sampling' with cov_type='robust' or 'cluster'"
+_ELSEWHERE = " in Heckman and the searches"
+
+
+def check_frequencies(counts: RowCounts, *, own: bool = True) -> None:
+    """Refuse frequency weights that are not integers; warn of those that look like others.
+
+    ``own`` says whether the model being fitted supports sampling weights itself.
+    """
+    advice = _SAMPLING + ("" if own else _ELSEWHERE)
+    if counts.fractions:
+        what = "value that is not an integer"
+        if counts.fractions > 1:
+            what = "values that are not integers"
+        raise InputError(
+            f"sample_weight holds {counts.fractions:,} {what}, and frequency weights count rows: a "
+            f"weight of 2 is two rows. {_SURVEY} {advice}"
+        )
+    rows, total = counts.kept, counts.weight_sum
+    if rows and total >= _MANY_TIMES * rows:
+        warn(
+            f"the frequency weights let {rows:,} rows count as {total:,.0f}: standard errors are "
+            f"those of {total:,.0f} observed rows. {_SURVEY} they are far too small: {advice}",
+            FrequencyWeightWarning,
+        )

@@ -316,9 +316,9 @@ class SelectionModel(ScoredRegressor):
         Parameters
         ----------
         X, y, selected, sample_weight
-            As passed to `fit`.
+            As passed to `fit`. For a search, the features are those that it chose.
         grid : int or array_like
-            Number of values of rho, or the values themselves, inside (-1, 1).
+            Number of values of rho between -0.998 and 0.998, or the values themselves.
 
         Returns
         -------

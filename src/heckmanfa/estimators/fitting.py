@@ -143,7 +143,7 @@ def attributes(fit: Fit) -> dict[str, Any]:
         "row_counts_": fit.row_counts,
         "prediction_features_": fit.prediction_features,
         "selection_features_": fit.selection_features,
-        "dropped_features_": fit.dropped_features,
+        "dropped_features_": fit.spec.feature_names(fit.dropped),
         "support_": fit.support,
         "converged_": fit.converged,
         "n_features_in_": fit.n_features,

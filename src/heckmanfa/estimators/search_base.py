@@ -17,9 +17,8 @@ from heckmanfa.data.row_sources import RowSource
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import Choose, Spec
-from heckmanfa.inference.honest import Honest, HonestSearch
 from heckmanfa.inference.replicates import Refit
-from heckmanfa.inference.searching import Searching
+from heckmanfa.inference.searching import Honest, HonestSearch, Searching
 from heckmanfa.results.search_report import SearchReport, report_search
 from heckmanfa.search.choices import Choices, read_choices
 from heckmanfa.search.evaluation import CRITERIA, Search, check_window

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from heckmanfa.inference.bootstrap import Bootstrap
 from heckmanfa.inference.exclusions import ExclusionTest, WhatIf
-from heckmanfa.inference.honest import Honest
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
 from heckmanfa.inference.margins import Margins
+from heckmanfa.inference.searching import Honest
 from heckmanfa.inference.specification import SpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval
 

@@ -30,8 +30,8 @@ from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
-from heckmanfa.text.numbers import p_equals
 from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import p_equals
 
 _NO_EXCLUSION = "no exclusion is left: only normality identifies it"
 _CHANGES = [

@@ -221,24 +221,7 @@ def profile_rho(
     selected: Any = None,
     sample_weight: Any = None,
 ) -> RhoProfile:
-    """Maximise the likelihood of a fitted model's features for each of many values of rho.
-
-    Parameters
-    ----------
-    model : Heckman
-        Fitted by either method; for a search, the features are those that it chose.
-    X, y, selected, sample_weight
-        As they were passed to `Heckman.fit`; other rows are refused. For a model from formulas, X
-        is the data frame, and y is left out.
-    grid : int or array_like
-        Number of values of rho between -0.998 and 0.998, or the values themselves.
-
-    Returns
-    -------
-    RhoProfile
-        With `tidy`, `interval`, ``maxima`` and `plot`. The slopes at two neighbours on the grid
-        show whether a maximum lies between them.
-    """
+    """Maximise the likelihood for each of many values of rho; see `Heckman.profile_rho`."""
     fit = model.fit_
     targets = np.arctanh(_read_grid(grid))
     read = read_fit_rows(fit, X, y, selected, sample_weight)

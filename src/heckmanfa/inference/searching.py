@@ -1,27 +1,49 @@
-"""The search for prediction features as a step of a fit."""
+"""The search for prediction features as a step of a fit, in all rows or in random halves.
+
+Honest estimates choose features on one half of the rows and estimate on the other. The choice does
+not see the half that estimates, so its standard errors are as valid as with given features, for the
+coefficients of the chosen model. One split wastes half of the rows: the median over many is taken.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 
-from heckmanfa.data.rows import Mask
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.random_state import generator
+from heckmanfa.data.rows import ArrayRows, Mask, held
+from heckmanfa.data.sample import Sample
 from heckmanfa.errors import (
     AllObservedWarning,
+    ConvergenceWarning,
+    HeckmanfaError,
+    HeckmanfaWarning,
     NoExclusionWarning,
     NoFeasibleAssignmentError,
     SearchWarning,
+    sentence,
     warn,
 )
-from heckmanfa.fit import Choice, Fit, Spec
+from heckmanfa.fit import Choice, Fit, GivenFeatures, Spec, fit_model
+from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
+from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.equations import Selection
+from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
+from heckmanfa.results.document import Finding, Section
+from heckmanfa.results.reference import Reference
+from heckmanfa.results.reports import Report
+from heckmanfa.results.search_caveats import HONEST_TARGET
 from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.evaluation import Goal
-from heckmanfa.search.outcome import SearchOutcome
+from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.search.strategies import Problem, Strategy
+from heckmanfa.text.progress import progress_line
 
 
 @dataclass(frozen=True)
@@ -96,3 +118,240 @@ def choice_of(selection: Selection, best: Mask, outcome: SearchOutcome) -> Choic
             NoExclusionWarning,
         )
     return Choice(features, search=outcome)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Honest(HonestSplits, Report):
+    """Estimates over splits of the rows into a half that chooses and a half that estimates.
+
+    The terms are the intercept, each column of X, beta_H, rho and sigma: K + 4 of them.
+    """
+
+    def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
+        """Return the estimates of every feature that a split chose.
+
+        Returns
+        -------
+        DataFrame
+            Columns term; chosen, the share of splits that chose the feature; estimate, the median
+            over these; std_error, ci_low, ci_high; split_std_error, the median one of a single
+            split; quartile_low and quartile_high, the spread of the estimates over splits.
+        """
+        k = len(self.labels)
+        share = np.concatenate([[np.nan], self.support.mean(axis=0), np.full(3, np.nan)])
+        table = pd.DataFrame({"term": ["Intercept", *self.names, "imr", "rho", "sigma"]})
+        table["chosen"] = share
+        reference = Reference(self.n_clusters)
+        table = table.assign(
+            **reference.columns(self.medians(), self.std_errors(), conf_level, tests=False)
+        )
+        table["split_std_error"] = np.sqrt(over_splits(np.nanmedian, self.variances))
+        for name, level in (("quartile_low", 25), ("quartile_high", 75)):
+            table[name] = over_splits(
+                lambda part, axis, level=level: np.nanpercentile(part, level, axis=axis),
+                self.estimates,
+            )
+        shown = [0, *(1 + column for column in self.candidates), *range(k + 1, k + 4)]
+        return table.iloc[shown].reset_index(drop=True)
+
+    def splits(self) -> pd.DataFrame:
+        """Return a row for each split that succeeded: features, rho, sigma."""
+        k = len(self.labels)
+        return pd.DataFrame(
+            {
+                "features": [
+                    tuple(self.labels[int(column)] for column in np.flatnonzero(row))
+                    for row in self.support
+                ],
+                "rho": self.estimates[:, k + 2],
+                "sigma": self.estimates[:, k + 3],
+            }
+        )
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+        facts = [("Splits", f"{len(self.estimates):,} of {self.n_splits:,} succeeded")]
+        facts += count_facts("Failed", self.failures)
+        sets = len({tuple(row) for row in self.support.tolist()})
+        facts.append(("Distinct assignments", f"{sets:,}"))
+        return [
+            Section("Honest estimates", facts=tuple(facts)),
+            Section(table=self.tidy(), notes=(HONEST_TARGET, *Reference(self.n_clusters).notes())),
+        ]
+
+    def findings(self) -> list[Finding]:
+        """Return what the diagnostics of the model should say of it."""
+        least = float(self.support.mean(axis=0)[self.chosen].min())
+        shaky = not least >= 0.8
+        return [
+            Finding(
+                "honest_splits",
+                "honest splits",
+                f"every feature chosen came up in at least {100 * least:.3g}% of "
+                f"{len(self.estimates):,} splits",
+                "caution" if shaky else "ok",
+                "Half of the rows do not always choose the same features."
+                if shaky
+                else "Half of the rows choose the same features.",
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class HonestSearch:
+    """Chooses the features that at least half of many random halves of the rows choose."""
+
+    searching: Searching
+    n_splits: int
+    verbose: int
+
+    def __call__(
+        self, spec: Spec, selection: Selection, moments: Moments, random_state: Any
+    ) -> Choice:
+        """Search in all rows, then choose on one random half and estimate on the other."""
+        outcome = self.searching.search(spec, selection, moments, random_state)
+        rows = held(selection.rows, "honest=True")
+        honest = self._halves(spec, rows, random_state)
+        return choice_of(selection, honest.chosen, replace(outcome, honest=honest))
+
+    def without_selection(self, spec: Spec) -> SearchOutcome:
+        """Say that nothing was searched, since no outcome is missing."""
+        return self.searching.without_selection(spec)
+
+    def finish(self, fit: Fit) -> Fit:
+        """Put the honest estimates in place of those of all rows."""
+        return self.searching.finish(_with_medians(fit))
+
+    def for_replicates(self) -> Self:
+        """Return the same choice for many fits of which only the estimates are used."""
+        return replace(self, searching=self.searching.for_replicates(), verbose=0)
+
+    def _halves(self, spec: Spec, rows: ArrayRows, random_state: Any) -> Honest:
+        search = Refit(spec.for_replicates(), self.searching.for_replicates())
+        # The halves depend neither on what the search draws nor on how the whole was searched.
+        seed = [int(part) for part in generator(random_state).integers(2**31, size=4)] + [1]
+        streams = np.random.SeedSequence(seed).spawn(self.n_splits)
+        parts: list[tuple[Floats, Floats] | str] = []
+        with progress_line(self.verbose, "splits", self.n_splits) as show:
+            for done, stream in enumerate(streams):
+                if show is not None:
+                    show(done, "")
+                parts.append(_split(spec, search, rows, np.random.default_rng(stream)))
+        good, failures = without_failures(parts)
+        if 2 * len(good) < self.n_splits:
+            raise NoFeasibleAssignmentError(
+                f"only {len(good)} of {self.n_splits} splits into halves could be searched and "
+                f"fitted, too few for honest estimates. {count_text(failures)}"
+            )
+        k = len(spec.labels)
+        return Honest(
+            labels=tuple(spec.feature_names(range(k))),
+            names=spec.labels,
+            candidates=spec.prediction,
+            n_splits=self.n_splits,
+            estimates=np.array([part[0] for part in good]),
+            variances=np.array([part[1] for part in good]),
+            failures=failures,
+            n_clusters=check_clusters(count_clusters(rows)) if spec.cov_type == "cluster" else None,
+        )
+
+
+def _split(
+    spec: Spec, search: Refit, rows: ArrayRows, source: np.random.Generator
+) -> tuple[Floats, Floats] | str:
+    """Return the estimates and variances of one split, or why there are none."""
+    half = _half(rows, source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        try:
+            first = search(_part(rows, half), source)
+            given = replace(
+                spec,
+                prediction=tuple(first.features),
+                start=elsewhere(read_start(spec.start, spec.method)),
+            )
+            second = fit_model(given, _part(rows, ~half), GivenFeatures())
+        except HeckmanfaError as error:
+            return sentence(type(error))
+    if not (first.converged and second.converged):
+        return sentence(ConvergenceWarning)
+    return _estimates(second)
+
+
+def _estimates(fit: Fit) -> tuple[Floats, Floats]:
+    k = fit.n_features
+    estimates, variances = np.full(k + 4, np.nan), np.full(k + 4, np.nan)
+    positions = np.append(0, 1 + np.flatnonzero(fit.support))
+    variance = np.diag(fit.covariance)
+    estimates[positions] = [fit.intercept, *fit.coef[fit.support]]
+    variances[positions] = variance[: len(positions)]
+    estimates[k + 1 :] = fit.imr_coef, fit.rho, fit.sigma
+    for i, term in enumerate(("imr", "rho", "sigma")):
+        if ("errors", term) in fit.terms:
+            variances[k + 1 + i] = variance[fit.terms.index(("errors", term))]
+    return estimates, variances
+
+
+def _with_medians(fit: Fit) -> Fit:
+    """Put the medians over splits in place of the estimates, with their standard errors.
+
+    Correlations are those of the fit to all rows. The intercept makes the prediction at the
+    average selected row the median one.
+    """
+    assert fit.search is not None
+    honest, k = fit.search.honest, fit.n_features
+    assert honest is not None
+    values, errors = honest.medians(), honest.std_errors()
+    means = np.zeros(k)
+    means[list(fit.moments.columns)] = fit.moments.means[:-2]
+    level = np.median(
+        honest.estimates[:, 0] + np.nan_to_num(honest.estimates[:, 1 : k + 1]) @ means
+    )
+    coef = fit.coef.copy()
+    coef[fit.support] = values[1 : k + 1][fit.support]
+    imr_coef, rho, sigma = (float(value) for value in values[k + 1 :])
+    spread = np.sqrt(np.diag(fit.covariance))
+    honest_spread = spread.copy()
+    positions = {"Intercept": 0, "imr": k + 1, "rho": k + 2, "sigma": k + 3}
+    positions |= {fit.labels[column]: 1 + column for column in fit.features}
+    for i, (equation, term) in enumerate(fit.terms):
+        if equation != "selection":
+            honest_spread[i] = errors[positions[term]]
+    ratio = honest_spread / spread
+    fit = replace(
+        fit,
+        coef=coef,
+        intercept=float(level - coef @ means),
+        imr_coef=imr_coef,
+        rho=rho,
+        sigma=sigma,
+        covariance=fit.covariance * ratio * ratio[:, None],
+    )
+    if fit.atanh_rho is None:
+        return fit
+    return replace(
+        fit,
+        atanh_rho=(float(np.arctanh(rho)), float(errors[k + 2] / (1.0 - rho**2))),
+        log_sigma=(float(np.log(sigma)), float(errors[k + 3] / sigma)),
+    )
+
+
+def _half(rows: ArrayRows, source: np.random.Generator) -> Mask:
+    """Draw half of the selected and half of the other rows; groups stay whole."""
+    half = np.zeros(len(rows), dtype=bool)
+    if rows.group is not None:
+        n_groups = int(rows.group.max()) + 1
+        chosen = source.permutation(n_groups)[: n_groups // 2]
+        return np.isin(rows.group, chosen)
+    for side in (rows.selected, ~rows.selected):
+        positions = np.flatnonzero(side & rows.used)
+        half[source.permutation(positions)[: len(positions) // 2]] = True
+    return half
+
+
+def _part(rows: ArrayRows, chosen: Mask) -> Sample:
+    kept = chosen & rows.used
+    selected = int(np.count_nonzero(kept & rows.selected))
+    counts = {"selected": selected, "unselected": int(np.count_nonzero(kept)) - selected}
+    n_groups = 0 if rows.group is None else int(rows.group.max()) + 1
+    return Sample(replace(rows, kept=kept), counts, n_groups, False)

@@ -41,8 +41,8 @@ from heckmanfa.results.document import Finding, Section, Verdict
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
-from heckmanfa.text.numbers import number, p_equals
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import number, p_equals
 
 # An added column with less than this share outside the span of the others adds nothing: its digits
 # are those of functions of estimates.

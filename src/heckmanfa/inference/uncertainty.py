@@ -36,9 +36,8 @@ from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, check_level, reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
-from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import listed
+from heckmanfa.text.wording import listed, plural
 
 
 @dataclass(frozen=True, eq=False)

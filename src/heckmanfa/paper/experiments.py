@@ -29,7 +29,7 @@ from heckmanfa.paper.protocol import (
 )
 from heckmanfa.paper.reproduction import Figure, Options
 from heckmanfa.search import Goal, all_features, correlations, sample
-from heckmanfa.text.numbers import plural
+from heckmanfa.text.wording import plural
 
 _MARGINAL = "marginal test MSE"
 _ASSIGNMENTS = 10

@@ -15,20 +15,11 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NotSearchedError, UnknownFeatureError
 from heckmanfa.fit import Fit, Fitted
 from heckmanfa.model.moments import Moments
-from heckmanfa.plots._canvas import (
-    BLUE,
-    GREY,
-    LIGHT,
-    VERMILION,
-    canvas,
-    label_of,
-    mark_points,
-)
+from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_of, mark_points
 from heckmanfa.search.evaluation import KEPT, Search
-from heckmanfa.text.numbers import count, number, percent, plural
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.table import Column, PictureText, Table, lay_out
-from heckmanfa.text.wording import CRITERIA, listed, nearest
+from heckmanfa.text.wording import CRITERIA, count, listed, nearest, number, percent, plural
 
 _RUNNER_UPS = 10
 _HEIGHT_INCHES = 3.6

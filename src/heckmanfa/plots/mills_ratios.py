@@ -12,8 +12,8 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.plots._canvas import BLUE, GREY, VERMILION, canvas
-from heckmanfa.text.numbers import count, number, percent, plural
 from heckmanfa.text.table import PictureText, lay_out
+from heckmanfa.text.wording import count, number, percent, plural
 
 _FEWEST_BINS, _MOST_BINS = 10, 40
 _LONG_TAIL = 4.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.text.numbers import count, number
 from heckmanfa.text.table import PictureText, lay_out
+from heckmanfa.text.wording import count, number
 
 _GROUPS = 20
 _MOST_POINTS = 1500

@@ -22,9 +22,9 @@ from heckmanfa.plots._canvas import (
     pyplot,
     wanted_terms,
 )
-from heckmanfa.text.numbers import number, plural
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import PictureText, lay_out
+from heckmanfa.text.wording import number, plural
 
 _PANELS_PER_ROW = 3
 _PANEL_INCHES = (3.1, 2.6)

@@ -16,9 +16,9 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fitted
 from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas, label_of
-from heckmanfa.text.numbers import count, plural
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.table import PictureText, lay_out
+from heckmanfa.text.wording import count, plural
 
 _LABEL_INCHES = 0.14
 _SPACE = 1.05

@@ -8,9 +8,8 @@ import numpy as np
 
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.search_caveats import describe_search
-from heckmanfa.text.numbers import number, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import some
+from heckmanfa.text.wording import number, plural, some
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis

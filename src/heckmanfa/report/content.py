@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
-from heckmanfa.data.files.table_files import sha256_of
+from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.answer import answer
 from heckmanfa.report.request_words import rows_by_use
@@ -17,10 +17,10 @@ from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.document import Code, Finding, Findings, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
-from heckmanfa.text.numbers import count, number, p_value, percent
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
+from heckmanfa.text.wording import count, number, p_value, percent
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis

@@ -23,8 +23,8 @@ from heckmanfa.report.pictures import draw_pictures
 from heckmanfa.report.request_words import describe_question
 from heckmanfa.results.document import Facts
 from heckmanfa.results.render_html import escape, render_page
-from heckmanfa.text.numbers import count
 from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import count
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from heckmanfa.text.numbers import count, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import CRITERIA, listed, some
+from heckmanfa.text.wording import CRITERIA, count, listed, plural, some
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis

@@ -18,9 +18,8 @@ from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.problems import clusters_note, problems_of, r2_of
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.results.search_caveats import caveats_of_search
-from heckmanfa.text.numbers import count, number, p_equals, percent, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import some
+from heckmanfa.text.wording import count, number, p_equals, percent, plural, some
 
 _LARGE_SHARE = 0.05
 _VERDICTS: dict[Severity, Verdict] = {"note": "ok", "caution": "caution", "problem": "problem"}
@@ -93,8 +92,8 @@ def caveats_of_fit(fit: Fit, table: TableFacts | None = None) -> list[Caveat]:
     """
     found = [*_of_problems(fit), *([_ALL_OBSERVED] if fit.probit is None else [])]
     found += caveats_of_search(fit)
-    if fit.dropped_features:
-        names = ", ".join(shown(name) for name in fit.dropped_features)
+    if fit.dropped:
+        names = ", ".join(shown(name) for name in fit.spec.feature_names(fit.dropped))
         words = f"Columns left out as collinear, constant or separating: {names}."
         found.append(Caveat("dropped_features", "caution", words))
     if fit.probit is not None:

@@ -21,8 +21,8 @@ from heckmanfa.results.document import Finding, Findings, Verdict
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.results.reports import Printed, Report
-from heckmanfa.text.numbers import number, percent
 from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import number, percent
 
 # Rules of thumb from the literature on weak instruments and collinearity.
 _WEAK_CHI2_PER_FEATURE = 10.0

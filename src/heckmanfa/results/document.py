@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from heckmanfa.text.numbers import number, p_value
 from heckmanfa.text.printable import printable, shown
 from heckmanfa.text.table import Column, Table
+from heckmanfa.text.wording import number, p_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.reference import FEW_CLUSTERS, LEVEL, Reference, Wald, n_parameters
-from heckmanfa.text.numbers import number
+from heckmanfa.text.wording import number
 
 # Beyond these a rho is as good as one, and a fit as good as exact.
 _NEAR_ONE = 0.98

@@ -17,7 +17,7 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.text.numbers import number, p_equals
+from heckmanfa.text.wording import number, p_equals
 
 FEW_CLUSTERS = 40
 """with fewer, tests with a cluster covariance reject too often (Angrist and Pischke, 2009, 8.2)"""

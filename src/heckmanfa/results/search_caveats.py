@@ -10,9 +10,8 @@ from heckmanfa.fit import Fit
 from heckmanfa.results.document import Caveat
 from heckmanfa.search.evaluation import KEPT, NEARLY, Search
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome
-from heckmanfa.text.numbers import count, number, plural
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import CRITERIA
+from heckmanfa.text.wording import CRITERIA, count, number, plural
 
 Method = Literal[
     "uncertainty_interval",

@@ -16,8 +16,7 @@ from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
 from heckmanfa.search.evaluation import KEPT, NEARLY
-from heckmanfa.text.numbers import number
-from heckmanfa.text.wording import CRITERIA
+from heckmanfa.text.wording import CRITERIA, number
 
 _RUNNER_UPS = 10
 # The runner-ups are in the report itself.

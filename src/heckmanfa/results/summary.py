@@ -12,9 +12,9 @@ from heckmanfa.results.document import Part, RegressionTable, Section
 from heckmanfa.results.render_latex import render_latex
 from heckmanfa.results.render_markdown import render_markdown
 from heckmanfa.results.reports import Printed
-from heckmanfa.text.numbers import number, p_value
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table
+from heckmanfa.text.wording import number, p_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,18 +10,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self
 
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
 from heckmanfa.data.random_state import generator
-from heckmanfa.data.rows import Rows
-from heckmanfa.errors import CollinearError, SearchWarning, warn
+from heckmanfa.data.rows import Mask, Rows
+from heckmanfa.errors import (
+    CollinearError,
+    InputError,
+    NoFeasibleAssignmentError,
+    SearchWarning,
+    warn,
+)
 from heckmanfa.model.equations import say_dropped
+from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper, subset_factor
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import OnProblem, Standardize
-from heckmanfa.search.adaptive_lasso import lasso
 from heckmanfa.search.best_subset.branch_and_bound import best_subset
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import Goal, Search
-from heckmanfa.search.extraction import correlations, rank, sample
-from heckmanfa.search.training.assignment_function import StepOn, Trained, train
+from heckmanfa.search.evaluation import Goal, Search, distinct, evaluate
+from heckmanfa.search.training.assignment_function import StepOn, Trained, assign, train
+from heckmanfa.text.printable import quoted
 from heckmanfa.text.progress import progress_line
 
 Extraction = Literal["sample", "rank", "correlation"]
@@ -191,3 +200,152 @@ class FeatureAssignment:
                 SearchWarning,
             )
         return trained
+
+
+_DRAWS_AT_ONCE = 4096
+
+
+def sample(
+    moments: Moments,
+    choices: Choices,
+    goal: Goal,
+    log_pi: Floats,
+    *,
+    names: Sequence[str],
+    n_draws: int = 1000,
+    noise: Floats | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Search:
+    """Evaluate the distinct assignments among B = ``n_draws`` draws with the trained probabilities.
+
+    A draw of more than ``max_features`` columns keeps those with the highest scores. ``log_pi``,
+    (2, K), is that of `assignment.train`; Gumbel ``noise``, (B, 2, K), replays a run.
+    """
+    first = [unit[0] for unit in choices.units]
+    unit_log_pi = log_pi[:, first]
+    generator = np.random.default_rng(random_state)
+    if noise is not None and (noise.ndim != 3 or noise.shape[1:] != log_pi.shape):
+        raise InputError(f"noise must have the shape (B, 2, {log_pi.shape[1]}); got {noise.shape}")
+    total = n_draws if noise is None else len(noise)
+    found = np.zeros((0, len(first)), dtype=bool)
+    for start in range(0, total, _DRAWS_AT_ONCE):
+        size = min(_DRAWS_AT_ONCE, total - start)
+        gumbel = (
+            generator.gumbel(size=(size, 2, len(first)))
+            if noise is None
+            else noise[start : start + size, :, first]
+        )
+        inside = _cut(choices, assign(unit_log_pi, gumbel), unit_log_pi + gumbel)
+        inside = inside[choices.allowed(inside)]
+        found = distinct(np.concatenate([found, inside]))
+    if len(found) == 0:
+        raise NoFeasibleAssignmentError(
+            f"each of the {total} draws is empty: the training left every feature a probability "
+            f"of at most {np.exp(unit_log_pi[1].max(initial=-np.inf)):.2g}. Use fewer epochs or a "
+            "smaller learning_rate."
+        )
+    return evaluate(moments, goal, choices.masks(found), names=names)
+
+
+def _cut(choices: Choices, inside: Mask, scores: Floats) -> Mask:
+    """Keep the likeliest units of draws with more than ``max_features`` columns."""
+    size = inside @ choices.sizes + len(choices.always)
+    for row in np.flatnonzero(size > choices.max_features):
+        lead = scores[row, 1] - scores[row, 0]
+        room = choices.max_features - len(choices.always)
+        for unit in np.argsort(-lead, kind="stable"):
+            if inside[row, unit]:
+                room -= choices.sizes[unit]
+                inside[row, unit] = room >= 0
+    return inside
+
+
+def rank(
+    moments: Moments, choices: Choices, goal: Goal, scores: Floats, *, names: Sequence[str]
+) -> Search:
+    """Evaluate the top J features by a score, (K,), for J from 1 to one less than all.
+
+    Ties go in column order. A unit of several columns has the score of its first. ``names`` label
+    the columns of X.
+    """
+    n_units = len(choices.units)
+    order = np.argsort(-scores[[unit[0] for unit in choices.units]], kind="stable")
+    # With all features only normality identifies the model; a single feature is evaluated anyway.
+    longest = max(n_units - 1, min(n_units, 1))
+    inside = np.zeros((longest + 1, n_units), dtype=bool)
+    for length in range(1, longest + 1):
+        inside[length:, order[length - 1]] = True
+    inside = inside[choices.allowed(inside)]
+    return evaluate(moments, goal, choices.masks(inside), names=names)
+
+
+def correlations(moments: Moments, choices: Choices) -> Floats:
+    """Absolute correlation of each feature with the outcome among the selected rows, (K,).
+
+    Columns of a unit share their multiple correlation; features that may not predict have zero.
+    """
+    strength = np.zeros(moments.n_features)
+    for unit in choices.units:
+        r = subset_factor(moments.factor, [0, *moments.places(unit), len(moments.columns) + 2])
+        explained = float(np.sum(r[1:-1, -1] ** 2))
+        strength[list(unit)] = np.sqrt(explained / moments.total_squares)
+    return strength
+
+
+_LENGTH = 1e6
+_LIGHTEST = 1e-6
+
+
+def lasso(
+    moments: Moments, choices: Choices, goal: Goal, *, names: Sequence[str], power: float = 1.0
+) -> Search:
+    """Evaluate the assignments on the path of the adaptive lasso.
+
+    Units must be single columns; columns that are always in are also partialled out. The weights
+    are the least-squares coefficients to a ``power``. ``names`` label the columns of X.
+    """
+    group = next((unit for unit in choices.units if len(unit) > 1), None)
+    if group is not None:
+        raise InputError(
+            "the lasso chooses single columns, and cannot keep a group together, such as that of "
+            f"{quoted(names[group[0]])}: use another search, such as HeckmanBestSubset, or name "
+            "each of these columns in its own group in feature_groups"
+        )
+    columns = [unit[0] for unit in choices.units]
+    if not columns:
+        return evaluate(moments, goal, choices.masks(np.zeros((1, 0), dtype=bool)), names=names)
+    k = len(moments.columns)
+    first = [0, k + 1, *moments.places(choices.always)]
+    r = subset_factor(moments.factor, [*first, *moments.places(columns), k + 2])
+    # The factor's rows below those of the partialled-out columns hold the residuals.
+    rest = r[len(first) :, len(first) :]
+    features, outcome = rest[:, :-1], rest[:, -1]
+    scale = np.linalg.norm(features, axis=0)
+    found = dependencies(r[:-1, :-1])
+    if found:
+        every = [*choices.always, *columns]
+        raise collinear_error(
+            found,
+            ["constant", "inverse Mills ratio", *(names[column] for column in every)],
+            every,
+            "the features are collinear among the selected rows",
+            "The adaptive lasso then has no least-squares weights; leave some out with "
+            "never=[...], or pass on_collinear='drop'",
+        )
+    # Rescaled: the path ends at a penalty of 1e-7 and treats shorter columns as collinear.
+    features = features / scale
+    outcome = outcome * (_LENGTH / (np.linalg.norm(outcome) or 1.0))
+    ordinary = np.abs(solve_upper(features[: len(columns)], outcome[: len(columns)]))
+    weight = (ordinary / (ordinary.max() or 1.0)) ** power
+    entering = weight > _LIGHTEST
+    weighted = (features * weight)[:, entering]
+    from sklearn.linear_model import lars_path_gram  # slow to import
+
+    _, _, path = lars_path_gram(
+        weighted.T @ outcome, weighted.T @ weighted, n_samples=1, method="lasso"
+    )
+    inside = np.zeros((path.shape[1], len(columns)), dtype=bool)
+    inside[:, entering] = path.T != 0.0
+    inside = distinct(inside)
+    inside = inside[choices.allowed(inside)]
+    return evaluate(moments, goal, choices.masks(inside), names=names)

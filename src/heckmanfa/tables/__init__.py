@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heckmanfa.data.files.table_files import write_table
+from heckmanfa.data.files.outputs import write_table
 from heckmanfa.tables.reading import Table, open_table, read_table
 
 __all__ = ["Table", "open_table", "read_table", "write_table"]

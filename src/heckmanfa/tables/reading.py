@@ -15,7 +15,7 @@ from typing import IO, Any
 import pandas as pd
 
 from heckmanfa.data.columns.features import UNNAMED, check_wanted, tidy_names
-from heckmanfa.data.files.table_files import ending_of, existing, words_of
+from heckmanfa.data.files.outputs import ending_of, existing, words_of
 from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of, tidy_columns
 from heckmanfa.errors import DataError, HeckmanfaError, InputError
 from heckmanfa.tables.delimited import read_delimited

@@ -14,8 +14,8 @@ from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.kinds import LearnedColumn, encoded_names, learn_columns
 from heckmanfa.data.columns.values import frame_as_stored, is_text, levels_of, to_numbers
 from heckmanfa.errors import InputError
-from heckmanfa.text.numbers import plural
 from heckmanfa.text.printable import quoted, quoted_list
+from heckmanfa.text.wording import plural
 
 Missing = Literal["drop", "mean"]
 _SHOWN = 5

@@ -30,8 +30,7 @@ from heckmanfa.data.formula.matrix import (
     to_pandas,
     variables_of,
 )
-from heckmanfa.data.row_checks import explain_known_only
-from heckmanfa.data.row_rules import FeatureCounts
+from heckmanfa.data.row_rules import FeatureCounts, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import (
     FormulaError,

@@ -20,7 +20,7 @@ import numpy as np
 
 from heckmanfa.data.columns.features import tidy_names
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
-from heckmanfa.data.files.table_files import existing
+from heckmanfa.data.files.outputs import existing
 from heckmanfa.data.parquet.parquet_columns import kind_of, same_kind
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
 from heckmanfa.text.printable import quoted, shown
