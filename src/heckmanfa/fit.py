@@ -192,9 +192,8 @@ class Fit:
     @property
     def rho_is_conditioned(self) -> bool:
         """Whether rho-hat was part of a choice, so no test of rho = 0 is valid."""
-        search = self.search
         # An honest rho is estimated on rows that had no part in the choice.
-        return search is not None and search.window is not None and search.honest is None
+        return bool(self.search and self.search.window and self.search.honest is None)
 
 
 class Fitted(Protocol):
@@ -266,14 +265,13 @@ def fit_model(
 ) -> Fit:
     """Fit both equations to a sample, with the prediction features that ``choose`` returns."""
     kind = spec.covariance_kind(sample.n_groups)
-    clustered = spec.cov_type == "cluster"
-    n_clusters = check_clusters(sample.n_groups) if clustered else None
+    n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
     if sample.all_selected:
         fit = _fit_all_observed(spec, sample, kind)
         search = choose.without_selection(spec)
     else:
         selection, moments = compress_sample(spec, sample)
-        if clustered and selection.n_decided:
+        if n_clusters is not None and selection.n_decided:
             n_clusters = check_clusters(count_clusters(selection.rows))
         choice = choose(spec, selection, moments, random_state)
         search = choice.search

@@ -194,7 +194,7 @@ def test_the_report_of_rows_in_passes_says_what_is_left_out(shell, folder):
         )  # fmt: skip
         assert status == 0
         page = (shell.folder / "r.html").read_text(encoding="utf-8")
-        assert "Rows were read from 3 Parquet files in passes, not loaded: the pictures" in page
+        assert "Rows were read from 3 Parquet files in passes, not loaded. The report" in page
         assert 'id="figure-over-rho"' in page
         assert ('id="figure-curve"' in page) == (search == "best-subset")
         assert 'id="figure-lambda"' not in page

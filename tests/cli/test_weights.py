@@ -92,12 +92,17 @@ def test_clusters_are_counted_and_tests_are_by_t(shell, survey):
     ("options", "kind", "words", "on_page"),
     [
         ((), "classical", "Standard errors: classical", "Classical: the errors"),
-        (("--robust",), "robust", "Standard errors: robust", "Robust: to errors"),
+        (
+            ("--robust",),
+            "robust",
+            "Standard errors: robust",
+            "Robust: the variance",
+        ),
         (
             ("--weights", "share", "--weight-kind", "sampling"),
             "robust",
             "Standard errors: robust, as sampling weights need",
-            "Robust, as sampling weights need: to errors",
+            "Robust, as sampling weights need: the variance of the errors",
         ),
         (
             ("--cluster", "town"),

@@ -215,7 +215,7 @@ def test_no_interval_where_a_likelihood_ratio_says_nothing(wooldridge):
     )
     weight = np.linspace(0.5, 1.5, len(wooldridge.y))
     for model, weights, why in (
-        (robust, None, "cov_type='robust' doubts"),
+        (robust, None, "which cov_type='robust' does not"),
         (searched, None, "rho was conditioned on"),
         (weighted, weight, "sampling weights"),
     ):

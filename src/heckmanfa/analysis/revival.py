@@ -294,6 +294,14 @@ def _hints(kind: type) -> dict[str, Any]:
     """Return the declared types of the attributes of a class."""
     # Some modules import pandas for type checkers only.
     found = typing.get_type_hints(kind, localns={"pd": pd})
+    if issubclass(kind, BaseEstimator):
+        options = typing.get_type_hints(vars(kind)["__init__"], localns={"pd": pd})
+        # Other parameters may be of any type that scikit-learn's checks of them allow.
+        found |= {
+            name: hint
+            for name, hint in options.items()
+            if any(get_origin(part) is typing.Literal for part in (hint, *get_args(hint)))
+        }
     return {name: hint for name, hint in found.items() if get_origin(hint) is not typing.ClassVar}
 
 
