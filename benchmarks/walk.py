@@ -177,8 +177,9 @@ def main() -> None:
     mroz = load_mroz()
     y = mroz["lwage"]
     few, many = mroz[MROZ_SELECTION], mroz[MROZ_FEATURES]
-    fit = walk_of(lambda: Heckman(["educ", "exper"]).fit(few, y))
-    search = walk_of(lambda: HeckmanBestSubset().fit(many, y))
+    plain, searching = Heckman(["educ", "exper"]), HeckmanBestSubset()
+    fit = walk_of(lambda: plain.fit(few, y))
+    search = walk_of(lambda: searching.fit(many, y))
     with tempfile.TemporaryDirectory() as name:
         line = walk_of(command(Path(name)))
     show("Heckman.fit", fit, functions=True)
