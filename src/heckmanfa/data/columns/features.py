@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from numbers import Number
 from pathlib import Path
 from typing import Any
@@ -297,6 +298,12 @@ def linear(table: FeatureTable, columns: Positions, coef: Floats) -> Array:
     return values
 
 
+@cache
+def _class_named(name: str) -> type[BaseEstimator]:
+    """Return an estimator class; scikit-learn takes a millisecond to make one."""
+    return type(name, (BaseEstimator,), {})
+
+
 @dataclass(frozen=True)
 class FittedColumns:
     """The columns of X that an estimator is fitted with, which later X are checked against."""
@@ -312,7 +319,7 @@ class FittedColumns:
 
     def as_estimator(self) -> BaseEstimator:
         """Return what scikit-learn's checks of names and widths ask for."""
-        estimator = type(self.estimator, (BaseEstimator,), {})()
+        estimator = _class_named(self.estimator)()
         if self.n_features is not None:
             estimator.n_features_in_ = self.n_features
         if self.names is not None:
