@@ -1,8 +1,8 @@
-"""Fit and fit_model: where the model and the search meet.
+"""`Fit` and `fit_model`, which combine the model and the search.
 
 `fit_model` is the only way to make a `Fit`. It fits the selection equation, compresses the selected
-rows, lets ``choose`` pick the prediction features, and estimates their coefficients. A `Fit` is all
-that a fitted model knows: reports, inference and plots read it, and nothing else of an estimator.
+rows, lets ``choose`` pick the prediction features, and estimates their coefficients. A `Fit` holds
+all results: reports, inference and plots read it, and nothing else of an estimator.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Everything a fitted model knows, without a row of data. K is the number of columns of X."""
+    """All results of a fit, without any rows of data. K is the number of columns of X."""
 
     spec: Spec
     row_counts: dict[str, int]
@@ -201,7 +201,7 @@ class Fitted(Protocol):
 
     @property
     def fit_(self) -> Fit:
-        """Everything it knows."""
+        """All results of the fit."""
 
 
 @dataclass(frozen=True)
@@ -388,7 +388,7 @@ def _fit_all_observed(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
     refuse_leakage(moments, spec.labels, counts["selected"], missing=False)
     found = fit_least_squares(moments, spec.prediction, kind, sample.rows)
     extra = (
-        f" The {len(spec.prediction)} features are collinear or more than the rows can tell apart: "
+        f" The {len(spec.prediction)} features are collinear or more than the rows can identify: "
         "the coefficients are the minimum-norm ones."
         if found.underdetermined
         else ""

@@ -303,7 +303,7 @@ def _whole_groups(
     """Assign whole groups to folds, with a share of both kinds of row in each.
 
     Each group, the largest first, goes to the fold where its kinds of row are rarest so far, but
-    never so that another fold could not get both kinds.
+    never if another fold could then not get both kinds.
 
     ``kinds`` (n,) holds 0 and 1, which every fold needs, and 2 for other rows; ``groups`` (n,)
     are numbered from 0, and ``order``, a RandomState, shuffles them first. Returns the fold of

@@ -22,7 +22,7 @@ LINES = (Path(__file__).parent / "hostile_expressions.txt").read_text().splitlin
 HOSTILE = [one for one in LINES if one and not one.startswith("# ")]
 LATE = HOSTILE[-4:]
 
-REFUSED = r"asks for more than a model file may: .*; nothing of it was evaluated"
+REFUSED = r"asks for more than a model file may: .*; none of it was evaluated"
 
 
 @pytest.fixture(scope="module")

@@ -228,7 +228,7 @@ def test_a_file_that_asks_for_more_is_refused_whoever_sealed_it(
 
     rewritten(saved, seal=True, schema=poison)
     said = refusal(saved)
-    assert f"it asks for {module}.{name}, and nothing of it was loaded" in said
+    assert f"it asks for {module}.{name}, and none of it was loaded" in said
     assert not mark.exists()
 
 

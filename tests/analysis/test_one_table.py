@@ -304,7 +304,7 @@ def test_infinite_values_are_refused_and_not_counted_as_missing(table, tmp_path)
         "out with --exclude"
     }
     features = ["x", "age", "union"]
-    # Rows that miss the feature are left out, and the four infinite ones are no such rows.
+    # Rows that lack the feature are left out, and the four infinite ones are no such rows.
     with pytest.raises(MissingValueError, match=r"'x' \(0 NaN, 4 inf\)"):
         Heckman(["x", "age"]).fit(scan_parquet(path, "wage", features, missing="drop"))
     some = odd.dropna(subset=features)

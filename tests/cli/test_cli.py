@@ -67,7 +67,7 @@ def test_a_quick_run_prints_our_figures_beside_the_printed_ones(paper_files):
     for name in ("selfeatures", "sampling", "topjfeats", "moretopj"):
         assert f"{name}: {TABLES[name].title}" in text
     assert "significance" not in text
-    assert "every deterministic row comes out" in text
+    assert "every deterministic row matches" in text
     lines = text.splitlines()
     assert any("rho" in line and line.count("0.0423") == 2 for line in lines)
     assert any("0.0200" in line and "0.0203" in line and "differs" in line for line in lines)
@@ -205,7 +205,7 @@ def test_a_table_named_twice_is_run_once_and_rows_are_counted(asked):
     status, text = call("reproduce", "sampling", "sampling")
     assert status == 0
     assert len(asked) == 1
-    assert "every deterministic row comes out (1 in all)" in text
+    assert "every deterministic row matches (1 in all)" in text
 
 
 def test_written_rows_keep_every_digit(monkeypatch, tmp_path):

@@ -99,7 +99,7 @@ def test_categories_move_as_one_and_what_cannot_be_used_is_named(shell, rich_tab
     assert found["rows_missing"] == {"educ": 2}
     assert found["rows"]["left_out_regressor_missing"] == 2
     assert found["rows"]["total"] == len(rich_table)
-    for word in ("woman", "country", "north", "2 rows left out miss educ"):
+    for word in ("woman", "country", "north", "2 rows left out lack educ"):
         assert word in text
     filled, _ = results(
         shell,
@@ -286,7 +286,7 @@ def test_every_row_misses_a_feature(shell, mroz):
     gaps["educ"] = np.where(np.arange(len(mroz)) % 2, np.nan, mroz["educ"])
     gaps.to_csv("gaps.csv", index=False)
     said = fit_refused(shell, "gaps.csv", "--outcome", "lwage")
-    assert "every one of the 753 rows misses a feature" in said
+    assert "every one of the 753 rows lacks a feature" in said
     assert "--missing mean" in said
 
 

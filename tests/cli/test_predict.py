@@ -51,7 +51,7 @@ def test_rows_keep_their_number_and_order(shell, mroz, saved):
     gaps.to_csv("new.csv", index=False)
     status, text = shell("predict", "m.skops", "new.csv", "--out", "p.csv")
     assert status == 0
-    assert "2 of 753 rows miss a feature, and have no prediction: 'educ' (2 rows)" in text
+    assert "2 of 753 rows lack a feature, and have no prediction: 'educ' (2 rows)" in text
     found = pd.read_csv("p.csv", skip_blank_lines=False)["predicted_marginal"]
     assert len(found) == len(gaps)
     assert [*np.flatnonzero(found.isna())] == [4, 7]

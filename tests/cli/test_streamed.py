@@ -211,7 +211,7 @@ def test_a_model_of_rows_in_passes_is_saved_and_predicts(shell, folder):
         assert shell("fit", *PLAIN, "--save", f"{name}.skops", "--stream-above", limit)[0] == 0
         status, text = shell("predict", f"{name}.skops", "people", "--out", f"{name}.csv")
         assert status == 0, text
-        assert "miss a feature" in text
+        assert "lack a feature" in text
     pd.testing.assert_frame_equal(
         pd.read_csv("memory.csv"), pd.read_csv("passes.csv"), rtol=1e-8, atol=1e-10
     )
@@ -238,7 +238,7 @@ def test_predictions_in_parts_are_those_in_memory(shell, folder, options):
         assert ("written a part at a time" in text) == (name == "parts")
         said.append(text.partition("written to")[2].split(" ", 2)[2])
     assert said[0] == said[1]
-    assert "rows miss a feature, and have no prediction" in said[0]
+    assert "rows lack a feature, and have no prediction" in said[0]
     memory, parts = (pd.read_parquet(f"{name}.parquet") for name in ("memory", "parts"))
     assert len(parts) == N
     pd.testing.assert_frame_equal(memory, parts, rtol=1e-12)
@@ -298,7 +298,7 @@ def test_bad_columns_are_refused_as_in_memory(shell, folder):
 
 
 def test_rows_that_tell_nothing_about_selection_are_refused(shell, folder):
-    """Where every row without an outcome misses a feature, or every row with one does."""
+    """Where every row without an outcome lacks a feature, or every row with one does."""
     for part in sorted(folder.iterdir()):
         frame = pd.read_parquet(part)
         frame["p"] = frame["a"].where(frame["wage"].notna())
@@ -323,7 +323,7 @@ def test_rows_that_tell_nothing_about_selection_are_refused(shell, folder):
         )
         assert "'p' is missing in exactly the" in said
         assert "--exclude" in said
-    assert "no outcome is observed in any row that misses no feature" in refused(
+    assert "no outcome is observed in any row that has every feature" in refused(
         shell, "people", "--outcome", "wage", "--features", "b,q"
     )
 

@@ -144,9 +144,9 @@ def test_two_columns_of_a_name_are_refused_in_one_sentence(named, y, mroz):
     X = named(["a", "a", "b", "c", "d"])
     table = pa.table([mroz[one] for one in FEATURES], names=list(X.columns))
     for one in (X, table):
-        with pytest.raises(InputError, match="X has two columns of the name 'a'; rename one"):
+        with pytest.raises(InputError, match="X has two columns named 'a'; rename one"):
             Heckman(["a"]).fit(one, y)
-    with pytest.raises(InputError, match="two columns of the name 'a'"):
+    with pytest.raises(InputError, match="two columns named 'a'"):
         Heckman.from_formula("lwage ~ a", "~ a + b", X.assign(lwage=y))
 
 
@@ -192,7 +192,7 @@ def test_dask_frames_follow_the_same_rule(named, y):
     for labels, kind, words in (
         ([1, 2, 3, 4, 5], InputError, AMBIGUOUS),
         (["a", 1, 2, 3, 4], InputTypeError, "Feature names are only supported if all"),
-        (["a", "a", "b", "c", "d"], InputError, "two columns of the name 'a'"),
+        (["a", "a", "b", "c", "d"], InputError, "two columns named 'a'"),
     ):
         X = dd.from_pandas(named(labels), npartitions=2)
         with pytest.raises(kind, match=words):

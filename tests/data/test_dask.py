@@ -345,7 +345,7 @@ def test_values_that_the_fit_in_memory_refuses_are_refused_alike(frame):
     with pytest.raises(UnknownFeatureError, match="no column 'z'"):
         Heckman(["z"]).fit(ddf[NAMES], ddf["y"])
     twice = ddf[["x0", "x0", "y"]]
-    with pytest.raises(InputError, match="two columns of the name 'x0'"):
+    with pytest.raises(InputError, match="two columns named 'x0'"):
         Heckman(["x0"]).fit(twice, ddf["y"])
 
 

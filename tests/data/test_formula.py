@@ -263,13 +263,13 @@ def test_other_misuse_says_what_to_do(mroz):
         Heckman.from_formula(WAGE, WORK, mroz, metod="ml")
     with pytest.raises(InputError, match="no parameter 'prediction_features'"):
         Heckman.from_formula(WAGE, WORK, mroz, prediction_features=["educ"])
-    with pytest.raises(InputError, match="the data has two columns of the name 'lfp'"):
+    with pytest.raises(InputError, match="the data has two columns named 'lfp'"):
         Heckman.from_formula(WAGE, WORK, pd.concat([mroz, mroz], axis=1))
     with pytest.raises(InputError, match=r"call .collect\(\)"):
         Heckman.from_formula(WAGE, WORK, pl.from_pandas(mroz).lazy())
     with pytest.raises(InputError, match="0 rows"):
         Heckman.from_formula(WAGE, WORK, mroz[:0])
-    with pytest.raises(InputError, match=r"misses a regressor: 'age' \(753 missing\)"):
+    with pytest.raises(InputError, match=r"lacks a regressor: 'age' \(753 missing\)"):
         Heckman.from_formula(WAGE, WORK, mroz.assign(age=np.nan))
     with pytest.raises(FormulaError) as caught:
         Heckman.from_formula("lwage ~ educ ++* age", WORK, mroz)

@@ -1,4 +1,4 @@
-"""A row to predict for that misses a feature: one rule for arrays, formulas, Dask and files."""
+"""A row to predict for that lacks a feature: one rule for arrays, formulas, Dask and files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def whole(mroz):
 
 @pytest.fixture(scope="module")
 def holed(whole):
-    """Rows 2 and 5 miss a feature of both equations, row 5 and 9 one that only selects."""
+    """Rows 2 and 5 lack a feature of both equations, row 5 and 9 one that only selects."""
     holed = whole.copy()
     holed.loc[[2, 5], "educ"] = np.nan
     holed.loc[[5, 9], "age"] = np.nan
@@ -138,9 +138,9 @@ def test_a_file_has_a_row_for_each_and_says_how_many_are_empty(by, plain, formul
     place, out = tmp_path / "new.parquet", tmp_path / "p.parquet"
     pq.write_table(pa.Table.from_pandas(holed, preserve_index=False), place, row_group_size=50)
     for kind, words in (
-        ("marginal", r"2 of 126 rows miss a feature, .* 'educ' \(2 rows\)"),
-        ("selected", r"3 of 126 rows miss a feature, .* 'age' \(2 rows\)"),
-        ("selection", r"3 of 126 rows miss a feature"),
+        ("marginal", r"2 of 126 rows lack a feature, .* 'educ' \(2 rows\)"),
+        ("selected", r"3 of 126 rows lack a feature, .* 'age' \(2 rows\)"),
+        ("selection", r"3 of 126 rows lack a feature"),
     ):
         with pytest.warns(HeckmanfaWarning, match=words):
             assert predict_parquet(model, place, out, kind=kind, force=True) == len(holed)
@@ -159,7 +159,7 @@ def test_a_file_of_predictions_of_a_regression_follows_the_rule(mroz, holed, tmp
         predict_parquet(model, tmp_path / "new.parquet", tmp_path / "p.parquet")
     found = pd.read_parquet(tmp_path / "p.parquet")["predicted_marginal"]
     np.testing.assert_array_equal(found, model.predict(holed[FEATURES], missing="nan"))
-    with pytest.raises(InputError, match="NaiveOLS knows no selection"):
+    with pytest.raises(InputError, match="NaiveOLS does not model selection"):
         predict_parquet(model, tmp_path / "new.parquet", tmp_path / "q.parquet", kind="selection")
 
 
@@ -185,7 +185,7 @@ def test_another_answer_is_refused(plain, whole, tmp_path):
 
 def test_diagnostics_count_rows_that_miss_a_feature_in_every_model(plain, formula, holed):
     for model, features in ((plain, FEATURES), (formula, [*FEATURES, "lwage"])):
-        assert "3 rows miss a feature and are not counted" in str(
+        assert "3 rows lack a feature and are not counted" in str(
             model.diagnostics(holed[features])
         )
 

@@ -698,7 +698,7 @@ def test_columns_stay_beside_predictions_and_rows_with_holes_have_none(tmp_path,
     part = pd.read_parquet(folder / "part-02.parquet")
     part.astype({"weight": "int32"}).to_parquet(folder / "part-02.parquet")
     out = tmp_path / "predicted.parquet"
-    with pytest.warns(MissingFeaturesWarning, match=r"556 of 5,000 rows miss a feature.*'x5'"):
+    with pytest.warns(MissingFeaturesWarning, match=r"556 of 5,000 rows lack a feature.*'x5'"):
         assert predict_parquet(model, folder, out, kind="selected", keep_columns=True) == 5_000
     found = pd.read_parquet(out)
     pd.testing.assert_frame_equal(found[list(table.columns)], table, check_categorical=False)

@@ -638,7 +638,7 @@ def test_rows_without_a_variable_are_left_out_and_counted(formula_model, mroz):
     options = {"features": ["educ", "age"]}
     result = formula_model.margins(holes, sample_weight=weight, **options)
     assert result.n_rows == 753 - 9 - 53
-    assert "62 rows miss a variable" in str(result)
+    assert "62 rows lack a variable" in str(result)
     whole = formula_model.margins(mroz.iloc[9:700], sample_weight=weight[9:700], **options)
     pd.testing.assert_frame_equal(result.tidy(), whole.tidy())
     named = formula_model.margins(holes.assign(w=weight), sample_weight="w", **options)

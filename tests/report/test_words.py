@@ -33,7 +33,7 @@ def test_best_subset_says_that_it_is_proven(ask):
         "BIC of all 32,767 assignments, proven optimal)."
     )
     row = ask().model.tidy().set_index(["equation", "term"]).loc[("prediction", "educ")]
-    assert f"one unit more of educ goes with {row['estimate']:.3f} more lwage" in how_much
+    assert f"one more unit of educ goes with {row['estimate']:.3f} more lwage" in how_much
     assert f"(95% interval {row['ci_low']:.4f} to {row['ci_high']:.3f}" in how_much
     assert how_much.endswith("least squares on the selected rows says 0.109.")
 
@@ -54,7 +54,7 @@ def test_without_a_search_nothing_is_said_of_one(ask):
         "Of 15 features, educ, exper and expersq are taken to predict lwage; of those kept out, "
         "age, kids5 and hushrs drive who is selected, and there is no evidence that the other 9 do."
     )
-    assert "one unit more of educ goes with" in how_much
+    assert "one more unit of educ goes with" in how_much
     said = claims(analysis)
     assert "search" not in said
     assert "is no evidence of it" not in said
@@ -150,7 +150,7 @@ def test_rows_that_miss_a_feature_are_counted_and_not_claimed_for(ask):
     fates = rows_by_use(analysis)
     assert sum(n for _, n in fates) == 753
     assert ("Left out: a feature is missing", 76) in fates
-    assert "the rows left out are like the others: 76 of 753 (10%) miss a feature" in claims(
+    assert "the rows left out are like the others: 76 of 753 (10%) lack a feature" in claims(
         analysis
     )
 
@@ -175,7 +175,7 @@ def test_with_no_outcome_missing_it_is_least_squares(mroz_file):
         "modelled."
     )
     assert how_much.startswith(
-        "With the other features held equal, one unit more of educ goes with 0.1"
+        "With the other features held equal, one more unit of educ goes with 0.1"
     )
     assert caveats[0].startswith("That selection was corrected for: no outcome is missing")
     assert ("Left out: the weight is zero", 325) in rows_by_use(analysis)

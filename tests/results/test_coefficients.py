@@ -196,7 +196,7 @@ def test_rows_without_an_index_are_counted_apart(model):
     diagnostics = model.diagnostics(mroz)
     assert diagnostics.share_outside == 1.0
     assert diagnostics.n_without_index == 375
-    assert "375 rows miss a feature and are not counted" in str(diagnostics)
+    assert "375 rows lack a feature and are not counted" in str(diagnostics)
     nothing = model.diagnostics(mroz.assign(age=np.nan))
     assert "[caution] rows outside that range: nan%" in str(nothing)
 

@@ -42,7 +42,7 @@ def test_a_rho_at_the_boundary_is_a_problem_with_a_cure(to_the_boundary):
     assert verdict == "problem"
     assert "outliers" in words
     assert "stronger exclusion" in words
-    assert "as good as one" in " ".join(str(to_the_boundary.summary()).split())
+    assert "practically one" in " ".join(str(to_the_boundary.summary()).split())
 
 
 def test_a_fit_that_did_not_converge_is_a_problem_with_a_cure(to_the_boundary):

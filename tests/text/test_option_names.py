@@ -84,7 +84,7 @@ def test_no_message_with_options_offers_a_function_or_an_argument_of_python():
             "drives selection alone, named with --select-only, would",
         ),
         ("leave some out with never=[...]", "leave some out with --select-only"),
-        ("None asks to be let in. See what_if().", "None asks to be let in."),
+        ("None is significant. See what_if().", "None is significant."),
         ("in the equation; see what_if().", "in the equation."),
         ("Use device='cpu', or", "Use --device cpu, or"),
         ("use method='ml'.", "use --method ml."),

@@ -21,7 +21,7 @@ from heckmanfa.text.printable import quoted, shown
 
 MANIFEST, _SCHEMA = "heckmanfa.json", "schema.json"
 _MOST_MEMBERS = 10_000
-# Enough for that many members with names as long as those of skops.
+# Enough for that many members with names as long as skops writes.
 _LARGEST_DIRECTORY = 100 * _MOST_MEMBERS
 LARGEST_FILE = 2**30
 NO_MODEL_FILE = "is not a model file, or is damaged; models are written by heckmanfa fit"
@@ -35,7 +35,7 @@ _END, _END_SIZE, _LOCATOR = b"PK\x05\x06", 22, b"PK\x06\x07"
 
 @dataclass(frozen=True)
 class Limits:
-    """How large the parts of a file may be: what a model of K features needs."""
+    """How large the parts of a file may be for a model of K features."""
 
     n_features: int
     """K"""
@@ -86,7 +86,7 @@ def read_members(data: bytes, path: Path) -> Members:
             raise DataError(f"{shown(path)} is not a model file of heckmanfa")
         if len(set(names)) < len(names):
             raise DataError(
-                f"{shown(path)} was changed after it was written; nothing of it was loaded"
+                f"{shown(path)} was changed after it was written; none of it was loaded"
             )
         if len(names) > _MOST_MEMBERS:
             _too_large(path, f"it has {len(names):,} members")
@@ -198,6 +198,6 @@ def _inflate(archive: ZipFile, member: ZipInfo, limit: int, path: Path) -> bytes
 
 def _too_large(path: Path, why: str) -> NoReturn:
     raise DataError(
-        f"{shown(path)} is larger than a model of its features can be ({why}); nothing of it was "
+        f"{shown(path)} is larger than a model of its features can be ({why}); none of it was "
         "loaded"
     )

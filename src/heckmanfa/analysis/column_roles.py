@@ -194,7 +194,7 @@ def errors_in_sources(encoding: Encoding) -> Iterator[None]:
 
 
 def _most_dummies(encoding: Encoding) -> str:
-    """Name the category that most features come from, if there is one."""
+    """Name the category that most features come from, if any."""
     for name, dummies in joint_groups(encoding).items():
         if 2 * len(dummies) > len(encoding.columns):
             levels = len(encoding.levels[name])

@@ -158,7 +158,7 @@ def compare_methods(
             n_folds, shuffle=True, random_state=random_state + repeat
         ).split(X, rows.outcome, selected=rows.status.selected)
     ]
-    # These first: if none of them can be fitted, no table is worth waiting for.
+    # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
         name: _fit(estimator, X, rows, slice(None))
         for name, estimator in estimators.items()
@@ -205,7 +205,7 @@ def _read(X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any) -> RowColu
 def _refuse_all(errors: list[HeckmanfaError | None]) -> None:
     """Raise the error of the Heckman methods if all of several fail for the same reason.
 
-    The data are to blame then; a method that is tried alone may be to blame itself.
+    The data are then the cause; if one method is tried alone, it may be the cause itself.
     """
     first = errors[0] if len(errors) > 1 else None
     if first is not None and all(type(error) is type(first) for error in errors):

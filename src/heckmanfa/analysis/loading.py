@@ -129,7 +129,7 @@ def _encode(
     files: tuple[Path, ...],
     tell: Callable[[str], None],
 ) -> Prepared:
-    """Encode a table in memory, and leave out rows that miss a feature."""
+    """Encode a table in memory, and leave out rows that lack a feature."""
     names = feature_names(question, columns)
     frame = frame_as_stored(table.frame)
     declared = {*question.categorical, *question.numeric}

@@ -179,7 +179,7 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
     A file may hold plain data, arrays and the classes that models consist of; one that names
     anything else is refused before any object is made. Its formulas may call listed functions
     only, which is checked before they are evaluated. Accidental changes are detected, deliberate
-    changes of coefficients are not: load models of people you trust.
+    changes of coefficients are not: load models only from people you trust.
     """
     path = existing(path)
     try:
@@ -193,7 +193,7 @@ def load_model(path: str | os.PathLike[str]) -> Saved:
         raise
     except UnlistedError as error:
         raise DataError(
-            f"{shown(path)} was not written by heckmanfa: it asks for {error}, and nothing of it "
+            f"{shown(path)} was not written by heckmanfa: it asks for {error}, and none of it "
             "was loaded"
         ) from error
     except UnsoundError as error:
@@ -217,7 +217,7 @@ def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
     content = Revival(members)
     content.refuse_unlisted()
     if _digest(members.raw) != manifest["sha256"]:
-        raise DataError(f"{shown(path)} was changed after it was written; nothing of it was loaded")
+        raise DataError(f"{shown(path)} was changed after it was written; none of it was loaded")
     parts = content.make()
     model, encoding = parts["model"], parts["encoding"]
     if not (type(model).__name__ in MODELS and isinstance(encoding, Encoding)):
@@ -232,7 +232,7 @@ def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
             check_design(design, names)
         except FormulaError as error:
             raise DataError(
-                f"{shown(path)} asks for more than a model file may: {error}; nothing of it was "
+                f"{shown(path)} asks for more than a model file may: {error}; none of it was "
                 "evaluated"
             ) from error
     _try_out(model, names, reports)

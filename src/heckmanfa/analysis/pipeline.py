@@ -1,4 +1,4 @@
-"""From a question about a table to a fitted model, with every row and column accounted for.
+"""From a question about a table to a fitted model that accounts for every row and column.
 
 The command line, its JSON and the report are views of an `Analysis`.
 """
@@ -100,7 +100,7 @@ class Analysis(Prepared):
 
     @cached_property
     def caveats(self) -> list[Caveat]:
-        """Caveats of the answer, the gravest first."""
+        """Caveats of the answer, the most serious first."""
         table = TableFacts(
             outcome=shown(self.question.outcome),
             n_rows=self.row_counts["total"],
@@ -171,9 +171,9 @@ class Analysis(Prepared):
         model = self.model
         used = self._sources([*model.prediction_features_, *model.selection_features_])
         lost = [name for name in self._sources(model.dropped_features_) if name not in used]
-        why = "says what other features say (it is collinear), or does not vary in these rows"
+        why = "is collinear with other features, or does not vary in these rows"
         if self.row_counts.get("left_out_separation"):
-            why = "is collinear with other features, or decides selection with certainty"
+            why = "is collinear with other features, or determines selection exactly"
         return self.encoding.left_out | dict.fromkeys(lost, why)
 
     @property

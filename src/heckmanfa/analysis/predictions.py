@@ -67,7 +67,7 @@ def predictions(
     if not hasattr(model, "predict_selection"):
         if kind != "marginal" or interval is not None:
             raise InputError(
-                f"{type(model).__name__} knows no selection and gives no intervals: its "
+                f"{type(model).__name__} does not model selection and gives no intervals: its "
                 "predictions are of kind 'marginal'"
             )
         found = pd.DataFrame({name: model.predict(X, missing="nan")})
@@ -158,7 +158,7 @@ def predict_parquet(
     encoding : Encoding, optional
         How columns become features, if some are not numbers: the encoding of the fit's rows.
     missing : {"nan", "error"}
-        How to treat rows that miss a feature that the prediction needs: write null and warn, with
+        How to treat rows that lack a feature that the prediction needs: write null and warn, with
         counts by column, or refuse them and write nothing.
     force : bool
         Whether an existing file may be replaced.

@@ -106,7 +106,7 @@ def _fit_streamed(rows: ParquetRows, model: Heckman, encoding: Encoding) -> None
         if not _missing_counts(encoding):
             raise
         raise InputError(
-            f"no outcome is observed in any row that misses no feature. {_missing_advice(encoding)}"
+            f"no outcome is observed in any row that has every feature. {_missing_advice(encoding)}"
         ) from error
     counts = model.row_counts_
     kept = rows.n_rows - counts["left_out_regressor_missing"]
@@ -120,7 +120,7 @@ def _fit_streamed(rows: ParquetRows, model: Heckman, encoding: Encoding) -> None
 
 
 def _missing_counts(encoding: Encoding) -> dict[str, int]:
-    """Count the rows that miss each column, if such rows are left out."""
+    """Count the rows that lack each column, if such rows are left out."""
     return encoding.n_missing if encoding.missing == "drop" else {}
 
 
@@ -144,7 +144,7 @@ def refuse_rows(
     """
     if kept == 0:
         raise InputError(
-            f"no row is left: every one of the {n_rows} rows misses a feature. "
+            f"no row is left: every one of the {n_rows} rows lacks a feature. "
             f"{_missing_advice(encoding)}"
         )
     if selected == kept or observed == 0:
@@ -152,7 +152,7 @@ def refuse_rows(
             "no outcome is missing in" if selected == kept else "no outcome is observed in any of"
         )
         raise InputError(
-            f"{what} the {kept} rows that miss no feature; {n_rows - kept} rows miss one. "
+            f"{what} the {kept} rows that have every feature; {n_rows - kept} rows lack one. "
             f"{_missing_advice(encoding)}"
         )
 

@@ -171,7 +171,7 @@ class Revival:
 def _strange(node: Any, depth: int) -> Iterator[str]:
     """Yield the names of classes in a schema that are not listed."""
     if not isinstance(node, dict) or depth > _DEEPEST:
-        raise UnsoundError("its schema makes no sense")
+        raise UnsoundError("its schema is invalid")
     name, loader = _name_of(node), node.get("__loader__")
     content: Any = node.get("content")
     below: Collection[Any] = ()
@@ -186,7 +186,7 @@ def _strange(node: Any, depth: int) -> Iterator[str]:
         case "DictNode":
             keys = _listed(node["key_types"]["content"])
             if not isinstance(content, dict):
-                raise UnsoundError("its schema makes no sense")
+                raise UnsoundError("its schema is invalid")
             known = name == "builtins.dict"
             below = content.values()
             yield from (
@@ -223,14 +223,14 @@ def _name_of(node: Any) -> str:
 
 def _listed(content: Any) -> list[Any]:
     if not isinstance(content, list):
-        raise UnsoundError("its schema makes no sense")
+        raise UnsoundError("its schema is invalid")
     return content
 
 
 def _scalar(content: Any) -> Any:
     value = plain_json(content) if isinstance(content, str) else content
     if not isinstance(value, str | int | float | None):
-        raise UnsoundError("its schema makes no sense")
+        raise UnsoundError("its schema is invalid")
     return value
 
 
@@ -306,7 +306,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _conforms(value: Any, hint: Any) -> bool:
-    """Whether a value has the type of a hint; NumPy's scalars count as Python's."""
+    """Whether a value matches a type hint; NumPy's scalars count as Python's."""
     if hint is Any:
         return _is_plain(value)
     if hint is None or hint is type(None):

@@ -27,7 +27,7 @@ Features = Annotated[
     Names, Option(help="Columns to use, separated by commas; all others unless given.")
 ]
 Exclude = Annotated[Names, Option(help="Columns not to use in either equation.")]
-Missing = Annotated[str, Option(help="Rows that miss a feature: drop, or mean (fill in the mean).")]
+Missing = Annotated[str, Option(help="Rows that lack a feature: drop, or mean (fill in the mean).")]
 Categorical = Annotated[Names, Option(help="Columns to treat as categories.")]
 Numeric = Annotated[Names, Option(help="Columns to treat as numbers.")]
 Decimal = Annotated[
@@ -174,7 +174,7 @@ def predict(
     missing: Annotated[
         str,
         Option(
-            help="Rows that miss a feature: empty (their prediction is an empty cell, and they are "
+            help="Rows that lack a feature: empty (their prediction is an empty cell, and they are "
             "counted) or error (nothing is written)."
         ),
     ] = "empty",
@@ -213,7 +213,7 @@ def compare(
     thousands: Thousands = None,
     sheet: Sheet = None,
     folds: Annotated[int, Option(min=2, help="Folds of each repeat.")] = 5,
-    repeats: Annotated[int, Option(min=1, help="How often rows are split into folds.")] = 3,
+    repeats: Annotated[int, Option(min=1, help="How many times rows are split into folds.")] = 3,
     ru: Annotated[
         bool | None,
         Option("--ru/--no-ru", help="RU regression (run if Torch is installed, unless given)."),
@@ -300,7 +300,7 @@ def reproduce(
         ),
     ] = False,
     seeds: Annotated[
-        int, Option(min=1, help="Runs of whatever depends on a seed (the t-tests have ten).")
+        int, Option(min=1, help="Runs of rows that depend on a seed (the t-tests have ten).")
     ] = 5,
     splits: Annotated[int, Option(min=2, help="Random splits, beyond the paper.")] = 20,
     ru: Annotated[
@@ -321,7 +321,7 @@ def reproduce(
 
     All of them take two to three minutes on two cores. The data are read from the folder that
     HECKMANFA_DATA names, or from the cache, or are downloaded. The exit status is 1 if a
-    deterministic row does not come out.
+    deterministic row does not match.
 
     Example: heckmanfa reproduce --quick
     """

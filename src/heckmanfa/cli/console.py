@@ -27,7 +27,7 @@ _FRAME = 3
 
 
 class PrintableConsole(Console):
-    """A console that obeys no markup and no escape sequence in its texts: a safety net."""
+    """A console that ignores markup and escape sequences in its texts, as a safety net."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
@@ -47,7 +47,7 @@ def output(piped_width: int = 110) -> Console:
     """Return the console for results, which makes whatever it prints printable.
 
     It is as wide as the terminal or as COLUMNS says, and ``piped_width`` wide without either, so
-    that files have whole lines.
+    lines in files are not wrapped.
     """
     console = PrintableConsole()
     if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
@@ -84,7 +84,7 @@ class Column:
     """characters that a column of names has room for, unless it holds fewer"""
 
     def least(self, width: int) -> int:
-        """Return the room that it needs if its longest cell is so wide."""
+        """Return the width that it needs, given that of its longest cell."""
         return min(width, self.readable) if self.is_name else width
 
 
@@ -95,7 +95,7 @@ def print_table(
     rows: Sequence[Sequence[str]],
     styles: Sequence[StyleType] = (),
 ) -> None:
-    """Print a table as wide as the console, and name the columns that there was no room for.
+    """Print a table as wide as the console, and name the columns that did not fit.
 
     ``rows`` holds the texts of the cells; ``styles``, if given, has one for each row.
     """
@@ -145,7 +145,7 @@ def _needed(columns: Sequence[Column], widths: Sequence[int], kept: Sequence[int
 
 
 def _kept(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
-    """Choose the columns that there is room for, the most spare ones left out first."""
+    """Choose the columns that fit; the least important are left out first."""
     kept = list(range(len(columns)))
     while _needed(columns, widths, kept) > room:
         spare = [index for index in kept if columns[index].spare]

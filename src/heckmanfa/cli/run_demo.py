@@ -40,4 +40,4 @@ def run(*, folder: Path, force: bool) -> None:
     console = output()
     show(analysis, console)
     console.print(f"the table: {shown(table)}\nthe report: {shown(page)}")
-    console.print(f"the same with your own table: {Question('DATA', 'COLUMN').command()}")
+    console.print(f"to do the same with your own table: {Question('DATA', 'COLUMN').command()}")

@@ -35,7 +35,7 @@ def run(
     question = question_of(options)
     files = {"--report": report, "--save": save, "--json": json_out}
     # Paths are checked before anything is computed, and all files are put in place together: a
-    # failed run leaves none.
+    # failed run writes none.
     with saying() as say, outputs(files, {"DATA": question.data}, force=force) as places:
         analysis = analyse(question, say)
         if "--report" in places:
@@ -165,7 +165,7 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
     sentences = [analysis.how_read] if analysis.streamed else []
     if analysis.question.missing == "drop":
         sentences += [
-            f"{count:,} rows left out miss {shown(name)}"
+            f"{count:,} rows left out lack {shown(name)}"
             for name, count in analysis.missing_counts.items()
         ]
     sentences += [*_weights_and_errors(analysis), *analysis.notes, *analysis.explain()]
@@ -174,7 +174,7 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
 
 
 def _weights_and_errors(analysis: Analysis) -> list[str]:
-    """Say how rows are weighted, if they are, and which standard errors these are."""
+    """Say how rows are weighted, if at all, and which standard errors are used."""
     model, sentences = analysis.model, []
     if analysis.question.weights is not None:
         name = shown(analysis.question.weights)

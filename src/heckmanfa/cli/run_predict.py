@@ -80,7 +80,7 @@ def _write(
             return gaps, ()
     say(f"reading {shown(Path(data).name)}")
     if stored is None:
-        # A few rows may show less of how numbers are written than all rows of the fit did.
+        # A few rows may reveal less about how numbers are written than all rows of the fit.
         like = MarkOptions(saved.encoding.decimal, saved.encoding.thousands, by_model=True)
         table = open_table(data, like=like, tell=say, **reading)
     else:

@@ -89,7 +89,7 @@ def _verdict(off: int, certain: int) -> str:
     if not certain:
         return "no row here is deterministic"
     rows = "row is" if off == 1 else "rows are"
-    verdict = f"{off} deterministic {rows} OFF" if off else "every deterministic row comes out"
+    verdict = f"{off} deterministic {rows} OFF" if off else "every deterministic row matches"
     return f"{verdict} ({certain} in all)"
 
 

@@ -148,7 +148,7 @@ def _file_rows(folder: Path, rows: int, files: int) -> dict[Path, int]:
 
 
 def _write_parquet(rows: Iterator[Columns], files: dict[Path, int]) -> None:
-    """Write rows to Parquet files, to each as many as it is to have."""
+    """Write the given number of rows to each Parquet file."""
     pa, pq = arrow()
     rest = None
     for path, n_rows in files.items():

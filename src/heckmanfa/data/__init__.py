@@ -1,1 +1,1 @@
-"""What the user has, as blocks of float64 rows: arrays, columns, row rules and sources of rows."""
+"""The user's data as blocks of float64 rows: arrays, columns, row rules and row sources."""

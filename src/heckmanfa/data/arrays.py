@@ -1,4 +1,4 @@
-"""NumPy and Torch behind one code path: the array API standard, and the little that it lacks.
+"""NumPy and Torch behind one code path: the array API standard, plus what it lacks.
 
 Block functions are written once, with the standard (through array-api-compat) and the functions
 here. They run where the block is: NumPy arrays in memory, Torch tensors on a CPU or a GPU. Their
@@ -104,7 +104,7 @@ def integers(values: ArrayLike, array: Array) -> Array:
 def _beside(values: NDArray[Any], array: Array) -> Array:
     if isinstance(array, np.ndarray):
         return values
-    # A copy, since Torch warns of memory that it must not write to.
+    # A copy, since Torch warns about memory that it must not write to.
     return namespace(array).asarray(values.copy(), device=array.device)
 
 

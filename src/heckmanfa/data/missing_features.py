@@ -1,4 +1,4 @@
-"""Rows to predict for that miss a feature: one rule, wherever the rows are.
+"""Rows to predict for that lack a feature: one rule, wherever the rows are.
 
 Such a row has no prediction. Methods that return predictions refuse it, or return NaN with
 ``missing="nan"``. Methods that write a file of predictions have a row for each row of the data:
@@ -27,14 +27,14 @@ _INSTEAD = "pass missing='nan' to predict to get NaN for these rows"
 
 @dataclass(frozen=True)
 class Gaps:
-    """How many rows miss a feature that their prediction needs."""
+    """How many rows lack a feature that their prediction needs."""
 
     n_rows: int = 0
     """all rows"""
     n_missing: int = 0
-    """rows that miss one or more features"""
+    """rows that lack one or more features"""
     columns: Mapping[str, int] = field(default_factory=dict)
-    """how many rows miss each feature, for features that any row misses"""
+    """how many rows lack each feature, for features that any row lacks"""
 
     def __add__(self, other: Gaps) -> Gaps:
         mine = dict(self.columns)
@@ -56,7 +56,7 @@ class Gaps:
 
     def words(self) -> str:
         """Say in a sentence, without its full stop, that rows have no prediction, and why."""
-        verb = "misses" if self.n_missing == 1 else "miss"
+        verb = "lacks" if self.n_missing == 1 else "lack"
         return (
             f"{self.n_missing:,} of {self.n_rows:,} rows {verb} a feature, and "
             f"{'has' if self.n_missing == 1 else 'have'} no prediction: {self.where()}"
@@ -70,7 +70,7 @@ def check_missing(missing: str) -> None:
 
 
 def find_gaps(table: FeatureTable, columns: Positions) -> Gaps:
-    """Count the rows that miss a column that their prediction needs; refuse infinity."""
+    """Count the rows that lack a column that their prediction needs; refuse infinity."""
     empty = np.zeros(len(columns), dtype=np.int64)
     infinite, n_missing = empty.copy(), 0
     for _, block in feature_blocks(table, columns):

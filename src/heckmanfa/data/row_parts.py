@@ -38,12 +38,12 @@ from heckmanfa.data.rows import (
 )
 from heckmanfa.errors import TooFewRowsError
 
-# So many results are merged at a time: few are held at once.
+# Number of results merged at a time, so few are held at once.
 _MERGE_AT_ONCE = 16
-# A sample is spread over at least so many parts, if there are as many.
+# A sample is spread over at least this many parts, if there are as many.
 _PILOT_PARTS = 8
-# A sample of at most this share of the rows is fetched: so many numbers (16 MB), but not fewer
-# rows than a start needs.
+# A sample of at most this share of the rows is fetched: this many numbers (16 MB), but at least
+# the rows that a start needs.
 _FETCHED_SHARE, _FETCHED_NUMBERS = 16, 2**21
 _LEAST_FETCHED, _FETCHED_PER_COLUMN = 2**13, 16
 

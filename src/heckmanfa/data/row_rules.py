@@ -1,4 +1,4 @@
-"""The rules for rows: who is selected, who is left out and why, and what is counted.
+"""The rules for rows: which are selected, which are left out and why, and what is counted.
 
 A rule works on one chunk of rows. Rows in memory are one chunk, of NumPy arrays or of tensors;
 the parts of a row source are many. Counts of several chunks add up.
@@ -46,7 +46,7 @@ class RowStatus:
     kept: Array
     """(b,) False where a row is left out"""
     n_incomplete: int = 0
-    """rows left out because they miss a feature"""
+    """rows left out because they lack a feature"""
     n_outcome_missing: int = 0
     """other rows left out because they are selected and have no outcome"""
     n_zero_weight: int = 0
@@ -298,7 +298,7 @@ _SHOWN = 10
 
 
 def check_rows(counts: RowCounts, n_selection: int) -> None:
-    """Refuse rows that nothing can be learned from; warn of outcomes that are all 0 or 1.
+    """Refuse rows that carry no information; warn about outcomes that are all 0 or 1.
 
     ``n_selection`` is the number of selection features.
     """

@@ -1,4 +1,4 @@
-"""Row sources: where rows are that do not fit into memory, and how a pass reads them.
+"""Row sources: where rows that do not fit in memory are, and how a pass reads them.
 
 A `RowSource` knows where its parts are (row groups of files, partitions of a cluster) and runs a
 task on each. Only small results leave a part.
@@ -103,7 +103,7 @@ class RowSource(ABC):
     has_weight: bool
     has_groups: bool
     drops_missing: bool = False
-    """whether rows that miss a feature are left out; otherwise they are refused"""
+    """whether rows that lack a feature are left out; otherwise they are refused"""
     feature_groups: Sequence[list[str]] = ()
     """features that a search moves together by default: the dummies of one column"""
     dummies: Mapping[str, list[str]] = MappingProxyType({})

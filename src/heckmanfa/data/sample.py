@@ -1,4 +1,4 @@
-"""From what the user passes (arrays, frames, series) to rows, with every row accounted for."""
+"""From the user's arrays, frames and series to rows, with every row accounted for."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ from heckmanfa.text.printable import quoted
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows of a fit and what became of each."""
+    """The rows of a fit, and whether each was used."""
 
     rows: Rows
     row_counts: dict[str, int]
@@ -142,7 +142,7 @@ class RowColumns:
 def read_rows(
     y: Any, n: int, selected: Any = None, sample_weight: Any = None, *, beside: Array | None = None
 ) -> RowColumns:
-    """Read the outcome of n rows in memory and what goes with it, and apply the row rules.
+    """Read the outcome of n rows in memory and the columns beside it, and apply the row rules.
 
     ``beside`` is X if it is a tensor: the columns are then tensors on its device.
     """
@@ -271,7 +271,7 @@ def _vector(values: Any, what: str) -> NDArray[Any]:
         raise InputError(
             f"{what} should be a 1d array, got an array of shape {array.shape} instead"
         )
-    # scikit-learn warns of an outcome that is a matrix of one column.
+    # scikit-learn warns about an outcome that is a matrix of one column.
     return np.asarray(column_or_1d(array, warn=what == "y"))
 
 
@@ -339,7 +339,7 @@ _ELSEWHERE = " in Heckman and the searches"
 
 
 def check_frequencies(counts: RowCounts, *, own: bool = True) -> None:
-    """Refuse frequency weights that are not integers; warn of those that look like others.
+    """Refuse frequency weights that are not integers; warn if they look like sampling weights.
 
     ``own`` says whether the model being fitted supports sampling weights itself.
     """

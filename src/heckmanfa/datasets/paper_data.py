@@ -101,7 +101,7 @@ def _download(file: DataFile) -> bytes:
             path = pooch.retrieve(
                 file.url, known_hash=f"sha256:{file.sha256}", fname=file.name, path=folder
             )
-        except ValueError as error:  # pooch reports another hash so
+        except ValueError as error:  # how pooch reports a wrong hash
             raise DataError(
                 f"the download of {file.url} is not the expected file, whose sha256 is "
                 f"{file.sha256}: it is damaged or the source has changed. Try again. {advice}"

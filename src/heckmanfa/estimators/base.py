@@ -56,7 +56,7 @@ class SelectionModel(ScoredRegressor):
 
     @property
     def fit_(self) -> Fit:
-        """Everything the fitted model knows, in one frozen object."""
+        """All results of the fit, in one frozen object."""
         check_is_fitted(self)
         return self._fit
 
@@ -358,7 +358,7 @@ class SelectionModel(ScoredRegressor):
         return coefficients.summarize(fit, conf_level, read_reports(include), notes)
 
     def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
-        """What the data can and cannot tell: exclusion, collinearity, rho, extrapolation.
+        """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.
 
         Parameters
         ----------

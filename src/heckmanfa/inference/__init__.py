@@ -1,8 +1,8 @@
-"""What a referee asks of a fitted selection model, as functions of its `Fit`.
+"""What a referee asks about a fitted selection model, as functions of its `Fit`.
 
 `bootstrap` and `honest` are about a search for the features; `uncertainty` and `exclusions` about
 assumptions that no data can prove; `specification` about those that data can refute; `margins` and
-`prediction` about what the estimates mean for the outcome. Estimators make them methods.
+`prediction` about what the estimates mean for the outcome. Estimators expose them as methods.
 """
 
 from __future__ import annotations

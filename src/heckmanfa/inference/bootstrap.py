@@ -179,7 +179,7 @@ class Bootstrap(Report):
         return parts
 
     def findings(self) -> list[Finding]:
-        """Return what the diagnostics of the model should say of it."""
+        """Return its findings for the diagnostics of the model."""
         many = self.n_failed > 0.05 * self.n_boot
         found = [
             Finding(
@@ -187,7 +187,7 @@ class Bootstrap(Report):
                 "bootstrap",
                 f"{self.n_boot - self.n_failed:,} of {self.n_boot:,} replicates succeeded",
                 "caution" if many else "ok",
-                "Replicates that cannot be fitted show how near the data are to not identifying "
+                "Replicates that cannot be fitted show how close the data are to not identifying "
                 "the model."
                 if many
                 else "The model can be fitted to resampled data.",

@@ -160,7 +160,7 @@ def formula_rows(
 
 
 def _complete_rows(frame: pd.DataFrame, columns: FormulaColumns, weight: Any) -> tuple[Mask, Any]:
-    """Return which rows have every column, and the weights of these: others need none."""
+    """Return which rows have every column, and the weights of these rows."""
     per_row = weight is not None and np.ndim(weight) > 0
     if per_row and len(weight) != len(frame):
         raise InputError(f"sample_weight has {len(weight)} entries, but X has {len(frame)} rows")

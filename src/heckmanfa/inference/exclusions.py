@@ -97,7 +97,7 @@ class WhatIf(Report):
         return [*parts, Section(notes=self.notes)]
 
     def findings(self) -> list[Finding]:
-        """Return what the diagnostics of the model should say of it."""
+        """Return its findings for the diagnostics of the model."""
         back = self.changes[(self.changes["change"] == "put back") & self.changes["t"].notna()]
         if back.empty:
             return []
@@ -113,7 +113,7 @@ class WhatIf(Report):
                 "caution" if wanted else "ok",
                 "It may belong in the prediction equation; see what_if()."
                 if wanted
-                else "None asks to be let in; that proves no exclusion valid. See what_if().",
+                else "None is significant, which proves no exclusion valid. See what_if().",
             )
         ]
 
@@ -308,7 +308,7 @@ class ExclusionTest(Report):
         ]
 
     def findings(self) -> list[Finding]:
-        """Return what the diagnostics of the model should say of it."""
+        """Return its findings for the diagnostics of the model."""
         lowest = self.tests.sort_values("p_value").iloc[0]
         rejected = bool(lowest["p_value"] < 0.05)
         return [
@@ -319,7 +319,7 @@ class ExclusionTest(Report):
                 "caution" if rejected else "ok",
                 "Some exclusions contradict others, or normality fails."
                 if rejected
-                else "No contradiction among the exclusions is found; that proves none of them.",
+                else "The exclusions do not contradict one another, which proves none of them.",
             )
         ]
 
@@ -392,7 +392,7 @@ def _wald(fit: Fit, read: FitRows, tested: list[int], out: list[int]) -> dict[st
     if not isinstance(start, TwoStep):
         return row | {"note": start}
     kind = fit.spec.covariance_kind(read.sample.n_groups)
-    # From the rho of the model's own start, so that both climb the same maximum.
+    # Start from the rho of the model's own start, so both climb the same maximum.
     begin = elsewhere(read_start(fit.spec.start, fit.spec.method))
     found = fit_likelihood(read.moments, read.probit, start, kind, read.rows, begin)
     positions = [1 + start.features.index(feature) for feature in tested]

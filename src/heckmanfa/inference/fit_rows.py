@@ -60,7 +60,7 @@ def read_fit_rows(
     says whether the clusters of the fit are needed.
     """
     spec, design = fit.spec, None
-    probit_of(fit, "there is no selection to ask about")
+    probit_of(fit, "there is no selection to examine")
     with warnings.catch_warnings(), one_blas_thread():
         # The fit has already given these warnings.
         warnings.simplefilter("ignore", HeckmanfaWarning)

@@ -183,7 +183,7 @@ class RhoProfile(Report):
         ]
 
     def findings(self) -> list[Finding]:
-        """Return what the diagnostics of the model should say of it."""
+        """Return its findings for the diagnostics of the model."""
         if len(self.maxima) < 2:
             return []
         listed = ", ".join(rho_text(rho) for rho in self.maxima["rho"])
@@ -344,7 +344,7 @@ class _Climb:
                 break
         else:
             return _Point(t, float("nan"), float("nan"), state)
-        # Newton's last step is not taken; this is what it would add.
+        # The gain that Newton's last step, which is not taken, would add.
         step = ascent(state, free)
         gain = 0.5 * float(step @ state.gradient)
         slope = float(state.gradient[-1] + state.hessian[-1] @ step)
@@ -378,7 +378,7 @@ class _Climb:
         return self.held(float(t), near).slope
 
     def beside(self, peak: _Point) -> list[_Point]:
-        """Climb where the ends of intervals are to be expected."""
+        """Climb where the ends of intervals are expected."""
         information = -peak.state.hessian
         free = len(information) - 1
         inner, cross = information[:free, :free], information[:free, free]

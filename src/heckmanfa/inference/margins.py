@@ -59,7 +59,7 @@ class Margins(Report):
     table: pd.DataFrame
     """as `tidy` gives it"""
     covariance: Floats
-    """of all effects, in the order of ``table``"""
+    """covariance of all effects, in the order of ``table``"""
     at: str
     conf_level: float
     n_rows: int
@@ -146,7 +146,7 @@ def margins(
         error = np.sqrt(np.diag(covariance))
     table = table.assign(**reference.columns(effects, error, conf_level))
     if rows.n_left_out:
-        notes.append(f"{rows.n_left_out} rows miss a variable of the formulas, and are left out.")
+        notes.append(f"{rows.n_left_out} rows lack a variable of the formulas, and are left out.")
     notes += [*rows.notes, *_notes(fit, kinds, table), *reference.notes()]
     how = weighing(fit.spec.weight_kind, rows.n_rows, rows.total)
     return Margins(table, covariance, at, float(conf_level), rows.n_rows, tuple(notes), how)
@@ -215,7 +215,7 @@ def _read_kinds(fit: Fit, kind: Any) -> tuple[list[str], list[str]]:
 
 
 def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
-    notes = ["Standard errors are by the delta method, with these rows held fixed."]
+    notes = ["Standard errors use the delta method, with these rows held fixed."]
     if (table["change"] != "slope").any():
         notes.append(
             "A feature that holds only 0 and 1 here, and each category, has a discrete change as "

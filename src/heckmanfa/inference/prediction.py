@@ -3,7 +3,7 @@
 Intervals are for a new outcome, or for the expectation itself. Given that its row is selected, an
 outcome's error is skewed: it is e given w > -u, with e and w standard normal with correlation rho
 (the extended skew normal distribution). Newton's method finds its quantiles, on a distribution
-function that is accurate even if selection is most unlikely.
+function that is accurate even if selection is very unlikely.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ def read_rows(
 
 
 def _gaps(fit: Fit, table: FeatureTable, X: Any, *, prediction: bool, selection: bool) -> Gaps:
-    """Count the rows of X, read as a table, that miss what a prediction needs."""
+    """Count the rows of X, read as a table, that lack what a prediction needs."""
     columns = {*fit.features} if prediction else set()
     if selection and fit.probit is not None:
         columns |= {*fit.probit.features}
     gaps, design = find_gaps(table, sorted(columns)), fit.origin.design
     if gaps.n_missing and design is not None:
-        # A row that misses one variable has no column of that formula.
+        # A row that lacks one variable has no column of that formula.
         names = design.missing_variables(X, prediction=prediction, selection=selection)
         gaps = Gaps(gaps.n_rows, gaps.n_missing, names or gaps.columns)
     return gaps
 
 
 def missing_features(fit: Fit, X: Any, kind: str) -> Gaps:
-    """Count the rows of X that miss a feature that a prediction of this kind needs."""
+    """Count the rows of X that lack a feature that a prediction of this kind needs."""
     needs = {"prediction": kind != "selection", "selection": kind != "marginal"}
     return _gaps(fit, read_rows(fit, X, missing=None, **needs), X, **needs)
 
@@ -147,7 +147,7 @@ def mills_ratios(
     fitted = rows.used & rows.selected
     index_new = index
     if X_new is not None or read.design is not None:
-        # As in diagnostics, rows that miss a feature are not counted; the legend has the number.
+        # As in diagnostics, rows that lack a feature are not counted; the legend has the number.
         given = X if X_new is None else X_new
         table = read_rows(fit, given, prediction=False, selection=True, missing="nan")
         index_new = selection_index(fit, table)
@@ -181,7 +181,7 @@ def interval(
 ) -> Floats:
     """Return intervals (n, 2) for the rows of a table; see `Heckman.predict`.
 
-    NaN if a row misses a regressor, or the variance of an estimate is not known.
+    NaN if a row lacks a regressor, or the variance of an estimate is not known.
     """
     if fit.probit is None:
         kind = "marginal"

@@ -134,7 +134,7 @@ def run(
 
 
 def without_failures(parts: Sequence[T | str]) -> tuple[list[T], dict[str, int]]:
-    """Return the results, and how many others failed, by the reason in their place."""
+    """Return the results, and the number of failures by reason."""
     failures = Counter(part for part in parts if isinstance(part, str))
     return [part for part in parts if not isinstance(part, str)], dict(failures.most_common())
 

@@ -2,7 +2,7 @@
 
 Honest estimates choose features on one half of the rows and estimate on the other. The choice does
 not see the half that estimates, so its standard errors are as valid as with given features, for the
-coefficients of the chosen model. One split wastes half of the rows: the median over many is taken.
+coefficients of the chosen model. One split wastes half of the rows; the median over many does not.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Searching:
         if fit.spec.method == "ml" and window is not None and outside and fit.probit is not None:
             warn(
                 f"maximum likelihood puts rho at {fit.rho:.4g}, outside rho_range = "
-                f"[{window[0]:g}, {window[1]:g}]: the search goes by the two-step estimate",
+                f"[{window[0]:g}, {window[1]:g}]: the search uses the two-step estimate",
                 SearchWarning,
             )
         return fit
@@ -180,7 +180,7 @@ class Honest(HonestSplits, Report):
         ]
 
     def findings(self) -> list[Finding]:
-        """Return what the diagnostics of the model should say of it."""
+        """Return its findings for the diagnostics of the model."""
         least = float(self.support.mean(axis=0)[self.chosen].min())
         shaky = not least >= 0.8
         return [
@@ -228,7 +228,7 @@ class HonestSearch:
 
     def _halves(self, spec: Spec, rows: ArrayRows, random_state: Any) -> Honest:
         search = Refit(spec.for_replicates(), self.searching.for_replicates())
-        # The halves depend neither on what the search draws nor on how the whole was searched.
+        # The halves depend neither on the draws of the search nor on the search in all rows.
         seed = [int(part) for part in generator(random_state).integers(2**31, size=4)] + [1]
         streams = np.random.SeedSequence(seed).spawn(self.n_splits)
         parts: list[tuple[Floats, Floats] | str] = []

@@ -51,7 +51,7 @@ _ROUNDING = 1e-14
 
 
 class _About(NamedTuple):
-    """What there is to know about a test, whatever the data."""
+    """Facts about a test that do not depend on the data."""
 
     title: str
     equation: str
@@ -117,7 +117,7 @@ class SpecificationTest:
 
     @property
     def about(self) -> _About:
-        """What there is to know about the test, whatever the data."""
+        """Facts about the test that do not depend on the data."""
         return _TESTS[self.name]
 
     @property
@@ -159,7 +159,7 @@ class SpecificationTests(Report):
     correction_form: SpecificationTest
     reset: SpecificationTest
     notes: tuple[str, ...] = ()
-    """what to know about the tests for these data"""
+    """notes on the tests for these data"""
 
     def __getitem__(self, name: str) -> SpecificationTest:
         """Return a test by its name."""
@@ -199,11 +199,11 @@ class SpecificationTests(Report):
         table = pd.DataFrame(rows, columns=["test", "chi2", "df", "p_value", "verdict"])
         return [
             Section("Specification tests", table=table, notes=(*notes, *self.notes)),
-            Section("What a rejection says", notes=tuple(meanings)),
+            Section("What a rejection means", notes=tuple(meanings)),
         ]
 
     def findings(self) -> list[Finding]:
-        """Return what the diagnostics of the model should say of it."""
+        """Return its findings for the diagnostics of the model."""
         findings = []
         for test in self:
             flag: Verdict = "caution"
@@ -218,9 +218,9 @@ class SpecificationTests(Report):
 
 
 _NOTES = (
-    "Each test takes all else in the model as right, so a fault in one place may show in "
-    "several tests. One true model in twenty is rejected by each.",
-    "A test that does not reject proves nothing: it may not see the fault, or the rows may be "
+    "Each test assumes that the rest of the model is right, so a fault in one place may show in "
+    "several tests. Each rejects one true model in twenty.",
+    "A test that does not reject proves nothing: it may miss the fault, or the rows may be "
     "too few.",
 )
 _BY_COVARIANCE = {
@@ -262,7 +262,7 @@ def specification_tests(
 
 @dataclass(frozen=True)
 class _Index:
-    """The index z'gamma, centred and scaled so that its powers keep their digits."""
+    """The index z'gamma, centred and scaled to keep the digits of its powers."""
 
     probit: Probit
     centre: float
@@ -270,7 +270,7 @@ class _Index:
 
     @classmethod
     def of(cls, probit: Probit) -> _Index:
-        """Take numbers of about the size of its mean and spread."""
+        """Standardise by values close to its mean and spread."""
         coordinates = probit.coordinates
         centre = coordinates.design(coordinates.mean[None]).times(probit.inner_coef)
         scale = float(np.linalg.norm(probit.coef[1:] * coordinates.scale))

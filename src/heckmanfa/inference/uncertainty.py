@@ -1,4 +1,4 @@
-"""Sensitivity to rho: coefficients for a range of rho instead of an estimate of it.
+"""Sensitivity to rho: coefficients for a range of rho instead of one estimate.
 
 Genback, Stanghellini and de Luna (2015), "Uncertainty intervals for regression parameters with
 non-ignorable missingness in the outcome", Statistical Papers 56. Among the selected rows the
@@ -254,7 +254,7 @@ class UncertaintyInterval(Report):
         ]
 
     def findings(self) -> list[Finding]:
-        """Return what the diagnostics of the model should say of it."""
+        """Return its findings for the diagnostics of the model."""
         table = self.tidy().iloc[1:]
         low, high = self.rho
         turning = table[table["sign_change"].between(low, high)]["term"].tolist()
@@ -353,7 +353,7 @@ def _notes(fit: Fit) -> list[str]:
         "The standard error at each rho takes rho and the estimated selection equation as given.",
     ]
     if not abs(fit.rho) < 1:
-        notes.append("The model's own estimate of rho is outside (-1, 1), and says little here.")
+        notes.append("The model's own estimate of rho is outside (-1, 1), and means little here.")
     notes += search_notes(fit, "uncertainty_interval")
     if fit.spec.errors_differ:
         notes.append(

@@ -1,7 +1,7 @@
 """Full-information maximum likelihood of the selection model.
 
 Safeguarded Newton's method on the likelihood of `likelihood_terms`, from the two-step estimates or
-a given start, a cheap check for a second maximum near |rho| = 1, and what to warn of afterwards.
+a given start, a cheap check for a second maximum near |rho| = 1, and warnings afterwards.
 """
 
 from __future__ import annotations

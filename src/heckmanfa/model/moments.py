@@ -1,4 +1,4 @@
-"""The compressed data: after one pass, every assignment of prediction features costs no rows.
+"""The compressed data: after one pass, no assignment of prediction features needs the rows.
 
 The selection equation does not depend on which features predict. With gamma-hat fixed, the
 selected rows of A = [1, X, lambda, y] enter the second step of Algorithm 1 only through their

@@ -53,7 +53,7 @@ class Probit:
     """(1 + p, 1 + p) inverse of the observed information"""
     log_likelihood: float
     null_log_likelihood: float
-    """with an intercept alone"""
+    """log-likelihood with an intercept alone"""
     n_iterations: int
     """passes over all rows"""
     n: float
@@ -159,7 +159,7 @@ def _overlap_is_certain(state: _State) -> bool:
     Let d separate: a_i = q_i z_i'd >= 0 for every row, q_i = +1 or -1. With lambda_i and delta_i
     taken at t_i = q_i z_i'gamma, gradient'd = sum lambda_i a_i, and d'Hd = sum delta_i a_i^2
     = sum lambda_i (lambda_i + t_i) a_i^2 <= max(lambda_i + t_i) max(a_i) gradient'd
-    <= (1 + max t_i) sqrt(sum |z_i|^2) |gradient| |d|^2. Where the smallest eigenvalue of H is
+    <= (1 + max t_i) sqrt(sum |z_i|^2) |gradient| |d|^2. If the smallest eigenvalue of H is
     larger than that factor, there is no such d. Far out on separated data both sides vanish, so
     the eigenvalue must also exceed rounding.
     """

@@ -1,6 +1,6 @@
 """Heckman's two-step estimator with corrected standard errors (Algorithm 1).
 
-The second step treats lambda-hat as data; its ordinary standard errors are wrong twice, since
+The second step treats lambda-hat as data; its ordinary standard errors are wrong in two ways:
 the errors are heteroskedastic by construction and lambda-hat is estimated. The covariance here
 is Heckman's (1979), in the form of Greene: with W = [1, X_S, lambda] and Z = [1, X_selection],
 
@@ -60,7 +60,7 @@ def fit_two_step(
     if residual_share(root)[-1] <= DEPENDENT:
         raise NotIdentifiedError(
             "the inverse Mills ratio is a linear combination of the prediction features among "
-            "the selected rows, so selection and prediction cannot be told apart. Leave a feature "
+            "the selected rows, so selection and prediction cannot be separated. Leave a feature "
             "that drives selection out of prediction_features."
         )
     solution = moments.solve(mask)

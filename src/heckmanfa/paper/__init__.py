@@ -1,4 +1,4 @@
-"""The tables of Mai and Wu's paper as data, the experiments behind their rows, and two tables more.
+"""The tables of Mai and Wu's paper as data, the experiments behind their rows, and two more tables.
 
 A table is a list of rows (`printed`); a row names its data set (`protocol`), its experiment
 (`experiments`) and the printed figures. Calling a table runs it (`reproduction`).

@@ -18,7 +18,7 @@ from heckmanfa.estimators.searches import HeckmanFA
 Extraction = Literal["sample", "rank"]
 
 # Below this index the normal distribution function is zero in double precision. The published
-# run put 0.01 in its place, so the inverse Mills ratio came out as zero.
+# run put 0.01 in its place, so its inverse Mills ratio is zero.
 _UNDERFLOW = -37.7
 
 
@@ -88,7 +88,7 @@ def fit_features(split: PaperData, features: Sequence[int]) -> Heckman:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the paper reports of a set of prediction features."""
+    """What the paper reports about a set of prediction features."""
 
     features: tuple[int, ...]
     """counted from 1"""

@@ -26,7 +26,7 @@ class Options:
     as_published: bool = False
     """imitate the published run's underflow of lambda and lost sign"""
     seeds: int = 5
-    """number of runs of whatever depends on a seed"""
+    """number of runs of experiments that depend on a seed"""
     splits: int = 20
     """number of random splits, which the paper does not have"""
     ru: bool = True
@@ -70,7 +70,7 @@ class Row:
     reasons_as_published: Mapping[str, Reason] = field(default_factory=dict)
     """the same if the published run is imitated"""
     deterministic: bool = False
-    """whether the printed figures must come out to their digits"""
+    """whether all printed digits must match"""
 
 
 @dataclass(frozen=True)

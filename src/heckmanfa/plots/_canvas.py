@@ -19,7 +19,7 @@ from heckmanfa.text.wording import nearest
 BLUE, ORANGE, VERMILION, GREY = "#0072B2", "#E69F00", "#D55E00", "#595959"
 COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", ORANGE, "#56B4E9", "#000000")
 LIGHT = "#A6A6A6"
-# 4 and 7 colours have no common factor: a pair repeats only after 28 lines.
+# 4 and 7 have no common factor, so a pair repeats only after 28 lines.
 LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 

@@ -25,7 +25,7 @@ def answer(analysis: Analysis) -> tuple[str, str, list[str]]:
     how_much : str
         The clearest coefficient, beside least squares.
     claims : list of str
-        What may not be claimed, the gravest first, each a sentence that begins with "That".
+        What may not be claimed, the most serious first, each a sentence that begins with "That".
     """
     claims = [caveat.claim for caveat in analysis.caveats if caveat.claim]
     return _which(analysis), _how_much(analysis), claims
@@ -107,11 +107,11 @@ def _how_much(analysis: Analysis) -> str:
 
 
 def _step(analysis: Analysis, term: str) -> str:
-    """Say what one more of a term is."""
+    """Describe a unit change in a term."""
     for name, dummies in analysis.encoding.groups.items():
         reference = analysis.encoding.references.get(name)
         if term in dummies and reference is not None:
             return f"{shown(term)} rather than {shown(f'{name}[{reference}]')}"
     if term in analysis.binary:
         return f"{shown(term)} = 1 rather than 0"
-    return f"one unit more of {shown(term)}"
+    return f"one more unit of {shown(term)}"

@@ -1,4 +1,4 @@
-"""The contents of the report: its sections as documents, in the order in which a reader asks."""
+"""The contents of the report: its sections as documents, in reading order."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def row_blocks(analysis: Analysis) -> list[PageBlock]:
     if analysis.missing_counts:
         missing = sorted(analysis.missing_counts.items(), key=lambda item: -item[1])
         blocks += [
-            _shares("Feature", missing, total, "Rows that miss a feature", "missing-table"),
-            Paragraph("A row that misses several features counts in each.", "note"),
+            _shares("Feature", missing, total, "Rows that lack a feature", "missing-table"),
+            Paragraph("A row that lacks several features counts in each.", "note"),
         ]
     encoding = analysis.encoding
     blocks += [Heading("Columns"), Notes((*analysis.notes, *analysis.explain()))]
@@ -95,7 +95,7 @@ def _shares(
 
 
 def answer_blocks(analysis: Analysis) -> list[PageBlock]:
-    """Give the answer, and what it does not say."""
+    """Give the answer, and what may not be claimed."""
     which, how_much, claims = answer(analysis)
     return [
         Paragraph(which, "answer"),

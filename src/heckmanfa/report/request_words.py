@@ -42,7 +42,7 @@ _USES = {
     "left_out_regressor_missing": "Left out: a feature is missing",
     "left_out_outcome_missing": "Left out: selected, but the outcome is missing",
     "left_out_zero_weight": "Left out: the weight is zero",
-    "left_out_separation": "Left out: a feature decides selection with certainty",
+    "left_out_separation": "Left out: a feature determines selection exactly",
 }
 
 
@@ -70,7 +70,7 @@ def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
     if question.weights is not None:
         kind = model.weight_kind
         facts["Weights"] = f"{shown(question.weights)} ({kind}): {_WEIGHTS[kind]}."
-    facts["Missing features"] = "Rows that miss one are left out."
+    facts["Missing features"] = "Rows that lack one are left out."
     if question.missing == "mean":
         facts["Missing features"] = "Filled in with the average of the column."
     return list(facts.items())

@@ -1,7 +1,7 @@
-"""What a reader has to know before believing an estimate: each caveat is decided here, once.
+"""Caveats: what a reader must know before trusting an estimate. Each is decided here, once.
 
 Summary, margins and the other reports print the sentence of a `Caveat`; the command line, its JSON
-and the HTML report print what may not be claimed because of it.
+and the HTML report print the claim that it rules out.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ _NOT_CAUSAL = Caveat(
 
 @dataclass(frozen=True)
 class TableFacts:
-    """What is known about a table beyond the model that was fitted to it."""
+    """What is known about a table beyond the model fitted to it."""
 
     outcome: str
     n_rows: int
     n_missing: int
-    """rows left out because they miss a feature"""
+    """rows left out because they lack a feature"""
     filled: bool
     """whether missing cells were filled in"""
     sources: Callable[[Sequence[Any]], list[str]]
@@ -86,9 +86,9 @@ class TableFacts:
 
 
 def caveats_of_fit(fit: Fit, table: TableFacts | None = None) -> list[Caveat]:
-    """Return the caveats that follow from a fitted model, the gravest first.
+    """Return the caveats of a fitted model, the most serious first.
 
-    With the table that it was fitted to, they name columns of the table.
+    If the table of the fit is given, they name its columns.
     """
     found = [*_of_problems(fit), *([_ALL_OBSERVED] if fit.probit is None else [])]
     found += caveats_of_search(fit)
@@ -108,7 +108,7 @@ def caveats_of_fit(fit: Fit, table: TableFacts | None = None) -> list[Caveat]:
 
 
 def caveats_of_table(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
-    """Return every caveat about the answer to a question, the gravest first.
+    """Return every caveat about the answer to a question, the most serious first.
 
     The diagnostics are those of the model for the rows of the table.
     """
@@ -140,7 +140,7 @@ def search_findings(fit: Fit) -> list[Finding]:
 
 
 def _of_problems(fit: Fit) -> list[Caveat]:
-    """Add to each problem of a fit what may not be claimed because of it."""
+    """Add to each problem of a fit the claim that it rules out."""
     return [_of_problem(problem, fit) for problem in problems_of(fit)]
 
 
@@ -180,8 +180,8 @@ def _of_problem(problem: Finding, fit: Fit) -> Caveat:
         key = "rho_at_bounds"
         words = f"rho is estimated at {problem.value}, {meaning[0].lower()}{meaning[1:]}"
         claim = (
-            f"That rho is estimated: {rho_text(fit.rho)} is as good as one, which is most often "
-            "a sign of a model that does not fit."
+            f"That rho is estimated: {rho_text(fit.rho)} is practically one, which usually "
+            "means that the model does not fit."
         )
         if not abs(fit.rho) < 1:
             claim = (
@@ -226,7 +226,7 @@ def _of_strength(diagnostics: Diagnostics) -> list[Caveat]:
 
 
 def _strength(test: Wald, n_excluded: int) -> str:
-    """Say how strong exclusions are that are not strong."""
+    """Describe exclusions that are not known to be strong."""
     if test.note:
         return f"not known to be strong: {test.note}."
     size = f"chi2 {number(test.chi2, 3)} for {plural(n_excluded, 'coefficient')}"
@@ -254,7 +254,7 @@ def _of_rows(diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
     caveats = []
     lost, total = table.n_missing, table.n_rows
     if lost > _LARGE_SHARE * total:
-        words = f"{count(lost)} of {count(total)} ({percent(lost / total, 0)}) miss a feature."
+        words = f"{count(lost)} of {count(total)} ({percent(lost / total, 0)}) lack a feature."
         claim = f"That the rows left out are like the others: {words}"
         caveats.append(Caveat("rows_lost", "caution", f"Rows left out: {words}", claim))
     if table.filled:

@@ -22,12 +22,12 @@ _ROW_WORDS = {
     "left_out_outcome_missing": "selected, but the outcome is missing",
     "left_out_regressor_missing": "a regressor is missing",
     "left_out_zero_weight": "weight zero",
-    "left_out_separation": "selection decided with certainty",
+    "left_out_separation": "selection determined exactly",
 }
 _TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
 _COMPARISON = {"estimate": "chosen", "all_features": "all_features", "least_squares": "naive"}
 _COMPARISON_NOTE = (
-    "All features: the two-step model in which every feature predicts that is allowed to. Least "
+    "All features: the two-step model in which every allowed feature predicts. Least "
     "squares: the chosen features on the selected rows, with no correction."
 )
 # The equation of a term in hypotheses; "selection:educ" would be read as an interaction.

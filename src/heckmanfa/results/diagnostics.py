@@ -1,4 +1,4 @@
-"""What the data can and cannot tell about a fitted selection model, in numbers and words."""
+"""Diagnostics: what the data can and cannot show about a fitted selection model."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Diagnostics(Printed):
     saturated: bool
     """whether there are as many prediction coefficients as selected rows"""
     n_clusters: int | None
-    """of a cluster covariance"""
+    """clusters of a cluster covariance"""
     n_parameters: int
-    """that the covariance is of"""
+    """parameters in the covariance"""
     n_excluded: int = 0
     """features in the selection equation alone"""
     excluded_features: tuple[Any, ...] = ()
@@ -67,13 +67,13 @@ class Diagnostics(Printed):
     """likelihood-ratio test of rho = 0 (maximum likelihood with classical covariance), at the
     higher of two maxima"""
     imr_range: tuple[float, float] = (0.0, 0.0)
-    """of lambda among the selected rows of the fit"""
+    """range of lambda among the selected rows of the fit"""
     index_range: tuple[float, float] = (np.inf, np.inf)
-    """of z'gamma among the selected rows of the fit"""
+    """range of z'gamma among the selected rows of the fit"""
     share_outside: float | None = None
     """share outside that range, of the rows given that have an index"""
     n_without_index: int = 0
-    """rows given that miss a selection feature"""
+    """rows given that lack a selection feature"""
     rho_conditioned: bool = False
     """whether rho-hat was chosen to be in a window, so it is not tested"""
     findings: tuple[Finding, ...] = ()
@@ -170,7 +170,7 @@ class Diagnostics(Printed):
             return [fitted]
         value = percent(self.share_outside)
         if self.n_without_index:
-            value += f" ({self.n_without_index} rows miss a feature and are not counted)"
+            value += f" ({self.n_without_index} rows lack a feature and are not counted)"
         verdict: Verdict = "ok"
         words = "Predictions given selection stay within the range of the fit."
         if not self.share_outside <= _MANY_OUTSIDE:
@@ -294,7 +294,7 @@ def _rho_wald(fit: Fit) -> Wald:
         estimate, error = fit.atanh_rho
         variance = error**2
     else:
-        # The variance itself: a negative one has no root, and `wald` says that it tests nothing.
+        # Not the root of the variance, which may be negative: `wald` then says so.
         position = fit.terms.index(("errors", "imr"))
         estimate, variance = fit.imr_coef, float(fit.covariance[position, position])
     return reference_of(fit).wald([estimate], np.array([[variance]]), problems.why_untested(fit))
@@ -303,7 +303,7 @@ def _rho_wald(fit: Fit) -> Wald:
 def _rho_lr(fit: Fit, features: list[int]) -> Wald | None:
     """Compare with the model of rho = 0, whose likelihood is the probit's times that of OLS.
 
-    The ratio uses the highest known maximum, wherever the estimates are.
+    The ratio uses the highest known maximum, even if the estimates are at another.
     """
     if not problems.has_ratio(fit):
         return None

@@ -40,13 +40,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Caveat:
-    """Something that limits what an estimate says."""
+    """A limit on what an estimate shows."""
 
     key: str
     severity: Severity
     sentence: str
     claim: str = ""
-    """what may not be claimed because of it, a sentence that begins with "That"; a note has none"""
+    """the claim that it rules out, a sentence that begins with "That"; a note has none"""
 
     @property
     def text(self) -> str:
@@ -156,11 +156,11 @@ class Section:
 
 
 Block = Heading | Facts | Table | Notes
-"""what every renderer knows"""
+"""blocks that every renderer supports"""
 Part = Section | RegressionTable | Findings
-"""what results print; text and LaTeX lay out some parts as a whole"""
+"""blocks of printed results; text and LaTeX lay out some of them as a whole"""
 PageBlock = Block | Paragraph | Findings | Code
-"""what the page of the report holds"""
+"""blocks on the page of the report"""
 
 
 def table_of_frame(frame: pd.DataFrame) -> Table:

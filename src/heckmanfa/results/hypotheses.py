@@ -15,10 +15,10 @@ from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
 _ADVICE = "write it as in 'educ = exper' or 'educ = 0, exper = 0'"
-# An interaction of five has 120 orders.
+# The factors of a five-way interaction have 120 orders.
 _MOST_FACTORS = 4
 _STAND_IN = re.compile(r"coefficient_(\d+)_")
-# An unknown name that is left in a hypothesis: an interaction, a level, a call.
+# An unknown name left in a hypothesis: an interaction, a level or a call.
 _WORD = r"[^\W\d][\w.]*(?:\([^()]*\))?(?:\[[^\[\]]*\])?"
 _NAME = re.compile(rf"`[^`]*`?|{_WORD}(?:\s*:\s*{_WORD})*")
 
@@ -105,7 +105,7 @@ def _may_be_bare(name: str) -> bool:
 
 
 def _pattern(name: str) -> str:
-    """Match a name with other blanks between its parts."""
+    """Match a name whatever the blanks between its parts."""
     pieces = re.findall(r"\w+|[^\w\s]|\s+", name)
     made = ""
     for before, piece, after in zip(["", *pieces], pieces, [*pieces[1:], ""], strict=False):

@@ -51,7 +51,7 @@ def coef_table(fit: Fit) -> pd.DataFrame:
 
 
 def statistic(fit: Fit, key: str) -> Any:
-    """Return a statistic by its key, or None if there is none of that name."""
+    """Return a statistic by its key, or None if the key is unknown."""
     if key == "method" and fit.probit is not None:
         return {"ml": "ML", "two-step": "two-step"}[fit.spec.method]
     name = _STATISTICS.get(key)

@@ -14,7 +14,7 @@ from heckmanfa.results.document import Finding, Verdict
 from heckmanfa.results.reference import FEW_CLUSTERS, LEVEL, Reference, Wald, n_parameters
 from heckmanfa.text.wording import number
 
-# Beyond these a rho is as good as one, and a fit as good as exact.
+# Beyond these, rho is practically one, and a fit is practically exact.
 _NEAR_ONE = 0.98
 _NEARLY_ALL = 0.999
 
@@ -76,7 +76,7 @@ def about_rho(rho: float) -> Finding:
     elif abs(rho) > _NEAR_ONE:
         value = rho_text(rho)
         words = (
-            f"Beyond {_NEAR_ONE}, as good as one, which is most often a sign of a model that does "
+            f"Beyond {_NEAR_ONE}, practically one, which usually means that the model does "
             "not fit: look for outliers and skewness in the outcome (take its logarithm?), look "
             "for a stronger exclusion, and compare with the two-step estimates. Do not rely on its "
             "standard error."
@@ -233,7 +233,7 @@ def has_ratio(fit: Fit) -> bool:
 
 
 def problems_of(fit: Fit) -> list[Finding]:
-    """Return the problems of a fitted model, the gravest first.
+    """Return the problems of a fitted model, the most serious first.
 
     A second maximum and few clusters are among them, even if they are only cautions.
     """

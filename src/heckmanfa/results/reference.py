@@ -41,7 +41,7 @@ class Wald:
 
     @property
     def chi2(self) -> float:
-        """The statistic as a chi-squared one: an F times its degrees of freedom."""
+        """The statistic on the chi-squared scale: F times its degrees of freedom."""
         return self.statistic if self.df_denominator is None else self.statistic * self.df
 
     @property
@@ -160,7 +160,7 @@ def reference_of(fit: Fit) -> Reference:
 
 
 def n_parameters(fit: Fit) -> int:
-    """Count the parameters that the covariance of a fitted model is of."""
+    """Count the parameters in the covariance of a fitted model."""
     # After maximum likelihood, imr is rho times sigma, not a parameter of its own.
     errors = [term for equation, term in fit.terms if equation == "errors"]
     return len(fit.terms) - int(len(errors) == 3)

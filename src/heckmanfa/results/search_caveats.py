@@ -164,7 +164,7 @@ def _of_honest(
             "note",
             f"Adjusted R2, {likelihood} are those of these features fitted to all rows, not of the "
             f"honest estimates. The two-step rho of that fit is {number(_all_rows_rho(fit))}; "
-            "what_if() goes by it.",
+            "what_if() uses it.",
         ),
     ]
 
@@ -235,7 +235,7 @@ def search_notes(fit: Fit, method: Method) -> list[str]:
     if fit.rho_is_conditioned and method in _IN_WINDOW:
         notes.append(_IN_WINDOW[method])
     if after is not None and fit.search is not None and fit.search.honest is not None:
-        words = "What is here goes by its features in all rows."
+        words = "This report uses its features, fitted to all rows."
         if method == "what_if":
             rho = number(_all_rows_rho(fit))
             words = f"What-if uses its features fitted to all rows, with a two-step rho of {rho}."

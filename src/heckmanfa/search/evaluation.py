@@ -79,7 +79,7 @@ class Goal:
         return np.where(np.isnan(loss), np.inf, loss)
 
     def log_fit(self, sse: Any) -> Floats:
-        """Return log SSE, floored so that all perfect fits are tied."""
+        """Return log SSE, floored so all perfect fits are tied."""
         least = max(_PERFECT * self.total_squares, np.finfo(float).tiny)
         return np.asarray(np.log(np.maximum(sse, least)))
 

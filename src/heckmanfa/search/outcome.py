@@ -1,4 +1,4 @@
-"""What a search did, as a fitted model keeps it."""
+"""The outcome of a search, as a fitted model keeps it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HonestSplits:
     labels: tuple[Any, ...]
     """a name (or position) for each of the K columns of X"""
     names: tuple[str, ...]
-    """what tables call them"""
+    """their names in tables"""
     candidates: tuple[int, ...]
     """columns that may predict"""
     n_splits: int

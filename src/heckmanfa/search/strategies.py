@@ -38,7 +38,7 @@ Extraction = Literal["sample", "rank", "correlation"]
 
 @dataclass(frozen=True)
 class Problem:
-    """What a search is about."""
+    """The problem that a search solves."""
 
     moments: Moments
     rows: Rows
@@ -89,7 +89,7 @@ class BestSubset:
         return found, None
 
     def for_replicates(self) -> Self:
-        """Nearly best assignments are not needed either."""
+        """Return the same search without nearly best assignments."""
         return replace(self, tolerance=0.0, verbose=0)
 
 
@@ -195,7 +195,7 @@ class FeatureAssignment:
         if trained.n_unsolved:
             warn(
                 f"{trained.n_unsolved} of {trained.n_epochs} epochs drew features that are "
-                "collinear among the selected rows, or more than these can tell apart, and made "
+                "collinear among the selected rows, or more than these can identify, and made "
                 "no step",
                 SearchWarning,
             )

@@ -75,7 +75,7 @@ def read_delimited(path: Path, columns: Sequence[str] | None, asked: MarkOptions
     except pd.errors.ParserError as error:
         raise DataError(f"{shown(path)} cannot be read: {_parser_words(error)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{shown(path)} is damaged or cut off: {error}; get it again") from error
+        raise DataError(f"{shown(path)} is damaged or cut off: {error}; fetch it again") from error
     except pd.errors.ParserWarning as error:
         raise DataError(
             f"{shown(path)} cannot be read: its rows have more fields than its header names"
@@ -283,8 +283,8 @@ def _refuse_cut(path: Path, layout: Layout) -> None:
     if fields < len(layout.names):
         raise DataError(
             f"{shown(path)} seems to be cut off: its last line has {fields} of "
-            f"{len(layout.names)} fields and no line break; get it again, or end the line if it is "
-            "meant to be short"
+            f"{len(layout.names)} fields and no line break; fetch it again, or end the line if "
+            "it is meant to be short"
         )
 
 

@@ -27,7 +27,7 @@ class Sheet:
 
     frame: pd.DataFrame
     note: str | None
-    """which sheet was read, if the user did not say and there are others"""
+    """which sheet was read, if the user did not choose and there are others"""
     hint: str
     """what to do if it is the wrong sheet; empty if there is no other"""
 

@@ -37,7 +37,7 @@ MARKS = {".": "points", ",": "commas", "'": "apostrophes", " ": "blanks"}
 """what may separate thousands, and its name"""
 BLANK = " "
 _MONEY = re.compile(r"(?:[$€£¥₹₽₩₺]|\b(?:USD|EUR|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CNY|INR)\b)")
-# So many different texts show whether a column may hold numbers.
+# This many different texts show whether a column may hold numbers.
 _FIRST = 200
 
 
@@ -273,7 +273,7 @@ def decide(
     if asked.thousands is not None:
         marks = "" if asked.thousands == "none" else asked.thousands
     decided = NumberFormat(decimal, marks)
-    # A file delimited by commas is hardly written like the file of the fit.
+    # A file delimited by commas is unlikely to be written like the file of the fit.
     strange = asked.by_model and delimiter == decimal == "," and not found[","]
     for column in columns:
         doubt = _doubt(column, decided, asked, found)

@@ -146,7 +146,7 @@ def read_table(
     thousands: str | None = None,
     sheet: str | None = None,
 ) -> pd.DataFrame:
-    """Read a table in the format that the ending of its name tells.
+    """Read a table in the format that its file name ending indicates.
 
     Text files (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``) may be delimited by commas,
     semicolons, tabs or bars, in UTF-8 or a Windows encoding. The other formats are ``.xlsx``,
@@ -318,7 +318,7 @@ def _read_stata(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_stata(path)
     except ValueError:
-        # Two values of a column have the same label, so only the values tell them apart.
+        # Two values of a column have the same label, so only the values distinguish them.
         frame = pd.read_stata(path, convert_categoricals=False)
     frame.columns = pd.Index(tidy_names(list(frame.columns), path))
     return frame

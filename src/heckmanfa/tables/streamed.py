@@ -1,8 +1,8 @@
-"""Parquet files as one table, which need not fit into memory, and an encoding learned from it.
+"""Parquet files as one table, which need not fit in memory, and an encoding learned from it.
 
 Counts of all rows, in one pass, decide what each column is, by the rules of `columns.kinds`. A
-sample of rows, spread over the files, finds the columns that need no counting: text that tells
-rows apart, and dates.
+sample of rows, spread over the files, finds the columns that need no counting: text that
+identifies rows, and dates.
 """
 
 from __future__ import annotations
@@ -123,10 +123,10 @@ def find_stored(data: str) -> StoredTable | None:
 
 SAMPLE_ROWS = 200_000
 _SAMPLE_GROUPS = 256
-# Comparing texts takes long, and so many are enough.
+# Comparing texts is slow, and this many are enough.
 _SAMPLE_TEXTS = 20_000
 _FIRST = 100
-# Integers that count the rows take at most so many values per row.
+# Integers that count the rows take at most this many values per row.
 _ROOM = 1 / 0.95
 
 

@@ -15,7 +15,7 @@ _PHRASES = (
     (
         r"\bthe selection or of the outcome itself, and leave it out\b",
         "the selection or of the outcome itself, and leave it out with --exclude, or name it with "
-        "--selected where it says who is selected",
+        "--selected if it says who is selected",
     ),
     (r"\bor is known only with it, and leave it out\b", r"\g<0> with --exclude"),
     (r"\bLeave the column out, merge its\b", "Leave the column out with --exclude, merge its"),
@@ -50,7 +50,7 @@ _PHRASES = (
     (r"\b([Ss])ee uncertainty_interval\(\)", r"\1ee the picture over rho in the report (--report)"),
     # Advice that only Python users can follow is left out.
     (r"; see what_if\(\)", ""),
-    (r"; what_if\(\) goes by it\b", ""),
+    (r"; what_if\(\) uses it\b", ""),
     (r" ?\bSee what_if\(\)\.", ""),
     (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
     (r"\bsearch_report\(\) has them", "The report (--report) has them"),

@@ -29,7 +29,7 @@ _MESSAGE = 5000
 _called: dict[str, str] = {}
 """names to show in place of paths"""
 
-# Characters that nobody sees, although their category is letter, mark or symbol: Unicode's
+# Characters that are invisible, although their category is letter, mark or symbol: Unicode's
 # Default_Ignorable_Code_Point, and some that fonts leave blank (the Braille pattern without dots,
 # the Khitan filler, the Duployan selector, the note without a head, the object replacement).
 _UNSEEN = re.compile(

@@ -32,7 +32,7 @@ class Table:
     """the cells of each row; a string heads the rows below it"""
     caption: str = ""
     name: str = ""
-    """a name that no other table of a page has"""
+    """a name that is unique on a page"""
 
     def parts(self) -> list[tuple[str, list[Sequence[str]]]]:
         """Return the rows by the strings that head them; the first may have none."""

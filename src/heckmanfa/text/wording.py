@@ -46,7 +46,7 @@ def weighing(kind: str, rows: int, total: float | None) -> str:
     return f", which the weights count as {total:,.0f}" if total.is_integer() else ", weighted"
 
 
-# Closer than this, two names of files are alike.
+# File names with at least this similarity are suggested.
 _CLOSE_FILES = 0.7
 
 
@@ -117,7 +117,7 @@ def percent(share: float, decimals: int = 1) -> str:
 
 
 def count(value: int) -> str:
-    """Format a count, rounded if it has more digits than anyone would read."""
+    """Format a count, rounded if it has too many digits to read."""
     return f"{value:,}" if value < 10**12 else f"about {value:.2g}"
 
 

@@ -19,7 +19,7 @@ from heckmanfa.text.printable import quoted
 _DURATIONS = (timedelta, np.timedelta64, pd.DateOffset)
 
 Found = Literal["text", "categories", "dates", "times", "durations", "nested", "other"]
-"""what a column holds instead of numbers"""
+"""kinds of columns that do not hold numbers"""
 _TYPES: tuple[tuple[Any, Found], ...] = (
     ((str, bytes), "text"),
     (_DURATIONS, "durations"),

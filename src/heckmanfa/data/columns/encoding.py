@@ -1,4 +1,4 @@
-"""How columns of a table become the numbers that a model is fitted with, then and later."""
+"""How columns of a table become the numbers that a model is fitted to, now and later."""
 
 from __future__ import annotations
 

@@ -93,11 +93,11 @@ def split_labels(labels: Sequence[Any]) -> tuple[tuple[str, ...] | None, tuple[A
 
 
 def refuse_same_labels(labels: Iterable[Any], what: str = "X") -> None:
-    """Refuse columns of the same name."""
+    """Refuse columns that share a name."""
     index = pd.Index(list(labels), dtype=object)
     if not index.is_unique:
         name = index[index.duplicated()][0]
-        raise InputError(f"{what} has two columns of the name {quoted(name)}; rename one of them")
+        raise InputError(f"{what} has two columns named {quoted(name)}; rename one of them")
 
 
 def check_labels(fitted: tuple[Any, ...] | None, here: tuple[Any, ...] | None) -> None:
@@ -359,7 +359,7 @@ def _read_features(X: Any, columns: FittedColumns) -> FeatureTable:
             f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan_parquet(...) of a Parquet "
             "file, or read it into a data frame first"
         )
-    # A sparse matrix of keys is a dictionary, too.
+    # A sparse matrix of keys is also a dictionary.
     if isinstance(X, dict) and not hasattr(X, "tocsr"):
         raise InputError("X is a dictionary: make a data frame of it, pandas.DataFrame(X)")
     X = as_table(X)
@@ -389,7 +389,7 @@ def _read_features(X: Any, columns: FittedColumns) -> FeatureTable:
 def _plain_matrix(X: Any) -> Any:
     """Refuse text and dates that scikit-learn silently converts, and mark missing values as NaN."""
     if isinstance(X, list | tuple):
-        # scikit-learn refuses lists of unequal lengths in its own words.
+        # scikit-learn has its own error for lists of unequal lengths.
         with suppress(ValueError):
             X = np.asarray(X)
     X = plain_array(X)
@@ -418,7 +418,7 @@ def _labels_of(frame: Any) -> Sequence[Any]:
 def _compare_names(columns: FittedColumns, labels: Sequence[Any]) -> None:
     """Compare the names of columns with those of the fit."""
     # scikit-learn compares names that are text, and refuses a mix of text and other names; an
-    # empty frame of its favourite kind has names as well.
+    # empty pandas frame also has names.
     empty = pd.DataFrame(columns=pd.Index(list(labels), dtype=object))
     _compare(columns, empty, split_labels(labels)[1])
 

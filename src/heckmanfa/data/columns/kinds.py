@@ -1,4 +1,4 @@
-"""The rules that say what a column is: a number, a category, or nothing to fit a model with.
+"""The rules that decide what a column is: a number, a category, or not a feature.
 
 A *number* has a numeric or boolean type. Text stays text even if it spells numbers: in Parquet,
 Feather and Stata files and in data frames, somebody chose that type. Cells of CSV and Excel files
@@ -7,7 +7,7 @@ rest is an error that names the rows. A declared category of numbers is numbers,
 store it (`values.as_stored`).
 
 A *category* is other text with at most 50 levels, and with no more levels than half of its values.
-An *identifier* tells rows apart: text that is nearly always different, integers that count the rows
+An *identifier* labels rows: text that is nearly always different, integers that count the rows
 from 0 or 1, or integers with many different values under a name such as ``id``. A *constant* has
 one value at most. *Text* is the rest: text with too many levels, dates, and objects. The last three
 are not features.
@@ -69,7 +69,7 @@ _DATE = re.compile(
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column is taken for, and why."""
+    """How a column is treated, and why."""
 
     name: str
     kind: KindName
@@ -80,7 +80,7 @@ class Kind:
 
     @property
     def is_feature(self) -> bool:
-        """Whether a model can be fitted with it as it is."""
+        """Whether it can be a feature as it is."""
         return self.kind in ("number", "category")
 
 
@@ -123,7 +123,7 @@ class Column:
     def start(self, *, seen: Mask | None = None, capped: bool = True) -> NumberTally | TextTally:
         """Start to count; ``seen`` and ``capped`` are those of the tallies."""
         as_text = self.stored == "text" or self.asked == "category"
-        # Spelled numbers may count the rows, which nobody knows before they are read.
+        # Spelled numbers may count the rows, which is unknown until they are read.
         distinct = is_identifier_name(self.name) or (as_text and self.by_spelling)
         numbers = NumberTally(distinct=distinct, seen=seen, capped=capped)
         if not as_text:
@@ -160,7 +160,7 @@ class Column:
 
 @dataclass(frozen=True)
 class LearnedColumn:
-    """A column, what it is, and the counts that say so."""
+    """A column, its kind, and the counts that decide it."""
 
     column: Column
     kind: Kind
@@ -311,7 +311,7 @@ def _tally(column: Column, series: pd.Series[Any]) -> NumberTally | TextTally:
 
 
 def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
-    """Decide what a column of text is; ``by_spelling``, text that spells numbers is numbers."""
+    """Decide what a column of text is; with ``by_spelling``, spelled numbers are numbers."""
     labels = list(text.counts)
     if len(labels) <= 1:
         return _one_level(labels, name)
@@ -328,7 +328,7 @@ def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
         return kind_of_dates(name)
     kind = _words(text, numbers, name)
     if kind.kind != "category" and all(as_number(label) is not None for label in labels):
-        # A user who misses the column must learn that it is not taken for numbers.
+        # A user who misses the column must learn why it was not read as numbers.
         return replace(kind, reason=f"{kind.reason}; it is text that spells numbers")
     return kind
 
@@ -387,7 +387,7 @@ def _constant_kind(name: str, value: str | None) -> Kind:
 
 
 def _constant_or_identifier(spread: NumberTally, name: str) -> Kind | None:
-    """Return what numbers are that cannot be a feature; None if they can."""
+    """Return the kind of numbers that cannot be a feature; None if they can."""
     constant = _constant(spread, name)
     if constant is not None:
         return constant

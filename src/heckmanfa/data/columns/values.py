@@ -172,7 +172,7 @@ def numbers_of(series: pd.Series[Any]) -> tuple[Floats, NotNumbers]:
 
 
 def spellings_of(labels: Sequence[str], *, booleans: bool = True) -> Spellings:
-    """Read all levels of a column as numbers; true and false are only if there are no others.
+    """Read all levels of a column as numbers; true and false count only if there are no others.
 
     Pass ``booleans=False`` for the levels of some rows only, where true and false are not numbers.
     """

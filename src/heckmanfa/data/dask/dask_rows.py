@@ -3,7 +3,7 @@
 A pass is one task per partition, which Dask runs on the worker that holds or reads the partition.
 Every pass reads again what is not persisted, and only the columns that it needs, so the data may
 be far larger than the workers' memory. Results are small and taken in the order of the partitions:
-no digit depends on how many workers there are, which was first, or which died and was replaced.
+no digit depends on the number of workers, on which was first, or on which was replaced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from heckmanfa.data.dask.dask_worker import Pass, failure, heckmanfa_pass
 from heckmanfa.data.row_sources import Reading, RowSource, Task
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 
-# So many results are fetched at a time, since every fetch asks the scheduler once.
+# Number of results fetched at a time, since every fetch asks the scheduler once.
 _FETCHED_AT_ONCE = 64
 
 
@@ -189,7 +189,7 @@ def _fitting(values: Any, role: str, X: Any) -> Any:
     if _n_parts(values) != _n_parts(X):
         raise InputError(
             f"X has {_n_parts(X)} partitions, and {role} {_n_parts(values)}: make both from one "
-            "collection, or repartition them alike"
+            "collection, or repartition both in the same way"
         )
     return values
 

@@ -44,7 +44,7 @@ class Pass:
             if len(values) != n:
                 raise InputError(
                     f"partition {part} of {self.n_parts} has {n} rows of X, but {len(values)} of "
-                    f"{role}: make both from one collection, or repartition them alike"
+                    f"{role}: make both from one collection, or repartition both in the same way"
                 )
         if head is not None and head < n:
             n = head
@@ -163,7 +163,7 @@ def failure(error: Exception, part: int | None, n_parts: int) -> ClusterError:
             f"partition takes more memory than a worker has: {smaller}; the workers' logs say more"
         )
     if isinstance(error, MemoryError):
-        return ClusterError(f"{which} does not fit into a worker's memory: {smaller}")
+        return ClusterError(f"{which} does not fit in a worker's memory: {smaller}")
     if isinstance(error, CancelledError) or kind == "CommClosedError":
         return ClusterError(
             f"the cluster dropped the work on {which} ({error}): check that the scheduler runs and "

@@ -25,7 +25,7 @@ PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
 def refuse_clashes(reads: Mapping[str, Reads], writes: Mapping[str, PathLike | None]) -> None:
     """Refuse to write a file that is read, or two outputs to one file, before any work is done.
 
-    Two names are the same file if links lead to the same place, or if the file system says so (hard
+    Two names are the same file if links lead to one place, or the file system says so (hard
     links, names that it does not tell apart). Two outputs are also the same file if they differ
     only in upper and lower case, since many file systems ignore case. A Parquet file in a folder
     that is read as a whole, and a file that a pattern matches, would be read the next time, so they
@@ -104,7 +104,7 @@ def _read_by(source: str, named: str, path: Path) -> str:
 
 
 def _in_folder(path: Path, folder: Path) -> bool:
-    """Whether a file is, or would be, among those that are read of a folder."""
+    """Whether a file is, or would be, among those read from a folder."""
     if not folder.is_dir():
         return False
     if path.suffix.lower() in PARQUET_ENDINGS and any(

@@ -76,7 +76,7 @@ def outputs(
     """Write all files of a call, or none of them; yield a place for each option that names a file.
 
     Obstacles are reported at once: clashes of paths (`refuse_clashes`), files that exist and that
-    ``force`` does not allow to replace, targets that are not ordinary files. At the end all files
+    ``force`` does not allow to replace, targets that are not ordinary files. At the end, all files
     are moved into place together; if anything fails, none is.
     """
     given = {option: Path(path) for option, path in writes.items() if path is not None}
@@ -147,7 +147,7 @@ def make_folder(path: PathLike) -> Path:
 
 
 def check_place(path: PathLike, force: bool) -> None:
-    """Refuse a target without a folder, one that is not an ordinary file, or one to be kept.
+    """Refuse a target without a folder, one that is not an ordinary file, or one to keep.
 
     A link stands for what it leads to.
     """

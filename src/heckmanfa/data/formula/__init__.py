@@ -1,1 +1,1 @@
-"""Two formulas to columns, and again for prediction; which formulas of a file are safe."""
+"""Columns from two formulas, for the fit and for prediction; which stored formulas are safe."""

@@ -104,7 +104,7 @@ class FormulaDesign:
     n_rows: int
     """rows of the frame"""
     n_left_out: int
-    """rows that miss a regressor"""
+    """rows that lack a regressor"""
     features: pd.DataFrame | None = None
     """union of both equations' columns over the rows kept, without intercepts"""
     outcome: Floats | None = None
@@ -135,7 +135,7 @@ class FormulaDesign:
         kept = complete & (complete_prediction | ~chosen)
         if not kept.any():
             raise InputError(
-                f"no row is left: each of the {len(frame)} rows misses a regressor"
+                f"no row is left: each of the {len(frame)} rows lacks a regressor"
                 + _emptiest(frame, [*variables_of(drivers, frame), *variables_of(right, frame)])
             )
         refuse_many_levels(drivers, frame[kept], "selection")
@@ -235,7 +235,7 @@ class FormulaDesign:
     def transform(self, data: Any, *, prediction: bool, selection: bool) -> pd.DataFrame:
         """Evaluate the fitted formulas on another frame.
 
-        Columns of an equation that is not needed are NaN, as are rows that miss a variable.
+        Columns of an equation that is not needed are NaN, as are rows that lack a variable.
         """
         frame = to_pandas(data)
         columns = list(dict.fromkeys([*self.selection_columns, *self.prediction_columns]))
@@ -256,7 +256,7 @@ class FormulaDesign:
         return result
 
     def missing_variables(self, data: Any, *, prediction: bool, selection: bool) -> dict[str, int]:
-        """Count the rows of a frame that miss each variable of the formulas that are needed.
+        """Count the rows of a frame that lack each variable of the formulas that are needed.
 
         Variables that are never missing are not listed.
         """
@@ -331,7 +331,7 @@ def _warn_of_nan(columns: Sequence[str], count: int) -> None:
     if count:
         listed = ", ".join(quoted(column) for column in columns[:5])
         warn(
-            f"the formulas give NaN in {count} rows that miss no variable ({listed}), which are "
+            f"the formulas give NaN in {count} rows that have every variable ({listed}), which are "
             "left out of the fit",
             MissingFeaturesWarning,
         )

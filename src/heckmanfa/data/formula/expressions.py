@@ -150,7 +150,7 @@ def refuse_other_languages(text: str, columns: Sequence[str]) -> None:
     """
     if not isinstance(text, str):
         return
-    # Names in backticks and text in quotes say nothing about the language.
+    # Names in backticks and text in quotes do not reveal the language.
     bare = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", lambda match: "_" * len(match.group()), text)
     advice = _stata(bare, columns) or _r(bare, text, columns)
     if advice:

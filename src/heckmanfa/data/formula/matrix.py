@@ -1,4 +1,4 @@
-"""The data of formulas as a frame, and formulas evaluated on its columns; failures in our words."""
+"""The data of formulas as a frame, and formulas evaluated on its columns, with our messages."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ def value_ranges(
 
 
 def _range(column: Any) -> tuple[float, float, int] | None:
-    """Return the ends and the count of a row group's column, if it may tell rows apart."""
+    """Return the ends and the count of a row group's column, if it may identify rows."""
     figures = column.statistics
     if figures is None or not figures.has_null_count:
         return None

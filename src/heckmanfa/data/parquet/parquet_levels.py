@@ -2,7 +2,7 @@
 
 The rules are those of `columns.kinds`; the schema says how each column is stored. `count_columns`
 feeds the chunks of all files to tallies in one pass. `learn_encoding` uses it for `scan_parquet`,
-which reads only columns of text and numbers that may tell rows apart.
+which reads only text and numbers that may identify rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
 MOST_SEEN = 2**29
-"""integers that are told apart, at a byte each, in a column that may count the rows"""
+"""most distinct integers, at a byte each, in a column that may count the rows"""
 
 _ROWS_AT_ONCE = 2**13
 _STEPS = 10
@@ -125,8 +125,8 @@ def learn_encoding(
 ) -> Encoding:
     """Decide how the columns ``sources`` become features; missing values stay NaN.
 
-    If the user ``named`` the columns, all numbers are features. Otherwise numbers that tell rows
-    apart are refused.
+    If the user ``named`` the columns, all numbers are features. Otherwise numbers that identify
+    rows are refused.
     """
     asked = _asked_for(sources, categorical, numeric)
     columns = {name: stored_column(schema, name, asked.get(name)) for name in sources}
@@ -188,9 +188,9 @@ def _refuse(kind: Kind) -> None:
 
 
 def _may_be_identifiers(files: Sequence[StoredFile], names: Sequence[str]) -> dict[str, int | None]:
-    """Find numbers that may tell rows apart, from their names and the files' own statistics.
+    """Find numbers that may identify rows, from their names and the files' own statistics.
 
-    For a column that may count the rows, the value is how many integers from 0 to tell apart; it is
+    For a column that may count the rows, the value is the number of integers to distinguish; it is
     None if only the name suggests an identifier.
     """
     ranges = value_ranges(files, names)

@@ -246,7 +246,7 @@ def scan_parquet(
     sample_weight, groups : str, optional
         Columns of weights, and of clusters for ``cov_type="cluster"``.
     missing : {"error", "drop"}
-        Whether rows that miss a feature are refused, or left out and counted. Infinite values
+        Whether rows that lack a feature are refused, or left out and counted. Infinite values
         are always refused.
     categorical, numeric : sequence of str
         Columns to take as categories, or as numbers, whatever their type.

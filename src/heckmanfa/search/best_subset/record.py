@@ -1,4 +1,4 @@
-"""The models of a tree search, and the record of those that are good enough."""
+"""The models of a tree search, and the record of the good ones."""
 
 from __future__ import annotations
 
