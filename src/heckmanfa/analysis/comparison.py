@@ -20,7 +20,6 @@ from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, Input
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
-from heckmanfa.model_selection import SelectionKFold
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
 
@@ -151,6 +150,8 @@ def compare_methods(
         )
     rows = _read(X, y, selected, sample_weight)
     estimators = methods(seed=random_state) if estimators is None else estimators
+    from heckmanfa.model_selection import SelectionKFold  # slow to import, for one command
+
     folds = [
         (repeat, train, test)
         for repeat in range(n_repeats)
