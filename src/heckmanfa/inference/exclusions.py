@@ -290,6 +290,7 @@ class ExclusionTest(Report):
             facts.append(("Clusters", f"{self.reference.n_clusters:,}"))
             facts.append(("Statistic", f"F(df, {self.reference.df})"))
         table = self.tests[["stays_out", "statistic", "df", "p_value", "rho"]]
+        table = table.assign(stays_out=table["stays_out"].map(_listed))
         title = "Each excluded feature stays out in turn; the others are tested together"
         if len(table) == 1:
             facts += [

@@ -181,7 +181,7 @@ def _of_window(
     share = search.n_in_range / search.n_assignments
     window = (
         f"only assignments whose two-step rho is in [{low:g}, {high:g}] were allowed "
-        f"({100 * share:.2g}% of those evaluated)"
+        f"({100 * share:.3g}% of those evaluated)"
     )
     if outcome.honest is not None:
         words = (

@@ -63,7 +63,7 @@ class SearchReport(Report):
             ("Assignments evaluated", f"{self.n_assignments:,} of {self.n_possible:,}"),
         ]
         if self.rho_range is not None:
-            share = f"{100 * self.share_in_range:.2g}%"
+            share = f"{100 * self.share_in_range:.3g}%"
             facts.append(("In the window", f"{self.n_in_range:,} ({share})"))
         if self.optimal is not None:
             better = f"no; one better by {number(self.gap or 0.0, 3)} may exist"
