@@ -18,7 +18,12 @@ from heckmanfa import (
     NaiveOLS,
 )
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, InputError
+from heckmanfa.errors import (
+    AllObservedWarning,
+    FewClustersWarning,
+    HeckmanfaWarning,
+    InputError,
+)
 from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.estimators.ru import RURegressor
 
@@ -186,3 +191,16 @@ def test_what_a_user_wrote_on_an_estimator_stays():
     with pytest.raises(InputError):
         model.fit(X, Y * np.nan)
     assert model.fit(X, Y).note == "Table 2"
+
+
+def test_a_warning_of_few_clusters_that_is_an_error_changes_nothing():
+    model = Heckman(["educ", "exper"], cov_type="cluster")
+    model.fit(X, Y, groups=CLUSTERS)
+    before, rho = model.fit_, model.rho_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FewClustersWarning)
+        with pytest.raises(FewClustersWarning, match="5 clusters"):
+            model.fit(X, Y + X["age"] / 10, groups=np.arange(len(Y)) % 5)
+    assert model.fit_ is before
+    assert model.rho_ == rho
+    assert model.n_clusters_ == 60

@@ -63,7 +63,6 @@ def fit_rows(
     if design is not None:
         counts = {"total": design.n_rows, "left_out_regressor_missing": design.n_left_out}
         fit = replace(fit, row_counts=fit.row_counts | counts)
-    publish(estimator, attributes(fit))
     if fit.n_clusters is not None and fit.n_clusters < FEW_CLUSTERS:
         warn(
             f"the covariance rests on {fit.n_clusters} clusters. With fewer than "
@@ -71,6 +70,8 @@ def fit_rows(
             f"often, even with the {Reference(fit.n_clusters).name} distribution used here",
             FewClustersWarning,
         )
+    # Last: a warning may be an error, and a fit that fails changes nothing.
+    publish(estimator, attributes(fit))
 
 
 def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:

@@ -132,7 +132,7 @@ def _other_rows(fit: Fit, sample: Sample, problem: str) -> InputError:
     if all(given[kind] == fitted[kind] for kind in ("selected", "unselected")):
         return InputError(
             f"{problem}: as many rows are selected and not selected as in the fit, but their "
-            f"values or weights differ: {as_passed}."
+            f"values or weights differ. {as_passed[0].upper()}{as_passed[1:]}."
         )
     return InputError(
         f"{problem}: {as_passed}. Here "
