@@ -2,6 +2,7 @@
 
 ``python -m benchmarks.same_numbers record FILE.json`` fits some dozens of data sets and options
 through the public API and the command line, and writes all numbers, choices and classes of errors.
+With ``PYTHONPATH=OTHER/src``, it records another checkout: the commit before a change, say.
 ``python -m benchmarks.same_numbers compare FILE.json`` does so again and compares. Numbers must
 agree to 1e-12 relative, where an entry below a thousandth of the largest in its array is judged on
 the scale of a thousandth of that one. Choices must agree exactly; keys may be added, not lost.
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import lzma
 import sys
 import time
 import warnings
@@ -21,11 +21,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks import cases_command_line, cases_estimates, cases_inputs, cases_searches
-from benchmarks.common import ROOT
 from benchmarks.facts import Difference, Facts, Flat, differ
 
 Case = Callable[[Facts], None]
-RECORD = ROOT / "benchmarks" / "same_numbers.json.xz"
 _SHOWN = 8
 
 
@@ -61,11 +59,7 @@ def record(file: Path, wanted: str) -> int:
         errors = [f"{key}: {value[0]}" for key, value in flat.items() if key.endswith(".error")]
         said = f"; errors: {', '.join(errors)}" if errors else ""
         print(f"{name}: {_size(flat)}, {seconds:.1f} s{said}", flush=True)
-    text = json.dumps(found)
-    if file.suffix == ".xz":
-        file.write_bytes(lzma.compress(text.encode()))
-    else:
-        file.write_text(text, encoding="utf-8")
+    file.write_text(json.dumps(found), encoding="utf-8")
     total: Flat = {
         f"{name}.{key}": one for name, flat in found.items() for key, one in flat.items()
     }
@@ -80,8 +74,7 @@ def _size(flat: Flat) -> str:
 
 
 def _read(file: Path) -> dict[str, Flat]:
-    data = file.read_bytes()
-    found: dict[str, Flat] = json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
+    found: dict[str, Flat] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
@@ -134,7 +127,7 @@ def _tell_total(found: dict[str, Difference]) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=["record", "compare"])
-    parser.add_argument("file", type=Path, nargs="?", default=RECORD, help=".json or .json.xz")
+    parser.add_argument("file", type=Path, help="the record, .json")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     arguments = parser.parse_args()
     action = record if arguments.action == "record" else compare
