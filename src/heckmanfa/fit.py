@@ -20,9 +20,7 @@ from heckmanfa.data.rows import Mask, Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import (
     AllObservedWarning,
-    NoExclusionWarning,
     RhoOutsideWarning,
-    TooFewRowsError,
     warn,
 )
 from heckmanfa.model.covariance import (
@@ -34,7 +32,6 @@ from heckmanfa.model.covariance import (
 )
 from heckmanfa.model.equations import (
     Selection,
-    check_prediction,
     fit_selection,
     gather,
     refuse_leakage,
@@ -175,6 +172,15 @@ class Fit:
         return [int(column) for column in np.flatnonzero(self.support)]
 
     @property
+    def equation(self) -> list[int]:
+        """Positions of the columns of the prediction equation, in the order of ``terms``.
+
+        They are the prediction features, except in an average: its equation has every column that
+        may predict, and its prediction features are those that probably do.
+        """
+        return self.features
+
+    @property
     def feature_names(self) -> list[Any]:
         """Name of each column of X, or its position if X has no names."""
         return self.spec.feature_names(range(self.n_features))
@@ -228,32 +234,6 @@ class Choose(Protocol):
     def finish(self, fit: Fit) -> Fit:
         """Return the fit to report."""
         return fit
-
-
-@dataclass(frozen=True)
-class GivenFeatures(Choose):
-    """Uses all columns that may predict: the choice of `Heckman`."""
-
-    def __call__(
-        self, spec: Spec, selection: Selection, moments: Moments, random_state: Any = None
-    ) -> Choice:
-        """Refuse or drop collinear columns, and warn if nothing is excluded."""
-        prediction = [column for column in spec.prediction if column not in selection.separating]
-        if moments.n_selected <= len(prediction) + 2:
-            raise TooFewRowsError(
-                f"{len(prediction)} prediction features, an intercept and the inverse Mills ratio "
-                f"need more than {len(prediction) + 2} selected rows; there are "
-                f"{weighted_count(moments.n_selected)}"
-            )
-        features, dropped = check_prediction(moments, prediction, spec.labels, spec.on_collinear)
-        if set(selection.probit.features) <= set(features):
-            warn(
-                "every selection feature also predicts: with no excluded feature, only the "
-                "normality of the errors identifies the model. Leave a feature that drives "
-                "selection alone out of prediction_features.",
-                NoExclusionWarning,
-            )
-        return Choice(tuple(features), tuple(dropped))
 
 
 def fit_model(

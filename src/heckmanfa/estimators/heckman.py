@@ -14,9 +14,10 @@ from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
-from heckmanfa.fit import Choose, GivenFeatures, Spec
+from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
 from heckmanfa.inference.exclusions import ExclusionTest, WhatIf, exclusion_test, what_if
+from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.margins import Margins, margins
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.specification import SpecificationTests, specification_tests

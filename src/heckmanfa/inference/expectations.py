@@ -59,7 +59,7 @@ class Estimates:
     def of(cls, fit: Fit, *, prediction: bool, selection: bool) -> Estimates:
         """Take one equation, or both, out of a fitted model."""
         selection = selection and fit.probit is not None
-        predicting = fit.features if prediction else []
+        predicting = fit.equation if prediction else []
         selecting: list[int] = []
         if selection and fit.probit is not None:
             selecting = [int(column) for column in fit.probit.features]

@@ -67,7 +67,7 @@ def read_rows(
 
 def _gaps(fit: Fit, table: FeatureTable, X: Any, *, prediction: bool, selection: bool) -> Gaps:
     """Count the rows of X, read as a table, that lack what a prediction needs."""
-    columns = {*fit.features} if prediction else set()
+    columns = {*fit.equation} if prediction else set()
     if selection and fit.probit is not None:
         columns |= {*fit.probit.features}
     gaps, design = find_gaps(table, sorted(columns)), fit.origin.design
@@ -85,7 +85,7 @@ def missing_features(fit: Fit, X: Any, kind: str) -> Gaps:
 
 
 def _mean(fit: Fit, table: FeatureTable) -> Array:
-    return linear(table, fit.features, fit.coef) + fit.intercept
+    return linear(table, fit.equation, fit.coef) + fit.intercept
 
 
 def selection_index(fit: Fit, table: FeatureTable) -> Array:

@@ -29,7 +29,8 @@ from heckmanfa.errors import (
     sentence,
     warn,
 )
-from heckmanfa.fit import Choice, Fit, GivenFeatures, Spec, fit_model
+from heckmanfa.fit import Choice, Fit, Spec, fit_model
+from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
 from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.equations import Selection

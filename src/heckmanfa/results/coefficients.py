@@ -37,7 +37,7 @@ PREFIX = {"prediction": "", "selection": "selection.", "errors": ""}
 def _estimates(fit: Fit) -> Floats:
     """Return the estimates in the order of the covariance."""
     errors = {"imr": fit.imr_coef, "rho": fit.rho, "sigma": fit.sigma}
-    values = [fit.intercept, *fit.coef[fit.support]]
+    values = [fit.intercept, *fit.coef[fit.equation]]
     if fit.probit is not None:
         values += [fit.selection_intercept, *fit.selection_coef[list(fit.probit.features)]]
     values += [errors[term] for equation, term in fit.terms if equation == "errors"]
