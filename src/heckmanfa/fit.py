@@ -223,7 +223,12 @@ class Choose(Protocol):
     """Chooses the prediction features."""
 
     def __call__(
-        self, spec: Spec, selection: Selection, moments: Moments, random_state: Any
+        self,
+        spec: Spec,
+        selection: Selection,
+        moments: Moments,
+        kind: CovarianceKind,
+        random_state: Any,
     ) -> Choice:
         """Choose, from the selection equation and the compressed data."""
 
@@ -253,7 +258,7 @@ def fit_model(
         selection, moments = compress_sample(spec, sample)
         if n_clusters is not None and selection.n_decided:
             n_clusters = check_clusters(count_clusters(selection.rows))
-        choice = choose(spec, selection, moments, random_state)
+        choice = choose(spec, selection, moments, kind, random_state)
         search = choice.search
         counts = sample.row_counts | selection.row_counts()
         fit = _fit_both_equations(spec, selection, moments, choice, kind, counts)

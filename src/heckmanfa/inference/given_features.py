@@ -7,6 +7,7 @@ from typing import Any
 
 from heckmanfa.errors import NoExclusionWarning, TooFewRowsError, warn
 from heckmanfa.fit import Choice, Choose, Spec
+from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, check_prediction, weighted_count
 from heckmanfa.model.moments import Moments
 
@@ -16,7 +17,12 @@ class GivenFeatures(Choose):
     """Uses all columns that may predict: the choice of `Heckman`."""
 
     def __call__(
-        self, spec: Spec, selection: Selection, moments: Moments, random_state: Any = None
+        self,
+        spec: Spec,
+        selection: Selection,
+        moments: Moments,
+        kind: CovarianceKind,
+        random_state: Any = None,
     ) -> Choice:
         """Refuse or drop collinear columns, and warn if nothing is excluded."""
         prediction = [column for column in spec.prediction if column not in selection.separating]

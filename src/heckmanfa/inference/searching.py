@@ -32,7 +32,7 @@ from heckmanfa.errors import (
 from heckmanfa.fit import Choice, Fit, Spec, fit_model
 from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
-from heckmanfa.model.covariance import check_clusters, count_clusters
+from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
@@ -58,7 +58,12 @@ class Searching:
     strategy: Strategy
 
     def __call__(
-        self, spec: Spec, selection: Selection, moments: Moments, random_state: Any
+        self,
+        spec: Spec,
+        selection: Selection,
+        moments: Moments,
+        kind: CovarianceKind,
+        random_state: Any,
     ) -> Choice:
         """Search, and choose the best assignment."""
         outcome = self.search(spec, selection, moments, random_state)
@@ -207,7 +212,12 @@ class HonestSearch:
     verbose: int
 
     def __call__(
-        self, spec: Spec, selection: Selection, moments: Moments, random_state: Any
+        self,
+        spec: Spec,
+        selection: Selection,
+        moments: Moments,
+        kind: CovarianceKind,
+        random_state: Any,
     ) -> Choice:
         """Search in all rows, then choose on one random half and estimate on the other."""
         outcome = self.searching.search(spec, selection, moments, random_state)
