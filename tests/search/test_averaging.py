@@ -1,0 +1,275 @@
+"""Averages over assignments, against plain least squares on every one of them."""
+
+import itertools
+import warnings
+from math import comb
+
+import numpy as np
+import pytest
+
+from heckmanfa import Heckman, compress
+from heckmanfa.datasets import make_selection
+from heckmanfa.errors import HeckmanfaWarning, InputError, NoFeasibleAssignmentError
+from heckmanfa.model.normal import inverse_mills, mills
+from heckmanfa.search import all_features
+from heckmanfa.search.averaging import KINDS, average, enumeration, imr_shares
+from heckmanfa.search.choices import Choices
+
+WEIGHTINGS = ("aic", "bic", "ebic", "mean")
+
+
+def criteria(sse, m, j, units, n_units, *, imr=1):
+    """AIC in its small-sample form, BIC and EBIC."""
+    p = j + 1 + imr
+    fit = m * np.log(sse / m)
+    bic = fit + p * np.log(m)
+    return fit + 2 * p * m / (m - p - 1), bic, bic + 2 * np.log(comb(n_units, units))
+
+
+def everything(X, y, weight, gamma, choices, window, *, imr=1):
+    """Weigh every assignment by least squares on the selected rows: a row for each."""
+    index = gamma[0] + X @ gamma[1:]
+    lam, delta = inverse_mills(index), np.average(mills(index)[1], weights=weight)
+    m, root = weight.sum(), np.sqrt(weight)
+    total = np.sum(weight * (y - np.average(y, weights=weight)) ** 2)
+    found = []
+    for inside in itertools.product([False, True], repeat=len(choices.units)):
+        held = [unit for unit, use in zip(choices.units, inside, strict=True) if use]
+        columns = sorted([*choices.always, *itertools.chain(*held)])
+        j = len(columns)
+        if j > choices.max_features or j > m / 3 or m <= j + 3:
+            continue
+        design = np.column_stack([np.ones(len(y)), X[:, columns], *([lam] * imr)])
+        design, outcome = root[:, None] * design, root * y
+        scale = np.linalg.norm(design, axis=0)
+        beta, _, rank, _ = np.linalg.lstsq(design / scale, outcome, rcond=1e-12)
+        if rank < design.shape[1]:
+            continue
+        sse = np.sum((outcome - design / scale @ beta) ** 2)
+        beta = beta / scale
+        slope = beta[-1] if imr else 0.0
+        sigma = np.sqrt(sse / m + delta * slope**2)
+        rho = slope / sigma
+        if imr and window is not None and not window[0] <= rho <= window[1]:
+            continue
+        mask, coef = np.zeros(X.shape[1], dtype=bool), np.zeros(X.shape[1])
+        mask[columns], coef[columns] = True, beta[1 : j + 1]
+        adjusted = 1 - sse / total * (m - 1) / (m - j - 1)
+        values = criteria(sse, m, j, len(held), len(choices.units), imr=imr)
+        found.append((mask, coef, [beta[0], slope, rho, sigma, adjusted, abs(rho) >= 1], values))
+    return [np.array(part, dtype=float) for part in zip(*found, strict=True)] if found else None
+
+
+def relative(values):
+    weight = np.exp(-0.5 * (values - values.min(axis=0)))
+    return weight / weight.sum(axis=0)
+
+
+def problem(seed):
+    """A random problem: rows and their weights, forced and grouped features, a window."""
+    rng = np.random.default_rng(seed)
+    k = 10 if seed in (30, 61) else (1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 3, 8)[seed % 12]
+    data = make_selection(
+        int(rng.integers(40, 120)) + 10 * k,
+        k,
+        int(rng.integers(0, k + 1)),
+        rho=rng.uniform(-0.8, 0.8),
+        correlation=rng.choice([0.0, 0.5, 0.9]),
+        strength=rng.uniform(0.3, 1.0),
+        random_state=rng,
+    )
+    if k > 2 and seed % 7 == 0:  # nearly collinear columns
+        data.X[:, 1] = data.X[:, 0] + 10.0 ** rng.uniform(-5, -1) * data.X[:, 1]
+    units, always = [[column] for column in range(k)], ()
+    if k > 3 and rng.random() < 0.4:
+        units = [[0, k - 1], *([column] for column in range(1, k - 1))]
+        if k > 6:
+            units = [[0, k - 1], [2, 3, 4], [1], *([column] for column in range(5, k - 1))]
+    if k > 2 and rng.random() < 0.3:
+        always = tuple(units.pop(int(rng.integers(len(units)))))
+    if k > 3 and rng.random() < 0.2:
+        units.pop(int(rng.integers(len(units))))
+    columns = len(always) + sum(len(unit) for unit in units)
+    limit = columns if rng.random() < 0.7 else max(len(always), 1, columns // 2)
+    choices = Choices(k, always, tuple(sorted(tuple(unit) for unit in units)), limit)
+    window = None
+    if seed % 3 == 0:
+        middle = rng.uniform(-0.5, 0.5)
+        window = (middle - rng.uniform(0.02, 0.5), middle + rng.uniform(0.02, 0.5))
+    kind = seed // 4 % 3
+    weight = np.ones(len(data.X))
+    if kind == 1:
+        weight = rng.integers(1, 4, size=len(data.X)).astype(float)
+    if kind == 2:
+        weight = rng.uniform(0.2, 3.0, size=len(data.X))
+        weight /= weight.mean()
+    return data, weight, choices, window, WEIGHTINGS[seed // 3 % 4]
+
+
+def compressed(data, weight):
+    """The moments of the selected rows; weights that are not integers are sampling weights."""
+    if np.all(weight == np.round(weight)):
+        return compress(data.X, data.y, sample_weight=weight).moments
+    model = Heckman(weight_kind="sampling", cov_type="robust")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        return model.fit(data.X, data.y, sample_weight=weight).fit_.moments
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_equals_brute_force_on_random_problems(part):
+    for seed in range(part, 104, 4):
+        data, weight, choices, window, weights = problem(seed)
+        moments = compressed(data, weight)
+        chosen = data.selected
+        rows = data.X[chosen], data.y[chosen], weight[chosen]
+        brute = everything(*rows, moments.probit.coef, choices, window)
+        if brute is None:
+            with pytest.raises(NoFeasibleAssignmentError, match="none of the "):
+                average(moments, choices, weights=weights, rho_range=window)
+            continue
+        result = average(moments, choices, weights=weights, rho_range=window)
+        masks, coef, others, values = brute
+        by_kind = relative(values)
+        own = by_kind[:, :2].mean(axis=1) if weights == "mean" else by_kind[:, KINDS.index(weights)]
+        close = {"abs": 1e-10, "rel": 1e-10}
+        for kind, column in zip(KINDS, by_kind.T, strict=True):
+            assert result.shares[kind] == pytest.approx(column @ masks, **close), seed
+            assert result.best_weight[kind] == pytest.approx(column.max(), **close)
+            heaviest = np.cumsum(np.sort(column)[::-1])
+            assert result.n_half[kind] == np.count_nonzero(heaviest < 0.5 - 1e-10) + 1
+        assert result.n_assignments == len(masks)
+        assert result.own_share == pytest.approx(own @ masks, **close)
+        size = np.abs(coef).max() + 1.0
+        assert result.coef == pytest.approx(own @ coef, rel=1e-9, abs=1e-10 * size), seed
+        assert result.positive == pytest.approx(own @ (coef > 0), **close), seed
+        assert result.negative == pytest.approx(own @ (coef < 0), **close), seed
+        averages = [result.intercept, result.imr_coef, result.rho, result.sigma]
+        averages += [result.adjusted_r2, result.outside]
+        assert averages == pytest.approx(own @ others, rel=1e-9, abs=1e-10), seed
+        _check_leading(result, masks.astype(bool), own, others[:, 2])
+
+
+def _check_leading(result, masks, own, rho):
+    """The leading assignments are all of them here, heaviest first, with weight and rho."""
+    places = {mask.tobytes(): place for place, mask in enumerate(masks)}
+    order = [places[mask.tobytes()] for mask in result.leading_masks]
+    positive = own > 1e-300
+    assert sorted(order) == [place for place in range(len(own)) if positive[place]]
+    assert result.leading_weight == pytest.approx(own[order], rel=1e-9, abs=1e-10)
+    assert result.leading_rho == pytest.approx(rho[order], rel=1e-8, abs=1e-9)
+    assert np.all(np.diff(result.leading_weight) <= 1e-9)
+    carried = np.cumsum(result.leading_weight)
+    count = len(result.component_weights)
+    assert carried[count - 1] >= 0.99 - 1e-12
+    assert count == 1 or carried[count - 2] < 0.99
+    assert result.component_weights == pytest.approx(
+        result.leading_weight[:count] / carried[count - 1]
+    )
+    assert np.array_equal(result.component_masks, result.leading_masks[:count])
+
+
+def test_collinear_assignments_weigh_nothing_and_their_parts_do():
+    rng = np.random.default_rng(0)
+    data = make_selection(400, 5, 2, random_state=rng)
+    dummies = np.eye(3)[rng.integers(3, size=400)]
+    X = np.column_stack([data.X, data.X[:, 0], dummies])  # column 5 repeats column 0
+    probit = compress(data.X, data.y).probit
+    moments = compress(X, data.y, selection_features=range(5)).moments
+    found = average(moments, all_features(moments), weights="bic")
+    masks = found.leading_masks
+    assert not np.any(masks[:, 0] & masks[:, 5])
+    assert not np.any(masks[:, 6:].all(axis=1))
+    # 2^4 sets of the other four, three choices of the repeated ones, seven of the dummies
+    assert found.n_assignments == len(masks) == 16 * 3 * 7
+    assert found.shares["bic"][0] == pytest.approx(found.shares["bic"][5], abs=1e-12)
+    chosen = data.selected
+    gamma = np.append(probit.coef, np.zeros(4))
+    rows = X[chosen], data.y[chosen], np.ones(chosen.sum())
+    brute = everything(*rows, gamma, all_features(moments), None)
+    weight = relative(brute[3])[:, 1]
+    assert found.shares["bic"] == pytest.approx(weight @ brute[0], abs=1e-10)
+    assert found.coef == pytest.approx(weight @ brute[1], abs=1e-10)
+
+
+def test_assignments_agree_with_those_solved_one_by_one_where_columns_are_almost_collinear():
+    data = make_selection(300, 6, 3, random_state=3)
+    data.X[:, 1] = data.X[:, 0] + 1e-9 * data.X[:, 1]
+    moments = compress(data.X, data.y, selection_features=[0, 2, 3, 4, 5]).moments
+    assert not moments.gram_is_safe
+    found = average(moments, all_features(moments), weights="bic")
+    solved = moments.solve(found.leading_masks, exact=True)
+    assert solved.feasible.all()
+    assert found.n_assignments == 64
+    assert found.leading_sse == pytest.approx(solved.sse, rel=1e-7)
+    assert found.leading_rho == pytest.approx(solved.rho, rel=1e-6)
+    assert found.coef == pytest.approx(found.leading_weight @ solved.coef, rel=1e-4)
+
+
+def test_many_columns_for_the_rows_weigh_nothing():
+    data = make_selection(45, 12, 3, random_state=1)
+    moments = compress(data.X, data.y, selection_features=range(4)).moments
+    found = average(moments, all_features(moments), weights="aic")
+    assert found.leading_masks.sum(axis=1).max() == moments.n_selected // 3
+    assert found.leading_weight.sum() == pytest.approx(1.0)
+
+
+def test_lambda_competes_with_assignments_without_it():
+    for seed, rho in ((0, 0.0), (1, 0.8)):
+        data = make_selection(500, 5, 2, rho=rho, random_state=seed)
+        found = compress(data.X, data.y)
+        choices = all_features(found.moments)
+        chosen = data.selected
+        rows = data.X[chosen], data.y[chosen], np.ones(chosen.sum())
+        values = [everything(*rows, found.probit.coef, choices, None, imr=imr)[3] for imr in (1, 0)]
+        expected = relative(np.concatenate(values))[: len(values[0])].sum(axis=0)
+        shares = imr_shares(found.moments, choices)
+        assert [shares[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-10)
+
+
+def test_components_are_the_heaviest_or_draws_by_weight_that_a_seed_repeats():
+    data = make_selection(400, 15, 0, random_state=0)
+    moments = compress(data.X, data.y).moments
+    choices = all_features(moments)
+    few = average(moments, choices, weights="ebic")
+    assert not few.components_drawn
+    assert len(few.component_weights) <= 5_000
+    carried = np.cumsum(few.leading_weight)[len(few.component_weights) - 1]
+    assert 0.99 <= carried < 0.99 + few.leading_weight[len(few.component_weights) - 1]
+    many = average(moments, choices, weights="aic", random_state=7)
+    assert many.components_drawn
+    assert np.cumsum(many.leading_weight)[4_999] < 0.99
+    assert len(many.leading_weight) == 10_000
+    assert many.component_weights.sum() == pytest.approx(1.0, abs=1e-12)
+    assert np.all(many.component_weights * 5_000 == np.round(many.component_weights * 5_000))
+    # Draws by weight hold each column as often as the weights say.
+    held = many.component_weights @ many.component_masks
+    assert held == pytest.approx(many.shares["aic"], abs=0.01)
+    again = average(moments, choices, weights="aic", random_state=7)
+    assert np.array_equal(again.components, many.components)
+    other = average(moments, choices, weights="aic", random_state=8)
+    assert not np.array_equal(other.components, many.components)
+    assert np.array_equal(other.coef, many.coef)
+
+
+def test_more_than_one_step_sums_to_the_same(monkeypatch):
+    data = make_selection(300, 8, 3, random_state=2)
+    moments = compress(data.X, data.y).moments
+    choices = Choices(8, (5,), ((0, 7), (1,), (2, 3, 4), (6,)), 8)
+    whole = average(moments, choices, weights="mean", rho_range=(-0.9, 0.9))
+    monkeypatch.setattr(enumeration, "_INNER", 2)
+    parts = average(moments, choices, weights="mean", rho_range=(-0.9, 0.9))
+    for name in ("coef", "positive", "own_share", "leading_weight", "leading_rho", "outside"):
+        assert getattr(parts, name) == pytest.approx(getattr(whole, name), abs=1e-12), name
+    assert np.array_equal(parts.leading, whole.leading)
+
+
+def test_strange_weights_and_impossible_windows_are_refused():
+    data = make_selection(300, 3, 2, random_state=0)
+    moments = compress(data.X, data.y).moments
+    with pytest.raises(InputError, match="weights must be one of aic, bic, ebic, mean; got 'r2'"):
+        average(moments, all_features(moments), weights="r2")
+    with pytest.raises(
+        NoFeasibleAssignmentError, match=r"none of the 8 .* rho in \[-0.99, -0.98\]"
+    ):
+        average(moments, all_features(moments), rho_range=(-0.99, -0.98), names=["a", "b", "c"])
