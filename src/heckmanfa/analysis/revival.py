@@ -46,6 +46,7 @@ _PARTS = {
     "Network": "heckmanfa.estimators.ru",
     "Origin": "heckmanfa.fit",
     "Probit": "heckmanfa.model.probit",
+    "ScoreMoments": "heckmanfa.model.score_moments",
     "Search": "heckmanfa.search.evaluation",
     "SearchOutcome": "heckmanfa.search.outcome",
     "Spec": "heckmanfa.fit",

@@ -53,19 +53,45 @@ def score_squares(
     G / (G - 1). ``scores(block, *args)`` reads ``columns`` and returns the (b, d) scores of a
     block, before weights; d is ``size``.
     """
+    return score_squares_and_sums(
+        rows, kind, _without_sums, scores, *args, columns=columns, size=size
+    )[0]
+
+
+def score_squares_and_sums(
+    rows: Rows,
+    kind: CovarianceKind,
+    scores: Callable[..., tuple[Array, tuple[Any, ...]]],
+    *args: Any,
+    columns: Positions,
+    size: int,
+) -> tuple[Floats, tuple[Any, ...]]:
+    """Return what `score_squares` does, and totals over all blocks from the same pass.
+
+    ``scores(block, *args)`` returns the scores of a block and its terms of the totals; weights
+    apply to the scores alone.
+    """
     if kind.cov_type == "cluster":
         sums, seen = np.zeros((kind.n_groups, size)), np.zeros(kind.n_groups, dtype=bool)
+        also = []
         parts = rows.map(_group_scores, scores, args, columns=columns, merge=_merge_groups)
-        for codes, part in parts:
+        for codes, part, terms in parts:
             sums[codes] += part
             seen[codes] = True
+            also.append(terms)
         # Groups without a row here (in the other half of a split, or left out) are not clusters.
         n_clusters = check_clusters(int(np.count_nonzero(seen)))
-        return np.asarray(sums.T @ sums) * (n_clusters / (n_clusters - 1))
-    n, middle = total(
+        return np.asarray(sums.T @ sums) * (n_clusters / (n_clusters - 1)), total(also)
+    n, middle, *rest = total(
         rows.map(_row_squares, scores, args, kind.sampling, columns=columns, merge=total)
     )
-    return np.asarray(middle * (n / (n - 1.0)))
+    return np.asarray(middle * (n / (n - 1.0))), tuple(rest)
+
+
+def _without_sums(
+    block: Block, scores: Callable[..., Array], *args: Any
+) -> tuple[Array, tuple[Any, ...]]:
+    return scores(block, *args), ()
 
 
 def check_clusters(n: int) -> int:
@@ -90,25 +116,28 @@ def _merge_codes(parts: list[Any]) -> Any:
 
 
 def _row_squares(
-    block: Block, scores: Callable[..., Array], args: tuple[Any, ...], sampling: bool
-) -> tuple[float, Floats]:
-    each = scores(block, *args)
+    block: Block,
+    scores: Callable[..., tuple[Array, tuple[Any, ...]]],
+    args: tuple[Any, ...],
+    sampling: bool,
+) -> tuple[Any, ...]:
+    each, terms = scores(block, *args)
     if block.weight is None:
-        return float(len(each)), host(each.T @ each)
+        return float(len(each)), host(each.T @ each), *terms
     weight = block.weight if sampling else block.weight**0.5
     each = each * weight[:, None]
-    return float(len(each) if sampling else block.weight.sum()), host(each.T @ each)
+    return float(len(each) if sampling else block.weight.sum()), host(each.T @ each), *terms
 
 
 def _group_scores(
-    block: Block, scores: Callable[..., Array], args: tuple[Any, ...]
-) -> tuple[Any, Floats]:
-    each = scores(block, *args)
+    block: Block, scores: Callable[..., tuple[Array, tuple[Any, ...]]], args: tuple[Any, ...]
+) -> tuple[Any, Floats, tuple[Any, ...]]:
+    each, terms = scores(block, *args)
     if block.weight is not None:
         each = each * block.weight[:, None]
     assert block.group is not None
     codes, sums = _by_group(block.group, each)
-    return host(codes), host(sums)
+    return host(codes), host(sums), terms
 
 
 def _by_group(groups: Array, each: Array) -> tuple[Array, Array]:
@@ -120,6 +149,8 @@ def _by_group(groups: Array, each: Array) -> tuple[Array, Array]:
     return codes, sums
 
 
-def _merge_groups(parts: list[tuple[Any, Floats]]) -> tuple[Any, Floats]:
-    codes, sums = zip(*parts, strict=True)
-    return _by_group(np.concatenate(codes), np.concatenate(sums))
+def _merge_groups(
+    parts: list[tuple[Any, Floats, tuple[Any, ...]]],
+) -> tuple[Any, Floats, tuple[Any, ...]]:
+    codes, sums, terms = zip(*parts, strict=True)
+    return *_by_group(np.concatenate(codes), np.concatenate(sums)), total(terms)
