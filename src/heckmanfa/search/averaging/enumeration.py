@@ -22,8 +22,11 @@ from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.subsets import Subsets
 from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
 
-# The most inner units: the vectors of a step stay in the cache.
+# The most inner units, and the most numbers in the estimates of a step: they stay in the cache.
 _INNER = 14
+_NUMBERS = 2**19
+# The most vectors of penalties that are kept.
+_PENALTIES = 64
 
 
 @dataclass
@@ -36,7 +39,8 @@ class Sums:
     inclusion: Any = 0.0
     """(U,)"""
     values: Any = 0.0
-    """(c + 4,) coefficients of the scaled columns, rho, sigma, adjusted R^2, |rho| >= 1"""
+    """(c + 5,) coefficients of the scaled columns, a constant, rho, sigma, adjusted R^2, and whether
+    |rho| >= 1"""
     positive: Any = 0.0
     """(c,) coefficients above zero"""
 
@@ -76,7 +80,7 @@ class Enumeration:
         values = self.rule.n_selected * self.log_sse
         parts = values.reshape(-1, 1 << self.n_inner)
         for outer in range(len(parts)):
-            parts[outer] += steps.penalty(self.rule.penalties[kind], outer)
+            parts[outer] += steps.penalty(self.rule, kind, outer)
         return values
 
 
@@ -90,12 +94,12 @@ class _Steps:
         starts = columns.n_fixed + np.concatenate([[0], np.cumsum(sizes)]).astype(int)
         self._spans = [range(a, b) for a, b in pairwise(starts)]
         self.n_always = columns.n_fixed - columns.imr
+        self._penalties: dict[tuple[Kind, int, int], Floats] = {}
         self.first_inner = int(starts[self.n_outer])
         subsets = np.arange(1 << n_inner)
-        self.bits = ((subsets >> np.arange(n_inner)[:, None]) & 1).astype(np.float64)
-        n_columns = np.asarray(self.inner_sizes, dtype=np.float64) @ self.bits
-        self.n_columns: NDArray[np.intp] = n_columns.astype(np.intp)
-        self.n_units: NDArray[np.intp] = self.bits.sum(axis=0).astype(np.intp)
+        bits = (subsets >> np.arange(n_inner)[:, None]) & 1
+        self.n_columns: NDArray[np.intp] = np.asarray(self.inner_sizes, dtype=np.intp) @ bits
+        self.n_units: NDArray[np.intp] = bits.sum(axis=0)
 
     def held(self, outer: int) -> list[int]:
         """The outer units of a step."""
@@ -105,12 +109,18 @@ class _Steps:
         """The columns of a step's outer units."""
         return [column for unit in self.held(outer) for column in self._spans[unit]]
 
-    def penalty(self, table: Floats, outer: int) -> Floats:
+    def penalty(self, rule: Rule, kind: Kind, outer: int) -> Floats:
         """What a criterion adds to m log SSE, for every subset."""
         units = self.held(outer)
         n_columns = self.n_always + sum(self.outer_sizes[unit] for unit in units)
-        part = table[n_columns:, len(units) :]
-        return np.asarray(np.take(part.ravel(), self.n_columns * part.shape[1] + self.n_units))
+        key = (kind, n_columns, len(units))
+        if key not in self._penalties:
+            part = rule.penalties[kind][n_columns:, len(units) :]
+            found = np.take(part.ravel(), self.n_columns * part.shape[1] + self.n_units)
+            if len(self._penalties) == _PENALTIES:
+                self._penalties.clear()
+            self._penalties[key] = np.asarray(found)
+        return self._penalties[key]
 
 
 def enumerate_assignments(
@@ -122,7 +132,8 @@ def enumerate_assignments(
 ) -> Enumeration:
     """Evaluate all 2^U assignments; without ``estimates``, sum only the weights and inclusion."""
     n_units = len(columns.order)
-    n_inner = min(n_units, _INNER)
+    room = int(np.log2(_NUMBERS / (len(columns.norms) + 4)))
+    n_inner = min(n_units, _INNER, max(room, 1))
     found = Enumeration(
         columns=columns,
         rule=rule,
@@ -145,9 +156,14 @@ class _Step:
     def __init__(self, found: Enumeration, steps: _Steps, estimates: bool) -> None:
         self._found, self._steps, self._estimates = found, steps, estimates
         self._columns, self._rule = found.columns, found.rule
-        self._subsets = Subsets(steps.inner_sizes, self._columns.least[steps.first_inner :])
-        n_columns, n_subsets = len(self._columns.least), 1 << found.n_inner
-        self._values = np.zeros((n_columns + 4, n_subsets)) if estimates else np.zeros((0, 0))
+        columns, f = self._columns, self._columns.n_fixed
+        n_columns, n_subsets = len(columns.least), 1 << found.n_inner
+        self._values = np.zeros((n_columns + 5, n_subsets))
+        self._values[n_columns] = -1.0
+        inner = self._values[steps.first_inner : n_columns + 1]
+        r = columns.matrix[f:, f:]
+        self._subsets = Subsets(columns.sizes, found.n_inner, columns.least[f:], r, inner)
+        self._weights = np.empty((len(KINDS), n_subsets))
 
     def run(self, outer: int) -> None:
         """Evaluate all assignments with one set of outer units."""
@@ -159,73 +175,83 @@ class _Step:
         r: Floats = np.asarray(np.linalg.qr(columns.matrix[:, chosen], mode="r"))
         if not np.all(np.abs(np.diagonal(r)[:f]) > columns.least[known]):
             return
-        residual, feasible = self._subsets.solve(r[f:, f:])
+        residual, feasible = self._subsets.solve(outer)
         here = slice(outer << self._found.n_inner, (outer + 1) << self._found.n_inner)
-        sse = (residual * columns.norms[-1]) ** 2
-        log_sse = rule.goal.log_fit(sse)
+        sse = np.square(residual * columns.norms[-1])
         if columns.imr:
             imr = self._solve(known, r)
-            sigma = np.sqrt(sse / rule.n_selected + rule.mean_delta * imr**2)
+            variance = imr * imr
+            variance *= rule.mean_delta
+            variance += sse * (1.0 / rule.n_selected)
+            sigma = np.sqrt(variance)
             with np.errstate(invalid="ignore", divide="ignore"):
                 rho = imr / sigma
             rho[~feasible] = np.nan
             self._found.rho[here] = rho
-            feasible = feasible & rule.goal.in_range(rho)
-        log_sse[~feasible] = np.inf
-        allowed = steps.penalty(rule.penalties["bic"], outer)
-        log_sse[np.isinf(allowed)] = np.inf
-        if not np.isfinite(log_sse).any():
+            feasible = rule.goal.in_range(rho)
+        feasible = feasible & np.isfinite(steps.penalty(rule, "bic", outer))
+        if not feasible.any():
             return
+        log_sse = rule.goal.log_fit(sse)
+        log_sse[~feasible] = np.inf
         self._found.log_sse[here] = log_sse
         if self._estimates:
-            self._describe(outer, sse, rho, sigma, np.isfinite(log_sse))
-        self._add(outer, known, log_sse)
+            rho[~feasible] = 0.0
+            self._describe(outer, sse, rho, sigma)
+        self._add(outer, log_sse)
 
     def _solve(self, known: list[int], r: Floats) -> Floats:
         """Solve for all coefficients; return lambda's."""
-        columns, f = self._columns, len(known)
+        columns, f, first = self._columns, len(known), self._steps.first_inner
         self._subsets.back_substitute()
-        inner = self._subsets.coef
+        rows = known if self._estimates else known[:1]
         within = linalg.solve_triangular(r[:f, :f], r[:f, f:], check_finite=False)
-        scale = columns.norms[-1] / columns.norms[0]
-        if not self._estimates:
-            return np.asarray((within[0, -1] - within[0, :-1] @ inner) * scale)
-        slopes = within[:, -1:] - within[:, :-1] @ inner
-        first = self._steps.first_inner
-        self._values[columns.n_fixed : first] = 0.0
-        self._values[known] = slopes
-        self._values[first : len(columns.least)] = inner
-        return np.asarray(slopes[0] * scale)
+        spread = np.zeros((first if self._estimates else 1, within.shape[1]))
+        spread[rows] = -within[: len(rows)]
+        inner = self._values[first : len(columns.least) + 1]
+        np.matmul(spread, inner, out=self._values[: len(spread)])
+        return np.asarray(self._values[0] * (columns.norms[-1] / columns.norms[0]))
 
-    def _describe(self, outer: int, sse: Floats, rho: Floats, sigma: Floats, usable: Mask) -> None:
+    def _describe(self, outer: int, sse: Floats, rho: Floats, sigma: Floats) -> None:
         """Fill in what is averaged besides the coefficients."""
         m, steps, goal = self._rule.n_selected, self._steps, self._rule.goal
         rows = self._values[-4:]
-        rows[0] = np.where(usable, rho, 0.0)
-        rows[1] = sigma
+        rows[0], rows[1] = rho, sigma
         n_columns = steps.n_columns + steps.n_always + len(steps.outer_columns(outer))
         free = np.maximum(m - n_columns - 1.0, 1.0)
         rows[2] = 1.0 - sse * ((m - 1.0) / goal.total_squares) / free
-        rows[3] = np.abs(rows[0]) >= 1.0
+        rows[3] = np.abs(rho) >= 1.0
 
-    def _add(self, outer: int, known: list[int], log_sse: Floats) -> None:
+    def _add(self, outer: int, log_sse: Floats) -> None:
         """Add the weights of a step to the sums."""
-        rule, steps = self._rule, self._steps
+        rule, steps, sums = self._rule, self._steps, self._found.sums
+        fit = rule.n_selected * log_sse
+        for kind, weight in zip(KINDS, self._weights, strict=True):
+            np.add(fit, steps.penalty(rule, kind, outer), out=weight)
+            sums[kind].rescale(float(weight.min()))
+            np.subtract(sums[kind].best, weight, out=weight)
+            weight *= 0.5
+            np.exp(weight, out=weight)
         held = np.zeros(steps.n_outer)
         held[steps.held(outer)] = 1.0
-        fit = rule.n_selected * log_sse
-        last = len(self._columns.least)
-        positive = None
-        for kind in KINDS:
-            criterion = fit + steps.penalty(rule.penalties[kind], outer)
-            sums = self._found.sums[kind]
-            sums.rescale(float(criterion.min()))
-            weight = np.exp(0.5 * (sums.best - criterion))
-            total = float(weight.sum())
-            sums.total += total
-            sums.inclusion += np.concatenate([held * total, steps.bits @ weight])
-            if self._estimates and kind in rule.own:
-                if positive is None:
-                    positive = (self._values[:last] > 0.0).astype(np.float64)
-                sums.values += self._values @ weight
-                sums.positive += positive @ weight
+        inclusion, total = _inclusion(self._weights, self._found.n_inner)
+        for row, kind in enumerate(KINDS):
+            sums[kind].total += total[row]
+            sums[kind].inclusion += np.concatenate([held * total[row], inclusion[row]])
+        if not self._estimates:
+            return
+        positive = (self._values[: len(self._columns.least)] > 0.0).astype(np.float64)
+        for kind in rule.own:
+            weight = self._weights[KINDS.index(kind)]
+            sums[kind].values += self._values @ weight
+            sums[kind].positive += positive @ weight
+
+
+def _inclusion(weights: Floats, n_units: int) -> tuple[Floats, Floats]:
+    """Weight of the subsets that hold each unit, (N, U), and of all, (N,), from (N, 2^U)."""
+    inclusion = np.empty((len(weights), n_units))
+    for unit in reversed(range(n_units)):
+        held = weights[:, 1 << unit :]
+        inclusion[:, unit] = held.sum(axis=1)
+        weights = weights[:, : 1 << unit] + held
+    return inclusion, weights[:, 0]
