@@ -39,8 +39,8 @@ class Sums:
     inclusion: Any = 0.0
     """(U,)"""
     values: Any = 0.0
-    """(c + 5,) coefficients of the scaled columns, a constant, rho, sigma, adjusted R^2, and whether
-    |rho| >= 1"""
+    """(c + 5,) coefficients of the scaled columns, a constant, rho, sigma, adjusted R^2, and
+    whether |rho| >= 1"""
     positive: Any = 0.0
     """(c,) coefficients above zero"""
 
