@@ -205,8 +205,8 @@ class _Step:
         columns, f, first = self._columns, len(known), self._steps.first_inner
         self._subsets.back_substitute()
         rows = known if self._estimates else known[:1]
-        within = linalg.solve_triangular(r[:f, :f], r[:f, f:], check_finite=False)
-        spread = np.zeros((first if self._estimates else 1, within.shape[1]))
+        within = np.asarray(linalg.solve_triangular(r[:f, :f], r[:f, f:], check_finite=False))
+        spread = np.zeros((first if self._estimates else 1, r.shape[1] - f))
         spread[rows] = -within[: len(rows)]
         inner = self._values[first : len(columns.least) + 1]
         np.matmul(spread, inner, out=self._values[: len(spread)])
