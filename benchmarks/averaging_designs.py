@@ -7,7 +7,7 @@ of the draw settle everything, so a draw is the same whatever process or machine
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ MIDDLING, WEAK = (2.0, 5.0), (1.0, 3.0)
 SELECTION = (0.5, 1.0)
 LEVELS = 4
 HETEROSCEDASTIC = 0.5
+BOOTSTRAP_DRAWS, REPLICATES = 200, 200
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -140,6 +141,12 @@ def draw(name: str, number: int) -> Draw:
         rho=design.rho,
         sigma=1.0,
     )
+
+
+def new_rows(name: str, number: int, rows: int) -> Floats:
+    """Draw features of new rows, selected or not, for a draw of a design."""
+    rng = np.random.default_rng([SEED, zlib.crc32(name.encode()), number, 2])
+    return _features(replace(DESIGNS[name], n=rows), rng)[0]
 
 
 def _features(

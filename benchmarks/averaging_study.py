@@ -1,0 +1,196 @@
+"""Run the study of docs/averaging_study.md, on as many cores as there are, and write its tables.
+
+    python -m benchmarks.averaging_study --out FOLDER --workers 16 --minutes 9 [--part excess]
+    python -m benchmarks.averaging_study --tables FOLDER [--write]
+    python -m benchmarks.averaging_study --estimate
+
+A run adds the draws that FOLDER lacks, and stops after the minutes given; run it again to go on.
+Every design has one file, with a line of JSON for each draw. Figures depend on the design and the
+draw alone, not on the number of workers. `--write` puts the tables into docs/averaging_study.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import queue
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.averaging_coverage import bootstrapped, coverage
+from benchmarks.averaging_designs import BOOTSTRAP_DRAWS, DESIGNS
+from benchmarks.averaging_methods import columns, excess, recovery
+from benchmarks.averaging_tables import PAGE, page, write
+
+PARTS = ("excess", "coverage", "recovery", "columns")
+THREADS = (
+    *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
+    "HECKMANFA_NUM_THREADS",
+)
+RUN = {"excess": excess, "coverage": coverage, "recovery": recovery, "columns": columns}
+Task = tuple[str, str, int]
+"""what to compute, the name of a design, the number of a draw"""
+
+
+def file_name(what: str, design: str) -> str:
+    """Return the name of the file that holds the draws of a design."""
+    words = f"{what} {design}".replace("=", " ").replace(",", " ").replace(".", "")
+    return "_".join(words.split()) + ".jsonl"
+
+
+def answer(task: Task) -> tuple[Task, dict[str, Any]]:
+    """Compute the figures of a draw; a refusal is a figure too."""
+    what, design, number = task
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            if what == "bootstrap":
+                found = bootstrapped(design, number)
+            else:
+                found = RUN[DESIGNS[design].part](design, number)
+        except Exception as error:
+            found = {"failure": f"{type(error).__name__}: {error}"[:200]}
+    seconds = round(time.process_time() - began, 3)
+    return task, {"draw": number, "seconds": seconds, **found}
+
+
+def everything(parts: tuple[str, ...]) -> list[Task]:
+    """Every draw of the study; if time runs out, all designs have lost the same share of draws."""
+    tasks = []
+    for name, design in DESIGNS.items():
+        if design.part in parts:
+            tasks += [
+                (number / design.draws, ("main", name, number)) for number in range(design.draws)
+            ]
+    if "coverage" in parts:
+        for name in DESIGNS:
+            if name.startswith("coverage K = 8"):
+                tasks += [
+                    (number / BOOTSTRAP_DRAWS, ("bootstrap", name, number))
+                    for number in range(BOOTSTRAP_DRAWS)
+                ]
+    return [task for _, task in sorted(tasks, key=lambda item: item[0])]
+
+
+def missing(folder: Path, parts: tuple[str, ...], share: float) -> list[Task]:
+    """The draws that a folder lacks, of the first ``share`` of every design's draws."""
+    have = set()
+    for what, name in {(what, name) for what, name, _ in everything(parts)}:
+        path = folder / file_name(what, name)
+        if path.exists():
+            lines = path.read_text(encoding="utf-8").splitlines()
+            have |= {(what, name, json.loads(line)["draw"]) for line in lines}
+    tasks = everything(parts)
+    return [task for task in tasks[: round(share * len(tasks))] if task not in have]
+
+
+def answers(tasks: list[Task], workers: int, until: float) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """Compute draws in processes until a time; draws that are unfinished then are dropped."""
+    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    waiting = iter(tasks)
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        running = 0
+        for task in waiting:
+            pool.apply_async(answer, (task,), callback=done.put, error_callback=done.put)
+            running += 1
+            if running >= 2 * workers:
+                break
+        while running:
+            try:
+                found = done.get(timeout=max(until - time.monotonic(), 0.01))
+            except queue.Empty:
+                pool.terminate()
+                return
+            if isinstance(found, BaseException):
+                raise found
+            yield found
+            running -= 1
+            following = next(waiting, None) if time.monotonic() < until else None
+            if following is not None:
+                pool.apply_async(answer, (following,), callback=done.put, error_callback=done.put)
+                running += 1
+
+
+def run(folder: Path, parts: tuple[str, ...], workers: int, minutes: float, share: float) -> None:
+    """Add draws to a folder."""
+    # Processes share the cores; threads within each would only compete for them.
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    folder.mkdir(parents=True, exist_ok=True)
+    tasks = missing(folder, parts, share)
+    began = time.monotonic()
+    count, spent, failures = 0, 0.0, 0
+    reasons: dict[str, int] = {}
+    print(f"{len(tasks):,} draws to do with {workers} workers in {minutes:g} minutes", flush=True)
+    said = began
+    for (what, design, _), found in answers(tasks, workers, began + 60 * minutes):
+        with (folder / file_name(what, design)).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
+        count, spent = count + 1, spent + found["seconds"]
+        if "failure" in found:
+            failures += 1
+            reasons[found["failure"]] = reasons.get(found["failure"], 0) + 1
+        if time.monotonic() - said > 20:
+            said = time.monotonic()
+            print(f"{said - began:5.0f} s: {count:,} draws, {failures} failed", flush=True)
+    left = len(tasks) - count
+    print(
+        f"{count:,} draws in {time.monotonic() - began:.0f} s ({spent / 60:.1f} core-minutes); "
+        f"{failures} failed; {left:,} left"
+    )
+    for reason, times in sorted(reasons.items(), key=lambda item: -item[1])[:10]:
+        print(f"{times} x {reason}")
+
+
+def estimate() -> None:
+    """Time one draw of every design and print what the whole study would take."""
+    total: dict[str, float] = {}
+    answer(("main", "recovery sparse 1", 0))
+    for what, name in dict.fromkeys((what, name) for what, name, _ in everything(PARTS)):
+        _, found = answer((what, name, 1))
+        draws = DESIGNS[name].draws if what == "main" else BOOTSTRAP_DRAWS
+        minutes = found["seconds"] * draws / 60
+        part = DESIGNS[name].part
+        total[part] = total.get(part, 0.0) + minutes
+        print(
+            f"{what} {name}: {found['seconds']:.2f} s a draw, {minutes:.1f} core-minutes "
+            f"{found.get('failure', '')}",
+            flush=True,
+        )
+    print({part: round(minutes, 1) for part, minutes in total.items()}, sum(total.values()))
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--share", type=float, default=1.0, help="of every design's draws")
+    parser.add_argument("--estimate", action="store_true")
+    parser.add_argument("--tables", type=Path)
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    if given.estimate:
+        estimate()
+    elif given.tables:
+        text = page(given.tables, file_name)
+        print(text)
+        if given.write:
+            write(PAGE, text)
+    elif given.out:
+        run(given.out, tuple(given.part or PARTS), given.workers, given.minutes, given.share)
+    else:
+        parser.print_help()
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
