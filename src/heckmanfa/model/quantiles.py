@@ -13,10 +13,13 @@ from scipy import special
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Groups, Mask
 
-_BLOCK_BYTES = 2**24
+# The components of a block stay in the cache.
+_BLOCK_BYTES = 2**21
 _MAX_STEPS = 200
-# A root is found if a step is below this share of its bracket's first length.
-_PRECISION = 1e-11
+# A root is found if its error is below this share of the narrowest component's, or is rounding.
+_PRECISION = 1e-10
+# Mixtures of more than twice as many components start from the quantile of this many.
+_FEW = 256
 # Rounding in a sum of weights.
 _ROUNDING = 1e-12
 
@@ -65,16 +68,17 @@ class _Mixtures:
     """Some mixtures with common weights."""
 
     def __init__(self, weights: Floats, centre: Floats, error: Floats, df: float | None) -> None:
-        self._weights, self._centre, self._df = weights, centre, df
+        self._weights, self._centre, self._error, self._df = weights, centre, error, df
         self._point: Mask = error == 0
-        # A division by one where there is none by an error: its result is not used.
-        self._inverse = 1.0 / np.where(self._point, 1.0, error)
-        self._error = error
+        # Point masses have z = 0 and no density in the smooth part, which counts half of each.
+        self._inverse = np.where(self._point, 0.0, 1.0 / np.where(self._point, 1.0, error))
+        self._steepest = np.max(self._inverse, axis=1, initial=0.0)
         self._mass = self._point @ weights
         self._jumps = self._points()
 
     def quantile(self, level: float) -> Floats:
         """Return the quantile of each mixture at one level."""
+        # It lies between the lowest and the highest of the components' quantiles.
         ends = self._centre + self._error * self._standard_quantile(level)
         low, high = ends.min(axis=1), ends.max(axis=1)
         result = np.array(high)
@@ -82,8 +86,22 @@ class _Mixtures:
         base = self._below(low)
         rows = np.flatnonzero(~found & (high > low))
         if len(rows):
-            result[rows] = self._root(level - base[rows], low[rows], high[rows], rows)
+            start = self._start(level, rows, low, high)
+            result[rows] = self._root(level - base[rows], low[rows], high[rows], start, rows)
         return result
+
+    def _start(self, level: float, rows: Groups, low: Floats, high: Floats) -> Floats:
+        """Guess quantiles within their brackets, from a few components if there are many."""
+        low, high = low[rows], high[rows]
+        if len(self._weights) <= 2 * _FEW:
+            return np.asarray(0.5 * (low + high))
+        ranks = (np.arange(_FEW) + 0.5) / _FEW
+        last = len(self._weights) - 1
+        few = np.minimum(np.searchsorted(np.cumsum(self._weights), ranks), last)
+        share = np.full(_FEW, 1.0 / _FEW)
+        coarse = _Mixtures(share, self._centre[rows][:, few], self._error[rows][:, few], self._df)
+        guess = coarse.quantile(level)
+        return np.where((guess > low) & (guess < high), guess, 0.5 * (low + high))
 
     def _standard_quantile(self, level: float) -> float:
         if self._df is None:
@@ -94,7 +112,11 @@ class _Mixtures:
         """Distinct point masses of each mixture in increasing order, then infinity."""
         if not self._point.any():
             return np.empty((len(self._centre), 0))
-        points = np.sort(np.where(self._point, self._centre, np.inf), axis=1)
+        places = np.where(self._point, self._centre, np.inf)
+        first = places.min(axis=1)
+        if not np.any(np.isfinite(places) & (places != first[:, None])):
+            return np.asarray(first[:, None])
+        points = np.sort(places, axis=1)
         points[:, 1:][points[:, 1:] == points[:, :-1]] = np.inf
         points.sort(axis=1)
         return points[:, : int(np.isfinite(points).sum(axis=1).max())]
@@ -115,78 +137,82 @@ class _Mixtures:
         Writes jumps to ``result``.
         """
         n_jumps = self._jumps.shape[1]
-        found = np.zeros(len(low), dtype=bool)
         if not n_jumps:
-            return low, high, found
+            return low, high, np.zeros(len(low), dtype=bool)
+        rows = np.arange(len(low))
         # The first jump at or above the quantile, by bisection; n_jumps if there is none.
         first, last = np.zeros(len(low), dtype=int), np.full(len(low), n_jumps)
         while (first < last).any():
             middle = (first + last) // 2
-            open_ = first < last
-            place = self._jumps[np.arange(len(low)), np.minimum(middle, n_jumps - 1)]
-            reached = ~np.isfinite(place) | (self._total(place) >= level - _ROUNDING)
-            last = np.where(open_ & reached, middle, last)
-            first = np.where(open_ & ~reached, middle + 1, first)
-        rows = np.arange(len(low))
+            place = self._jumps[rows, np.minimum(middle, n_jumps - 1)]
+            reached = self._distribution(place) >= level - _ROUNDING
+            unsettled = first < last
+            last = np.where(unsettled & reached, middle, last)
+            first = np.where(unsettled & ~reached, middle + 1, first)
         above = np.where(first < n_jumps, self._jumps[rows, np.minimum(first, n_jumps - 1)], np.inf)
         below = np.where(first > 0, self._jumps[rows, np.maximum(first - 1, 0)], -np.inf)
-        real = np.isfinite(above)
-        place = np.where(real, above, 0.0)
-        before = self._smooth(place, slice(None))[0] + self._below(
-            np.where(np.isfinite(below), below, -np.inf)
-        )
-        found = real & (before < level + _ROUNDING)
+        before = self._smooth(np.where(np.isfinite(above), above, 0.0))[0] + self._below(below)
+        found = np.isfinite(above) & (before < level + _ROUNDING)
         result[found] = above[found]
         return np.maximum(low, below), np.minimum(high, above), found
 
-    def _total(self, where: Floats) -> Floats:
-        """Distribution function of each mixture at one place."""
-        finite = np.where(np.isfinite(where), where, 0.0)
-        return self._smooth(finite, slice(None))[0] + self._below(finite)
+    def _distribution(self, where: Floats) -> Floats:
+        """Distribution function of each mixture at one place; one at infinity."""
+        finite = np.isfinite(where)
+        place = np.where(finite, where, 0.0)
+        return np.where(finite, self._smooth(place)[0] + self._below(place), 1.0)
 
-    def _smooth(self, where: Floats, rows: slice | Groups) -> tuple[Floats, Floats]:
-        """Distribution function and density of the mixtures without their point masses."""
-        z = (where[:, None] - self._centre[rows]) * self._inverse[rows]
+    def _smooth(self, where: Floats, rows: Groups | None = None) -> tuple[Floats, Floats]:
+        """Distribution function and density of mixtures without their point masses."""
+        every = rows is None or len(rows) == len(self._centre)
+        some = slice(None) if every else rows
+        centre, inverse, mass = self._centre[some], self._inverse[some], self._mass[some]
+        z = where[:, None] - centre
+        z *= inverse
         if self._df is None:
             below = special.ndtr(z)
-            density = np.exp(-0.5 * z * z) * (2.0 * np.pi) ** -0.5
+            z *= z
+            z *= -0.5
+            factor = (2.0 * np.pi) ** -0.5
         else:
             df = self._df
             below = np.asarray(special.stdtr(df, z), dtype=np.float64)
+            z = -0.5 * (df + 1.0) * np.log1p(z * z / df)
             log_top = special.gammaln(0.5 * (df + 1.0)) - special.gammaln(0.5 * df)
-            log_one = log_top - 0.5 * np.log(df * np.pi)
-            density = np.exp(log_one - 0.5 * (df + 1.0) * np.log1p(z * z / df))
-        point = self._point[rows]
-        below[point] = 0.0
-        density *= self._inverse[rows]
-        density[point] = 0.0
-        return below @ self._weights, density @ self._weights
+            factor = float(np.exp(log_top)) / (df * np.pi) ** 0.5
+        density = np.exp(z, out=z)
+        density *= inverse
+        return below @ self._weights - 0.5 * mass, factor * (density @ self._weights)
 
-    def _root(self, target: Floats, low: Floats, high: Floats, rows: Groups) -> Floats:
+    def _root(
+        self, target: Floats, low: Floats, high: Floats, start: Floats, rows: Groups
+    ) -> Floats:
         """Solve smooth(x) = target within brackets, by Newton's method safeguarded by bisection."""
-        tolerance = _PRECISION * (high - low)
-        x = 0.5 * (low + high)
-        last = high - low
+        steepest = np.maximum(self._steepest[rows], np.finfo(float).tiny)
+        rounding = 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
+        tolerance = np.maximum(_PRECISION / steepest, rounding)
+        x, last = start.copy(), high - low
         low, high = low.copy(), high.copy()
-        result = x.copy()
         active = np.arange(len(x))
         for _ in range(_MAX_STEPS):
-            value, density = self._smooth(x[active], rows[active])
+            at = x[active]
+            value, density = self._smooth(at, rows[active])
             gap = value - target[active]
-            under = gap < 0
-            low[active] = np.where(under, x[active], low[active])
-            high[active] = np.where(under, high[active], x[active])
+            low[active] = np.where(gap < 0, at, low[active])
+            high[active] = np.where(gap < 0, high[active], at)
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = gap / density
-            trial = x[active] - step
-            inside = (trial >= low[active]) & (trial <= high[active])
+            trial = at - step
             # A step that is not half of the last one could go round in circles.
-            good = inside & (np.abs(step) <= 0.5 * last[active])
-            trial = np.where(good, trial, 0.5 * (low[active] + high[active]))
-            last[active] = np.abs(trial - x[active])
-            x[active] = trial
-            result[active] = trial
-            active = active[last[active] > tolerance[active]]
+            newton = (trial >= low[active]) & (trial <= high[active])
+            newton &= np.abs(step) <= 0.5 * last[active]
+            trial = np.where(newton, trial, 0.5 * (low[active] + high[active]))
+            moved = np.abs(trial - at)
+            # Newton's method squares the error, in units of the narrowest component.
+            squared = moved * np.minimum(moved * steepest[active], 1.0)
+            left = np.where(newton, squared, moved)
+            x[active], last[active] = trial, moved
+            active = active[left > tolerance[active]]
             if not len(active):
                 break
-        return result
+        return x
