@@ -349,7 +349,7 @@ RECOVERY = _make(
     ("K = 10, 4 strong", {"features": 10, "strong": 4, "n": 1000}),
     ("K = 20, 4 strong", {"features": 20, "strong": 4, "n": 1000}),
     ("K = 40, 4 strong", {"features": 40, "strong": 4, "n": 1000}),
-    ("K = 40, 4 strong, n = 4,000", {"features": 40, "strong": 4, "n": 4000}),
+    ("K = 40, 4 strong", {"features": 40, "strong": 4, "n": 4000}),
 )
 RECOVERY |= _make(
     "recovery",

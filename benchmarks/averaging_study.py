@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.averaging_coverage import bootstrapped, coverage
 from benchmarks.averaging_designs import BOOTSTRAP_DRAWS, DESIGNS
-from benchmarks.averaging_methods import columns, excess, recovery
+from benchmarks.averaging_methods import REFIT_DRAWS, columns, excess, recovery
 from benchmarks.averaging_tables import PAGE, page, write
 
 PARTS = ("excess", "coverage", "recovery", "columns")
@@ -148,22 +148,25 @@ def run(folder: Path, parts: tuple[str, ...], workers: int, minutes: float, shar
         print(f"{times} x {reason}")
 
 
-def estimate() -> None:
-    """Time one draw of every design and print what the whole study would take."""
+def estimate(parts: tuple[str, ...]) -> None:
+    """Time a draw of every design, with and without ML refits; print what the study would take."""
     total: dict[str, float] = {}
-    answer(("main", "recovery sparse 1", 0))
-    for what, name in dict.fromkeys((what, name) for what, name, _ in everything(PARTS)):
-        _, found = answer((what, name, 1))
+    answer(("main", "columns m near 3 K 3", 0))
+    for what, name in dict.fromkeys((what, name) for what, name, _ in everything(parts)):
         draws = DESIGNS[name].draws if what == "main" else BOOTSTRAP_DRAWS
-        minutes = found["seconds"] * draws / 60
+        first = min(draws, REFIT_DRAWS)
+        timed = [answer((what, name, number))[1] for number in (1, draws - 1)]
+        seconds = [one["seconds"] for one in timed]
+        minutes = (seconds[0] * first + seconds[1] * (draws - first)) / 60
         part = DESIGNS[name].part
         total[part] = total.get(part, 0.0) + minutes
-        print(
-            f"{what} {name}: {found['seconds']:.2f} s a draw, {minutes:.1f} core-minutes "
-            f"{found.get('failure', '')}",
-            flush=True,
+        words = (
+            f"{what} {name}: {seconds[0]:.2f} and {seconds[1]:.2f} s, {minutes:.1f} core-minutes"
         )
-    print({part: round(minutes, 1) for part, minutes in total.items()}, sum(total.values()))
+        print(words, *(one["failure"] for one in timed if "failure" in one), flush=True)
+    for part, minutes in total.items():
+        print(f"{part}: {minutes:.0f} core-minutes")
+    print(f"in all: {sum(total.values()):.0f} core-minutes")
 
 
 def main() -> None:
@@ -179,7 +182,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     if given.estimate:
-        estimate()
+        estimate(tuple(given.part or PARTS))
     elif given.tables:
         text = page(given.tables, file_name)
         print(text)

@@ -40,8 +40,8 @@ from benchmarks.averaging_figures import (
     refits,
     regrets,
     tally,
-    verdicts,
 )
+from benchmarks.averaging_verdicts import verdicts
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "averaging_study.md"
 BEGIN = "<!-- figures: made by `python -m benchmarks.averaging_study` -->"
@@ -286,7 +286,7 @@ def _recovery(main: Draws) -> str:
             gain = found[other] - found["bic"]
             error = gain.std(ddof=1) / np.sqrt(len(gain))
             cells.append(f"{points(gain.mean())} ({100 * error:.1f})")
-        rows.append([f"{design.words}, n = {design.n:,}".replace(", n = 4,000", "", 1), *cells])
+        rows.append([f"{design.words}, n = {design.n:,}", *cells])
     if not rows:
         return ""
     head = ["design", "BIC", "EBIC", "corrected BIC", "EBIC − BIC (s.e.)"]
