@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from heckmanfa import compress, scan_parquet
 from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.errors import InputError
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import fit_selection, gather
 from heckmanfa.model.mixture import mix_assignments
@@ -205,6 +206,8 @@ def test_dependent_candidates_and_too_many_of_them_leave_residuals():
     assert np.count_nonzero(scores.coef[1:-1]) <= m / 3
     few = gather_score_moments(found.moments, [0, 1, 3, 2], found.rows, ROBUST)
     assert few.coef[3] == 0
+    with pytest.raises(InputError, match="1 of the 1 assignments cannot be solved"):
+        mix_assignments(found.moments, scores, np.isin(np.arange(30), [0, 1, 3])[None], np.ones(1))
     mask = np.zeros((1, 30), dtype=bool)
     mask[0, [0, 1, 2]] = True
     w = np.column_stack([X[:, [0, 1, 2]], mills(index_of(found, X))[0]])[np.isfinite(y)]

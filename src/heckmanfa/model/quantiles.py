@@ -8,6 +8,7 @@ Its mean plus or minus some standard deviations does not describe it; its quanti
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from heckmanfa.data.arrays import Floats
@@ -28,7 +29,7 @@ def mixture_quantiles(
     weights: Floats,
     centres: Floats,
     errors: Floats,
-    levels: Floats,
+    levels: ArrayLike,
     df: float | None = None,
 ) -> Floats:
     """Return the quantiles of q mixtures of N components each, (q, levels).
@@ -46,11 +47,11 @@ def mixture_quantiles(
     df
         Degrees of freedom of Student's t, which takes the place of the normal distribution.
     """
-    levels = np.asarray(levels, dtype=np.float64)
+    probabilities = np.asarray(levels, dtype=np.float64)
     present = weights > 0
     share = weights[present] / np.sum(weights[present])
     n, q = int(present.sum()), centres.shape[1]
-    quantiles = np.full((q, len(levels)), np.nan)
+    quantiles = np.full((q, len(probabilities)), np.nan)
     step = max(_BLOCK_BYTES // (8 * n), 1)
     for start in range(0, q, step):
         span = slice(start, start + step)
@@ -59,7 +60,7 @@ def mixture_quantiles(
         known = np.flatnonzero(np.isfinite(centre).all(axis=1) & np.isfinite(error).all(axis=1))
         if len(known):
             mixtures = _Mixtures(share, centre[known], error[known], df)
-            for place, level in enumerate(levels):
+            for place, level in enumerate(probabilities):
                 quantiles[start + known, place] = mixtures.quantile(float(level))
     return quantiles
 
