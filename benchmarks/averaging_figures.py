@@ -25,23 +25,47 @@ Floats = NDArray[np.float64]
 Draws = dict[str, list[dict[str, Any]]]
 
 
-def read(folder: Path, file_name: Callable[[str, str], str]) -> tuple[Draws, Draws, dict[str, int]]:
+def file_name(part: str, design: str) -> str:
+    """Return the name of the file that holds the draws of a design."""
+    words = f"{part} of {design}".replace("=", " ").replace(",", " ").replace(".", "")
+    return "_".join(words.split()) + ".jsonl"
+
+
+def read_draws(folders: Sequence[Path], part: str, design: str) -> list[dict[str, Any]]:
+    """Read the draws of a design, in order; a draw that several folders hold counts once."""
+    found: dict[int, dict[str, Any]] = {}
+    for folder in folders:
+        path = folder / file_name(part, design)
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                one = json.loads(line)
+                found.setdefault(one["draw"], one)
+    return [found[number] for number in sorted(found)]
+
+
+def read(folders: Sequence[Path]) -> tuple[Draws, Draws, dict[str, int]]:
     """Read the draws of all designs, the bootstrap's, and how many failed in each design."""
     main: Draws = {}
     bootstrap: Draws = {}
     failed: dict[str, int] = {}
-    for name in DESIGNS:
-        for what, into in (("main", main), ("bootstrap", bootstrap)):
-            path = folder / file_name(what, name)
-            if not path.exists():
-                continue
-            lines = path.read_text(encoding="utf-8").splitlines()
-            draws = sorted(map(json.loads, lines), key=lambda one: one["draw"])
-            whole = [one for one in draws if "failure" not in one]
-            if len(whole) < len(draws):
-                failed[name] = failed.get(name, 0) + len(draws) - len(whole)
-            if whole:
-                into[name] = whole
+
+    def whole(part: str, name: str) -> list[dict[str, Any]]:
+        draws = read_draws(folders, part, name)
+        fitted = [one for one in draws if "failure" not in one]
+        if len(fitted) < len(draws):
+            failed[name] = failed.get(name, 0) + len(draws) - len(fitted)
+        return fitted
+
+    for name, design in DESIGNS.items():
+        draws = whole(design.part, name)
+        if design.part == "recovery":
+            corrected = {one["draw"]: one for one in whole("corrected", name)}
+            draws = [one | corrected[one["draw"]] for one in draws if one["draw"] in corrected]
+        if draws:
+            main[name] = draws
+        again = whole("bootstrap", name)
+        if again:
+            bootstrap[name] = again
     return main, bootstrap, failed
 
 

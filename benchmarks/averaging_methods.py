@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.averaging_designs import DESIGNS, SEED, Draw, draw
+from benchmarks.averaging_designs import SEED, Draw, draw
 from heckmanfa import HeckmanBestSubset, compress
 from heckmanfa.model.compressed import Compressed
 from heckmanfa.model.covariance import CLASSICAL
@@ -147,21 +147,26 @@ def _refitted(data: Draw, compressed: Compressed, found: Average) -> dict[str, f
 
 
 def recovery(name: str, number: int) -> dict[str, Any]:
-    """Whether each criterion finds exactly the features that predict."""
+    """Whether BIC and EBIC find exactly the features that predict."""
+    return {criterion: _found(name, number, criterion) for criterion in ("bic", "ebic")}
+
+
+def corrected(name: str, number: int) -> dict[str, Any]:
+    """Whether corrected BIC does."""
+    return {"corrected_bic": _found(name, number, "corrected_bic")}
+
+
+def _found(name: str, number: int, criterion: str) -> dict[str, Any]:
     data = draw(name, number)
     truth = data.coef != 0
-    answer: dict[str, Any] = {}
-    for criterion in ("bic", "ebic", "corrected_bic"):
-        model = HeckmanBestSubset(criterion=criterion).fit(data.X, data.y)
-        support = model.support_
-        answer[criterion] = {
-            "exact": bool((support == truth).all()),
-            "missed": int((truth & ~support).sum()),
-            "added": int((support & ~truth).sum()),
-            "optimal": bool(model.optimal_),
-            "error": data.excess(float(model.intercept_), model.coef_),
-        }
-    return answer
+    model = HeckmanBestSubset(criterion=criterion).fit(data.X, data.y)
+    return {
+        "exact": bool((model.support_ == truth).all()),
+        "missed": int((truth & ~model.support_).sum()),
+        "added": int((model.support_ & ~truth).sum()),
+        "optimal": bool(model.optimal_),
+        "error": data.excess(float(model.intercept_), model.coef_),
+    }
 
 
 def columns(name: str, number: int) -> dict[str, Any]:
@@ -203,8 +208,3 @@ def _log_binomial(units: int, taken: int) -> float:
         np.sum(np.log(np.arange(units - taken + 1, units + 1)))
         - sum(np.log(np.arange(1, taken + 1)))
     )
-
-
-def part_of(name: str) -> str:
-    """Return the part of the study that a design belongs to."""
-    return DESIGNS[name].part

@@ -1,7 +1,7 @@
 """Run the study of docs/averaging_study.md, on as many cores as there are, and write its tables.
 
     python -m benchmarks.averaging_study --out FOLDER --workers 16 --minutes 9 [--part excess]
-    python -m benchmarks.averaging_study --tables FOLDER [--write]
+    python -m benchmarks.averaging_study --tables FOLDER ... [--write]
     python -m benchmarks.averaging_study --estimate
 
 A run adds the draws that FOLDER lacks, and stops after the minutes given; run it again to go on.
@@ -24,70 +24,69 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.averaging_coverage import bootstrapped, coverage
-from benchmarks.averaging_designs import BOOTSTRAP_DRAWS, DESIGNS
-from benchmarks.averaging_methods import REFIT_DRAWS, columns, excess, recovery
+from benchmarks.averaging_designs import BOOTSTRAP_DRAWS, COVERAGE, DESIGNS
+from benchmarks.averaging_figures import file_name, read_draws
+from benchmarks.averaging_methods import REFIT_DRAWS, columns, corrected, excess, recovery
 from benchmarks.averaging_tables import PAGE, page, write
 
-PARTS = ("excess", "coverage", "recovery", "columns")
+PARTS = ("excess", "coverage", "bootstrap", "recovery", "corrected", "columns")
 THREADS = (
     *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
     "HECKMANFA_NUM_THREADS",
 )
-RUN = {"excess": excess, "coverage": coverage, "recovery": recovery, "columns": columns}
+RUN = {
+    "excess": excess,
+    "coverage": coverage,
+    "bootstrap": bootstrapped,
+    "recovery": recovery,
+    "corrected": corrected,
+    "columns": columns,
+}
 Task = tuple[str, str, int]
-"""what to compute, the name of a design, the number of a draw"""
-
-
-def file_name(what: str, design: str) -> str:
-    """Return the name of the file that holds the draws of a design."""
-    words = f"{what} {design}".replace("=", " ").replace(",", " ").replace(".", "")
-    return "_".join(words.split()) + ".jsonl"
+"""the part, the name of a design, the number of a draw"""
 
 
 def answer(task: Task) -> tuple[Task, dict[str, Any]]:
     """Compute the figures of a draw; a refusal is a figure too."""
-    what, design, number = task
+    part, design, number = task
     began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            if what == "bootstrap":
-                found = bootstrapped(design, number)
-            else:
-                found = RUN[DESIGNS[design].part](design, number)
+            found = RUN[part](design, number)
         except Exception as error:
             found = {"failure": f"{type(error).__name__}: {error}"[:200]}
     seconds = round(time.process_time() - began, 3)
     return task, {"draw": number, "seconds": seconds, **found}
 
 
+def draws_of(part: str) -> dict[str, int]:
+    """Return the number of draws of each design that a part computes."""
+    if part == "bootstrap":
+        return {name: BOOTSTRAP_DRAWS for name, one in COVERAGE.items() if one.kind == "K = 8"}
+    own = "recovery" if part == "corrected" else part
+    return {name: design.draws for name, design in DESIGNS.items() if design.part == own}
+
+
 def everything(parts: tuple[str, ...]) -> list[Task]:
-    """Every draw of the study; if time runs out, all designs have lost the same share of draws."""
-    tasks = []
-    for name, design in DESIGNS.items():
-        if design.part in parts:
-            tasks += [
-                (number / design.draws, ("main", name, number)) for number in range(design.draws)
-            ]
-    if "coverage" in parts:
-        for name in DESIGNS:
-            if name.startswith("coverage K = 8"):
-                tasks += [
-                    (number / BOOTSTRAP_DRAWS, ("bootstrap", name, number))
-                    for number in range(BOOTSTRAP_DRAWS)
-                ]
+    """Every draw of some parts; if time runs out, all designs have lost the same share of draws."""
+    tasks = [
+        (number / draws, (part, name, number))
+        for part in parts
+        for name, draws in draws_of(part).items()
+        for number in range(draws)
+    ]
     return [task for _, task in sorted(tasks, key=lambda item: item[0])]
 
 
 def missing(folder: Path, parts: tuple[str, ...], share: float) -> list[Task]:
     """The draws that a folder lacks, of the first ``share`` of every design's draws."""
-    have = set()
-    for what, name in {(what, name) for what, name, _ in everything(parts)}:
-        path = folder / file_name(what, name)
-        if path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            have |= {(what, name, json.loads(line)["draw"]) for line in lines}
     tasks = everything(parts)
+    have = {
+        (part, name, one["draw"])
+        for part, name in {task[:2] for task in tasks}
+        for one in read_draws([folder], part, name)
+    }
     return [task for task in tasks[: round(share * len(tasks))] if task not in have]
 
 
@@ -129,8 +128,8 @@ def run(folder: Path, parts: tuple[str, ...], workers: int, minutes: float, shar
     reasons: dict[str, int] = {}
     print(f"{len(tasks):,} draws to do with {workers} workers in {minutes:g} minutes", flush=True)
     said = began
-    for (what, design, _), found in answers(tasks, workers, began + 60 * minutes):
-        with (folder / file_name(what, design)).open("a", encoding="utf-8") as file:
+    for (part, design, _), found in answers(tasks, workers, began + 60 * minutes):
+        with (folder / file_name(part, design)).open("a", encoding="utf-8") as file:
             file.write(json.dumps(found) + "\n")
         count, spent = count + 1, spent + found["seconds"]
         if "failure" in found:
@@ -151,19 +150,19 @@ def run(folder: Path, parts: tuple[str, ...], workers: int, minutes: float, shar
 def estimate(parts: tuple[str, ...]) -> None:
     """Time a draw of every design, with and without ML refits; print what the study would take."""
     total: dict[str, float] = {}
-    answer(("main", "columns m near 3 K 3", 0))
-    for what, name in dict.fromkeys((what, name) for what, name, _ in everything(parts)):
-        draws = DESIGNS[name].draws if what == "main" else BOOTSTRAP_DRAWS
-        first = min(draws, REFIT_DRAWS)
-        timed = [answer((what, name, number))[1] for number in (1, draws - 1)]
-        seconds = [one["seconds"] for one in timed]
-        minutes = (seconds[0] * first + seconds[1] * (draws - first)) / 60
-        part = DESIGNS[name].part
-        total[part] = total.get(part, 0.0) + minutes
-        words = (
-            f"{what} {name}: {seconds[0]:.2f} and {seconds[1]:.2f} s, {minutes:.1f} core-minutes"
-        )
-        print(words, *(one["failure"] for one in timed if "failure" in one), flush=True)
+    answer(("columns", "columns m near 3 K 3", 0))
+    for part in parts:
+        for name, draws in draws_of(part).items():
+            first = min(draws, REFIT_DRAWS)
+            timed = [answer((part, name, number))[1] for number in (1, draws - 1)]
+            early, late = (one["seconds"] for one in timed)
+            minutes = (early * first + late * (draws - first)) / 60
+            total[part] = total.get(part, 0.0) + minutes
+            print(
+                f"{part}, {name}: {early:.2f} and {late:.2f} s, {minutes:.1f} core-minutes",
+                *(one["failure"] for one in timed if "failure" in one),
+                flush=True,
+            )
     for part, minutes in total.items():
         print(f"{part}: {minutes:.0f} core-minutes")
     print(f"in all: {sum(total.values()):.0f} core-minutes")
@@ -178,13 +177,13 @@ def main() -> None:
     parser.add_argument("--part", choices=PARTS, action="append")
     parser.add_argument("--share", type=float, default=1.0, help="of every design's draws")
     parser.add_argument("--estimate", action="store_true")
-    parser.add_argument("--tables", type=Path)
+    parser.add_argument("--tables", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     if given.estimate:
         estimate(tuple(given.part or PARTS))
     elif given.tables:
-        text = page(given.tables, file_name)
+        text = page(given.tables)
         print(text)
         if given.write:
             write(PAGE, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -80,9 +80,9 @@ def write(path: Path, text: str) -> None:
     path.write_text(f"{before}\n\n{BEGIN}\n\n{text}\n{END}\n{after.lstrip()}", encoding="utf-8")
 
 
-def page(folder: Path, file_name: Callable[[str, str], str]) -> str:
+def page(folders: Sequence[Path]) -> str:
     """Return every table that has its draws."""
-    main, bootstrap, failed = read(folder, file_name)
+    main, bootstrap, failed = read(folders)
     parts = [
         _head(main, failed),
         _verdicts(main),

@@ -28,7 +28,11 @@ CLASSES = {
 
 def drawn(names):
     """Fresh draws of some designs, by name."""
-    tasks = [("main", name, number) for name in names for number in range(FIRST, FIRST + DRAWS)]
+    tasks = [
+        (DESIGNS[name].part, name, number)
+        for name in names
+        for number in range(FIRST, FIRST + DRAWS)
+    ]
     found = {name: [] for name in names}
     for (_, name, _), one in joblib.Parallel(n_jobs=-1)(joblib.delayed(answer)(t) for t in tasks):
         assert "failure" not in one, one["failure"]
