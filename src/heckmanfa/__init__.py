@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.predictions import predict_parquet
     from heckmanfa.data.devices import to_device
     from heckmanfa.data.parquet.parquet_rows import scan_parquet
+    from heckmanfa.estimators.averaged import HeckmanAverage
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.ru import RURegressor
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Compressed",
     "Heckman",
+    "HeckmanAverage",
     "HeckmanBestSubset",
     "HeckmanFA",
     "HeckmanLasso",
@@ -38,6 +40,7 @@ __all__ = [
 # Where each name is defined. Names load on first use, so importing the package is fast.
 _MODULES = {
     "Heckman": "heckmanfa.estimators.heckman",
+    "HeckmanAverage": "heckmanfa.estimators.averaged",
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",

@@ -44,6 +44,7 @@ from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep, fit_two_step
+from heckmanfa.search.averaging.outcome import AverageOutcome
 from heckmanfa.search.outcome import SearchOutcome
 
 
@@ -149,6 +150,8 @@ class Fit:
     """whether rows had weights"""
     search: SearchOutcome | None = None
     """None unless the estimator searches for the prediction features"""
+    average: AverageOutcome | None = None
+    """None unless the estimates are averages over assignments"""
     origin: Origin = field(default_factory=Origin)
 
     @property
@@ -178,7 +181,7 @@ class Fit:
         They are the prediction features, except in an average: its equation has every column that
         may predict, and its prediction features are those that probably do.
         """
-        return self.features
+        return self.features if self.average is None else list(self.average.columns)
 
     @property
     def feature_names(self) -> list[Any]:
@@ -199,6 +202,8 @@ class Fit:
     def rho_is_conditioned(self) -> bool:
         """Whether rho-hat was part of a choice, so no test of rho = 0 is valid."""
         # An honest rho is estimated on rows that had no part in the choice.
+        if self.average is not None:
+            return self.average.average.rho_range is not None
         return bool(self.search and self.search.window and self.search.honest is None)
 
 
@@ -217,6 +222,7 @@ class Choice:
     features: tuple[int, ...]
     dropped: tuple[int, ...] = ()
     search: SearchOutcome | None = None
+    average: AverageOutcome | None = None
 
 
 class Choose(Protocol):
@@ -253,13 +259,13 @@ def fit_model(
     n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
     if sample.all_selected:
         fit = _fit_all_observed(spec, sample, kind)
-        search = choose.without_selection(spec)
+        search, average = choose.without_selection(spec), None
     else:
         selection, moments = compress_sample(spec, sample)
         if n_clusters is not None and selection.n_decided:
             n_clusters = check_clusters(count_clusters(selection.rows))
         choice = choose(spec, selection, moments, kind, random_state)
-        search = choice.search
+        search, average = choice.search, choice.average
         counts = sample.row_counts | selection.row_counts()
         fit = _fit_both_equations(spec, selection, moments, choice, kind, counts)
     fit = replace(
@@ -267,6 +273,7 @@ def fit_model(
         n_clusters=n_clusters,
         weighted=sample.rows.weighted,
         search=search,
+        average=average,
         origin=origin or Origin(),
     )
     return fit if sample.all_selected else choose.finish(fit)
@@ -295,7 +302,9 @@ def _fit_both_equations(
 ) -> Fit:
     """Estimate the prediction equation with the chosen features; the probit is fitted already."""
     probit, rows = selection.probit, selection.rows
-    first = CLASSICAL if spec.method == "ml" else kind
+    # These features have standard errors only if they are what is reported.
+    passing = spec.method == "ml" or choice.average is not None
+    first = CLASSICAL if passing else kind
     found = fit_two_step(moments, probit, choice.features, first, rows)
     solution = found.solution
     j = len(found.coef) - 1
@@ -319,10 +328,12 @@ def _fit_both_equations(
         aic=float(solution.aic),
         bic=float(solution.bic),
         converged=probit.converged,
-        terms=_terms(spec, found.features, probit, ["imr"]),
+        terms=label_terms(spec, found.features, probit, ["imr"]),
         covariance=found.covariance[np.ix_(order, order)],
         index_range=moments.index_range,
     )
+    if choice.average is not None:
+        return fit
     if spec.method == "ml":
         return _maximize_likelihood(fit, found, probit, kind, rows)
     if not abs(fit.rho) < 1:
@@ -355,7 +366,7 @@ def _maximize_likelihood(
         log_likelihood=found.log_likelihood,
         params=found.params,
         converged=probit.converged and found.converged,
-        terms=_terms(spec, fit.features, probit, ["imr", "rho", "sigma"]),
+        terms=label_terms(spec, fit.features, probit, ["imr", "rho", "sigma"]),
         covariance=found.reported_covariance(),
         index_range=found.index_range,
         atanh_rho=(found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))),
@@ -404,7 +415,7 @@ def _fit_all_observed(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
         bic=found.bic,
         log_likelihood=found.log_likelihood if spec.method == "ml" else None,
         converged=True,
-        terms=_terms(spec, spec.prediction, None, []),
+        terms=label_terms(spec, spec.prediction, None, []),
         covariance=found.covariance,
         index_range=moments.index_range,
     )
@@ -422,10 +433,10 @@ def _spread(spec: Spec, columns: Positions, coef: Floats) -> Floats:
     return spread
 
 
-def _terms(
+def label_terms(
     spec: Spec, features: Positions, probit: Probit | None, errors: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Label the rows of the covariance."""
+    """Label the rows of a covariance: both equations, then terms of the errors."""
     equations = {"prediction": sorted(features)}
     if probit is not None:
         equations["selection"] = list(probit.features)

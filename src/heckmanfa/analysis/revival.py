@@ -25,6 +25,7 @@ from heckmanfa.text.printable import shown
 
 MODELS = {
     "Heckman": "heckmanfa.estimators.heckman",
+    "HeckmanAverage": "heckmanfa.estimators.averaged",
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
@@ -33,6 +34,8 @@ MODELS = {
     "RURegressor": "heckmanfa.estimators.ru",
 }
 _PARTS = {
+    "Average": "heckmanfa.search.averaging.averages",
+    "AverageOutcome": "heckmanfa.search.averaging.outcome",
     "Choices": "heckmanfa.search.choices",
     "Coordinates": "heckmanfa.model.linalg",
     "Encoding": "heckmanfa.data.columns.encoding",
@@ -46,6 +49,7 @@ _PARTS = {
     "Network": "heckmanfa.estimators.ru",
     "Origin": "heckmanfa.fit",
     "Probit": "heckmanfa.model.probit",
+    "Refits": "heckmanfa.search.averaging.outcome",
     "ScoreMoments": "heckmanfa.model.score_moments",
     "Search": "heckmanfa.search.evaluation",
     "SearchOutcome": "heckmanfa.search.outcome",

@@ -1,11 +1,15 @@
-"""The base of searches: a `Heckman` that searches for its prediction features."""
+"""Bases of models that settle their prediction features themselves.
+
+`ChoiceModel` has the parameters that say which assignments are allowed; `SearchModel` chooses one
+of them.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -28,41 +32,31 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class SearchModel(Heckman):
-    """The parameters, the fit and the report that all searches share."""
+class Chooser(Choose, Protocol):
+    """Settles the prediction features, in all rows and in resampled ones."""
+
+    def for_replicates(self) -> Choose:
+        """Return the same for many fits of which only the estimates are used."""
+        ...
+
+
+class ChoiceModel(Heckman):
+    """A `Heckman` that is told which features may predict, and not which do."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Heckman._parameter_constraints,
-        "criterion": [StrOptions(set(CRITERIA))],
         "rho_range": ["array-like", None],
         "always": ["array-like", None],
         "never": ["array-like", None],
         "max_features": [Interval(Integral, 1, None, closed="left"), None],
         "feature_groups": ["array-like", dict, None],
-        "honest": ["boolean"],
-        "n_splits": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
 
     @abstractmethod
-    def _strategy(self) -> Strategy:
-        """Return the search with its options."""
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        selected: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Search for the prediction features and fit both equations; see `Heckman.fit`."""
-        check_window(self.rho_range)
-        given = (X, y, selected, sample_weight, groups)
-        # Random halves are drawn in memory.
-        fit_rows(self, *(on_host(value) if self.honest else value for value in given))
-        return self
+    def _choose(self, choices: Choices) -> Chooser:
+        """Return how the prediction features are settled, among the assignments allowed."""
 
     def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
         """Return what to fit, and the search for the prediction features."""
@@ -84,17 +78,78 @@ class SearchModel(Heckman):
         spec = make_spec(self, table, choices.columns, groups)
         return spec, self._choose(choices)
 
+    def _refit(self) -> Refit:
+        """Return how to settle the features and fit again in resampled rows."""
+        fit = self.fit_
+        outcome = fit.search if fit.average is None else fit.average
+        assert outcome is not None
+        return Refit(fit.spec.for_replicates(), self._choose(outcome.choices).for_replicates())
+
+    @classmethod
+    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
+        """Replace terms of the prediction formula by their columns, and group these."""
+        by_text = {text.replace(" ", ""): columns for text, columns in terms.items()}
+
+        def columns_of(names: Any) -> Any:
+            if names is None or isinstance(names, str):
+                return names
+            found: list[Any] = []
+            for name in names:
+                key = name.replace(" ", "") if isinstance(name, str) else name
+                found += by_text.get(key, [name])
+            return found
+
+        parameters = dict(parameters)
+        for role in ("always", "never"):
+            if role in parameters:
+                parameters[role] = columns_of(parameters[role])
+        given = parameters.get("feature_groups") or []
+        if isinstance(given, Mapping):
+            given = list(given.values())
+        if isinstance(given, str):
+            return parameters
+        groups = [columns_of(group) for group in given]
+        taken = {name for group in groups if not isinstance(group, str) for name in group}
+        groups += [
+            columns for columns in terms.values() if len(columns) > 1 and not taken & {*columns}
+        ]
+        parameters["feature_groups"] = groups or None
+        return parameters
+
+
+class SearchModel(ChoiceModel):
+    """The parameters, the fit and the report that all searches share."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ChoiceModel._parameter_constraints,
+        "criterion": [StrOptions(set(CRITERIA))],
+        "honest": ["boolean"],
+        "n_splits": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    @abstractmethod
+    def _strategy(self) -> Strategy:
+        """Return the search with its options."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Search for the prediction features and fit both equations; see `Heckman.fit`."""
+        check_window(self.rho_range)
+        given = (X, y, selected, sample_weight, groups)
+        # Random halves are drawn in memory.
+        fit_rows(self, *(on_host(value) if self.honest else value for value in given))
+        return self
+
     def _choose(self, choices: Choices) -> Searching | HonestSearch:
         window = check_window(self.rho_range)
         search = Searching(choices, self.criterion, window, self.max_features, self._strategy())
         return HonestSearch(search, self.n_splits, self.verbose) if self.honest else search
-
-    def _refit(self) -> Refit:
-        """Return how to search and fit again in resampled rows."""
-        outcome = self.fit_.search
-        assert outcome is not None
-        choose = self._choose(outcome.choices).for_replicates()
-        return Refit(self.fit_.spec.for_replicates(), choose)
 
     @property
     def honest_(self) -> Honest:
@@ -139,34 +194,3 @@ class SearchModel(Heckman):
         """
         self._result()
         return report_search(self.fit_, tolerance)
-
-    @classmethod
-    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
-        """Replace terms of the prediction formula by their columns, and group these."""
-        by_text = {text.replace(" ", ""): columns for text, columns in terms.items()}
-
-        def columns_of(names: Any) -> Any:
-            if names is None or isinstance(names, str):
-                return names
-            found: list[Any] = []
-            for name in names:
-                key = name.replace(" ", "") if isinstance(name, str) else name
-                found += by_text.get(key, [name])
-            return found
-
-        parameters = dict(parameters)
-        for role in ("always", "never"):
-            if role in parameters:
-                parameters[role] = columns_of(parameters[role])
-        given = parameters.get("feature_groups") or []
-        if isinstance(given, Mapping):
-            given = list(given.values())
-        if isinstance(given, str):
-            return parameters
-        groups = [columns_of(group) for group in given]
-        taken = {name for group in groups if not isinstance(group, str) for name in group}
-        groups += [
-            columns for columns in terms.values() if len(columns) > 1 and not taken & {*columns}
-        ]
-        parameters["feature_groups"] = groups or None
-        return parameters

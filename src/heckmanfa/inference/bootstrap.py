@@ -266,7 +266,8 @@ def bootstrap(
             f"{len(replicates.estimates)} of {n_boot} replicates could be fitted, too few to say "
             f"anything. {count_text(replicates.failures)}"
         )
-    candidates = fit.features if fit.search is None else fit.spec.prediction
+    given = fit.search is None and fit.average is None
+    candidates = fit.features if given else fit.spec.prediction
     return Bootstrap(
         n_boot=int(n_boot),
         unit=words,
@@ -277,7 +278,7 @@ def bootstrap(
         support=np.asarray(fit.support),
         candidates=np.isin(range(fit.n_features), candidates),
         selecting=np.isin(range(fit.n_features), read.probit.features),
-        searched=fit.search is not None,
+        searched=not given,
         caveats=tuple(search_notes(fit, "bootstrap")),
         weighing=_weighing(fit, rows, grouped=codes is not None),
     )

@@ -6,7 +6,7 @@ of `heckmanfa.inference.formula_variables`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +50,8 @@ class EffectRows:
     moved: list[frozenset[int]]
     """columns of X that each change moves"""
     n_rows: int
-    blocks: Blocks
-    """weights that sum to one over all blocks, design (n, 1 + k), and every change"""
+    blocks: Callable[[], Blocks]
+    """yields weights that sum to one over all blocks, design (n, 1 + k), and every change"""
     total: float | None
     """sum of the weights; None without weights"""
     n_left_out: int = 0
@@ -106,7 +106,7 @@ def array_rows(
         for column, discrete in zip(wanted, binary, strict=True)
     ]
     moved = [frozenset([column]) for column in wanted]
-    return EffectRows(words, moved, table.shape[0], blocks(), total)
+    return EffectRows(words, moved, table.shape[0], blocks, total)
 
 
 def formula_rows(
@@ -152,7 +152,7 @@ def formula_rows(
         changes=words,
         moved=[moved_by.get(name, frozenset()) for name, _ in words],
         n_rows=int(np.count_nonzero(complete)),
-        blocks=_formula_blocks(frame, weight, variables, columns, at),
+        blocks=lambda: _formula_blocks(frame, weight, variables, columns, at),
         total=total,
         n_left_out=int(np.count_nonzero(~complete)),
         notes=tuple(notes),

@@ -186,13 +186,17 @@ class Effect:
         gradient = np.concatenate([*blocks, [weight @ self.imr]])
         return float(weight @ self.values), gradient
 
-    def variance(self, covariance: Floats) -> Floats:
-        """Return the variance of each row's number, by the delta method."""
+    def gradient(self) -> Floats:
+        """Return the gradient of each row's number, (n, 2 (1 + k) + 1)."""
         blocks = [
             sum(factor[:, None] * matrix for factor, matrix in terms)
             for terms in (self.prediction, self.selection)
         ]
-        gradient = np.column_stack([*blocks, self.imr])
+        return np.column_stack([*blocks, self.imr])
+
+    def variance(self, covariance: Floats) -> Floats:
+        """Return the variance of each row's number, by the delta method."""
+        gradient = self.gradient()
         return np.asarray(np.sum((gradient @ covariance) * gradient, axis=1))
 
 

@@ -17,7 +17,8 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.effect_rows import Blocks, array_rows, formula_rows
+from heckmanfa.inference.average_effects import average_functions, is_averaged
+from heckmanfa.inference.effect_rows import Blocks, EffectRows, array_rows, formula_rows
 from heckmanfa.inference.expectations import (
     TARGETS,
     Effect,
@@ -130,26 +131,45 @@ def margins(
     targets = kinds if fit.probit is not None else ["marginal"] * len(kinds)
     with one_blas_thread():
         rows = read(fit, X, estimates, at, features, sample_weight)
-        effects, gradients = _effects(estimates, targets, len(rows.changes), rows.blocks)
-        covariance = gradients @ estimates.covariance @ gradients.T
+        effects, error, limits, covariance = _judged(fit, estimates, targets, rows, conf_level)
     # A target that is not a function of a feature has an effect of zero, without error or test.
     no_effect = np.array(
         [not moved & estimates.used_by(target) for target in targets for moved in rows.moved]
     )
-    effects[no_effect] = 0.0
+    effects[no_effect], error[no_effect] = 0.0, 0.0
     covariance[no_effect], covariance[:, no_effect] = 0.0, 0.0
     table = pd.DataFrame(
         [(target, *change) for target in kinds for change in rows.changes],
         columns=["target", "term", "change"],
     )
-    with np.errstate(invalid="ignore"):
-        error = np.sqrt(np.diag(covariance))
     table = table.assign(**reference.columns(effects, error, conf_level))
+    if limits is not None:
+        table[["ci_low", "ci_high"]] = np.where(no_effect[:, None], 0.0, limits)
+        # What two-step fits do not average keeps its test.
+        tested = (table["target"] == "selection") & (fit.spec.method == "two-step")
+        table.loc[~tested, ["statistic", "p_value"]] = np.nan
     if rows.n_left_out:
         notes.append(f"{rows.n_left_out} rows lack a variable of the formulas, and are left out.")
     notes += [*rows.notes, *_notes(fit, kinds, table), *reference.notes()]
     how = weighing(fit.spec.weight_kind, rows.n_rows, rows.total)
     return Margins(table, covariance, at, float(conf_level), rows.n_rows, tuple(notes), how)
+
+
+def _judged(
+    fit: Fit, estimates: Estimates, targets: Sequence[str], rows: EffectRows, conf_level: float
+) -> tuple[Floats, Floats, Floats | None, Floats]:
+    """Return effects, standard errors, limits (None unless averaged) and their covariance."""
+
+    def effects_at(own: Estimates) -> tuple[Floats, Floats]:
+        return _effects(own, targets, len(rows.changes), rows.blocks())
+
+    if is_averaged(fit, estimates):
+        apart = np.repeat([target == "selection" for target in targets], len(rows.changes))
+        return average_functions(fit, estimates, effects_at, apart, conf_level)
+    effects, gradients = effects_at(estimates)
+    covariance = gradients @ estimates.covariance @ gradients.T
+    with np.errstate(invalid="ignore"):
+        return effects, np.sqrt(np.diag(covariance)), None, covariance
 
 
 def _effects(

@@ -20,6 +20,7 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import held, one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
+from heckmanfa.inference.average_effects import average_interval, mixed, total_estimates
 from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect, parts_of
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
@@ -105,12 +106,17 @@ def predict(
         values = _mean(fit, table)
         if with_imr:
             side = 1.0 if kind == "selected" else -1.0
-            values += side * fit.imr_coef * inverse_mills(side * selection_index(fit, table))
+            values += mixed(fit, lambda member: _correction(member, table, side))
     if return_interval is None:
         return values
     if table.tensors:
         table = read_rows(fit, on_host(X), prediction=True, selection=with_imr, missing=missing)
     return values, like(interval(fit, table, kind, return_interval, conf_level), values)
+
+
+def _correction(fit: Fit, table: FeatureTable, side: float) -> Array:
+    """Return what selection (1) or its absence (-1) adds to the mean of each row."""
+    return side * fit.imr_coef * inverse_mills(side * selection_index(fit, table))
 
 
 def predict_selection(fit: Fit, X: Any, missing: str) -> Any:
@@ -119,8 +125,12 @@ def predict_selection(fit: Fit, X: Any, missing: str) -> Any:
     table = read_rows(fit, X, prediction=False, selection=fit.probit is not None, missing=missing)
     if fit.probit is None:
         return same(table, 1.0)
-    index = selection_index(fit, table)
-    return namespace(index).exp(log_cdf(index))
+
+    def probability(fit: Fit) -> Array:
+        index = selection_index(fit, table)
+        return namespace(index).exp(log_cdf(index))
+
+    return mixed(fit, probability)
 
 
 def predict_imr(fit: Fit, X: Any, missing: str) -> Any:
@@ -128,7 +138,7 @@ def predict_imr(fit: Fit, X: Any, missing: str) -> Any:
     table = read_rows(fit, X, prediction=False, selection=fit.probit is not None, missing=missing)
     if fit.probit is None:
         return same(table, 0.0)
-    return inverse_mills(selection_index(fit, table))
+    return mixed(fit, lambda member: inverse_mills(selection_index(member, table)))
 
 
 def index_and_mean(fit: Fit, X: Any) -> tuple[Floats, Floats]:
@@ -191,6 +201,10 @@ def interval(
             "outcome given selection is not known; use method='ml', or kind='marginal'"
         )
     estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
+    new = return_interval == "prediction"
+    averaged = fit.average is not None and not (new and kind != "marginal")
+    if fit.average is not None and not averaged:
+        estimates = total_estimates(fit, estimates)
     reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
     # A normal error scaled up by this factor reaches as far as one that is t distributed.
@@ -198,7 +212,10 @@ def interval(
     limits = np.full((table.shape[0], 2), np.nan)
     with one_blas_thread(), np.errstate(invalid="ignore"):
         for span, design in design_blocks(table, estimates.columns):
-            if return_interval == "prediction":
+            if averaged:
+                limits[span] = average_interval(fit, estimates, kind, design, conf_level, new=new)
+                continue
+            if new:
                 limits[span] = _new_outcome(fit, estimates, kind, design, conf_level, wider)
                 continue
             index = design @ estimates.selection_coef

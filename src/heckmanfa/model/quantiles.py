@@ -217,3 +217,13 @@ class _Mixtures:
             if not len(active):
                 break
         return x
+
+
+def total_covariance(weights: Floats, centres: Floats, covariances: Floats) -> Floats:
+    """Return the covariance of a mixture of N components, (q, q): within them, and between them.
+
+    ``centres`` are (N, q) and ``covariances`` (N, q, q).
+    """
+    away = centres - weights @ centres
+    between = (away * weights[:, None]).T @ away
+    return np.asarray(np.einsum("n,nij->ij", weights, covariances) + between)

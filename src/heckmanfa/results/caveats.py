@@ -12,6 +12,7 @@ from typing import Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import higher_maximum, rho_text
+from heckmanfa.results.average_caveats import caveats_of_average
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
@@ -91,12 +92,14 @@ def caveats_of_fit(fit: Fit, table: TableFacts | None = None) -> list[Caveat]:
     If the table of the fit is given, they name its columns.
     """
     found = [*_of_problems(fit), *([_ALL_OBSERVED] if fit.probit is None else [])]
-    found += caveats_of_search(fit)
+    found += [*caveats_of_search(fit), *caveats_of_average(fit)]
     if fit.dropped:
         names = ", ".join(shown(name) for name in fit.spec.feature_names(fit.dropped))
         words = f"Columns left out as collinear, constant or separating: {names}."
         found.append(Caveat("dropped_features", "caution", words))
-    if fit.probit is not None:
+    if fit.average is not None:
+        found += [*_of_kept_out(fit), _ADJUSTED_R2]
+    elif fit.probit is not None:
         found.append(_of_exclusions(fit, table))
         if fit.spec.method == "two-step":
             found.append(_TWO_STEP_ERRORS)
@@ -134,6 +137,9 @@ def search_findings(fit: Fit) -> list[Finding]:
             ("window", "test of rho = 0", "none"),
             ("search_ignored", "standard errors after the search", "features taken as known"),
             ("honest_fit", "honest estimates", "coefficients, rho, sigma and their tests"),
+            ("average", "average over assignments", "intervals of mixtures, no p-values"),
+            ("sampled", "sampler", "chains compared"),
+            ("outside_weight", "rho outside (-1, 1)", "in some assignments"),
         )
         if key in caveats
     ]
@@ -208,6 +214,27 @@ def _of_exclusions(fit: Fit, table: TableFacts | None) -> Caveat:
         f"That the exclusions are valid: the model assumes that {some(sources, 6)} {have} no "
         f"effect of {their} own on {outcome}, and no data can show that.{searched}",
     )
+
+
+def _of_kept_out(fit: Fit) -> list[Caveat]:
+    """Name the selection features that no assignment of an average may hold."""
+    assert fit.probit is not None
+    held = {*fit.equation}
+    out = [column for column in fit.probit.features if column not in held]
+    names = ", ".join(shown(name) for name in fit.spec.feature_names(out))
+    if not out:
+        words = "No feature is kept out of all assignments; within each, those left out identify it"
+        return [Caveat("none_kept_out", "note", f"{words}.")]
+    have, their = ("have", "their") if len(out) > 1 else ("has", "its")
+    return [
+        Caveat(
+            "kept_out",
+            "caution",
+            f"Kept out of all assignments: {names}.",
+            f"That the exclusions are valid: the model assumes that {names} {have} no effect of "
+            f"{their} own on the outcome, and no data can show that.",
+        )
+    ]
 
 
 def _of_strength(diagnostics: Diagnostics) -> list[Caveat]:

@@ -12,6 +12,13 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
+from heckmanfa.results.average_tables import (
+    average_facts,
+    inclusion_section,
+    refuse_test,
+    tidy_average,
+    vcov_average,
+)
 from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
@@ -28,7 +35,7 @@ _TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
 _COMPARISON = {"estimate": "chosen", "all_features": "all_features", "least_squares": "naive"}
 _COMPARISON_NOTE = (
     "All features: the two-step model in which every allowed feature predicts. Least "
-    "squares: the chosen features on the selected rows, with no correction."
+    "squares: the {} features on the selected rows, with no correction."
 )
 # The equation of a term in hypotheses; "selection:educ" would be read as an interaction.
 PREFIX = {"prediction": "", "selection": "selection.", "errors": ""}
@@ -46,6 +53,9 @@ def _estimates(fit: Fit) -> Floats:
 
 def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
     """Return estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
+    if fit.average is not None:
+        table = tidy_average(fit, _estimates(fit), conf_level)
+        return _without_rho_tests(table) if fit.rho_is_conditioned else table
     reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
     with np.errstate(invalid="ignore"):
@@ -68,10 +78,15 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         # Nobody tests that sigma is zero.
         table.loc[_is_error(table, "sigma"), _TESTS] = [np.nan, np.nan, *limits]
     if fit.rho_is_conditioned:
-        # rho-hat was chosen to be in a window: tests and intervals would only reflect that.
-        table.loc[_is_error(table, "imr", "rho"), _TESTS] = np.nan
+        table = _without_rho_tests(table)
     without_error = pd.DataFrame(extra, columns=["equation", "term", "estimate"])
     return pd.concat([table, without_error], ignore_index=True) if extra else table
+
+
+def _without_rho_tests(table: pd.DataFrame) -> pd.DataFrame:
+    """Leave out what a window of rho made meaningless: tests and intervals would reflect it."""
+    table.loc[_is_error(table, "imr", "rho"), _TESTS] = np.nan
+    return table
 
 
 def _is_error(table: pd.DataFrame, *terms: str) -> pd.Series:
@@ -81,7 +96,8 @@ def _is_error(table: pd.DataFrame, *terms: str) -> pd.Series:
 def vcov(fit: Fit) -> pd.DataFrame:
     """Return the joint covariance with labels; see `Heckman.vcov`."""
     labels = pd.MultiIndex.from_tuples(fit.terms, names=["equation", "term"])
-    return pd.DataFrame(fit.covariance.copy(), index=labels, columns=labels)
+    covariance = fit.covariance.copy() if fit.average is None else vcov_average(fit)
+    return pd.DataFrame(covariance, index=labels, columns=labels)
 
 
 def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
@@ -105,6 +121,8 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
             "rho was conditioned on by rho_range, so no hypothesis about it can be tested; "
             "fit with rho_range=None to test it"
         )
+    if fit.average is not None:
+        refuse_test(fit, matrix)
     if not matrix.any(axis=1).all():
         raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
     if np.linalg.matrix_rank(matrix) < len(matrix):
@@ -125,6 +143,9 @@ def summarize(
     # The criteria compare sets of prediction features; they do not use the joint likelihood
     # that is reported beside them after maximum likelihood.
     step = " of step 2" if fit.spec.method == "ml" and fit.probit is not None else ""
+    judged = [(f"AIC{step}", f"{fit.aic:.2f}"), (f"BIC{step}", f"{fit.bic:.2f}")]
+    if fit.average is not None:
+        judged = average_facts(fit)
     facts = [
         ("Rows given", str(counts["total"])),
         ("Selected", str(counts["selected"])),
@@ -133,8 +154,7 @@ def summarize(
         ("Covariance", fit.spec.cov_type or "classical"),
         *([("Clusters", f"{fit.n_clusters:,}")] if fit.n_clusters is not None else []),
         ("Adjusted R2", f"{fit.adjusted_r2:.4f}"),
-        (f"AIC{step}", f"{fit.aic:.2f}"),
-        (f"BIC{step}", f"{fit.bic:.2f}"),
+        *judged,
     ]
     if fit.log_likelihood is not None:
         facts.append((likelihood_name(fit), f"{fit.log_likelihood:.4f}"))
@@ -146,12 +166,18 @@ def summarize(
     if fit.probit is not None:
         how = "maximum likelihood" if fit.spec.method == "ml" else "two-step"
         title = f"Heckman selection model, {how}"
+        if fit.average is not None:
+            title += ", averaged over assignments"
     notes = [*caveats, *(f"{n} rows left out: {words}." for words, n in left_out.items())]
     comparison = None
-    if fit.search is not None and fit.search.result is not None:
+    if fit.average is not None or (fit.search is not None and fit.search.result is not None):
         beside = side_by_side(fit)
+        which = "chosen" if fit.average is None else "same"
         comparison = beside.terms[["term", *_COMPARISON]].rename(columns=_COMPARISON)
-        notes += [*([] if beside.is_solved else [CANNOT_SOLVE]), _COMPARISON_NOTE]
+        notes += [*([] if beside.is_solved else [CANNOT_SOLVE]), _COMPARISON_NOTE.format(which)]
+    sections = [section for report in reports for section in report.sections()]
+    if fit.average is not None:
+        sections.insert(0, inclusion_section(fit))
     return Summary(
         title=title,
         facts=facts,
@@ -159,7 +185,8 @@ def summarize(
         conf_level=conf_level,
         notes=notes,
         comparison=comparison,
-        sections=tuple(section for report in reports for section in report.sections()),
+        sections=tuple(sections),
+        beside="chosen" if fit.average is None else "average",
         letter=reference_of(fit).letter,
     )
 

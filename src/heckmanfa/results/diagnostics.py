@@ -76,6 +76,8 @@ class Diagnostics(Printed):
     """rows given that lack a selection feature"""
     rho_conditioned: bool = False
     """whether rho-hat was chosen to be in a window, so it is not tested"""
+    averaged: bool = False
+    """whether estimates are averages; features are then those that probably predict"""
     findings: tuple[Finding, ...] = ()
     """findings of other reports"""
     caveats: tuple[Finding, ...] = ()
@@ -157,6 +159,7 @@ class Diagnostics(Printed):
                 self.excluded_wald,
                 strong=not self.weak_exclusions,
                 clustered=self.n_clusters is not None,
+                averaged=self.averaged,
             )
         ]
 
@@ -256,12 +259,13 @@ def diagnose(
         imr_vif=1.0 / unexplained if unexplained > 0 else float("inf"),
         rho=fit.rho,
         rho_outside=not abs(fit.rho) < 1,
-        rho_wald=None if fit.rho_is_conditioned else _rho_wald(fit),
+        rho_wald=None if fit.rho_is_conditioned or fit.average else _rho_wald(fit),
         rho_lr=_rho_lr(fit, features),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
         share_outside=None if index is None else share_outside(index, low, high),
         n_without_index=0 if index is None else int(np.count_nonzero(np.isnan(index))),
+        averaged=fit.average is not None,
         rho_conditioned=fit.rho_is_conditioned,
         findings=tuple(finding for report in reports for finding in report.findings()),
         caveats=tuple(caveats),

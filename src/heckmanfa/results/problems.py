@@ -172,12 +172,18 @@ def _enough(n_clusters: int, parameters: int) -> tuple[Verdict, str]:
 
 
 def about_exclusions(
-    names: str, n_excluded: int, test: Wald, *, strong: bool, clustered: bool
+    names: str,
+    n_excluded: int,
+    test: Wald,
+    *,
+    strong: bool,
+    clustered: bool,
+    averaged: bool = False,
 ) -> Finding:
     """Say whether the excluded features drive selection, as far as that was tested.
 
     ``strong`` is whether they do so for their number; ``clustered`` whether a finding about
-    clusters follows.
+    clusters follows; ``averaged`` whether they are only less likely than not to predict.
     """
     single = n_excluded == 1
     drive = "it drives" if single else "they drive"
@@ -196,7 +202,8 @@ def about_exclusions(
     else:
         words = "For their number they drive selection weakly: little identifies the model."
     value = f"{n_excluded} ({names}); {test}"
-    return Finding("exclusions", "excluded features", value, "ok" if strong else "caution", words)
+    name = "selection features with a BIC share below 50%" if averaged else "excluded features"
+    return Finding("exclusions", name, value, "ok" if strong else "caution", words)
 
 
 def about_rho_test(key: str, name: str, test: Wald, *, doubtful: bool, which: str) -> Finding:
@@ -265,6 +272,9 @@ def is_saturated(fit: Fit) -> bool:
 
 def lacks_errors(fit: Fit) -> bool:
     """Whether some variance of a selection model is unknown."""
+    if fit.average is not None:
+        # Averages have intervals, and no covariance in the fit.
+        return False
     return fit.probit is not None and not np.all(np.diag(fit.covariance) >= 0)
 
 

@@ -229,6 +229,12 @@ _IN_WINDOW: dict[Method, str] = {
 def search_notes(fit: Fit, method: Method) -> list[str]:
     """Return what a search means for the report of a method of the model, in sentences."""
     notes = []
+    if fit.average is not None and method in _AFTER_SEARCH:
+        names = [shown(name) for name in fit.prediction_features]
+        notes.append(
+            "This report needs one set of features. It uses those with a BIC share of at least one "
+            f"half ({', '.join(names) or 'none'}), and ignores the others' weight."
+        )
     after = _AFTER_SEARCH.get(method) if fit.search is not None and fit.search.chose else None
     if after is not None:
         notes.append(after)

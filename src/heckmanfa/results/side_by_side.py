@@ -64,9 +64,9 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     every feature that may predict: what a search chose from, or without one all but ``never``.
     """
     moments, names = fit.moments, fit.labels
-    features = [int(column) for column in np.flatnonzero(fit.support)]
+    features = fit.equation
     candidates = _may_predict(fit, never)
-    is_whole = set(candidates) <= set(features)
+    is_whole = fit.average is None and set(candidates) <= set(features)
     corrected = fit.probit is not None and bool(candidates)
     listed = candidates if corrected else features
     naive = fit_least_squares(moments, features)
@@ -104,6 +104,8 @@ def _may_predict(fit: Fit, never: Collection[str]) -> list[int]:
     """Return the positions of the columns that may predict, in the order of X."""
     if fit.search is not None:
         return [int(column) for column in fit.search.candidates]
+    if fit.average is not None:
+        return fit.equation
     constant = {*fit.moments.constant_columns()}
     return [
         int(column)

@@ -46,6 +46,8 @@ class Summary(Printed):
     """coefficients of other models beside those of this one, after a search"""
     sections: tuple[Section, ...] = ()
     """other reports to include"""
+    beside: str = "chosen"
+    """name of this model's column in the comparison"""
     letter: str = "z"
     """name of the statistic: z, or t with a cluster covariance"""
 
@@ -102,7 +104,10 @@ class Summary(Printed):
             return None
         columns = (
             Column("term", is_number=False),
-            *(Column(title, width=18) for title in _COMPARISON.values()),
+            *(
+                Column(self.beside if name == "chosen" else title, width=18)
+                for name, title in _COMPARISON.items()
+            ),
         )
         rows = tuple(
             [shown(row["term"]), *(number(row[name], 5) for name in _COMPARISON)]

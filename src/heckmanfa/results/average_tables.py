@@ -1,0 +1,287 @@
+"""What an average over assignments says: chances, roles, assignments, and intervals.
+
+The distribution of an averaged estimate is a mixture: with the weight of assignment S, normal
+about the estimate in S, and a point mass at zero if S does not hold the feature. Its quantiles are
+the intervals. Chances and roles follow BIC weights, whatever weighs the estimates: under AIC, a
+feature without any effect has a share of about 38%, under BIC of about 1 / (1 + sqrt(m)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.errors import NotIdentifiedError
+from heckmanfa.fit import Fit
+from heckmanfa.model.mixture import Mixture, mix_assignments
+from heckmanfa.model.quantiles import mixture_quantiles
+from heckmanfa.results.document import Section
+from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.search.averaging.outcome import AverageOutcome
+from heckmanfa.search.averaging.weights import KINDS, penalties
+from heckmanfa.text.wording import percent
+
+PREDICTS = "predicts"
+UNSURE = "cannot be told"
+NO_SIGN = "no sign that it predicts"
+ALWAYS = "always included"
+
+_PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
+# Predictions for many rows use at most this many assignments.
+_FEW = 500
+
+_mixtures: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
+_few: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
+
+
+def outcome_of(fit: Fit) -> AverageOutcome:
+    """Return the average behind a fit."""
+    assert fit.average is not None
+    return fit.average
+
+
+def role_of(chance: float) -> str:
+    """Return the role of a feature with this BIC share."""
+    if chance >= _PREDICTS_FROM:
+        return PREDICTS
+    return NO_SIGN if chance < _NO_SIGN_BELOW else UNSURE
+
+
+def inclusion_frame(fit: Fit) -> pd.DataFrame:
+    """Return `HeckmanAverage.inclusion_`."""
+    found = outcome_of(fit).average
+    names, choices = fit.feature_names, found.choices
+    rows: list[dict[str, Any]] = []
+    units = [*((column,) for column in choices.always), *choices.units]
+    for unit in sorted(units):
+        first, alone = unit[0], len(unit) == 1
+        chance = float(found.shares["bic"][first])
+        rows.append(
+            {
+                "feature": names[first] if alone else tuple(names[column] for column in unit),
+                **{kind: float(found.shares[kind][first]) for kind in KINDS},
+                # The columns of a group have signs of their own.
+                "positive": float(found.positive[first]) if alone else np.nan,
+                "negative": float(found.negative[first]) if alone else np.nan,
+                "role": ALWAYS if first in choices.always else role_of(chance),
+            }
+        )
+    columns = ["feature", *KINDS, "positive", "negative", "role"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def inclusion_section(fit: Fit) -> Section:
+    """Return the chances of each feature as a part of the summary."""
+    table = inclusion_frame(fit)
+    shown = pd.DataFrame({"feature": table["feature"], "chance": table["bic"].map(_share)})
+    for kind in ("aic", "ebic"):
+        shown[f"by {kind.upper()}"] = table[kind].map(_share)
+    shown["positive"] = table["positive"].map(_share)
+    shown["negative"] = table["negative"].map(_share)
+    shown["role"] = table["role"]
+    m = outcome_of(fit).average.n_selected
+    nothing = percent(1.0 / (1.0 + np.sqrt(m)), 0)
+    return Section(
+        "Chance that each feature predicts",
+        table=shown,
+        notes=(
+            "Chances and roles follow BIC weights. A feature without any effect has a chance of "
+            f"about {nothing} here, and of about 38% by AIC. The signs follow the weights of the "
+            "estimates.",
+        ),
+    )
+
+
+def _share(value: float) -> str:
+    """Format a share of weight; only certainty is 0% or 100%."""
+    if np.isnan(value):
+        return ""
+    if 0.0 < value < 0.005:
+        return "<1%"
+    if 0.995 < value < 1.0:
+        return ">99%"
+    return percent(value, 0)
+
+
+def average_facts(fit: Fit) -> list[tuple[str, str]]:
+    """Return what a summary says of an average in place of AIC and BIC."""
+    found = outcome_of(fit).average
+    how = "all" if found.exhaustive else "sampled"
+    weights = "AIC and BIC" if found.weights == "mean" else found.weights.upper()
+    return [
+        ("Assignments", f"{found.n_assignments:,}, {how}"),
+        ("Weights by", weights),
+        ("Best, BIC weight", percent(found.best_weight["bic"])),
+        ("Half of it in", f"{found.n_half['bic']:,}"),
+    ]
+
+
+def assignments_frame(fit: Fit) -> pd.DataFrame:
+    """Return `HeckmanAverage.assignments_`."""
+    outcome = outcome_of(fit)
+    found, names = outcome.average, fit.feature_names
+    masks = found.leading_masks
+    choices, m = found.choices, found.n_selected
+    held = masks.sum(axis=1)
+    units = sum((masks[:, unit[0]].astype(int) for unit in choices.units), np.zeros_like(held))
+    by_size = penalties(m, choices)
+    frame = pd.DataFrame(
+        {
+            "features": [
+                tuple(names[int(column)] for column in np.flatnonzero(mask)) for mask in masks
+            ],
+            "n_features": held,
+            "weight": found.leading_weight,
+        }
+    )
+    for kind in KINDS:
+        frame[kind] = m * np.log(found.leading_sse) + by_size[kind][held, units]
+    frame["rho"] = found.leading_rho
+    assert outcome.scores is not None
+    mixture = mix_assignments(fit.moments, outcome.scores, masks, found.leading_weight)
+    error = mixture.errors.coef[:, -1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        frame["imr"] = mixture.imr_coef
+        frame["imr_statistic"] = mixture.imr_coef / error
+    frame["imr_p_value"] = reference_of(fit).p_value(frame["imr_statistic"].to_numpy())
+    return frame
+
+
+def mixture_of(fit: Fit) -> Mixture:
+    """Return the two-step fits behind the intervals of an average, made once for a fit."""
+    if fit not in _mixtures:
+        outcome = outcome_of(fit)
+        assert outcome.scores is not None
+        found = outcome.average
+        _mixtures[fit] = mix_assignments(
+            fit.moments, outcome.scores, found.component_masks, found.component_weights
+        )
+    return _mixtures[fit]
+
+
+def few_of(fit: Fit) -> Mixture:
+    """Return a representative part of `mixture_of`, for the predictions of many rows."""
+    if fit not in _few:
+        whole = mixture_of(fit)
+        if len(whole.weights) <= _FEW:
+            _few[fit] = whole
+        else:
+            # Evenly spaced places along the sum of the weights.
+            places = (np.arange(_FEW) + 0.5) / _FEW
+            drawn = np.searchsorted(np.cumsum(whole.weights), places)
+            chosen, counts = np.unique(drawn, return_counts=True)
+            outcome = outcome_of(fit)
+            assert outcome.scores is not None
+            masks = outcome.average.component_masks[chosen]
+            _few[fit] = mix_assignments(fit.moments, outcome.scores, masks, counts / _FEW)
+    return _few[fit]
+
+
+@dataclass(frozen=True, eq=False)
+class TermMixture:
+    """The estimates of N assignments, for each of the T terms of an average."""
+
+    weight: Floats
+    """(N,)"""
+    centres: Floats
+    """(N, T)"""
+    errors: Floats
+    """(N, T) zero where the feature is absent"""
+
+    @classmethod
+    def of(cls, fit: Fit) -> TermMixture:
+        """Return the mixture of each row of ``fit.terms``."""
+        refits = outcome_of(fit).refits
+        if refits is not None:
+            variance = np.diagonal(refits.covariance, axis1=1, axis2=2)
+            return cls(refits.weight, refits.estimates, np.sqrt(np.maximum(variance, 0.0)))
+        mixture = mixture_of(fit)
+        assert fit.probit is not None
+        errors, n = mixture.errors, len(mixture.weights)
+        tail = np.column_stack([mixture.imr_coef, mixture.rho, mixture.sigma])
+        tail_errors = np.column_stack([errors.coef[:, -1], errors.rho, errors.sigma])
+        probit = np.tile(fit.probit.coef, (n, 1))
+        probit_errors = np.tile(errors.selection, (n, 1))
+        return cls(
+            mixture.weights,
+            np.column_stack([mixture.coef[:, :-1], probit, tail]),
+            np.column_stack([errors.coef[:, :-1], probit_errors, tail_errors]),
+        )
+
+    @cached_property
+    def std_errors(self) -> Floats:
+        """Standard deviations of the mixtures, (T,)."""
+        mean = self.weight @ self.centres
+        within = self.weight @ self.errors**2
+        return np.asarray(np.sqrt(within + self.weight @ (self.centres - mean) ** 2))
+
+    def quantiles(self, levels: Floats, df: float | None) -> Floats:
+        """Return quantiles of the mixtures, (T, levels)."""
+        return mixture_quantiles(self.weight, self.centres, self.errors, levels, df)
+
+
+def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame:
+    """Return `Heckman.tidy` of an average: intervals of mixtures, and no tests.
+
+    The selection equation of two-step fits is not averaged, so it keeps its tests.
+    """
+    check_level(conf_level)
+    reference = reference_of(fit)
+    table = pd.DataFrame(fit.terms, columns=["equation", "term"])
+    mixture = TermMixture.of(fit)
+    limits = mixture.quantiles(tails(conf_level), reference.df)
+    table = table.assign(
+        estimate=estimates,
+        std_error=mixture.std_errors,
+        statistic=np.nan,
+        p_value=np.nan,
+        ci_low=limits[:, 0],
+        ci_high=limits[:, 1],
+    )
+    selection = (table["equation"] == "selection").to_numpy()
+    if outcome_of(fit).refits is None:
+        columns = reference.columns(estimates[selection], mixture.std_errors[selection], conf_level)
+        for name, values in columns.items():
+            table.loc[selection, name] = values
+    return table
+
+
+def vcov_average(fit: Fit) -> Floats:
+    """Return the covariance of the mixture of all terms, within assignments and between them.
+
+    rho and sigma are NaN in the covariance of two-step fits, apart from their own variance.
+    """
+    if outcome_of(fit).refits is not None:
+        return fit.covariance.copy()
+    mixture = mixture_of(fit)
+    _, total = mixture.total_covariance()
+    k, size = mixture.coef.shape[1] - 2, len(fit.terms)
+    # The mixture has beta_H before the probit's coefficients, the terms after them.
+    order = [*range(k + 1), *range(k + 2, len(total)), k + 1]
+    covariance = np.full((size, size), np.nan)
+    covariance[: len(total), : len(total)] = total[np.ix_(order, order)]
+    last = np.arange(size - 2, size)
+    covariance[last, last] = TermMixture.of(fit).std_errors[-2:] ** 2
+    return covariance
+
+
+def tails(conf_level: float) -> Floats:
+    """Return the probabilities of an equal-tailed interval's ends."""
+    return np.array([0.5 - 0.5 * conf_level, 0.5 + 0.5 * conf_level])
+
+
+def refuse_test(fit: Fit, matrix: Floats) -> None:
+    """Refuse a Wald test of what was averaged."""
+    averaged = [equation != "selection" for equation, _ in fit.terms]
+    if outcome_of(fit).refits is not None or np.any(matrix[:, averaged]):
+        raise NotIdentifiedError(
+            "an average over assignments has no Wald test: its estimates are mixtures with a point "
+            "mass at zero. tidy() has their intervals, and inclusion_ the weight that holds each "
+            "feature. To test, fit Heckman with features chosen beforehand."
+        )
