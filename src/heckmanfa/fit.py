@@ -44,7 +44,7 @@ from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep, fit_two_step
-from heckmanfa.search.averaging.outcome import AverageOutcome
+from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.outcome import SearchOutcome
 
 

@@ -35,7 +35,7 @@ MODELS = {
 }
 _PARTS = {
     "Average": "heckmanfa.search.averaging.averages",
-    "AverageOutcome": "heckmanfa.search.averaging.outcome",
+    "AverageOutcome": "heckmanfa.search.averaging.average_outcome",
     "Choices": "heckmanfa.search.choices",
     "Coordinates": "heckmanfa.model.linalg",
     "Encoding": "heckmanfa.data.columns.encoding",
@@ -49,7 +49,7 @@ _PARTS = {
     "Network": "heckmanfa.estimators.ru",
     "Origin": "heckmanfa.fit",
     "Probit": "heckmanfa.model.probit",
-    "Refits": "heckmanfa.search.averaging.outcome",
+    "Refits": "heckmanfa.search.averaging.average_outcome",
     "ScoreMoments": "heckmanfa.model.score_moments",
     "Search": "heckmanfa.search.evaluation",
     "SearchOutcome": "heckmanfa.search.outcome",

@@ -13,7 +13,7 @@ from heckmanfa.estimators.search_base import ChoiceModel
 from heckmanfa.inference.average_fit import Averaging
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
 from heckmanfa.results.average_tables import assignments_frame, inclusion_frame
-from heckmanfa.search.averaging.outcome import AverageOutcome
+from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import WEIGHTINGS, Weighting
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import check_window

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import outcome_of
 from heckmanfa.results.document import Caveat
-from heckmanfa.text.wording import CRITERIA, count, number, percent
+from heckmanfa.text.wording import count, number, percent
 
 AGREE = 0.01
 """Chains of the sampler agree if no share of weight differs by more."""
@@ -21,7 +21,7 @@ _NO_CHOICE = Caveat(
 
 def weights_name(kind: str) -> str:
     """Name a kind of weights."""
-    return "the mean of AIC and BIC" if kind == "mean" else CRITERIA[kind]
+    return "the mean of AIC and BIC" if kind == "mean" else kind.upper()
 
 
 def describe_average(fit: Fit) -> str:

@@ -23,7 +23,7 @@ from heckmanfa.model.mixture import Mixture, mix_assignments
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.document import Section
 from heckmanfa.results.reference import check_level, reference_of
-from heckmanfa.search.averaging.outcome import AverageOutcome
+from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import KINDS, penalties
 from heckmanfa.text.wording import percent
 
@@ -33,6 +33,7 @@ NO_SIGN = "no sign that it predicts"
 ALWAYS = "always included"
 
 _PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
+_ROUNDING = 1e-12
 # Predictions for many rows use at most this many assignments.
 _FEW = 500
 
@@ -68,12 +69,17 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
                 **{kind: float(found.shares[kind][first]) for kind in KINDS},
                 # The columns of a group have signs of their own.
                 "positive": float(found.positive[first]) if alone else np.nan,
-                "negative": float(found.negative[first]) if alone else np.nan,
+                "negative": _snapped(found.negative[first]) if alone else np.nan,
                 "role": ALWAYS if first in choices.always else role_of(chance),
             }
         )
     columns = ["feature", *KINDS, "positive", "negative", "role"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _snapped(share: float) -> float:
+    """Return a share of weight that was found as a difference, without its rounding."""
+    return 0.0 if share < _ROUNDING else float(share)
 
 
 def inclusion_section(fit: Fit) -> Section:
