@@ -32,8 +32,8 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.quantiles import total_covariance
 from heckmanfa.model.score_moments import gather_score_moments
 from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.search.averaging.averages import Average, average
 from heckmanfa.search.averaging.average_outcome import AverageOutcome, Refits
+from heckmanfa.search.averaging.averages import Average, average
 from heckmanfa.search.averaging.weights import Weighting
 from heckmanfa.search.choices import Choices, feasible_choices
 
