@@ -369,3 +369,21 @@ def test_quantiles_of_many_functions_are_those_of_their_parts(wage):
     expected = mixture_quantiles(mixture.weights, mixture.coef, mixture.errors.coef, [0.05, 0.95])
     size = np.abs(expected).max(axis=1, keepdims=True)
     np.testing.assert_allclose(found / size, expected / size, atol=1e-9)
+    every = mixture.estimate_quantiles([0.05, 0.95])
+    np.testing.assert_allclose(every[:17] / size, expected / size, atol=1e-12)
+    for row, name in ((17, "rho"), (18, "sigma")):
+        parts = mixture.weights, getattr(mixture, name), getattr(mixture.errors, name)
+        assert mixture_cdf(*parts, every[row, 0]) == pytest.approx(0.05, abs=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-120, 1e120])
+def test_errors_follow_the_outcomes_unit(unit, simulated):
+    masks = all_masks(6)[20:40]
+    errors = []
+    for y in (simulated.y, simulated.y * unit):
+        found = compress(simulated.X, y)
+        scores = gather_score_moments(found.moments, range(6), found.rows, CLASSICAL)
+        errors.append(mix_assignments(found.moments, scores, masks, np.ones(20)).errors)
+    np.testing.assert_allclose(errors[1].coef / unit, errors[0].coef, rtol=1e-9)
+    np.testing.assert_allclose(errors[1].sigma / unit, errors[0].sigma, rtol=1e-9)
+    np.testing.assert_allclose(errors[1].rho, errors[0].rho, rtol=1e-9)

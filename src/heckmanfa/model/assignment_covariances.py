@@ -314,10 +314,11 @@ def _project(joint: Floats) -> tuple[tuple[Floats, Floats], Floats]:
     up to a factor, has the coefficient zero.
     """
     first = np.where(joint[:, 0, 0] > 0, joint[:, 0, 0], 1.0)
-    shared, third = joint[:, 0, 1], joint[:, :2, 2]
-    left = joint[:, 1, 1] - shared**2 / first
+    # No squares: outcomes in any unit stay within the range of numbers.
+    shared, third = joint[:, 0, 1] / first, joint[:, :2, 2]
+    left = joint[:, 1, 1] - shared * joint[:, 0, 1]
     distinct = left > _DISTINCT * joint[:, 1, 1]
-    on_second = (third[:, 1] - third[:, 0] * shared / first) / np.where(distinct, left, np.inf)
-    on_first = (third[:, 0] - on_second * shared) / first
+    on_second = (third[:, 1] - third[:, 0] * shared) / np.where(distinct, left, np.inf)
+    on_first = third[:, 0] / first - on_second * shared
     rest = joint[:, 2, 2] - on_first * third[:, 0] - on_second * third[:, 1]
     return (on_first, on_second), np.maximum(rest, 0.0)

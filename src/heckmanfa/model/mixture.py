@@ -88,6 +88,19 @@ class Mixture:
             rho=_root(rho) / self.sigma,
         )
 
+    def estimate_quantiles(self, levels: ArrayLike, df: float | None = None) -> Floats:
+        """Quantiles of [intercept, candidates, beta_H, rho, sigma], (k + 4, levels).
+
+        With ``df``, the assignments' estimates have Student's t instead of the normal distribution.
+        """
+        return mixture_quantiles(
+            self.weights,
+            np.column_stack([self.coef, self.rho, self.sigma]),
+            np.column_stack([self.errors.coef, self.errors.rho, self.errors.sigma]),
+            levels,
+            df,
+        )
+
     def linear(
         self,
         prediction: Floats,
