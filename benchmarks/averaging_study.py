@@ -6,7 +6,8 @@
 
 A run adds the draws that FOLDER lacks, and stops after the minutes given; run it again to go on.
 Every design has one file, with a line of JSON for each draw. Figures depend on the design and the
-draw alone, not on the number of workers. `--write` puts the tables into docs/averaging_study.md.
+draw alone, not on the number of workers. `--sizes 23 100` runs only designs with so many features.
+`--write` puts the tables into docs/averaging_study.md.
 """
 
 from __future__ import annotations
@@ -79,15 +80,14 @@ def everything(parts: tuple[str, ...]) -> list[Task]:
     return [task for _, task in sorted(tasks, key=lambda item: item[0])]
 
 
-def missing(folder: Path, parts: tuple[str, ...], share: float) -> list[Task]:
-    """The draws that a folder lacks, of the first ``share`` of every design's draws."""
-    tasks = everything(parts)
+def missing(folder: Path, tasks: list[Task]) -> list[Task]:
+    """The draws that a folder lacks."""
     have = {
         (part, name, one["draw"])
         for part, name in {task[:2] for task in tasks}
         for one in read_draws([folder], part, name)
     }
-    return [task for task in tasks[: round(share * len(tasks))] if task not in have]
+    return [task for task in tasks if task not in have]
 
 
 def answers(tasks: list[Task], workers: int, until: float) -> Iterator[tuple[Task, dict[str, Any]]]:
@@ -117,12 +117,12 @@ def answers(tasks: list[Task], workers: int, until: float) -> Iterator[tuple[Tas
                 running += 1
 
 
-def run(folder: Path, parts: tuple[str, ...], workers: int, minutes: float, share: float) -> None:
+def run(folder: Path, tasks: list[Task], workers: int, minutes: float) -> None:
     """Add draws to a folder."""
     # Processes share the cores; threads within each would only compete for them.
     os.environ.update(dict.fromkeys(THREADS, "1"))
     folder.mkdir(parents=True, exist_ok=True)
-    tasks = missing(folder, parts, share)
+    tasks = missing(folder, tasks)
     began = time.monotonic()
     count, spent, failures = 0, 0.0, 0
     reasons: dict[str, int] = {}
@@ -175,6 +175,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--sizes", type=int, nargs=2, default=(0, 1000), metavar=("LEAST", "MOST"))
     parser.add_argument("--share", type=float, default=1.0, help="of every design's draws")
     parser.add_argument("--estimate", action="store_true")
     parser.add_argument("--tables", type=Path, nargs="+", metavar="FOLDER")
@@ -188,7 +189,13 @@ def main() -> None:
         if given.write:
             write(PAGE, text)
     elif given.out:
-        run(given.out, tuple(given.part or PARTS), given.workers, given.minutes, given.share)
+        least, most = given.sizes
+        tasks = [
+            task
+            for task in everything(tuple(given.part or PARTS))
+            if least <= DESIGNS[task[1]].features <= most
+        ]
+        run(given.out, tasks[: round(given.share * len(tasks))], given.workers, given.minutes)
     else:
         parser.print_help()
         sys.exit(2)
