@@ -14,6 +14,7 @@ import skops.io
 import heckmanfa
 from heckmanfa import (
     Heckman,
+    HeckmanAverage,
     HeckmanBestSubset,
     HeckmanFA,
     HeckmanLasso,
@@ -63,6 +64,8 @@ def saved(tmp_path, fitted, encoding):
         HeckmanFA(random_state=0),
         HeckmanLasso(random_state=np.random.RandomState(0)),
         HeckmanBestSubset(honest=True, n_splits=4, random_state=0),
+        HeckmanAverage("mean"),
+        HeckmanAverage(method="ml", n_refits=2),
         NaiveOLS(),
         InverseProbabilityWeighted(),
     ],

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from heckmanfa import (
     Heckman,
+    HeckmanAverage,
     HeckmanBestSubset,
     HeckmanFA,
     NaiveOLS,
@@ -142,11 +143,12 @@ def test_every_estimate_of_mroz_is_that_of_the_fit_in_memory(mroz, kind):
     "model",
     [
         HeckmanBestSubset(),
+        HeckmanAverage(),
         HeckmanFA(extraction="correlation"),
         HeckmanFA(extraction="rank", random_state=0, epochs=200, train_rows=10_000),
         HeckmanFA(extraction="sample", random_state=0, epochs=200, train_rows=10_000),
     ],
-    ids=["best subset", "correlation", "rank", "sample"],
+    ids=["best subset", "average", "correlation", "rank", "sample"],
 )
 @pytest.mark.parametrize("source", ["simulated", "mroz"])
 def test_every_search_finds_what_it_finds_in_memory(frame, mroz, source, model):

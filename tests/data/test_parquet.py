@@ -15,6 +15,7 @@ import pytest
 
 from heckmanfa import (
     Heckman,
+    HeckmanAverage,
     HeckmanBestSubset,
     HeckmanFA,
     NaiveOLS,
@@ -151,11 +152,12 @@ def test_mroz_in_files_gives_the_digits_of_memory(tmp_path, mroz, method, row_gr
     [
         HeckmanBestSubset(),
         HeckmanBestSubset(method="ml"),
+        HeckmanAverage(cov_type="robust"),
         HeckmanFA("correlation", rho_range=(-0.99, 0.99)),
         HeckmanFA("rank", epochs=60, rho_range=(-0.99, 0.99), random_state=3),
         HeckmanFA("sample", epochs=60, n_draws=50, rho_range=(-0.99, 0.99), random_state=3),
     ],
-    ids=["best subset", "best subset, ml", "correlation", "rank", "sample"],
+    ids=["best subset", "best subset, ml", "average", "correlation", "rank", "sample"],
 )
 def test_searches_find_the_same_in_files_and_in_memory(files, frame, mroz, tmp_path, search):
     few = mroz[[*MROZ, "lwage"]]

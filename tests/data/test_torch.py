@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from heckmanfa import (
     Heckman,
+    HeckmanAverage,
     HeckmanBestSubset,
     HeckmanFA,
     HeckmanLasso,
@@ -170,6 +171,18 @@ def test_the_best_subset_is_the_same(data, device):
     assert there.optimal_
     assert there.prediction_features_ == here.prediction_features_
     assert_same(here, there)
+
+
+@pytest.mark.parametrize("options", [{}, {"cov_type": "robust"}, {"method": "ml", "n_refits": 3}])
+def test_an_average_is_the_same(data, device, options):
+    here = HeckmanAverage(**options).fit(data.X, data.y)
+    there = HeckmanAverage(**options).fit(tensor(data.X, device), tensor(data.y, device))
+    assert_same(here, there)
+    some = tensor(data.X[:20], device)
+    found, limits = there.predict(some, "selected", return_interval="confidence")
+    expected, ends = here.predict(data.X[:20], "selected", return_interval="confidence")
+    np.testing.assert_allclose(found.cpu(), expected, rtol=1e-8)
+    np.testing.assert_allclose(limits.cpu(), ends, rtol=1e-7)
 
 
 @pytest.mark.parametrize("standardize", [True, "features", False])

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 import heckmanfa.estimators.fitting
 from heckmanfa import (
     Heckman,
+    HeckmanAverage,
     HeckmanBestSubset,
     HeckmanFA,
     HeckmanLasso,
@@ -45,6 +46,8 @@ ESTIMATORS = {
     "honest ml": lambda: HeckmanFA(
         epochs=9, n_draws=9, honest=True, n_splits=2, random_state=1, method="ml"
     ),
+    "average": lambda: HeckmanAverage(),
+    "average ml": lambda: HeckmanAverage(method="ml", n_refits=2),
     "lasso": lambda: HeckmanLasso(),
     "ols": lambda: NaiveOLS(["educ", "exper"]),
     "ipw": lambda: InverseProbabilityWeighted(["educ", "exper"]),

@@ -123,7 +123,8 @@ class SelectionModel(ScoredRegressor):
             model is correct. It accounts for the normal errors (skewed by selection if ``kind``
             conditions on it) and the uncertainty of the prediction coefficients. It ignores that
             of the selection coefficients, rho, sigma and a search. A "confidence" interval is
-            for the expectation: the delta method, with the uncertainty of both equations.
+            for the expectation: the delta method, with the uncertainty of both equations. For an
+            average, both are quantiles of a mixture of normal distributions over assignments.
         conf_level : float
             Confidence level of the interval.
         missing : {"error", "nan"}

@@ -18,9 +18,13 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
 from heckmanfa.inference.expectations import Estimates, level_effect, parts_of
 from heckmanfa.model.mixture import Mixture
+from heckmanfa.model.normal import mills
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
 from heckmanfa.results.average_tables import few_of, mixture_of, outcome_of, tails
 from heckmanfa.results.reference import Reference, reference_of
+
+# The least share of its variance that selection can leave an outcome.
+_LEAST = 0.01
 
 Functions = Callable[[Estimates], tuple[Floats, Floats]]
 """returns values (q,) and gradients (q, 2 (1 + k) + 1) of q functions, at some estimates"""
@@ -144,37 +148,40 @@ def average_interval(
 ) -> Floats:
     """Return limits (b, 2) for rows of a design: of expectations, or of ``new`` outcomes.
 
-    New outcomes are for the kind "marginal".
+    A new outcome is normal in each assignment, with the variance that selection leaves it.
     """
     reference = reference_of(fit)
     members = members_of(fit)
-    df = None if new else reference.df
     if members:
         weights = np.array([weight for weight, _ in members])
-        sigma = np.array([member.sigma for _, member in members])
-        found = [
-            _level(member, kind, design, selection=estimates.selection) for _, member in members
-        ]
-        values, errors = (np.array(part) for part in zip(*found, strict=True))
+        found = [_of_member(member, kind, design, estimates.selection) for _, member in members]
+        values, errors, spread = (np.array(part) for part in zip(*found, strict=True))
     else:
         mixture = few_of(fit)
-        weights, sigma = mixture.weights, mixture.sigma
-        values, errors = _levels(fit, mixture, estimates, kind, design)
-    if new:
-        wider = reference.quantile(conf_level) / Reference().quantile(conf_level)
-        errors = np.hypot(sigma[:, None], wider * errors)
-    return mixture_quantiles(weights, values, errors, tails(conf_level), df)
+        weights = mixture.weights
+        values, errors = _of_mixture(fit, mixture, estimates, kind, design)
+        index = design @ estimates.selection_coef
+        spread = _spread(kind, mixture.sigma[:, None], mixture.imr_coef[:, None], index)
+    if not new:
+        return mixture_quantiles(weights, values, errors, tails(conf_level), reference.df)
+    # A normal error scaled up by this factor reaches as far as one that is t distributed.
+    wider = reference.quantile(conf_level) / Reference().quantile(conf_level)
+    return mixture_quantiles(weights, values, np.hypot(spread, wider * errors), tails(conf_level))
 
 
-def _level(member: Fit, kind: str, design: Floats, *, selection: bool) -> tuple[Floats, Floats]:
-    """Return the expectation of each row under one refit, and its standard error."""
+def _of_member(
+    member: Fit, kind: str, design: Floats, selection: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Return each row's expectation under one refit, its standard error, and the outcome's."""
     own = Estimates.of(member, prediction=True, selection=selection)
-    parts = parts_of(kind, design @ own.selection_coef, own.imr_coef)
-    effect = level_effect(own, parts, design)
-    return effect.values, np.sqrt(np.maximum(effect.variance(own.covariance), 0.0))
+    index = design @ own.selection_coef
+    effect = level_effect(own, parts_of(kind, index, own.imr_coef), design)
+    errors = np.sqrt(np.maximum(effect.variance(own.covariance), 0.0))
+    sigma, imr = np.array(member.sigma), np.array(member.imr_coef)
+    return effect.values, errors, _spread(kind, sigma, imr, index)
 
 
-def _levels(
+def _of_mixture(
     fit: Fit, mixture: Mixture, estimates: Estimates, kind: str, design: Floats
 ) -> tuple[Floats, Floats]:
     """Return the expectations of each row under every two-step fit, and their standard errors."""
@@ -184,14 +191,10 @@ def _levels(
     return mixture.linear(prediction, None, by_imr if estimates.selection else None)
 
 
-def total_estimates(fit: Fit, estimates: Estimates) -> Estimates:
-    """Return estimates with the covariance of the whole mixture."""
-    if outcome_of(fit).refits is not None:
-        return estimates
-    k = len(estimates.columns)
-    covariance = np.zeros_like(estimates.covariance)
-    place = {column: 1 + i for i, column in enumerate(estimates.columns)}
-    positions = [0, *(place[column] for column in fit.equation), 2 * (1 + k)]
-    total = mixture_of(fit).total_covariance()[1][: len(positions), : len(positions)]
-    covariance[np.ix_(positions, positions)] = total
-    return replace(estimates, covariance=covariance)
+def _spread(kind: str, sigma: Floats, imr_coef: Floats, index: Floats) -> Floats:
+    """Return the standard deviation of an outcome about its expectation."""
+    if kind == "marginal":
+        return sigma + np.zeros_like(index)
+    delta = mills(index if kind == "selected" else -index)[1]
+    # An assignment with |rho| >= 1 may have a negative variance there.
+    return np.asarray(np.sqrt(np.maximum(sigma**2 - imr_coef**2 * delta, _LEAST * sigma**2)))

@@ -20,7 +20,7 @@ from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import held, one_blas_thread
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import average_interval, mixed, total_estimates
+from heckmanfa.inference.average_effects import average_interval, mixed
 from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect, parts_of
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
@@ -195,16 +195,13 @@ def interval(
     """
     if fit.probit is None:
         kind = "marginal"
-    if return_interval == "prediction" and kind != "marginal" and not abs(fit.rho) < 1:
+    new = return_interval == "prediction"
+    if new and kind != "marginal" and fit.average is None and not abs(fit.rho) < 1:
         raise NotIdentifiedError(
             f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the distribution of an "
             "outcome given selection is not known; use method='ml', or kind='marginal'"
         )
     estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
-    new = return_interval == "prediction"
-    averaged = fit.average is not None and not (new and kind != "marginal")
-    if fit.average is not None and not averaged:
-        estimates = total_estimates(fit, estimates)
     reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
     # A normal error scaled up by this factor reaches as far as one that is t distributed.
@@ -212,7 +209,7 @@ def interval(
     limits = np.full((table.shape[0], 2), np.nan)
     with one_blas_thread(), np.errstate(invalid="ignore"):
         for span, design in design_blocks(table, estimates.columns):
-            if averaged:
+            if fit.average is not None:
                 limits[span] = average_interval(fit, estimates, kind, design, conf_level, new=new)
                 continue
             if new:

@@ -250,6 +250,9 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
         ci_low=limits[:, 0],
         ci_high=limits[:, 1],
     )
+    is_rho = (table["equation"] == "errors") & (table["term"] == "rho")
+    # Quantiles of two-step estimates may lie beyond any correlation.
+    table.loc[is_rho, ["ci_low", "ci_high"]] = limits[is_rho].clip(-1.0, 1.0)
     selection = (table["equation"] == "selection").to_numpy()
     if outcome_of(fit).refits is None:
         columns = reference.columns(estimates[selection], mixture.std_errors[selection], conf_level)

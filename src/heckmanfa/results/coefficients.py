@@ -128,7 +128,11 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
     if np.linalg.matrix_rank(matrix) < len(matrix):
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
     gap = matrix @ _estimates(fit) - right
-    test = reference_of(fit).wald(gap, matrix @ fit.covariance @ matrix.T)
+    covariance = fit.covariance
+    if fit.average is not None:
+        # What was averaged has none, and is not tested.
+        covariance = np.nan_to_num(covariance)
+    test = reference_of(fit).wald(gap, matrix @ covariance @ matrix.T)
     if test.lacks_clusters:
         raise NotIdentifiedError(f"{test.note}; test fewer at a time")
     return test
