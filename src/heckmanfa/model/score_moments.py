@@ -98,6 +98,23 @@ def gather_score_moments(
     )
 
 
+def classical_scores(columns: Positions) -> ScoreMoments:
+    """Return what the classical covariances of coefficients need, which is nothing of the rows.
+
+    The standard errors of sigma and rho need `gather_score_moments`.
+    """
+    none = np.zeros(0)
+    return ScoreMoments(
+        columns=tuple(int(column) for column in columns),
+        cov_type="classical",
+        middle=np.zeros((0, 0)),
+        coef=none,
+        variance=float("nan"),
+        residual_slope=none,
+        delta_slope=none,
+    )
+
+
 def _residual_model(moments: Moments, columns: Positions) -> tuple[Floats, float]:
     """Coefficients of W for the outcome on all candidates, and the mean squared residual."""
     scaled, norms = moments.scaled()

@@ -80,6 +80,37 @@ ADVICE = {
         "features look more certain than they are.",
         "Use --honest, or the bootstrap in Python, which repeats the search.",
     ),
+    "assignment_weight": Advice(
+        "A choice is only as sure as its weight: others that fit nearly as well may hold other "
+        "features.",
+        "Report how much weight each feature has, not only the best set.",
+    ),
+    "left_out": Advice(
+        "Many weak predictors may matter together though a search leaves out each of them.",
+        "Compare with the model of all features before you say that the others do not matter.",
+        "Do not quote it as a test: the same rows chose the features.",
+    ),
+    "stand_ins": Advice(
+        "If lambda takes up the effect of a feature left out, what looks like selection may be "
+        "that effect, or the other way round.",
+        "Decide by what you know about the feature, with --always or --select-only, and report "
+        "both.",
+    ),
+    "outside_weight": Advice(
+        "A rho outside (-1, 1) is not a correlation: such an assignment does not fit the model.",
+        "Look for stronger exclusions, or use a window of rho (--rho-range).",
+    ),
+    "weight_kinds": Advice(
+        "A small penalty (AIC) favours many features, a large one (BIC, EBIC) few. Where they "
+        "differ, the data do not decide.",
+        "Say which criterion you used, and claim less for these features.",
+    ),
+    "imr_optional": Advice(
+        "Without lambda there is no correction for selection: this is how strongly the data ask "
+        "for one.",
+        "Report least squares beside the corrected estimates.",
+        "Report it with the exclusions it relies on.",
+    ),
     "imr_range": Advice(
         "The effect of lambda was learned within this range and nowhere else.",
         "Do not predict beyond it.",

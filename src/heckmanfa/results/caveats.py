@@ -12,6 +12,11 @@ from typing import Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import higher_maximum, rho_text
+from heckmanfa.results.assignment_words import (
+    WEIGHT_CAVEATS,
+    caveats_of_weights,
+    findings_of_weights,
+)
 from heckmanfa.results.average_caveats import caveats_of_average
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
@@ -86,13 +91,17 @@ class TableFacts:
     """the features kept out of the prediction equation, the dummies of a column tested jointly"""
 
 
-def caveats_of_fit(fit: Fit, table: TableFacts | None = None) -> list[Caveat]:
+def caveats_of_fit(
+    fit: Fit, table: TableFacts | None = None, *, weighed: bool = True
+) -> list[Caveat]:
     """Return the caveats of a fitted model, the most serious first.
 
-    If the table of the fit is given, they name its columns.
+    If the table of the fit is given, they name its columns. Without ``weighed``, they leave out
+    those that need the weights of all assignments.
     """
     found = [*_of_problems(fit), *([_ALL_OBSERVED] if fit.probit is None else [])]
     found += [*caveats_of_search(fit), *caveats_of_average(fit)]
+    found += caveats_of_weights(fit) if weighed else []
     if fit.dropped:
         names = ", ".join(shown(name) for name in fit.spec.feature_names(fit.dropped))
         words = f"Columns left out as collinear, constant or separating: {names}."
@@ -125,13 +134,14 @@ def caveats_of_table(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> l
 
 def caveat_sentences(fit: Fit, *keys: str) -> list[str]:
     """Return the sentences of the caveats with these keys that a fitted model has."""
-    return [caveat.sentence for caveat in caveats_of_fit(fit) if caveat.key in keys]
+    caveats = caveats_of_fit(fit, weighed=not {*keys}.isdisjoint(WEIGHT_CAVEATS))
+    return [caveat.sentence for caveat in caveats if caveat.key in keys]
 
 
 def search_findings(fit: Fit) -> list[Finding]:
     """Return the caveats about the search as lines of the diagnostics."""
-    caveats = {caveat.key: caveat for caveat in caveats_of_fit(fit)}
-    return [
+    caveats = {caveat.key: caveat for caveat in caveats_of_fit(fit, weighed=False)}
+    found = [
         Finding(key, name, value, _VERDICTS[caveats[key].severity], caveats[key].sentence)
         for key, name, value in (
             ("window", "test of rho = 0", "none"),
@@ -143,6 +153,7 @@ def search_findings(fit: Fit) -> list[Finding]:
         )
         if key in caveats
     ]
+    return [*found, *findings_of_weights(fit)]
 
 
 def _of_problems(fit: Fit) -> list[Caveat]:

@@ -12,6 +12,8 @@ import pandas as pd
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
+from heckmanfa.results.assignment_weights import AssignmentWeights, shares_frame, weights_of
+from heckmanfa.results.assignment_words import weight_sections
 from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
@@ -54,6 +56,11 @@ class SearchReport(Report):
     """rho, the coefficient of lambda and each feature's coefficient among those nearly as good:
     share (of assignments that hold it), chosen, low, high; over those that hold the feature"""
     notes: tuple[str, ...]
+    weights: AssignmentWeights | None = None
+    """how the weight is spread over all assignments; None if that is not known"""
+    shares: pd.DataFrame | None = None
+    """the share of weight that holds each feature or group (aic, bic, ebic), and its role"""
+    weight_sections: tuple[Section, ...] = ()
 
     def _facts(self) -> list[tuple[str, str]]:
         window = "none" if self.rho_range is None else "[{:g}, {:g}]".format(*self.rho_range)
@@ -78,6 +85,7 @@ class SearchReport(Report):
         return [
             Section(facts=tuple(self._facts())),
             Section("The best assignments", table=self.runner_ups),
+            *self.weight_sections,
             Section(among, table=self.spread, notes=self.notes),
         ]
 
@@ -100,6 +108,8 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         )
     near = search.nearly_best(tolerance)
     frame = search.to_frame(fit.feature_names)
+    weights = weights_of(fit) if fit.search.chose else None
+    known = None if isinstance(weights, str) else weights
     two_step = ["The figures here are two-step estimates."] if fit.spec.method == "ml" else []
     return SearchReport(
         criterion=search.goal.criterion,
@@ -116,6 +126,9 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         runner_ups=frame[search.in_range].head(_RUNNER_UPS).drop(columns="in_range"),
         spread=_spread(fit, search.masks[:near]),
         notes=(*caveat_sentences(fit, *_NOTES), *two_step),
+        weights=known,
+        shares=None if known is None else shares_frame(fit, known),
+        weight_sections=() if weights is None else tuple(weight_sections(fit, weights)),
     )
 
 

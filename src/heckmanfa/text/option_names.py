@@ -54,6 +54,7 @@ _PHRASES = (
     (r" ?\bSee what_if\(\)\.", ""),
     (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
     (r"\bsearch_report\(\) has them", "The report (--report) has them"),
+    (r"; see search_report\(\)", ""),
     (r"\bpass force=True\b", "pass --force"),
     (r"\bUse fewer epochs or a smaller learning_rate\b", "Try another --seed or --search"),
     (r"\bUse a smaller learning_rate\b", "Leave it out with --no-ru"),

@@ -1,0 +1,274 @@
+"""What a choice hides: how the weight of all assignments is spread, behind the one chosen.
+
+An assignment S weighs exp(-BIC_S / 2). The weights say how much of what the data can tell about
+the features the chosen assignment holds. They follow BIC here; shares of features are also given
+by AIC and EBIC. All is computed from the compressed data, once for each fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.errors import NoFeasibleAssignmentError
+from heckmanfa.fit import Fit
+from heckmanfa.model.mixture import mix_assignments
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.score_moments import classical_scores
+from heckmanfa.results.average_tables import UNSURE, role_of
+from heckmanfa.results.reference import LEVEL, Reference
+from heckmanfa.search.averaging import KINDS, Average, Kind, average, imr_shares
+from heckmanfa.search.averaging.averages import MOST_UNITS
+from heckmanfa.search.averaging.weights import penalties
+from heckmanfa.search.choices import Choices
+
+QUICK_UNITS = 16
+"""With more features or groups than this, only `search_report` weighs the assignments."""
+
+STAND_IN = 0.5
+"""A feature stands in for lambda if the share of weight that rejects rho = 0 differs by this much
+between assignments with and without it."""
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A feature or group with and without which the test of lambda differs."""
+
+    columns: tuple[int, ...]
+    rejected_with: float
+    """share of weight that rejects rho = 0, of the assignments that hold it"""
+    rejected_without: float
+    """likewise, of the others"""
+
+    @property
+    def difference(self) -> float:
+        """How far the two shares are apart."""
+        return abs(self.rejected_with - self.rejected_without)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The candidates that do not predict, in the model in which all candidates do."""
+
+    columns: tuple[int, ...]
+    chi2: float
+    """their joint Wald statistic with Heckman's covariance; NaN if that model cannot be fitted"""
+
+    @property
+    def df(self) -> int:
+        """Degrees of freedom."""
+        return len(self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class AssignmentWeights:
+    """The weights of all assignments that a search or an average allows."""
+
+    average: Average
+    """by BIC weights"""
+    chosen: float | None
+    """BIC weight of the chosen assignment; None if nothing was chosen, or what was chosen is not
+    one of the assignments allowed"""
+    left_out: LeftOut | None
+    """None if nothing was chosen, or nothing was left out"""
+    stand_ins: tuple[StandIn, ...]
+    """the largest difference first; empty in a window of rho"""
+    imr: dict[Kind, float] | None
+    """share of weight that holds lambda, if lambda is optional; None in a window of rho"""
+
+    @property
+    def best(self) -> float:
+        """BIC weight of the heaviest assignment."""
+        return self.average.best_weight["bic"]
+
+    @property
+    def chosen_is_best(self) -> bool:
+        """Whether no assignment is heavier than the chosen one."""
+        return self.chosen is not None and self.chosen >= self.best * (1.0 - 1e-8)
+
+    @property
+    def n_half(self) -> int:
+        """How many of the heaviest assignments carry half of the BIC weight."""
+        return self.average.n_half["bic"]
+
+    @property
+    def units(self) -> tuple[tuple[int, ...], ...]:
+        """The features and groups that may be in or out."""
+        return self.average.choices.units
+
+    def share(self, unit: tuple[int, ...], kind: Kind = "bic") -> float:
+        """Share of weight that holds a feature or group."""
+        return float(self.average.shares[kind][unit[0]])
+
+    def moved(self) -> list[tuple[int, ...]]:
+        """Features and groups that some kinds of weights rather hold, and others rather do not."""
+        return [
+            unit
+            for unit in self.units
+            if len({self.share(unit, kind) >= 0.5 for kind in KINDS}) > 1
+        ]
+
+
+_weights: WeakKeyDictionary[Fit, AssignmentWeights | str] = WeakKeyDictionary()
+
+
+def weights_of(fit: Fit) -> AssignmentWeights | str:
+    """Weigh the assignments behind a search or an average, or say in a sentence why not.
+
+    The result is kept as long as the fit is.
+    """
+    if fit not in _weights:
+        _weights[fit] = _weigh(fit)
+    return _weights[fit]
+
+
+def are_known(fit: Fit) -> bool:
+    """Whether the assignments were weighed before, or quickly can be."""
+    return fit in _weights or len(choices_of(fit).units) <= QUICK_UNITS or has_pseudo_weights(fit)
+
+
+def has_pseudo_weights(fit: Fit) -> bool:
+    """Whether only a pseudo-likelihood could weigh the assignments."""
+    return fit.weighted and fit.spec.weight_kind == "sampling"
+
+
+def choices_of(fit: Fit) -> Choices:
+    """Return the assignments that could be chosen in the rows of the fit."""
+    if fit.average is not None:
+        return fit.average.average.choices
+    assert fit.search is not None
+    allowed, candidates = fit.search.choices, {*fit.search.candidates}
+    return allowed.without_columns([c for c in allowed.columns if c not in candidates])
+
+
+def shares_frame(fit: Fit, weights: AssignmentWeights) -> pd.DataFrame:
+    """Return a row for each feature or group: its share by each kind of weights, and its role."""
+    names = fit.feature_names
+    return pd.DataFrame(
+        [
+            {
+                "feature": names[unit[0]] if len(unit) == 1 else tuple(names[c] for c in unit),
+                **{kind: weights.share(unit, kind) for kind in KINDS},
+                "role": role_of(weights.share(unit)),
+            }
+            for unit in weights.units
+        ],
+        columns=["feature", *KINDS, "role"],
+    )
+
+
+def _weigh(fit: Fit) -> AssignmentWeights | str:
+    if has_pseudo_weights(fit):
+        return (
+            "With sampling weights there is no likelihood to weigh assignments by: how sure the "
+            "choice is, is not said."
+        )
+    choices = choices_of(fit)
+    if len(choices.units) > MOST_UNITS:
+        return (
+            f"With more than {MOST_UNITS} features or groups, the weights of all assignments are "
+            "not computed."
+        )
+    window = _window(fit)
+    found = None if fit.average is None else fit.average.average
+    if found is None or found.weights != "bic":
+        try:
+            found = average(fit.moments, choices, weights="bic", rho_range=window, names=fit.labels)
+        except NoFeasibleAssignmentError:
+            return (
+                "No assignment has weight: those that are feasible have more columns than a third "
+                "of the selected rows."
+            )
+    chose = fit.average is None
+    return AssignmentWeights(
+        average=found,
+        chosen=_chosen_weight(fit, found) if chose else None,
+        left_out=_left_out(fit, choices) if chose else None,
+        stand_ins=() if window else _stand_ins(fit.moments, found),
+        imr=None if window else imr_shares(fit.moments, choices),
+    )
+
+
+def _window(fit: Fit) -> tuple[float, float] | None:
+    if fit.average is not None:
+        return fit.average.average.rho_range
+    return None if fit.search is None else fit.search.window
+
+
+def _chosen_weight(fit: Fit, found: Average) -> float | None:
+    """BIC weight of the prediction features of a fit."""
+    choices, m = found.choices, found.n_selected
+    support = np.asarray(fit.support, dtype=bool)
+    inside = np.array([bool(support[unit[0]]) for unit in choices.units], dtype=bool)
+    if not np.array_equal(choices.masks(inside), support):
+        return None
+    solved = fit.moments.solve(support)
+    if found.rho_range is not None:
+        low, high = found.rho_range
+        if not low <= solved.rho <= high:
+            return None
+    by_size = penalties(m, choices)["bic"]
+    criterion = m * np.log(solved.sse) + by_size[int(support.sum()), int(inside.sum())]
+    best = found.leading_masks[0]
+    n_units = sum(bool(best[unit[0]]) for unit in choices.units)
+    least = m * np.log(found.leading_sse[0]) + by_size[int(best.sum()), n_units]
+    if not np.isfinite(criterion):
+        return 0.0
+    return float(found.best_weight["bic"] * min(np.exp(-0.5 * (criterion - least)), 1.0))
+
+
+def _left_out(fit: Fit, choices: Choices) -> LeftOut | None:
+    """Test jointly, in the model of all candidates, those that were not chosen."""
+    columns = choices.columns
+    positions = [at for at, column in enumerate(columns) if not fit.support[column]]
+    if not positions:
+        return None
+    away = tuple(columns[at] for at in positions)
+    everything = np.zeros((1, fit.n_features), dtype=bool)
+    everything[0, list(columns)] = True
+    if not fit.moments.solve(everything[0]).feasible:
+        return LeftOut(away, float("nan"))
+    whole = mix_assignments(fit.moments, classical_scores(columns), everything, np.ones(1))
+    terms = [1 + at for at in positions]
+    covariance = whole.covariance(0)[np.ix_(terms, terms)]
+    return LeftOut(away, Reference().wald(whole.coef[0, terms], covariance).statistic)
+
+
+def _stand_ins(moments: Moments, found: Average) -> tuple[StandIn, ...]:
+    """Find features with 10 to 90% of the weight with and without which lambda's test differs."""
+    doubtful = [
+        unit
+        for unit in found.choices.units
+        if role_of(float(found.shares["bic"][unit[0]])) == UNSURE
+    ]
+    if not doubtful:
+        return ()
+    masks, weight = found.component_masks, found.component_weights
+    rejected = Reference().p_value(_imr_statistics(moments, found.choices, masks)) < LEVEL
+    stand_ins = []
+    for unit in doubtful:
+        held = masks[:, unit[0]]
+        if not held.any() or held.all():
+            continue
+        inside, outside = (
+            float(np.average(rejected[part], weights=weight[part])) for part in (held, ~held)
+        )
+        stand_ins.append(StandIn(unit, inside, outside))
+    stand_ins = [item for item in stand_ins if item.difference >= STAND_IN]
+    return tuple(sorted(stand_ins, key=lambda item: -item.difference))
+
+
+def _imr_statistics(moments: Moments, choices: Choices, masks: Mask) -> Floats:
+    """beta_H over its standard error in each assignment, by Heckman's covariance."""
+    columns = choices.columns
+    mixture = mix_assignments(moments, classical_scores(columns), masks, np.ones(len(masks)))
+    imr = np.zeros((1, len(columns) + 2))
+    imr[0, -1] = 1.0
+    values, errors = mixture.linear(imr)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(values[:, 0] / errors[:, 0])

@@ -1,0 +1,337 @@
+"""What the weights of all assignments mean for a choice, in words: each sentence is written here.
+
+A joint chi-squared of features that a search left out describes: the search saw the same rows, so
+it has no p-value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heckmanfa.fit import Fit
+from heckmanfa.results.assignment_weights import (
+    AssignmentWeights,
+    LeftOut,
+    StandIn,
+    are_known,
+    choices_of,
+    has_pseudo_weights,
+    shares_frame,
+    weights_of,
+)
+from heckmanfa.results.document import Caveat, Finding, Section, Verdict
+from heckmanfa.search.averaging import KINDS
+from heckmanfa.text.wording import listed, number, percent, plural, some
+
+WEIGHT_CAVEATS = (
+    *("assignment_weight", "left_out", "stand_ins", "imr_optional", "not_weighed"),
+    "pseudo_weights",
+)
+"""keys of the caveats that `caveats_of_weights` returns"""
+
+# A summary mentions assignments with rho-hat outside (-1, 1) if they carry this much.
+_MENTIONED_OUTSIDE = 0.01
+_OFTEN_OUTSIDE = 0.05
+# Below this many per degree of freedom, AIC would not take them all.
+_AIC_PENALTY = 2.0
+_NOT_A_TEST = "After a search, that describes; it does not test."
+_NOT_TOGETHER = (
+    "All candidates cannot be fitted together, so there is no joint chi-squared of those left out."
+)
+
+
+def share_text(share: float) -> str:
+    """Format a share of weight; only certainty is 0% or 100%."""
+    if 0.0 < share < 0.0005:
+        return "<0.1%"
+    if 0.995 < share < 1.0:
+        return ">99%"
+    return percent(share, 1 if 0.0 < share < 0.0995 else 0)
+
+
+def caveats_of_weights(fit: Fit) -> list[Caveat]:
+    """Return the caveats that follow from the weights of all assignments.
+
+    There are none without a search or an average.
+    """
+    if fit.average is not None:
+        return _of_average(fit)
+    if fit.search is None or not fit.search.chose:
+        return []
+    if not are_known(fit):
+        words = (
+            f"The weight of this assignment among all of {len(choices_of(fit).units)} features or "
+            "groups takes a while to compute; see search_report()."
+        )
+        return [Caveat("not_weighed", "note", words)]
+    found = weights_of(fit)
+    if isinstance(found, str):
+        return [Caveat("not_weighed", "note", found)]
+    caveats = [_of_choice(found)]
+    if found.left_out is not None:
+        caveats.append(Caveat("left_out", "note", _left_out(found.left_out)))
+    return [*caveats, *_of_stand_ins(fit, found), *_of_imr(found)]
+
+
+def _of_average(fit: Fit) -> list[Caveat]:
+    """Caveats of an average, whose summary has the weights of assignments and features."""
+    if has_pseudo_weights(fit):
+        words = "sampling weights leave only a pseudo-likelihood to weigh assignments by."
+        claim = f"That the chance of a feature is a probability: {words}"
+        return [Caveat("pseudo_weights", "caution", f"Chances are rough: {words}", claim)]
+    found = weights_of(fit) if are_known(fit) else ""
+    return [] if isinstance(found, str) else [*_of_stand_ins(fit, found), *_of_imr(found)]
+
+
+def _of_stand_ins(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
+    if not found.stand_ins:
+        return []
+    words = stand_in_sentence(fit, found.stand_ins[0])
+    if len(found.stand_ins) > 1:
+        words += f" So do others: {_others(fit, found.stand_ins)}."
+    claim = f"That the data tell selection from the effect of a feature: {words}"
+    return [Caveat("stand_ins", "caution", words, claim)]
+
+
+def _of_imr(found: AssignmentWeights) -> list[Caveat]:
+    if found.imr is None:
+        return []
+    words = (
+        f"If lambda is optional, assignments with it carry {share_text(found.imr['bic'])} of the "
+        f"BIC weight ({share_text(found.imr['aic'])} of the AIC weight)."
+    )
+    return [Caveat("imr_optional", "note", words)]
+
+
+def _of_choice(found: AssignmentWeights) -> Caveat:
+    sentence = f"{_choice(found)}{_outside(found)}"
+    if found.chosen_is_best and found.n_half == 1:
+        return Caveat("assignment_weight", "note", sentence)
+    claim = f"That one assignment stands out: {sentence[0].lower()}{sentence[1:]}"
+    return Caveat("assignment_weight", "caution", sentence, claim)
+
+
+def _choice(found: AssignmentWeights) -> str:
+    """Say how much weight the chosen assignment has, and how many carry half."""
+    window = "" if found.average.rho_range is None else " in the window"
+    weight = f"of the BIC weight of all assignments{window}"
+    alone = found.n_half == 1
+    half = "" if alone else f"; {found.n_half:,} carry half of it"
+    best = f"best by BIC has {share_text(found.best)}"
+    if found.chosen is None:
+        return f"The {best} {weight}{half}."
+    if found.chosen == 0.0:
+        return (
+            "These features weigh nothing, since they are more than a third of the selected rows; "
+            f"the {best} {weight}{half}."
+        )
+    these = f"These features have {share_text(found.chosen)} {weight}"
+    if not found.chosen_is_best:
+        return f"{these}, and the {best}{half}."
+    return f"{these}{'' if alone else ', the most of any'}{half}."
+
+
+def _outside(found: AssignmentWeights) -> str:
+    if found.average.outside < _MENTIONED_OUTSIDE:
+        return ""
+    return f" Those with |rho-hat| >= 1 carry {share_text(found.average.outside)}."
+
+
+def _left_out(left_out: LeftOut) -> str:
+    if np.isnan(left_out.chi2):
+        return _NOT_TOGETHER
+    features = plural(left_out.df, "feature")
+    return (
+        f"In the model of all candidates, the {features} left out "
+        f"{'has' if left_out.df == 1 else 'have'} {_chi2(left_out)}. {_NOT_A_TEST}"
+    )
+
+
+def _chi2(left_out: LeftOut) -> str:
+    return f"chi2({left_out.df}) = {number(left_out.chi2)}"
+
+
+def _unit(fit: Fit, unit: Sequence[int]) -> str:
+    """Name a feature, or a group by its columns."""
+    return listed([fit.labels[column] for column in unit])
+
+
+def _others(fit: Fit, stand_ins: Sequence[StandIn]) -> str:
+    return some([_unit(fit, item.columns) for item in stand_ins[1:]])
+
+
+def stand_in_sentence(fit: Fit, item: StandIn) -> str:
+    """Say how the test of lambda depends on a feature or group."""
+    name, it = _unit(fit, item.columns), "it" if len(item.columns) == 1 else "them"
+    rejected, instead = share_text(item.rejected_without), share_text(item.rejected_with)
+    if item.rejected_without > item.rejected_with:
+        return (
+            f"{name} and lambda stand in for each other: without {name}, assignments find "
+            f"selection ({rejected} of the weight rejects rho = 0); with {it}, {instead}."
+        )
+    return (
+        f"Assignments find selection only with {name}: with {it}, {instead} of the weight rejects "
+        f"rho = 0; without {it}, {rejected}."
+    )
+
+
+def findings_of_weights(fit: Fit) -> list[Finding]:
+    """Return what the weights of all assignments show, as lines of the diagnostics."""
+    averaged = fit.average is not None
+    if not averaged and (fit.search is None or not fit.search.chose):
+        return []
+    # An average evaluated as many assignments in its fit.
+    found = weights_of(fit) if averaged or are_known(fit) else ""
+    if isinstance(found, str):
+        return []
+    return [
+        _weight_finding(found),
+        *_left_out_finding(found),
+        *_stand_in_finding(fit, found),
+        *([] if averaged else [_outside_finding(found)]),
+        _kinds_finding(fit, found),
+        *_imr_finding(found),
+    ]
+
+
+def _weight_finding(found: AssignmentWeights) -> Finding:
+    share = found.best if found.chosen is None else found.chosen
+    value = f"{share_text(share)}; {plural(found.n_half, 'assignment')} "
+    value += "carries half" if found.n_half == 1 else "carry half"
+    clear = (found.chosen is None or found.chosen_is_best) and found.n_half == 1
+    words = "It outweighs all others together." if clear else "The data do not single it out."
+    if found.chosen is not None and not found.chosen_is_best:
+        words = f"The best by BIC has {share_text(found.best)}."
+    return Finding(
+        "assignment_weight",
+        f"BIC weight of the {'best' if found.chosen is None else 'chosen'} assignment",
+        value,
+        "ok" if clear else "caution",
+        words,
+    )
+
+
+def _left_out_finding(found: AssignmentWeights) -> list[Finding]:
+    left_out = found.left_out
+    if left_out is None:
+        return []
+    name = "features left out, in the model of all candidates"
+    if np.isnan(left_out.chi2):
+        return [Finding("left_out", name, "not known", "caution", _NOT_TOGETHER)]
+    many = left_out.chi2 > _AIC_PENALTY * left_out.df
+    words = "would" if many else "would not"
+    return [
+        Finding(
+            "left_out",
+            name,
+            _chi2(left_out),
+            "caution" if many else "ok",
+            f"Together they {words} improve AIC. {_NOT_A_TEST}",
+        )
+    ]
+
+
+def _stand_in_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
+    if found.imr is None:
+        return []
+    key, name = "stand_ins", "features that stand in for lambda"
+    if not found.stand_ins:
+        words = "Whether selection is found does not depend on a feature of doubtful role."
+        return [Finding(key, name, "none", "ok", words)]
+    value = some([_unit(fit, item.columns) for item in found.stand_ins])
+    words = " ".join(stand_in_sentence(fit, item) for item in found.stand_ins[:3])
+    return [Finding(key, name, value, "caution", words)]
+
+
+def _outside_finding(found: AssignmentWeights) -> Finding:
+    outside = found.average.outside
+    often = outside >= _OFTEN_OUTSIDE
+    words = "The data do not fit many assignments, or hardly identify rho in them."
+    return Finding(
+        "outside_weight",
+        "BIC weight with |rho-hat| >= 1",
+        share_text(outside),
+        "caution" if often else "ok",
+        words if often else "Nearly all of the weight has a rho that is a correlation.",
+    )
+
+
+def _kinds_finding(fit: Fit, found: AssignmentWeights) -> Finding:
+    moved = [_unit(fit, unit) for unit in found.moved()]
+    key, name = "weight_kinds", "features that depend on the kind of weights"
+    if not moved:
+        words = "AIC, BIC and EBIC weights all favour the same features."
+        return Finding(key, name, "none", "ok", words)
+    return Finding(key, name, some(moved), "caution", _moved(fit, found))
+
+
+def _moved(fit: Fit, found: AssignmentWeights) -> str:
+    """Say which features only some kinds of weights favour."""
+    parts: dict[tuple[bool, ...], list[str]] = {}
+    for unit in found.moved():
+        favoured = tuple(found.share(unit, kind) >= 0.5 for kind in KINDS)
+        parts.setdefault(favoured, []).append(_unit(fit, unit))
+    clauses = []
+    for favoured, names in parts.items():
+        by, others = (
+            listed(
+                [kind.upper() for kind, holds in zip(KINDS, favoured, strict=True) if holds is side]
+            )
+            for side in (True, False)
+        )
+        clauses.append(f"{by} weights favour {some(names)}, {others} weights do not")
+    return f"{'; '.join(clauses)}."
+
+
+def _imr_finding(found: AssignmentWeights) -> list[Finding]:
+    if found.imr is None:
+        return []
+    share = found.imr["bic"]
+    verdict: Verdict = "caution" if 0.1 <= share < 0.9 else "ok"
+    words = "The weights favour assignments with lambda, a sign of selection on unobservables."
+    if verdict == "caution":
+        words = "The weights do not tell whether rho is zero."
+    elif share < 0.1:
+        words = "The weights favour rho = 0: there is no sign of selection on unobservables."
+    by = ", ".join(f"{share_text(found.imr[kind])} by {kind.upper()}" for kind in KINDS)
+    return [Finding("imr_optional", "weight of lambda, if it is optional", by, verdict, words)]
+
+
+def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
+    """Return the weights of all assignments as parts of the search report."""
+    title = "Weight of the assignments"
+    if isinstance(found, str):
+        return [Section(title, notes=(found,))]
+    facts = []
+    if found.chosen is not None:
+        most = ", the most of any" if found.chosen_is_best else ""
+        facts.append(("Chosen, BIC weight", f"{share_text(found.chosen)}{most}"))
+    if not found.chosen_is_best:
+        facts.append(("Best, BIC weight", share_text(found.best)))
+    facts += [
+        ("Half of the weight in", plural(found.n_half, "assignment")),
+        ("With |rho-hat| >= 1", share_text(found.average.outside)),
+    ]
+    if found.imr is not None:
+        by = ", ".join(f"{share_text(found.imr[kind])} by {kind.upper()}" for kind in KINDS)
+        facts.append(("With lambda, if optional", by))
+    notes = [stand_in_sentence(fit, item) for item in found.stand_ins]
+    if found.left_out is not None:
+        notes.append(_left_out(found.left_out))
+    shares = shares_frame(fit, found)
+    shown = shares.rename(columns={kind: kind.upper() for kind in KINDS})
+    for kind in KINDS:
+        shown[kind.upper()] = shares[kind].map(share_text)
+    nothing = percent(1.0 / (1.0 + np.sqrt(found.average.n_selected)), 0)
+    about = [
+        "Roles follow BIC weights. A feature without any effect has a share of about "
+        f"{nothing} by BIC here, and of about 38% by AIC.",
+    ]
+    if found.moved():
+        about.append(_moved(fit, found))
+    return [
+        Section(title, facts=tuple(facts), notes=tuple(notes)),
+        Section("Share of the weight that holds each feature", table=shown, notes=tuple(about)),
+    ]
