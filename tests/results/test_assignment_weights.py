@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from heckmanfa import HeckmanBestSubset, HeckmanFA
+from heckmanfa import HeckmanAverage, HeckmanBestSubset, HeckmanFA
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
@@ -246,7 +246,7 @@ def test_on_mroz_the_proven_best_set_has_little_weight(mroz):
     for printed in (said, on_one_line(mroz.diagnostics()), on_one_line(report)):
         assert (
             "exper and lambda stand in for each other: without exper, assignments find selection "
-            "(96% of the weight rejects rho = 0); with it, 0.2%." in printed
+            "(96% of the BIC weight rejects rho = 0); with it, 0.2%." in printed
         )
         assert "it does not test" in printed
         assert "does not predict" not in printed
@@ -256,6 +256,29 @@ def test_on_mroz_the_proven_best_set_has_little_weight(mroz):
     # A statistic that describes has no p-value.
     (line,) = [check.value for check in mroz.diagnostics().checks() if check.key == "left_out"]
     assert line == "chi2(13) = 14.65"
+
+
+def test_an_average_says_by_bic_weights_what_stands_in_for_lambda(mroz):
+    frame = load_mroz()
+    model = fitted(HeckmanAverage(), frame[[*mroz.feature_names_in_]], frame["lwage"])
+    found, chosen = weights_of(model.fit_), weights_of(mroz.fit_)
+    assert found.stand_ins == chosen.stand_ins
+    assert found.imr == chosen.imr
+    assert (found.chosen, found.left_out) == (None, None)
+    said = on_one_line(model.summary())
+    assert "exper and lambda stand in for each other" in said
+    assert "If lambda is optional, assignments with it carry 17% of the BIC weight" in said
+    lines = {check.key: check.value for check in model.diagnostics().checks()}
+    assert lines["assignment_weight"] == "7.6%; 22 assignments carry half"
+    assert lines["weight_kinds"] == "huswage, motheduc and exper"
+
+
+def test_chances_by_sampling_weights_are_called_rough(rows):
+    X, y = rows
+    model = HeckmanAverage(weight_kind="sampling", cov_type="robust")
+    fitted(model, X, y, sample_weight=np.random.default_rng(0).uniform(1, 2, len(y)))
+    assert "Chances are rough: sampling weights leave only" in on_one_line(model.summary())
+    assert "lambda is optional" not in on_one_line(model.summary())
 
 
 def test_only_certainty_is_printed_as_0_or_100_percent():

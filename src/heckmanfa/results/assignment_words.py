@@ -169,11 +169,11 @@ def stand_in_sentence(fit: Fit, item: StandIn) -> str:
     if item.rejected_without > item.rejected_with:
         return (
             f"{name} and lambda stand in for each other: without {name}, assignments find "
-            f"selection ({rejected} of the weight rejects rho = 0); with {it}, {instead}."
+            f"selection ({rejected} of the BIC weight rejects rho = 0); with {it}, {instead}."
         )
     return (
-        f"Assignments find selection only with {name}: with {it}, {instead} of the weight rejects "
-        f"rho = 0; without {it}, {rejected}."
+        f"Assignments find selection only with {name}: with {it}, {instead} of the BIC weight "
+        f"rejects rho = 0; without {it}, {rejected}."
     )
 
 
