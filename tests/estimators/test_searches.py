@@ -88,11 +88,13 @@ def test_each_is_a_heckman_of_the_features_it_chose(search, frame, simulated):
     pd.testing.assert_frame_equal(model.vcov(), plain.vcov())
     for kind in ("marginal", "selected", "unselected"):
         np.testing.assert_array_equal(model.predict(frame, kind), plain.predict(frame, kind))
-    lines = model.diagnostics().lines()
-    # But for the word that the features were found in these rows.
-    after = [one for one in lines if one[0] == "standard errors after the search"]
-    assert [one[2] for one in after] == ["caution"]
-    assert [one for one in lines if one not in after] == list(plain.diagnostics().lines())
+    checks = model.diagnostics().checks()
+    # But for the words that the features were found in these rows, and what the choice hides.
+    after = ["search_ignored", "assignment_weight", "left_out", "stand_ins", "outside_weight"]
+    after += ["weight_kinds", "imr_optional"]
+    assert [check.key for check in checks if check.key in after] == after
+    others = [check for check in checks if check.key not in after]
+    assert others == list(plain.diagnostics().checks())
 
 
 def test_maximum_likelihood_refits_what_was_chosen(frame, simulated):
