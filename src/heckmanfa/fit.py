@@ -39,6 +39,7 @@ from heckmanfa.model.equations import (
 )
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import fit_likelihood, warn_of_likelihood
+from heckmanfa.model.likelihood_guards import LikelihoodGuards, guard_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
@@ -68,6 +69,8 @@ class Spec:
     start: Any = None
     groups: tuple[tuple[int, ...], ...] = ()
     """columns that belong together, such as the dummies of one category"""
+    guarded: bool = True
+    """whether maximum likelihood is tested against the two-step estimates"""
 
     def covariance_kind(self, n_groups: int) -> CovarianceKind:
         """Return which covariance to estimate, with this many groups."""
@@ -85,7 +88,8 @@ class Spec:
 
     def for_replicates(self) -> Spec:
         """Return the same model for many fits of which only the estimates are used."""
-        return replace(self, cov_type=None, start=elsewhere(read_start(self.start, self.method)))
+        start = elsewhere(read_start(self.start, self.method))
+        return replace(self, cov_type=None, start=start, guarded=False)
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,8 @@ class Fit:
     """maximum-likelihood estimates and their standard errors"""
     second_maximum: tuple[float, float] | None = None
     """log-likelihood and rho of another known maximum"""
+    guards: LikelihoodGuards | None = None
+    """maximum likelihood beside the two-step estimates; None unless it is at a proper maximum"""
     n_clusters: int | None = None
     """None unless the covariance is clustered"""
     weighted: bool = False
@@ -354,6 +360,11 @@ def _maximize_likelihood(
     start = read_start(spec.start, spec.method)
     found = fit_likelihood(fit.moments, probit, two_step, kind, rows, start)
     warn_of_likelihood(found, start)
+    guards = None
+    if spec.guarded:
+        guards = guard_likelihood(
+            fit.moments, probit, two_step, found, kind, rows, float(fit.n_selected)
+        )
     return replace(
         fit,
         coef=_spread(spec, fit.features, found.coef[1:]),
@@ -373,6 +384,7 @@ def _maximize_likelihood(
         log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
+        guards=guards,
     )
 
 

@@ -45,6 +45,7 @@ _PARTS = {
     "FormulaDesign": "heckmanfa.data.formula.design",
     "Goal": "heckmanfa.search.evaluation",
     "Honest": "heckmanfa.inference.searching",
+    "LikelihoodGuards": "heckmanfa.model.likelihood_guards",
     "Moments": "heckmanfa.model.moments",
     "Network": "heckmanfa.estimators.ru",
     "Origin": "heckmanfa.fit",

@@ -59,6 +59,10 @@ class MaximumLikelihood:
     atanh_rho: float
     covariance: Floats
     """(1 + J + 1 + p + 2) squared: prediction, selection, log sigma, atanh rho"""
+    inner_params: Floats
+    """theta of `likelihood_terms`: selection, prediction, log sigma, atanh rho"""
+    inner_covariance: Floats
+    """likewise, the inverse observed information; NaN if that is not positive definite"""
     log_likelihood: float
     n_iterations: int
     converged: bool
@@ -145,6 +149,8 @@ def fit_likelihood(
         log_sigma=float(best[-2] + np.log(problem.scale)),
         atanh_rho=float(best[-1]),
         covariance=symmetric(back @ middle @ back.T),
+        inner_params=best,
+        inner_covariance=inverse,
         log_likelihood=float(state.log_likelihood) - offset,
         n_iterations=passes,
         converged=converged,

@@ -280,3 +280,25 @@ def row_scores(block: Block, problem: Problem, theta: Floats) -> Array:
         axis=1,
     )
     return scores
+
+
+def row_slopes(block: Block, problem: Problem, theta: Floats, direction: Floats) -> Array:
+    """(b,) `row_scores` times a direction, without the (b, d) scores."""
+    p, j = problem.sizes
+    slopes = zeros(block.features, len(block.selected))
+    others = block.keep(~block.selected)
+    z = problem.union.design(others.features[:, : p - 1])
+    in_u, along = z.times(np.column_stack([theta[:p], direction[:p]])).T
+    slopes[~block.selected] = -mills(-in_u)[0] * along
+    rows = _selected(block.only_selected(), problem, theta)
+    both = np.zeros((len(problem.prediction), 2))
+    both[:p, 0] = direction[:p]
+    both[:, 1] = problem.prediction @ direction[p : p + j]
+    in_u, in_mean = rows.design.times(both).T
+    slopes[block.selected] = (
+        rows.d_u * in_u
+        - rows.d_e * in_mean / _scales(theta)[0]
+        - (rows.e * rows.d_e + 1.0) * float(direction[-2])
+        + rows.ratio * rows.a_t * float(direction[-1])
+    )
+    return slopes

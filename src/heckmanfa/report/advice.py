@@ -75,6 +75,17 @@ ADVICE = {
         "It relies on normal errors with one variance: otherwise it finds selection that is not "
         "there. The two-step test with --robust does so far less often.",
     ),
+    "hausman": Advice(
+        "Two-step needs less than maximum likelihood: if they differ, what only maximum "
+        "likelihood needs does not hold.",
+        "Report the two-step estimates.",
+        "That they agree does not prove that the errors are normal, least of all if rho is near "
+        "zero, where both always agree.",
+    ),
+    "equal_variance": Advice(
+        "Maximum likelihood takes a variance that changes with the features for selection.",
+        "Report the two-step estimates with --robust.",
+    ),
     "search_ignored": Advice(
         "The same rows choose the features and estimate their coefficients, so the chosen "
         "features look more certain than they are.",

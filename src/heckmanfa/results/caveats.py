@@ -21,7 +21,7 @@ from heckmanfa.results.average_caveats import caveats_of_average
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
-from heckmanfa.results.problems import clusters_note, problems_of, r2_of
+from heckmanfa.results.problems import PROFILE_INSTEAD, clusters_note, problems_of, r2_of
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.results.search_caveats import caveats_of_search
 from heckmanfa.text.printable import shown
@@ -193,6 +193,18 @@ def _of_problem(problem: Finding, fit: Fit) -> Caveat:
                 "That the likelihood is at its highest: there is a higher maximum, at rho = "
                 f"{rho_text(higher[1])}."
             )
+    elif key == "hausman":
+        words = f"Two-step against maximum likelihood: {problem.value}. {meaning}"
+        claim = (
+            "That the estimates of maximum likelihood are right: the two-step estimate of beta_H "
+            "differs from theirs by more than chance."
+        )
+    elif key == "equal_variance":
+        words = f"Test of the outcome's variance: {problem.value}. {meaning}"
+        claim = (
+            "That the outcome varies by the same amount everywhere: its variance changes, which "
+            "biases maximum likelihood."
+        )
     else:
         key = "rho_at_bounds"
         words = f"rho is estimated at {problem.value}, {meaning[0].lower()}{meaning[1:]}"
@@ -254,7 +266,9 @@ def _of_strength(diagnostics: Diagnostics) -> list[Caveat]:
         assert diagnostics.excluded_wald is not None
         words = _strength(diagnostics.excluded_wald, diagnostics.n_excluded)
         claim = f"That the exclusions identify the model well: they are {words}"
-        caveats.append(Caveat("weak_exclusions", "caution", f"The exclusions are {words}", claim))
+        advice = f" {PROFILE_INSTEAD}" if diagnostics.rho_lr is not None else ""
+        sentence = f"The exclusions are {words}{advice}"
+        caveats.append(Caveat("weak_exclusions", "caution", sentence, claim))
     if diagnostics.n_excluded and diagnostics.imr_collinear:
         vif = number(diagnostics.imr_vif, 3)
         words = f"is almost a linear function of the prediction features (VIF {vif})."

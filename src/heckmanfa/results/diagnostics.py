@@ -91,6 +91,12 @@ class Diagnostics(Printed):
     maximum_rho: float = _NAN
     second_maximum: tuple[float, float] | None = None
     """log-likelihood and rho of another maximum, if one is known"""
+    hausman: Wald | None = None
+    """test that two-step and maximum likelihood estimate the same beta_H (maximum likelihood)"""
+    equal_variance: Wald | None = None
+    """test that the outcome's variance does not depend on the features (maximum likelihood)"""
+    guards: tuple[Finding, ...] = ()
+    """what these two tests found"""
 
     @property
     def weak_exclusions(self) -> bool:
@@ -133,7 +139,7 @@ class Diagnostics(Printed):
         verdict: Verdict = "caution" if self.imr_collinear else "ok"
         imr_r2 = Finding("imr_r2", "lambda on the features", value, verdict, words)
         found += [*self._exclusion_checks(), imr_r2, self._condition_check()]
-        found += [*self._rho_checks(), *self.caveats, *self._range_checks()]
+        found += [*self._rho_checks(), *self.guards, *self.caveats, *self._range_checks()]
         return [*found, *clusters, *self.findings]
 
     def _condition_check(self) -> Finding:
@@ -160,6 +166,7 @@ class Diagnostics(Printed):
                 strong=not self.weak_exclusions,
                 clustered=self.n_clusters is not None,
                 averaged=self.averaged,
+                profiled=self.rho_lr is not None,
             )
         ]
 
@@ -193,6 +200,10 @@ class Diagnostics(Printed):
         # A profile of the likelihood, if included, knows more about its maxima.
         profiled = any(finding.key == "maxima" for finding in self.findings)
         doubtful = checks[0].verdict == "problem" or bool(maxima) or profiled
+        doubtful |= any(
+            test is not None and test.p_value < LEVEL
+            for test in (self.hausman, self.equal_variance)
+        )
         if not profiled:
             checks += maxima
         for key, name, test in (
@@ -274,6 +285,9 @@ def diagnose(
         log_likelihood=fit.log_likelihood,
         maximum_rho=problems.rho_of_maximum(fit),
         second_maximum=fit.second_maximum,
+        hausman=problems.hausman_test(fit),
+        equal_variance=problems.equal_variance_test(fit),
+        guards=tuple(problems.guard_findings(fit)),
     )
 
 

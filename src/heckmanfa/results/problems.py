@@ -11,12 +11,26 @@ from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.results.document import Finding, Verdict
-from heckmanfa.results.reference import FEW_CLUSTERS, LEVEL, Reference, Wald, n_parameters
+from heckmanfa.results.reference import (
+    FEW_CLUSTERS,
+    LEVEL,
+    Reference,
+    Wald,
+    n_parameters,
+    reference_of,
+)
 from heckmanfa.text.wording import number
 
 # Beyond these, rho is practically one, and a fit is practically exact.
 _NEAR_ONE = 0.98
 _NEARLY_ALL = 0.999
+
+_USE_TWO_STEP = (
+    "Robust standard errors do not remove that. Use method='two-step' with cov_type='robust'."
+)
+
+PROFILE_INSTEAD = "See profile() for intervals of slopes, which cover better than standard errors."
+"""what to do about weak exclusions after maximum likelihood"""
 
 MAXIMA = "maxima of the likelihood"
 """name of the finding about them"""
@@ -179,11 +193,13 @@ def about_exclusions(
     strong: bool,
     clustered: bool,
     averaged: bool = False,
+    profiled: bool = False,
 ) -> Finding:
     """Say whether the excluded features drive selection, as far as that was tested.
 
     ``strong`` is whether they do so for their number; ``clustered`` whether a finding about
-    clusters follows; ``averaged`` whether they are only less likely than not to predict.
+    clusters follows; ``averaged`` whether they are only less likely than not to predict;
+    ``profiled`` whether a profile of the likelihood has valid intervals.
     """
     single = n_excluded == 1
     drive = "it drives" if single else "they drive"
@@ -201,6 +217,8 @@ def about_exclusions(
         words = "It drives selection weakly: little identifies the model."
     else:
         words = "For their number they drive selection weakly: little identifies the model."
+    if profiled and not strong:
+        words += f" {PROFILE_INSTEAD}"
     value = f"{n_excluded} ({names}); {test}"
     name = "selection features with a BIC share below 50%" if averaged else "excluded features"
     return Finding("exclusions", name, value, "ok" if strong else "caution", words)
@@ -229,6 +247,92 @@ def about_rho_test(key: str, name: str, test: Wald, *, doubtful: bool, which: st
     return Finding(key, name, str(test), "caution" if doubtful else "ok", words + which)
 
 
+def about_hausman(test: Wald, two_step: float, likelihood: float) -> Finding:
+    """Say whether beta_H of maximum likelihood agrees with the two-step estimate."""
+    name = "two-step against ML"
+    verdict: Verdict = "caution"
+    if test.note:
+        words = "Whether maximum likelihood is biased was not tested."
+        return Finding("hausman", name, str(test), verdict, words)
+    value = f"beta_H {number(two_step)} and {number(likelihood)}; {test}"
+    if not test.p_value < LEVEL:
+        verdict, words = "ok", "The two estimates of beta_H differ by no more than chance."
+    else:
+        verdict = "problem"
+        words = (
+            "The two estimates of beta_H differ by more than chance: maximum likelihood is "
+            "biased, and its slopes with it. The errors are not normal, or their variance "
+            f"changes. {_USE_TWO_STEP}"
+        )
+    return Finding("hausman", name, value, verdict, words)
+
+
+def about_equal_variance(test: Wald, *, per_feature: bool) -> Finding:
+    """Say whether the outcome's variance depends on the features, beyond selection.
+
+    ``per_feature`` is whether every prediction feature was tested.
+    """
+    name = "equal variance, outcome"
+    what = "the prediction features" if per_feature else "the fitted outcome"
+    verdict: Verdict = "caution"
+    if test.note:
+        words = "Whether the outcome's variance changes was not tested."
+    elif not test.p_value < LEVEL:
+        verdict = "ok"
+        words = f"The variance is not seen to change with {what} or the selection index."
+    else:
+        words = (
+            f"Rejected at {100 * LEVEL:g}%: the variance changes with {what} or the selection "
+            "index, which biases the slopes and beta_H of maximum likelihood. "
+            f"{_USE_TWO_STEP}"
+        )
+    return Finding("equal_variance", name, str(test), verdict, words)
+
+
+def hausman_test(fit: Fit) -> Wald | None:
+    """Test that two-step and maximum likelihood estimate the same beta_H; None if not known."""
+    guards, why_not = fit.guards, _why_unguarded(fit)
+    if guards is None:
+        return Wald(float("nan"), 1, float("nan"), note=why_not) if why_not else None
+    return reference_of(fit).wald([guards.difference], np.array([[guards.variance]]), why_not)
+
+
+def equal_variance_test(fit: Fit) -> Wald | None:
+    """Test that the outcome's variance is the same for all rows; None if not known."""
+    guards, why_not = fit.guards, _why_unguarded(fit)
+    if guards is None or not len(guards.spread):
+        why_not = why_not or ("" if guards is None else "the variance of the test is not known")
+        return Wald(float("nan"), 1, float("nan"), note=why_not) if why_not else None
+    return reference_of(fit).wald(guards.spread, np.eye(len(guards.spread)), why_not)
+
+
+def guard_findings(fit: Fit) -> list[Finding]:
+    """Return what the guards of a maximum-likelihood fit found; empty for other fits."""
+    return [finding for _, finding in _guards(fit)]
+
+
+def _guards(fit: Fit) -> list[tuple[Wald, Finding]]:
+    hausman, variance, guards = hausman_test(fit), equal_variance_test(fit), fit.guards
+    found = []
+    if hausman is not None:
+        both = (np.nan, np.nan)
+        if guards is not None:
+            both = guards.two_step, guards.two_step - guards.difference
+        found.append((hausman, about_hausman(hausman, *both)))
+    if variance is not None:
+        per_feature = guards is None or guards.per_feature
+        found.append((variance, about_equal_variance(variance, per_feature=per_feature)))
+    return found
+
+
+def _why_unguarded(fit: Fit) -> str:
+    """Say why a maximum-likelihood fit cannot be tested; empty if it can, or is another fit."""
+    if fit.spec.method != "ml" or fit.probit is None:
+        return ""
+    unknown = "the covariance of the estimates is not known" if lacks_errors(fit) else ""
+    return why_untested(fit) or unknown
+
+
 def has_ratio(fit: Fit) -> bool:
     """Whether a likelihood-ratio test of rho = 0 can be reported for a fitted model."""
     return (
@@ -242,7 +346,8 @@ def has_ratio(fit: Fit) -> bool:
 def problems_of(fit: Fit) -> list[Finding]:
     """Return the problems of a fitted model, the most serious first.
 
-    A second maximum and few clusters are among them, even if they are only cautions.
+    A second maximum, few clusters and unequal variances are among them, even if they are only
+    cautions.
     """
     found = [
         *about_convergence(unconverged(fit)),
@@ -255,6 +360,7 @@ def problems_of(fit: Fit) -> list[Finding]:
         found += about_maxima(
             fit.log_likelihood, rho_of_maximum(fit), fit.second_maximum, ratio=has_ratio(fit)
         )
+        found += [finding for test, finding in _guards(fit) if test.p_value < LEVEL]
     return [finding for finding in found if finding.verdict != "ok"]
 
 

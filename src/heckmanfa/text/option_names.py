@@ -50,6 +50,7 @@ _PHRASES = (
     (r"\b([Ss])ee uncertainty_interval\(\)", r"\1ee the picture over rho in the report (--report)"),
     # Advice that only Python users can follow is left out.
     (r"; see what_if\(\)", ""),
+    (r" ?\bSee profile\(\) for [^.]*\.", ""),
     (r"; what_if\(\) uses it\b", ""),
     (r" ?\bSee what_if\(\)\.", ""),
     (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
