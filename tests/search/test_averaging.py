@@ -9,10 +9,15 @@ import pytest
 
 from heckmanfa import Heckman, compress
 from heckmanfa.datasets import make_selection
-from heckmanfa.errors import HeckmanfaWarning, InputError, NoFeasibleAssignmentError
+from heckmanfa.errors import (
+    HeckmanfaWarning,
+    InputError,
+    NoFeasibleAssignmentError,
+    SearchWarning,
+)
 from heckmanfa.model.normal import inverse_mills, mills
 from heckmanfa.search import all_features
-from heckmanfa.search.averaging import KINDS, average, enumeration, imr_shares
+from heckmanfa.search.averaging import KINDS, average, averages, enumeration, gibbs, imr_shares
 from heckmanfa.search.choices import Choices
 
 WEIGHTINGS = ("aic", "bic", "ebic", "mean")
@@ -215,16 +220,22 @@ def test_many_columns_for_the_rows_weigh_nothing():
 
 
 def test_lambda_competes_with_assignments_without_it():
-    for seed, rho in ((0, 0.0), (1, 0.8)):
+    for seed, rho, window in ((0, 0.0, None), (1, 0.8, None), (2, 0.5, (0.3, 0.6))):
         data = make_selection(500, 5, 2, rho=rho, random_state=seed)
         found = compress(data.X, data.y)
         choices = all_features(found.moments)
         chosen = data.selected
         rows = data.X[chosen], data.y[chosen], np.ones(chosen.sum())
-        values = [everything(*rows, found.probit.coef, choices, None, imr=imr)[3] for imr in (1, 0)]
-        expected = relative(np.concatenate(values))[: len(values[0])].sum(axis=0)
-        shares = imr_shares(found.moments, choices)
+        masks, _, _, held = everything(*rows, found.probit.coef, choices, window)
+        others, _, _, free = everything(*rows, found.probit.coef, choices, window, imr=0)
+        same = (others[:, None] == masks).all(axis=2).any(axis=1)
+        expected = relative(np.concatenate([held, free[same]]))[: len(held)].sum(axis=0)
+        shares = imr_shares(found.moments, choices, rho_range=window)
         assert [shares[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-10)
+        sampled = imr_shares(
+            found.moments, choices, rho_range=window, max_units=0, random_state=seed
+        )
+        assert [sampled[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-3)
 
 
 def test_components_are_the_heaviest_or_draws_by_weight_that_a_seed_repeats():
@@ -274,3 +285,99 @@ def test_strange_weights_and_impossible_windows_are_refused():
         NoFeasibleAssignmentError, match=r"none of the 8 .* rho in \[-0.99, -0.98\]"
     ):
         average(moments, all_features(moments), rho_range=(-0.99, -0.98), names=["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def eighteen():
+    """Eighteen correlated features, their exact average, and one by the sampler."""
+    data = make_selection(600, 18, 5, correlation=0.6, random_state=3)
+    moments = compress(data.X, data.y).moments
+    choices = all_features(moments)
+    exact = average(moments, choices, weights="aic")
+    return exact, average(moments, choices, weights="aic", max_units=17, random_state=0)
+
+
+def test_the_sampler_agrees_with_the_enumeration_of_eighteen_features(eighteen):
+    exact, sampled = eighteen
+    assert exact.exhaustive
+    assert not sampled.exhaustive
+    assert sampled.disagreement <= gibbs.AGREEMENT
+    for kind in KINDS:
+        assert sampled.shares[kind] == pytest.approx(exact.shares[kind], abs=0.01), kind
+        assert sampled.best_weight[kind] == pytest.approx(exact.best_weight[kind], rel=0.15)
+        assert sampled.n_half[kind] == pytest.approx(exact.n_half[kind], rel=0.4)
+    assert sampled.positive == pytest.approx(exact.positive, abs=0.02)
+    assert sampled.coef == pytest.approx(exact.coef, abs=0.005)
+    for name, close in (("intercept", 0.005), ("imr_coef", 0.01), ("rho", 0.01), ("sigma", 0.005)):
+        assert getattr(sampled, name) == pytest.approx(getattr(exact, name), abs=close), name
+    assert sampled.adjusted_r2 == pytest.approx(exact.adjusted_r2, abs=1e-3)
+    assert sampled.outside == pytest.approx(exact.outside, abs=0.01)
+
+
+def test_the_assignments_that_the_sampler_keeps_are_those_of_the_enumeration(eighteen):
+    exact, sampled = eighteen
+    assert np.array_equal(sampled.leading[:5], exact.leading[:5])
+    assert sampled.leading_rho[:5] == pytest.approx(exact.leading_rho[:5], rel=1e-6)
+    assert sampled.leading_sse[:5] == pytest.approx(exact.leading_sse[:5], rel=1e-8)
+    assert sampled.leading_weight.sum() <= 1.0 + 1e-12
+    assert sampled.component_weights.sum() == pytest.approx(1.0)
+    assert len(sampled.component_weights) <= 5_000
+    held = sampled.component_weights @ sampled.component_masks
+    assert held == pytest.approx(exact.own_share, abs=0.05)
+
+
+def test_the_sampler_respects_groups_forced_features_windows_and_limits():
+    data = make_selection(400, 12, 4, correlation=0.3, random_state=5)
+    moments = compress(data.X, data.y).moments
+    choices = Choices(12, (2, 5), ((0, 1), (3, 4, 6), (7,), (8, 9), (10,), (11,)), 9)
+    free = average(moments, choices, weights="bic")
+    window = (free.rho - 0.05, free.rho + 0.3)
+    exact = average(moments, choices, weights="mean", rho_range=window)
+    sampled = average(
+        moments, choices, weights="mean", rho_range=window, max_units=0, random_state=1
+    )
+    assert exact.n_assignments < free.n_assignments < 64
+    assert window[0] <= sampled.leading_rho.min() <= sampled.leading_rho.max() <= window[1]
+    assert sampled.leading_masks.sum(axis=1).max() <= 9
+    for kind in KINDS:
+        assert sampled.shares[kind] == pytest.approx(exact.shares[kind], abs=0.01), kind
+    assert sampled.own_share == pytest.approx(exact.own_share, abs=0.01)
+    assert sampled.coef == pytest.approx(exact.coef, abs=0.01)
+    assert sampled.positive == pytest.approx(exact.positive, abs=0.02)
+    places = {mask.tobytes(): place for place, mask in enumerate(exact.leading_masks)}
+    rows = [places[mask.tobytes()] for mask in sampled.leading_masks]
+    assert sampled.leading_weight == pytest.approx(exact.leading_weight[rows], abs=0.02)
+
+
+def test_a_seed_repeats_the_sampler_and_chains_that_differ_are_reported(monkeypatch):
+    data = make_selection(200, 9, 3, random_state=1)
+    rng = np.random.default_rng(1)
+    # Repeated columns that never share an assignment, so the sampler must let them swap.
+    X = np.column_stack([data.X, data.X[:, :2], 1e-3 * rng.normal(size=200) + data.X[:, 2]])
+    moments = compress(X, data.y, selection_features=range(9)).moments
+    choices = all_features(moments)
+    monkeypatch.setattr(gibbs, "_LEAST", 100)
+    monkeypatch.setattr(gibbs, "_STEPS", 0)
+    monkeypatch.setattr(gibbs, "_CHAINS", 4)
+    monkeypatch.setattr(averages, "AGREEMENT", 1.0)
+    first, second, other = (
+        average(moments, choices, weights="bic", max_units=0, random_state=seed)
+        for seed in (4, 4, 5)
+    )
+    assert np.array_equal(first.coef, second.coef)
+    assert np.array_equal(first.leading, second.leading)
+    assert not np.array_equal(first.coef, other.coef)
+    exact = average(moments, choices, weights="bic")
+    assert first.shares["bic"] == pytest.approx(exact.shares["bic"], abs=0.1)
+    masks = first.leading_masks
+    assert not np.any(masks[:, 0] & masks[:, 9])
+    monkeypatch.setattr(averages, "AGREEMENT", 0.0)
+    with pytest.warns(SearchWarning, match="halves of the sampled chains differ by up to 0.0"):
+        average(moments, choices, weights="bic", max_units=0, random_state=4)
+
+
+def test_the_sampler_says_that_no_assignment_is_in_the_window():
+    data = make_selection(300, 6, 2, random_state=0)
+    moments = compress(data.X, data.y).moments
+    with pytest.raises(NoFeasibleAssignmentError, match=r"rho in \[-0.99, -0.98\]. Their rho runs"):
+        average(moments, all_features(moments), rho_range=(-0.99, -0.98), max_units=0)

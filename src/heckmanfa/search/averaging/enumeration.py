@@ -132,7 +132,7 @@ def enumerate_assignments(
 ) -> Enumeration:
     """Evaluate all 2^U assignments; without ``estimates``, sum only the weights and inclusion."""
     n_units = len(columns.order)
-    room = int(np.log2(_NUMBERS / (len(columns.norms) + 4)))
+    room = int(np.log2(_NUMBERS / (len(columns.positions) + 6)))
     n_inner = min(n_units, _INNER, max(room, 1))
     found = Enumeration(
         columns=columns,

@@ -1,0 +1,134 @@
+"""From an enumeration to an average: its sums, and the assignments worth keeping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.search.averaging.enumeration import Enumeration
+from heckmanfa.search.averaging.result import (
+    COMPONENT_SHARE,
+    MOST_COMPONENTS,
+    Estimates,
+    Kept,
+)
+from heckmanfa.search.averaging.weights import KINDS, Kind
+from heckmanfa.search.evaluation import KEPT, first_of_ties, no_feasible
+
+# The size of the sample of rho for the message when none is in the window.
+_SEEN = 2**14
+
+
+def estimates_of(found: Enumeration) -> Estimates:
+    """Divide the sums of an enumeration by the sums of the weights."""
+    own = [found.sums[kind] for kind in found.rule.own]
+    values = np.mean([sums.values / sums.total for sums in own], axis=0)
+    return Estimates(
+        inclusion={kind: sums.inclusion / sums.total for kind, sums in found.sums.items()},
+        coef=values[:-5],
+        positive=np.asarray(np.mean([sums.positive / sums.total for sums in own], axis=0)),
+        others=values[-4:],
+    )
+
+
+def kept_of(found: Enumeration, names: Sequence[str], random: np.random.Generator) -> Kept:
+    """Find the heaviest assignments, and those for intervals; none at all is an error."""
+    rule = found.rule
+    n_assignments = int(np.count_nonzero(np.isfinite(found.log_sse)))
+    if n_assignments == 0:
+        raise no_feasible(rule.goal, len(found.rho), *_seen(found), names)
+    best_weight: dict[str, float] = {}
+    n_half: dict[str, int] = {}
+    own = np.zeros(0)
+    for kind in KINDS:
+        weight = _weights(found, kind)
+        best_weight[kind], n_half[kind] = float(weight.max()), _half(weight)
+        if kind in rule.own:
+            own = weight if len(own) == 0 else 0.5 * (own + weight)
+    if rule.weights == "mean":
+        best_weight["mean"], n_half["mean"] = float(own.max()), _half(own)
+    leading, weight = _heaviest(found, own, min(KEPT, n_assignments))
+    chosen, component_weights, drawn = _components(own, leading, weight, random)
+    return Kept(
+        exhaustive=True,
+        n_assignments=n_assignments,
+        best_weight=best_weight,
+        n_half=n_half,
+        leading=_packed(found, leading),
+        leading_weight=weight,
+        leading_sse=np.exp(found.log_sse[leading]),
+        leading_rho=found.rho[leading],
+        components=_packed(found, chosen),
+        component_weights=component_weights,
+        components_drawn=drawn,
+    )
+
+
+def _packed(found: Enumeration, assignments: NDArray[np.intp]) -> NDArray[np.uint8]:
+    return np.packbits(found.columns.masks(found.inside(assignments)), axis=1)
+
+
+def _weights(found: Enumeration, kind: Kind) -> Floats:
+    """The weight of every assignment, summing to one."""
+    values = found.criterion(kind)
+    np.subtract(found.sums[kind].best, values, out=values)
+    values *= 0.5
+    np.exp(values, out=values)
+    values /= values.sum()
+    return values
+
+
+def _half(weight: Floats) -> int:
+    """How many of the heaviest assignments carry half of the weight."""
+    # All that weigh less than this share of the heaviest carry less than a quarter of its weight.
+    some = weight[weight >= weight.max() / (4.0 * len(weight))]
+    some.sort()
+    carried = np.cumsum(some[::-1])
+    # Rounding must not decide between two assignments of equal weight.
+    return int(np.searchsorted(carried, 0.5 * (1.0 - 1e-12))) + 1
+
+
+def _heaviest(found: Enumeration, own: Floats, count: int) -> tuple[NDArray[np.intp], Floats]:
+    """The heaviest assignments, best first, and their weights."""
+    chosen = np.argpartition(own, len(own) - count)[len(own) - count :]
+    chosen.sort()
+    chosen = chosen[own[chosen] > 0.0]
+    loss = -2.0 / found.rule.n_selected * np.log(own[chosen])
+    ranked = first_of_ties(loss, found.columns.masks(found.inside(chosen)))
+    chosen = chosen[ranked]
+    return chosen, own[chosen]
+
+
+def _components(
+    own: Floats, leading: NDArray[np.intp], weight: Floats, random: np.random.Generator
+) -> tuple[NDArray[np.intp], Floats, bool]:
+    """The assignments for intervals: the heaviest if they suffice, otherwise draws by weight."""
+    carried = np.cumsum(weight[:MOST_COMPONENTS])
+    if carried[-1] >= COMPONENT_SHARE:
+        count = int(np.searchsorted(carried, COMPONENT_SHARE)) + 1
+        return leading[:count], weight[:count] / carried[count - 1], False
+    # Evenly spaced places along the sum of the weights, from a random start.
+    places = (random.random() + np.arange(MOST_COMPONENTS)) / MOST_COMPONENTS
+    cumulated = np.cumsum(own)
+    drawn = np.searchsorted(cumulated, places * cumulated[-1], side="right")
+    chosen, counts = np.unique(np.minimum(drawn, len(own) - 1), return_counts=True)
+    order = np.argsort(-own[chosen], kind="stable")
+    return chosen[order], counts[order] / MOST_COMPONENTS, True
+
+
+def _seen(found: Enumeration) -> tuple[Floats, Mask]:
+    """An even sample of rho with those nearest to the window, and their assignments."""
+    some = np.arange(0, len(found.rho), max(len(found.rho) // _SEEN, 1))
+    nearest = np.argsort(found.rule.goal.distance(found.rho), kind="stable")[:3]
+    finite = np.flatnonzero(np.isfinite(found.rho))
+    ends = (
+        finite[[np.argmin(found.rho[finite]), np.argmax(found.rho[finite])]]
+        if len(finite)
+        else finite
+    )
+    rows = np.unique(np.concatenate([some, nearest, ends]))
+    return found.rho[rows], found.columns.masks(found.inside(rows))

@@ -1,0 +1,170 @@
+"""The result of averaging over assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.model.moments import Moments
+from heckmanfa.search.averaging.columns import Columns
+from heckmanfa.search.averaging.weights import KINDS, Kind, Rule, Weighting
+from heckmanfa.search.choices import Choices
+
+MOST_COMPONENTS = 5_000
+"""The most assignments that intervals use."""
+
+COMPONENT_SHARE = 0.99
+"""The heaviest assignments with this share of the weight are enough for intervals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """Averages over assignments, weighted by exp(-criterion / 2).
+
+    Coefficients count as zero in assignments without their column. Own weights are those named by
+    ``weights``.
+    """
+
+    weights: Weighting
+    rho_range: tuple[float, float] | None
+    choices: Choices
+    """the assignments that were weighed, the empty one included"""
+    n_selected: float
+    """m"""
+    exhaustive: bool
+    """whether every assignment was evaluated; otherwise they were sampled"""
+    n_assignments: int
+    """assignments with a positive weight, or distinct ones visited"""
+    shares: dict[Kind, Floats]
+    """(K,) for each kind of weights: the share of weight that holds each column of X"""
+    own_share: Floats
+    """(K,) likewise, by own weights"""
+    positive: Floats
+    """(K,) share of own weight in which a column's coefficient is above zero"""
+    coef: Floats
+    """(K,) averages by own weights, like those below"""
+    intercept: float
+    imr_coef: float
+    rho: float
+    sigma: float
+    adjusted_r2: float
+    outside: float
+    """own weight of assignments with rho-hat outside (-1, 1)"""
+    best_weight: dict[str, float]
+    """weight of the heaviest assignment, by each kind and by own weights; an estimate if sampled,
+    and an upper bound if no assignment was visited twice"""
+    n_half: dict[str, int]
+    """how many of the heaviest assignments carry half of the weight, likewise; a lower bound if no
+    assignment was visited twice"""
+    leading: NDArray[np.uint8]
+    """(N, ceil(K / 8)) masks of the heaviest assignments by own weight, eight columns to a byte"""
+    leading_weight: Floats
+    """(N,) own weight; exact up to one estimated factor if sampled"""
+    leading_sse: Floats
+    """(N,)"""
+    leading_rho: Floats
+    """(N,)"""
+    components: NDArray[np.uint8]
+    """(C, ceil(K / 8)) masks of the assignments that intervals use"""
+    component_weights: Floats
+    """(C,) summing to one"""
+    components_drawn: bool
+    """whether the components are a sample; otherwise they are the heaviest assignments"""
+    disagreement: float | None = None
+    """largest difference of a share between chains of the sampler; None if exhaustive"""
+
+    @property
+    def negative(self) -> Floats:
+        """(K,) share of own weight in which a column's coefficient is below zero."""
+        return np.maximum(self.own_share - self.positive, 0.0)
+
+    @property
+    def leading_masks(self) -> Mask:
+        """(N, K) masks of the heaviest assignments over the columns of X."""
+        return self._unpacked(self.leading)
+
+    @property
+    def component_masks(self) -> Mask:
+        """(C, K) masks of the assignments that intervals use."""
+        return self._unpacked(self.components)
+
+    def _unpacked(self, packed: NDArray[np.uint8]) -> Mask:
+        return np.unpackbits(packed, axis=1, count=self.choices.n_features).astype(bool)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Averages by own weights, for the columns as `Columns` arranges and scales them."""
+
+    inclusion: Mapping[Kind, Floats]
+    """(U,) share of weight that holds each unit, by each kind"""
+    coef: Floats
+    """(c,)"""
+    positive: Floats
+    """(c,) share of own weight in which a coefficient is above zero"""
+    others: Floats
+    """(4,) rho, sigma, adjusted R^2, and the weight with rho-hat outside (-1, 1)"""
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The assignments of an average that are kept one by one; fields as in `Average`."""
+
+    exhaustive: bool
+    n_assignments: int
+    best_weight: dict[str, float]
+    n_half: dict[str, int]
+    leading: NDArray[np.uint8]
+    leading_weight: Floats
+    leading_sse: Floats
+    leading_rho: Floats
+    components: NDArray[np.uint8]
+    component_weights: Floats
+    components_drawn: bool
+    disagreement: float | None = None
+
+
+def put_together(
+    moments: Moments, columns: Columns, rule: Rule, estimates: Estimates, kept: Kept
+) -> Average:
+    """Undo the scaling of the estimates, and spread them over the columns of X."""
+    choices = columns.choices
+    slopes = columns.slopes(estimates.coef)
+    coef, positive = np.zeros((2, choices.n_features))
+    coef[list(columns.positions)] = slopes[1:]
+    positive[list(columns.positions)] = np.clip(estimates.positive[1:], 0.0, 1.0)
+    means = moments.means
+    places = [place - 1 for place in moments.places(columns.positions)]
+    shares = {kind: _over_columns(columns, estimates.inclusion[kind]) for kind in KINDS}
+    rho, sigma, adjusted_r2, outside = (float(value) for value in estimates.others)
+    return Average(
+        weights=rule.weights,
+        rho_range=rule.goal.rho_range,
+        choices=choices,
+        n_selected=rule.n_selected,
+        shares=shares,
+        own_share=np.asarray(np.mean([shares[kind] for kind in rule.own], axis=0)),
+        positive=positive,
+        coef=coef,
+        intercept=float(means[-1] - slopes[0] * means[-2] - slopes[1:] @ means[places]),
+        imr_coef=float(slopes[0]),
+        rho=rho,
+        sigma=sigma,
+        adjusted_r2=adjusted_r2,
+        outside=outside,
+        **vars(kept),
+    )
+
+
+def _over_columns(columns: Columns, inclusion: Floats) -> Floats:
+    """Spread shares of units over the columns of X."""
+    share = np.zeros(columns.choices.n_features)
+    for unit, value in zip(columns.order, inclusion, strict=True):
+        share[list(columns.choices.units[unit])] = min(value, 1.0)
+    share[list(columns.choices.always)] = 1.0
+    return share
