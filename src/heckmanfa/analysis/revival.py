@@ -34,7 +34,7 @@ MODELS = {
     "RURegressor": "heckmanfa.estimators.ru",
 }
 _PARTS = {
-    "Average": "heckmanfa.search.averaging.averages",
+    "Average": "heckmanfa.search.averaging.result",
     "AverageOutcome": "heckmanfa.search.averaging.average_outcome",
     "Choices": "heckmanfa.search.choices",
     "Coordinates": "heckmanfa.model.linalg",

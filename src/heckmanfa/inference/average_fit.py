@@ -33,7 +33,8 @@ from heckmanfa.model.quantiles import total_covariance
 from heckmanfa.model.score_moments import gather_score_moments
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.search.averaging.average_outcome import AverageOutcome, Refits
-from heckmanfa.search.averaging.averages import Average, average
+from heckmanfa.search.averaging.averages import average
+from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import Weighting
 from heckmanfa.search.choices import Choices, feasible_choices
 

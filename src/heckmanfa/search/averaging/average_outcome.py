@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.score_moments import ScoreMoments
-from heckmanfa.search.averaging.averages import Average
+from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.choices import Choices
 
 
