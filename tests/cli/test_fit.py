@@ -475,3 +475,18 @@ def test_an_outcome_that_is_nearly_reproduced_is_a_problem_in_every_output(shell
     assert any(one["diagnostic"] == "R2 of the outcome" for one in found["diagnostics"])
     assert found["not_to_be_claimed"][0].startswith("That the features predict so well")
     assert "R2 of the outcome" in (shell.folder / "near.html").read_text()
+
+
+@pytest.mark.usefixtures("mroz")
+def test_an_average_says_chances_and_refuses_what_chooses(shell):
+    found, text = results(shell, "mroz.csv", "--outcome", "lwage", "--search", "average")
+    chances = {row["feature"]: row["bic"] for row in found["inclusion"]}
+    assert chances["educ"] > 0.99
+    assert "Predict: educ (>99%) Cannot be told: exper (" in text
+    assert "cannot be told" in found["answer"][0]
+    assert found["bic"] is None
+    for option in (["--honest"], ["--criterion", "bic"]):
+        said = shell.refuses(
+            "fit", "mroz.csv", "--outcome", "lwage", "--search", "average", *option
+        )
+        assert f"{option[0]} is about choosing features" in said

@@ -17,6 +17,7 @@ from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
+from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
@@ -100,6 +101,8 @@ def methods(
         "Heckman-FA*": HeckmanFA("rank", random_state=seed, on_collinear="drop", **groups),
         "Heckman-C": HeckmanFA("correlation", on_collinear="drop", **groups),
         "best subset": HeckmanBestSubset(on_collinear="drop", **groups),
+        "average by AIC": HeckmanAverage("aic", on_collinear="drop", **groups),
+        "average by BIC": HeckmanAverage("bic", on_collinear="drop", **groups),
     }
     if feature_groups:
         del found["Heckman lasso"]
@@ -272,6 +275,7 @@ def _coefficients(fitted: dict[str, Any], names: list[str]) -> pd.DataFrame:
     for name, model in fitted.items():
         coef = getattr(model, "coef_", None)
         if coef is not None:
-            held = np.where(model.support_, coef, np.nan)
+            # An average has coefficients of features that probably do not predict.
+            held = np.where(model.support_ | (coef != 0.0), coef, np.nan)
             table[name] = [model.intercept_, *held]
     return table

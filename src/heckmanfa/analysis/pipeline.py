@@ -19,8 +19,10 @@ from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import HeckmanfaWarning, InputError
+from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
+from heckmanfa.results.average_tables import inclusion_frame
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat
@@ -149,6 +151,19 @@ class Analysis(Prepared):
         unknown = self._sources(self.exclusions.not_tested)
         driving = self.driving_selection
         return [name for name in self.kept_out if name in unknown and name not in driving]
+
+    @cached_property
+    def chances(self) -> pd.DataFrame | None:
+        """Features with their chance to predict and their role; None unless averaged."""
+        fit = self.model.fit_
+        if fit.average is None:
+            return None
+        table = inclusion_frame(fit)
+        names = [
+            self.source_of(str(name[0] if isinstance(name, tuple) else name))
+            for name in table["feature"]
+        ]
+        return pd.DataFrame({"feature": names, "chance": table["bic"], "role": table["role"]})
 
     @property
     def errors_kind(self) -> str:
@@ -288,9 +303,11 @@ def _model(question: Question, encoding: Encoding) -> Heckman:
         "always": _columns_of(encoding, question.always, "--always"),
         "rho_range": question.rho_range,
         "feature_groups": groups or None,
-        "honest": question.honest,
         "random_state": question.seed,
     }
+    if question.search == "average":
+        return HeckmanAverage(**common)
+    common["honest"] = question.honest
     if question.search == "best-subset":
         model = HeckmanBestSubset(question.criterion or "bic", **common)
         if question.rho_range is None and len(encoding.columns) <= _FEW_FEATURES:

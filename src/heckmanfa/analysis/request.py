@@ -14,7 +14,7 @@ from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
-Search = Literal["best-subset", "fa", "fa-star", "correlation", "none"]
+Search = Literal["best-subset", "average", "fa", "fa-star", "correlation", "none"]
 Criterion = Literal["bic", "aic", "adjusted_r2"]
 Method = Literal["two-step", "ml"]
 WeightKind = Literal["frequency", "sampling"]
@@ -143,6 +143,12 @@ def check_question(question: Question) -> None:
             raise InputError("--start is the starting value of maximum likelihood: add --method ml")
         if not abs(question.start) < 1:
             raise InputError(f"--start must be a rho inside (-1, 1); got {question.start:g}")
+    if question.search == "average":
+        for name in ("criterion", "honest"):
+            if getattr(question, name):
+                raise InputError(
+                    f"{_flag(name)} is about choosing features, but --search average chooses none"
+                )
     if question.search == "none":
         for name in ("always", "rho_range", "criterion", "honest"):
             if getattr(question, name):

@@ -67,8 +67,8 @@ SelectOnly = Annotated[
 Search = Annotated[
     str,
     Option(
-        help="How to find the prediction features: best-subset (proven optimal), fa, fa-star or "
-        "correlation (the paper's), or none."
+        help="How to find the prediction features: best-subset (proven optimal), average (over all "
+        "assignments), fa, fa-star or correlation (the paper's), or none."
     ),
 ]
 Criterion = Annotated[

@@ -18,7 +18,8 @@ from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import outputs
 from heckmanfa.report import write_report
-from heckmanfa.report.answer import answer
+from heckmanfa.report.answer import answer, by_role
+from heckmanfa.results.average_tables import NO_SIGN, PREDICTS, UNSURE, inclusion_frame
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.reference import reference_of
 from heckmanfa.text.option_names import in_options
@@ -73,6 +74,9 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     if analysis.diagnostics.second_maximum is not None:
         log_likelihood, rho = analysis.diagnostics.second_maximum
         second = {"log_likelihood": log_likelihood, "rho": rho}
+    inclusion = None
+    if analysis.chances is not None:
+        inclusion = inclusion_frame(model.fit_).to_dict("records")
     likelihood = None if model.log_likelihood_ is None else likelihood_name(model.fit_)
     results = {
         "heckmanfa": __version__,
@@ -92,6 +96,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "answer": [which, how_much],
         "not_to_be_claimed": not_claimed,
         "caveats": [dataclasses.asdict(caveat) for caveat in analysis.caveats],
+        "inclusion": inclusion,
         "estimates": analysis.estimates.to_dict("records"),
         "rho": model.rho_,
         "sigma": model.sigma_,
@@ -188,12 +193,15 @@ def _weights_and_errors(analysis: Analysis) -> list[str]:
 
 def _show_answer(analysis: Analysis, console: Console) -> None:
     which, how_much, not_claimed = answer(analysis)
-    groups: list[tuple[str, Sequence[str], bool]] = [
-        ("Predict", analysis.predicting, True),
-        ("Drive selection", analysis.driving_selection, True),
-        ("No evidence", analysis.without_evidence, False),
-        ("Not tested", analysis.not_tested, False),
-    ]
+    groups: list[tuple[str, Sequence[str], bool]]
+    if analysis.chances is not None:
+        roles = by_role(analysis.chances)
+        labels = (("Predict", PREDICTS), ("Cannot be told", UNSURE), ("No sign", NO_SIGN))
+        for label, role in labels:
+            console.print(f"{label + ':':<17}{', '.join(roles[role]) or 'none'}", style="bold")
+        groups = []
+    else:
+        groups = _groups(analysis)
     for label, columns, always in groups:
         if columns or always:
             listed = ", ".join(shown(column) for column in columns) or "none"
@@ -203,6 +211,16 @@ def _show_answer(analysis: Analysis, console: Console) -> None:
     console.print("\nNot to be claimed:", style="bold")
     for claim in not_claimed:
         console.print(_indented(f"- {claim}", 2))
+
+
+def _groups(analysis: Analysis) -> list[tuple[str, Sequence[str], bool]]:
+    """Return labels, the features of each, and whether an empty one is shown."""
+    return [
+        ("Predict", analysis.predicting, True),
+        ("Drive selection", analysis.driving_selection, True),
+        ("No evidence", analysis.without_evidence, False),
+        ("Not tested", analysis.not_tested, False),
+    ]
 
 
 def _show_coefficients(analysis: Analysis, console: Console) -> None:

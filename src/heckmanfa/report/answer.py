@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
+from heckmanfa.results.average_caveats import describe_average
+from heckmanfa.results.average_tables import ALWAYS, NO_SIGN, PREDICTS, UNSURE, share
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.search_caveats import describe_search
 from heckmanfa.text.printable import shown
@@ -35,6 +39,8 @@ def _which(analysis: Analysis) -> str:
     outcome = shown(analysis.question.outcome)
     predicting = analysis.predicting
     total = len(analysis.feature_columns)
+    if analysis.chances is not None:
+        return _chances(analysis, analysis.chances)
     verb = "predict" if len(predicting) > 1 else "predicts"
     if analysis.question.search == "none":
         verb = "are taken to predict" if len(predicting) > 1 else "is taken to predict"
@@ -49,6 +55,39 @@ def _which(analysis: Analysis) -> str:
     found = describe_search(analysis.model.fit_)
     found = f" ({found})" if found else ""
     return f"{head}; {_others(analysis, total)}{found}."
+
+
+def by_role(chances: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the features of each role, each with its chance, the likeliest first."""
+    found: dict[str, list[str]] = {PREDICTS: [], UNSURE: [], NO_SIGN: []}
+    for row in chances.sort_values("chance", ascending=False, kind="stable").to_dict("records"):
+        chance = f"{shown(row['feature'])} ({share(row['chance'])})"
+        found[PREDICTS if row["role"] == ALWAYS else row["role"]].append(chance)
+    return found
+
+
+def _chances(analysis: Analysis, chances: pd.DataFrame) -> str:
+    """Say which features predict as far as an average can tell."""
+    outcome = shown(analysis.question.outcome)
+    roles = by_role(chances)
+    sure, unsure, none = roles[PREDICTS], roles[UNSURE], roles[NO_SIGN]
+    parts = [f"no feature surely predicts {outcome}"]
+    if sure:
+        parts = [f"{some(sure)} {'predict' if len(sure) > 1 else 'predicts'} {outcome}"]
+    if unsure:
+        parts.append(f"whether {some(unsure)} {_does(unsure)} cannot be told")
+    if none:
+        others = some(none) if len(none) <= 3 else f"the other {len(none)}"
+        parts.append(f"there is no sign that {others} {_does(none)}")
+    found = describe_average(analysis.model.fit_)
+    total = plural(len(chances), "feature")
+    return (
+        f"Of {total}, {'; '.join(parts)}. Chances are shares of BIC weight; estimates are {found}."
+    )
+
+
+def _does(names: Sequence[str]) -> str:
+    return "predicts" if len(names) == 1 else "predict"
 
 
 def _others(analysis: Analysis, total: int) -> str:
@@ -82,12 +121,20 @@ def _how_much(analysis: Analysis) -> str:
     if rows.empty:
         return "There is no coefficient to report."
     clearest = rows["statistic"].abs().fillna(-1.0).to_numpy()
+    if analysis.chances is not None:
+        chance = dict(zip(analysis.chances["feature"], analysis.chances["chance"], strict=True))
+        size = (rows["estimate"] / rows["std_error"]).abs().fillna(0.0).to_numpy()
+        likely = [chance.get(analysis.source_of(str(term)), 0.0) for term in rows["term"]]
+        # Of the likeliest features, the clearest.
+        clearest = np.round(likely, 2) * 1e6 + size
     row = rows.iloc[int(np.argmax(clearest))]
     estimate = float(row["estimate"])
     notes = []
     if np.isfinite(row["ci_low"]) and np.isfinite(row["ci_high"]):
         notes.append(f"95% interval {number(row['ci_low'], 3)} to {number(row['ci_high'], 3)}")
-    if len(rows) > 1:
+    if analysis.chances is not None:
+        notes.append("the likeliest feature")
+    elif len(rows) > 1:
         letter = reference_of(analysis.model.fit_).letter
         notes.append(f"the coefficient with the largest {letter} value")
     said = f" ({'; '.join(notes)})" if notes else ""

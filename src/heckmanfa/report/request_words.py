@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA, count, listed, plural, some
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 _SEARCHES = {
     "best-subset": "Branch and bound over every assignment of features, which ends with a proof "
     "that none is better, or with a bound on how much better one could be.",
+    "average": "None is chosen: estimates are averages over every assignment of features, weighted "
+    "by AIC; chances are shares of BIC weight.",
     "fa": "Heckman-FA (Mai and Wu, 2023): an assignment function is trained, and assignments are "
     "drawn from its probabilities.",
     "fa-star": "Heckman-FA* (Mai and Wu, 2023): an assignment function is trained, and the "
@@ -105,6 +108,8 @@ def _search(model: Any) -> dict[str, str]:
     if model.rho_range is not None:
         low, high = model.rho_range
         window = f"Only assignments whose two-step rho is from {low:g} to {high:g}."
+    if isinstance(model, HeckmanAverage):
+        return {"Window of rho": window}
     facts = {
         "Criterion": f"{CRITERIA[model.criterion]} ({_CRITERION_ENDS[model.criterion]}).",
         "Window of rho": window,

@@ -85,11 +85,11 @@ def _snapped(share: float) -> float:
 def inclusion_section(fit: Fit) -> Section:
     """Return the chances of each feature as a part of the summary."""
     table = inclusion_frame(fit)
-    shown = pd.DataFrame({"feature": table["feature"], "chance": table["bic"].map(_share)})
+    shown = pd.DataFrame({"feature": table["feature"], "chance": table["bic"].map(share)})
     for kind in ("aic", "ebic"):
-        shown[f"by {kind.upper()}"] = table[kind].map(_share)
-    shown["positive"] = table["positive"].map(_share)
-    shown["negative"] = table["negative"].map(_share)
+        shown[f"by {kind.upper()}"] = table[kind].map(share)
+    shown["positive"] = table["positive"].map(share)
+    shown["negative"] = table["negative"].map(share)
     shown["role"] = table["role"]
     m = outcome_of(fit).average.n_selected
     nothing = percent(1.0 / (1.0 + np.sqrt(m)), 0)
@@ -104,7 +104,7 @@ def inclusion_section(fit: Fit) -> Section:
     )
 
 
-def _share(value: float) -> str:
+def share(value: float) -> str:
     """Format a share of weight; only certainty is 0% or 100%."""
     if np.isnan(value):
         return ""
