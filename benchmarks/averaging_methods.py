@@ -22,6 +22,12 @@ from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.search import Goal, best_subset
 from heckmanfa.search.averaging import Average, average
+from heckmanfa.search.averaging.averages import MOST_UNITS
+from heckmanfa.search.averaging.columns import Columns
+from heckmanfa.search.averaging.gibbs import sample_assignments
+from heckmanfa.search.averaging.result import put_together
+from heckmanfa.search.averaging.sampled import sampled_estimates, sampled_kept
+from heckmanfa.search.averaging.weights import Rule
 from heckmanfa.search.choices import Choices
 
 KINDS = ("aic", "bic", "ebic")
@@ -47,15 +53,26 @@ def averages(
     data: Draw, compressed: Compressed, name: str, number: int, kinds: Sequence[str] = KINDS
 ) -> dict[str, Average]:
     """Average over all assignments with each kind of weight."""
-    choices = choices_of(data)
+    moments, choices = compressed.moments, choices_of(data)
+    seed = sampler_seed(name, number)
+    if len(choices.units) <= MOST_UNITS:
+        return {
+            kind: average(moments, choices, weights=kind, random_state=np.random.default_rng(seed))
+            for kind in kinds
+        }
+    # The chains of all kinds run side by side, so one sample serves every average.
+    columns = Columns.of(moments, choices)
+    rules = {kind: Rule.of(moments, choices, kind) for kind in kinds}
+    sample = sample_assignments(columns, rules[kinds[0]], np.random.default_rng(seed))
     return {
-        kind: average(
-            compressed.moments,
-            choices,
-            weights=kind,
-            random_state=np.random.default_rng(sampler_seed(name, number)),
+        kind: put_together(
+            moments,
+            columns,
+            rule,
+            sampled_estimates(sample, columns, rule),
+            sampled_kept(sample, columns, rule),
         )
-        for kind in kinds
+        for kind, rule in rules.items()
     }
 
 
