@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.stats import norm, truncnorm
 
 from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, InputError, NotIdentifiedError
 from heckmanfa.inference.fit_rows import read_fit_rows
-from heckmanfa.inference.uncertainty import RhoCurve
+from heckmanfa.inference.rho_curve import RhoCurve, published_variance
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.normal import mills
@@ -22,7 +22,7 @@ PREDICTION = [0, 2, 3]
 
 
 def by_rows(X, y, gamma, columns, rho, weight=None):
-    """beta, its standard errors and sigma at one rho, from the selected rows."""
+    """beta, the standard errors of Genback et al. and sigma at one rho, from the selected rows."""
     s = ~np.isnan(y)
     w = np.ones(s.sum()) if weight is None else weight[s]
     index = gamma[0] + X[s] @ gamma[1:]
@@ -38,6 +38,43 @@ def by_rows(X, y, gamma, columns, rho, weight=None):
     variance = sigma**2 * (1 - rho**2 * (w @ delta) / m)
     inverse = np.linalg.inv((x * root).T @ (x * root))
     return b - rho * sigma * c, np.sqrt(variance * np.diag(inverse)), sigma
+
+
+def errors_by_rows(X, y, gamma, covariance, columns, rho, weight=None):
+    """Standard errors to first order: SciPy's truncated normal, and differences in gamma."""
+
+    def beta_at(gamma):
+        return by_rows(X, y, gamma, columns, rho, weight)[0]
+
+    steps = 1e-5 * np.sqrt(np.diag(covariance))
+    slope = np.column_stack([
+        (beta_at(gamma + step) - beta_at(gamma - step)) / (2 * step.sum())
+        for step in np.diag(steps)
+    ])  # fmt: skip
+    s = ~np.isnan(y)
+    w = np.ones(s.sum()) if weight is None else weight[s]
+    x = np.column_stack([np.ones(s.sum()), X[s][:, columns]])
+    index = gamma[0] + X[s] @ gamma[1:]
+    _, _, sigma = by_rows(X, y, gamma, columns, rho, weight)
+    kappa, root = rho * sigma, np.sqrt(w)[:, None]
+    mean, variance, skew, excess = truncnorm.stats(-index, np.inf, moments="mvsk")
+    inverse = np.linalg.inv((x * root).T @ (x * root))
+    c = inverse @ (x.T @ (w * mean))
+    # What selection leaves is kappa (t - E t) and an error of its own.
+    second = kappa**2 * variance + sigma**2 * (1 - rho**2)
+    third = kappa**3 * skew * variance**1.5
+    fourth = kappa**4 * excess * variance**2 + 2 * second**2
+    m, j = w.sum(), len(columns)
+    residual = 2 * kappa * (mean - x @ c)
+    s2 = w @ (y[s] - x @ (inverse @ (x.T @ (w * y[s])))) ** 2 / (m - j - 1)
+    influence = x @ inverse
+    pull = -kappa / (2 * s2 * (m - j - 1)) * c
+    # The error of beta from one row is (influence + pull residual) v + pull v^2.
+    linear = influence + residual[:, None] * pull
+    total = (linear * (w * second)[:, None]).T @ linear
+    cross = np.outer(linear.T @ (w * third), pull)
+    total += cross + cross.T + (w @ fourth) * np.outer(pull, pull)
+    return np.sqrt(np.diag(total + slope @ covariance @ slope.T))
 
 
 def gamma_of(model):
@@ -103,7 +140,7 @@ def given_their_probit(mroz, ours):
     features = np.flatnonzero(model.support_)
     curve = RhoCurve.build(moments, features, ours.curve.terms)
     mean_square = moments.factor[:, -2] @ moments.factor[:, -2] / moments.n_selected
-    return dataclasses.replace(ours, curve=curve), mean_square
+    return dataclasses.replace(ours, curve=curve), moments.mean_delta, mean_square
 
 
 def test_a_converged_probit_gives_the_bounds_of_ui_to_the_digits_of_its_own(ours, theirs):
@@ -117,7 +154,7 @@ def test_a_converged_probit_gives_the_bounds_of_ui_to_the_digits_of_its_own(ours
 
 
 def test_the_probit_of_ui_gives_its_bounds_and_coefficients(given_their_probit, theirs):
-    interval, _ = given_their_probit
+    interval, *_ = given_their_probit
     table, path = interval.tidy(), interval.path()
     np.testing.assert_allclose(table["bound_low"], theirs["bound_low"], rtol=1e-12)
     np.testing.assert_allclose(table["bound_high"], theirs["bound_high"], rtol=1e-12)
@@ -128,15 +165,20 @@ def test_the_probit_of_ui_gives_its_bounds_and_coefficients(given_their_probit, 
 
 def test_the_standard_errors_of_ui_are_those_with_a_wrong_sign(given_their_probit, theirs, mroz):
     """It subtracts the mean of lambda^2 where E[v^2 | s = 1] adds it."""
-    interval, mean_square = given_their_probit
-    curve = interval.curve
-    wrong = dataclasses.replace(curve, mean_delta=curve.mean_delta - 2 * mean_square)
+    interval, mean_delta, mean_square = given_their_probit
+    curve, n_terms = interval.curve, len(interval.curve.terms)
+
+    def published(mean):
+        variance = published_variance(curve.shrinkage, mean, n_terms)
+        return dataclasses.replace(curve, variance=variance)
+
+    wrong = published(mean_delta - 2 * mean_square)
     table = dataclasses.replace(interval, curve=wrong).tidy()
     low = np.array([-0.3])
     np.testing.assert_allclose(wrong.std_error(low)[0], theirs["se_m0.3"], rtol=1e-12)
     np.testing.assert_allclose(table["ui_low"], theirs["ui_low"], rtol=1e-11)
     np.testing.assert_allclose(table["ui_high"], theirs["ui_high"], rtol=1e-11)
-    # Ours: the residual v = e - rho sigma lambda of the rows themselves.
+    # With the right sign: the residual v = e - rho sigma lambda of the rows themselves.
     s = mroz.y.notna().to_numpy()
     z = np.column_stack([np.ones(len(mroz.X)), mroz.X[mroz.selection]])
     gamma = glm_probit(z, s)
@@ -144,8 +186,10 @@ def test_the_standard_errors_of_ui_are_those_with_a_wrong_sign(given_their_probi
         mroz.X[mroz.selection].to_numpy(), mroz.y.to_numpy(), gamma, [1, 2, 3], -0.3
     )
     np.testing.assert_allclose(curve.estimate(low)[0], beta, rtol=1e-9)
-    np.testing.assert_allclose(curve.std_error(low)[0], error, rtol=1e-9)
-    assert np.all(curve.std_error(low)[0] < 0.97 * np.array(theirs["se_m0.3"]))
+    np.testing.assert_allclose(published(mean_delta).std_error(low)[0], error, rtol=1e-9)
+    assert np.all(error < 0.97 * np.array(theirs["se_m0.3"]))
+    # Ours also allow for the probit and for sigma.
+    assert np.all(curve.std_error(low)[0] > error)
 
 
 def test_the_variance_of_what_selection_leaves_has_the_plus_sign():
@@ -169,13 +213,15 @@ def test_the_variance_of_what_selection_leaves_has_the_plus_sign():
 def test_coefficients_and_errors_at_a_rho_are_those_of_least_squares_on_rows(rho, simulated):
     model = Heckman(PREDICTION).fit(simulated.X, simulated.y)
     path = model.uncertainty_interval((rho, rho), conf_level=0.9).path()
-    beta, error, sigma = by_rows(simulated.X, simulated.y, gamma_of(model), PREDICTION, rho)
+    given = simulated.X, simulated.y, gamma_of(model)
+    beta, _, sigma = by_rows(*given, PREDICTION, rho)
+    error = errors_by_rows(*given, model.fit_.probit.covariance, PREDICTION, rho)
     assert path["rho"].tolist() == [rho] * 4
     assert path["term"].tolist() == ["Intercept", "x0", "x2", "x3"]
     np.testing.assert_allclose(path["estimate"], beta, rtol=1e-10)
-    np.testing.assert_allclose(path["std_error"], error, rtol=1e-10)
+    np.testing.assert_allclose(path["std_error"], error, rtol=1e-8)
     np.testing.assert_allclose(path["sigma"], sigma, rtol=1e-10)
-    np.testing.assert_allclose(path["ci_high"], beta + norm.ppf(0.95) * error, rtol=1e-10)
+    np.testing.assert_allclose(path["ci_high"], beta + norm.ppf(0.95) * error, rtol=1e-8)
 
 
 def test_rho_zero_is_least_squares(simulated):

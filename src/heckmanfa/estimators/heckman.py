@@ -16,7 +16,8 @@ from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
-from heckmanfa.inference.exclusions import ExclusionTest, WhatIf, exclusion_test, what_if
+from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
+from heckmanfa.inference.exclusions import WhatIf, what_if
 from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.margins import Margins, margins
 from heckmanfa.inference.replicates import Refit
@@ -308,7 +309,8 @@ class Heckman(SelectionModel):
 
         Least squares on the selected rows is corrected for the selection bias at each rho
         (Genback, Stanghellini and de Luna, 2015). This needs no exclusion restriction and no pass
-        over the rows.
+        over the rows. Standard errors take rho as given, and allow for the estimation of the
+        selection equation and of sigma; they are classical, whatever ``cov_type`` is.
 
         Parameters
         ----------
@@ -338,30 +340,43 @@ class Heckman(SelectionModel):
 
     def exclusion_test(
         self,
-        X: Any,
+        X: Any = None,
         y: Any = None,
         features: Sequence[Any] | None = None,
         *,
+        method: Method = "two-step",
         selected: Any = None,
         sample_weight: Any = None,
         groups: Any = None,
     ) -> ExclusionTest:
         """Test whether excluded features belong in the prediction equation, while one stays out.
 
-        The model that includes these features is fitted by maximum likelihood, and their
-        coefficients are tested jointly (Wald). The features that stay excluded identify the
-        model: that they do not predict is an assumption that cannot be tested.
+        The model that includes these features is fitted, and their coefficients are tested
+        jointly (Wald), with the covariance of the model. The features that stay excluded identify
+        the model: that they do not predict is an assumption that cannot be tested.
 
         Parameters
         ----------
         X, y, selected, sample_weight, groups
-            As passed to `fit`.
+            As passed to `fit`. The two-step test with a classical covariance needs none of them.
         features : sequence of str or int, optional
             Excluded features to include; at least one other must stay excluded. By default,
             each excluded feature stays out in turn, and all others are tested together.
+        method : {"two-step", "ml"}
+            How the model with these features is estimated. At 5%, the two-step test rejects
+            valid exclusions in 5 to 7% of simulated samples. Maximum likelihood rejects them in
+            up to 18% if what stays out hardly drives selection, and in 90% if the outcome's error
+            is skewed.
         """
         return exclusion_test(
-            self.fit_, X, y, features, selected=selected, sample_weight=sample_weight, groups=groups
+            self.fit_,
+            X,
+            y,
+            features,
+            method=method,
+            selected=selected,
+            sample_weight=sample_weight,
+            groups=groups,
         )
 
     def specification_tests(

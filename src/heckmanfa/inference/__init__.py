@@ -1,14 +1,16 @@
 """What a referee asks about a fitted selection model, as functions of its `Fit`.
 
-`bootstrap` and `honest` are about a search for the features; `uncertainty` and `exclusions` about
-assumptions that no data can prove; `specification` about those that data can refute; `margins` and
-`prediction` about what the estimates mean for the outcome. Estimators expose them as methods.
+`bootstrap` and `honest` are about a search for the features; `uncertainty`, `exclusions` and
+`exclusion_tests` about assumptions that no data can prove; `specification` about those that data
+can refute; `margins` and `prediction` about what the estimates mean for the outcome. Estimators
+expose them as methods.
 """
 
 from __future__ import annotations
 
 from heckmanfa.inference.bootstrap import Bootstrap
-from heckmanfa.inference.exclusions import ExclusionTest, WhatIf
+from heckmanfa.inference.exclusion_tests import ExclusionTest
+from heckmanfa.inference.exclusions import WhatIf
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
 from heckmanfa.inference.margins import Margins
 from heckmanfa.inference.searching import Honest

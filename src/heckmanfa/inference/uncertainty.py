@@ -1,16 +1,9 @@
 """Sensitivity to rho: coefficients for a range of rho instead of one estimate.
 
 Genback, Stanghellini and de Luna (2015), "Uncertainty intervals for regression parameters with
-non-ignorable missingness in the outcome", Statistical Papers 56. Among the selected rows the
-error is rho sigma lambda + v, so with X = [1, X_S], m rows and J features
-
-    beta(rho)    = beta_OLS - rho sigma(rho) (X'X)^-1 X'lambda,
-    sigma(rho)^2 = s^2 / (1 - rho^2 A),   A = (sum u lambda + lambda' P_X lambda) / (m - J),
-    se(rho)^2    = sigma(rho)^2 (1 - rho^2 mean of delta) diag (X'X)^-1,
-
-where u = z'gamma, delta = lambda (lambda + u), and s^2 is the residual variance of least squares.
-As sigma^2 = s^2 + A kappa^2 in kappa = rho sigma(rho), the zeros of a coefficient and of its
-confidence limits solve equations of first or second degree in kappa. The compressed data suffice.
+non-ignorable missingness in the outcome", Statistical Papers 56. `rho_curve` has the estimates and
+their standard errors at each rho; here are the report and what may be concluded from it. The
+compressed data suffice.
 """
 
 from __future__ import annotations
@@ -24,12 +17,10 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of
-from heckmanfa.model.linalg import solve_upper
-from heckmanfa.model.moments import Moments
+from heckmanfa.inference.rho_curve import RhoCurve
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
 from heckmanfa.results.document import Finding, Section
@@ -38,103 +29,6 @@ from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, plural
-
-
-@dataclass(frozen=True, eq=False)
-class RhoCurve:
-    """Coefficients and their standard errors as functions of rho."""
-
-    terms: tuple[str, ...]
-    """intercept first"""
-    least_squares: Floats
-    """(1 + J,) coefficients at rho = 0"""
-    of_lambda: Floats
-    """(1 + J,) coefficients of lambda regressed on the same features"""
-    unit_variance: Floats
-    """(1 + J,) diagonal of (X'X)^-1"""
-    residual_variance: float
-    """s^2 = SSE / (m - J - 1)"""
-    shrinkage: float
-    """A"""
-    mean_delta: float
-
-    @classmethod
-    def build(cls, moments: Moments, features: Positions, terms: Sequence[str]) -> RhoCurve:
-        """Take the regressions of outcome and lambda on J features from the compressed data."""
-        r = moments.subset(features)
-        m, j = moments.n_selected, len(features)
-        design = r[: j + 1, : j + 1]
-        solved = solve_upper(design, r[: j + 1, -2:])
-        inverse_root = solve_upper(design, np.eye(j + 1))
-        # The sum of u lambda is that of delta less that of lambda^2, of which P_X lambda gives
-        # back all but the residuals.
-        explained = m * moments.mean_delta - float(r[-2, -2] ** 2)
-        return cls(
-            terms=tuple(terms),
-            least_squares=solved[:, 1],
-            of_lambda=solved[:, 0],
-            unit_variance=np.sum(inverse_root**2, axis=1),
-            residual_variance=float(np.sum(r[-2:, -1] ** 2)) / (m - j - 1.0),
-            shrinkage=explained / (m - j),
-            mean_delta=moments.mean_delta,
-        )
-
-    @property
-    def reach(self) -> float:
-        """The |rho|, at most 1, below which sigma is defined."""
-        return float(self.shrinkage**-0.5) if self.shrinkage > 1.0 else 1.0
-
-    def sigma(self, rho: Floats) -> Floats:
-        """Standard deviation of the outcome's error for each rho."""
-        return np.asarray(np.sqrt(self.residual_variance / (1.0 - self.shrinkage * rho**2)))
-
-    def estimate(self, rho: Floats) -> Floats:
-        """Coefficients (R, 1 + J) for R values of rho."""
-        return self.least_squares - np.outer(rho * self.sigma(rho), self.of_lambda)
-
-    def std_error(self, rho: Floats) -> Floats:
-        """Standard errors (R, 1 + J) for R values of rho."""
-        variance = self.sigma(rho) ** 2 * (1.0 - self.mean_delta * rho**2)
-        return np.sqrt(np.outer(variance, self.unit_variance))
-
-    def sign_changes(self) -> Floats:
-        """(1 + J,) rho at which each coefficient is zero; NaN if there is none."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self._rho_of(self.least_squares / self.of_lambda / self._s)
-
-    def significance_changes(self, quantile: float) -> Floats:
-        """(1 + J, 2) nearest rho below and above zero at which a confidence limit is zero.
-
-        The limits are ``quantile`` standard errors from the estimate. NaN if there is none inside
-        (-1, 1).
-        """
-        reach = quantile * np.sqrt(self.unit_variance)
-        b, c = self.least_squares / (reach * self._s), self.of_lambda / reach
-        # In k = rho sigma / s: (b - k c)^2 = 1 + (A - mean of delta) k^2, free of any units.
-        squared = c**2 - (self.shrinkage - self.mean_delta)
-        rho = self._rho_of(_quadratic_roots(squared, -2.0 * b * c, b**2 - 1.0))
-        below = np.where(rho < 0, rho, -np.inf).max(axis=1)
-        above = np.where(rho > 0, rho, np.inf).min(axis=1)
-        found = np.column_stack([below, above])
-        return np.where(np.isfinite(found), found, np.nan)
-
-    @property
-    def _s(self) -> float:
-        return float(np.sqrt(self.residual_variance))
-
-    def _rho_of(self, k: Floats) -> Floats:
-        """Solve rho sigma(rho) = k s for rho in (-1, 1); NaN if there is no solution."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rho = k / np.sqrt(1.0 + self.shrinkage * k**2)
-        return np.where(np.abs(rho) < self.reach, rho, np.nan)
-
-
-def _quadratic_roots(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Both real roots (..., 2) of a x^2 + b x + c, without cancellation."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        half = -0.5 * (b + np.copysign(np.sqrt(b**2 - 4.0 * a * c), b))
-        roots = np.stack([half / a, c / half], axis=-1)
-    return np.where(np.isfinite(roots), roots, np.nan)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -350,7 +244,8 @@ def _notes(fit: Fit) -> list[str]:
         "A range of rho is an assumption, in place of an exclusion: no data show that rho lies in "
         "it. The method still relies on normal errors and on the probit for selection. rho = 0 is "
         "least squares on the selected rows, which assumes that outcomes are missing at random.",
-        "The standard error at each rho takes rho and the estimated selection equation as given.",
+        "The standard error at each rho takes that rho as given. It allows for the estimation of "
+        "the selection equation and of sigma.",
     ]
     if not abs(fit.rho) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and means little here.")

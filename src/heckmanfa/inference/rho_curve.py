@@ -1,0 +1,274 @@
+"""Least squares corrected for a given rho, with standard errors from the compressed data.
+
+The estimator is that of Genback, Stanghellini and de Luna (2015), "Uncertainty intervals for
+regression parameters with non-ignorable missingness in the outcome", Statistical Papers 56; the
+standard errors are not. With X = [1, X_S], m selected rows, J features, u = z'gamma and
+delta = lambda (lambda + u),
+
+    beta(rho)    = beta_OLS - kappa c,   kappa = rho sigma(rho),   c = (X'X)^-1 X'lambda,
+    sigma(rho)^2 = s^2 / (1 - rho^2 A) = s^2 + A kappa^2,
+    A            = (sum u lambda + lambda' P_X lambda) / (m - J),
+
+where s^2 is the residual variance of least squares. If rho is right, y = X beta + kappa lambda + v
+among the selected rows, and to first order
+
+    beta(rho) - beta = (X'X)^-1 [X'v + kappa X'DZ (gamma-hat - gamma)]
+                       - kappa / (2 s^2) c [ds^2 + kappa^2 dA],
+
+D = diag(delta): the rows' errors, the probit's, and those of sigma(rho), which follow from
+s^2 (ds^2, from the squares of v and from kappa lambda' M_X v) and from A (dA, through gamma-hat).
+Given selection, v is kappa (t - lambda) plus an independent normal error, t a normal variable
+truncated at -u. Its cumulants are derivatives of log Phi:
+
+    variance sigma^2 - kappa^2 delta, third kappa^3 lambda'', fourth kappa^4 lambda'''.
+
+As lambda' = -delta, the sums of these over rows are products of lambda, u and delta, and the
+compressed data hold them. So the variance of a coefficient is a polynomial of third degree in
+(kappa / s)^2, without approximation beyond first order, and the zeros of confidence limits are
+roots of polynomials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial.polynomial import polyder, polyroots, polyval
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Positions
+from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.probit import Probit
+
+# Roots of a polynomial this close to the real axis are real, in relative terms.
+_NEAR = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class RhoCurve:
+    """Coefficients and their standard errors as functions of rho."""
+
+    terms: tuple[str, ...]
+    """intercept first"""
+    least_squares: Floats
+    """(1 + J,) coefficients at rho = 0"""
+    of_lambda: Floats
+    """(1 + J,) c, the coefficients of lambda regressed on the same features"""
+    unit_variance: Floats
+    """(1 + J,) diagonal of (X'X)^-1"""
+    residual_variance: float
+    """s^2 = SSE / (m - J - 1)"""
+    shrinkage: float
+    """A"""
+    variance: Floats
+    """(1 + J, 4) relative variances: coefficients of the powers 0 to 3 of (kappa / s)^2 in a
+    variance divided by s^2 and the unit variance"""
+
+    @classmethod
+    def build(cls, moments: Moments, features: Positions, terms: Sequence[str]) -> RhoCurve:
+        """Take the regressions of outcome and lambda on J features from the compressed data."""
+        assert moments.probit is not None
+        r = moments.subset(features)
+        m, j = moments.n_selected, len(features)
+        design = r[: j + 1, : j + 1]
+        solved = solve_upper(design, r[: j + 1, -2:])
+        inverse_root = solve_upper(design, np.eye(j + 1))
+        unit = np.sum(inverse_root**2, axis=1)
+        # The sum of u lambda is that of delta less that of lambda^2, of which P_X lambda gives
+        # back all but the residuals.
+        shrinkage = (m * moments.mean_delta - float(r[-2, -2] ** 2)) / (m - j)
+        sums = _Sums.gather(moments, moments.probit, features, inverse_root, r[: j + 2, -2])
+        return cls(
+            terms=tuple(terms),
+            least_squares=solved[:, 1],
+            of_lambda=solved[:, 0],
+            unit_variance=unit,
+            residual_variance=float(np.sum(r[-2:, -1] ** 2)) / (m - j - 1.0),
+            shrinkage=shrinkage,
+            variance=sums.variance(solved[:, 0], shrinkage, m, j) / unit[:, None],
+        )
+
+    @property
+    def reach(self) -> float:
+        """The |rho|, at most 1, below which sigma is defined."""
+        return float(self.shrinkage**-0.5) if self.shrinkage > 1.0 else 1.0
+
+    def sigma(self, rho: Floats) -> Floats:
+        """Standard deviation of the outcome's error for each rho."""
+        return np.asarray(np.sqrt(self.residual_variance / (1.0 - self.shrinkage * rho**2)))
+
+    def estimate(self, rho: Floats) -> Floats:
+        """Coefficients (R, 1 + J) for R values of rho."""
+        return self.least_squares - np.outer(rho * self.sigma(rho), self.of_lambda)
+
+    def std_error(self, rho: Floats) -> Floats:
+        """Standard errors (R, 1 + J) for R values of rho."""
+        square = rho**2 / (1.0 - self.shrinkage * rho**2)
+        relative = square[:, None] ** np.arange(4) @ self.variance.T
+        return self._s * np.sqrt(relative * self.unit_variance)
+
+    def sign_changes(self) -> Floats:
+        """(1 + J,) rho at which each coefficient is zero; NaN if there is none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._rho_of(self.least_squares / self.of_lambda / self._s)
+
+    def significance_changes(self, quantile: float) -> Floats:
+        """(1 + J, 2) nearest rho below and above zero at which a confidence limit is zero.
+
+        The limits are ``quantile`` standard errors from the estimate. NaN if there is none inside
+        (-1, 1).
+        """
+        reach = quantile * np.sqrt(self.unit_variance)
+        b, c = self.least_squares / (reach * self._s), self.of_lambda / reach
+        found = np.full((len(b), 2), np.nan)
+        for place, variance in enumerate(self.variance):
+            # In k = kappa / s: (b - k c)^2 less the relative variance, free of any units.
+            polynomial = np.zeros(7)
+            polynomial[::2] = -variance
+            polynomial[:3] += b[place] ** 2, -2.0 * b[place] * c[place], c[place] ** 2
+            rho = self._rho_of(_real_roots(polynomial))
+            below, above = rho[rho < 0], rho[rho > 0]
+            found[place] = below.max(initial=-np.inf), above.min(initial=np.inf)
+        return np.where(np.isfinite(found), found, np.nan)
+
+    @property
+    def _s(self) -> float:
+        return float(np.sqrt(self.residual_variance))
+
+    def _rho_of(self, k: Floats) -> Floats:
+        """Solve rho sigma(rho) = k s for rho in (-1, 1); NaN if there is no solution."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rho = k / np.sqrt(1.0 + self.shrinkage * k**2)
+        return np.where(np.abs(rho) < self.reach, rho, np.nan)
+
+
+def published_variance(shrinkage: float, mean_delta: float, n_terms: int) -> Floats:
+    """(1 + J, 4) relative variances as Genback, Stanghellini and de Luna (2015) have them.
+
+    They take gamma and sigma(rho) as known, and every row's variance as the mean,
+    sigma^2 (1 - rho^2 mean of delta). `RhoCurve` does not use them: with few rows selected they
+    are too small.
+    """
+    return np.tile([1.0, shrinkage - mean_delta, 0.0, 0.0], (n_terms, 1))
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums over the selected rows, in coordinates in which X'X is the identity.
+
+    A selection feature z stands in the coordinates of the probit, in which V_gamma is ``spread``.
+    """
+
+    inverse_root: Floats
+    """(1 + J, 1 + J) R^-1 of X'X = R'R"""
+    x_delta_x: Floats
+    """(1 + J, 1 + J) X'DX"""
+    x_delta_z: Floats
+    """(1 + J, 1 + p) X'DZ"""
+    x_delta_residual: Floats
+    """(1 + J,) X'D M_X lambda"""
+    x_third: Floats
+    """(1 + J,) X'lambda''"""
+    slope: Floats
+    """(1 + p,) derivative in gamma of sum delta - lambda' M_X lambda"""
+    spread: Floats
+    """(1 + p, 1 + p)"""
+    delta: float
+    delta_squared: float
+    fourth: float
+    """sum of lambda'''"""
+    residual_third: float
+    """(M_X lambda)'lambda''"""
+    residual_squared: float
+    """lambda' M_X lambda"""
+    residual_delta: float
+    """lambda' M_X D M_X lambda"""
+
+    @classmethod
+    def gather(
+        cls,
+        moments: Moments,
+        probit: Probit,
+        features: Positions,
+        inverse_root: Floats,
+        of_lambda: Floats,
+    ) -> _Sums:
+        """Form the sums from both factors.
+
+        ``of_lambda``, (2 + J,), is c in the coordinates of X, and the length of M_X lambda.
+        """
+        of_lambda, length = of_lambda[:-1], of_lambda[-1]
+        prediction = [0, *moments.places(features)]
+        selection = [0, *moments.places(probit.features)]
+        back, last = probit.coordinates.back(), len(moments.columns) + 1
+        plain_z = moments.factor[:, selection] @ back
+        ratio, index = moments.factor[:, last], plain_z @ probit.inner_coef
+        x = moments.factor_delta[:, prediction] @ inverse_root
+        z = moments.factor_delta[:, selection] @ back
+        delta_ratio, delta_index = moments.factor_delta[:, last], z @ probit.inner_coef
+        residual = delta_ratio - x @ of_lambda
+        # lambda'' = delta (2 lambda + u) - lambda.
+        bend = 2.0 * delta_ratio + delta_index
+        residual_squared = float(length**2)
+        delta = moments.n_selected * moments.mean_delta
+        delta_squared = float(delta_ratio @ (delta_ratio + delta_index))
+        return cls(
+            inverse_root=inverse_root,
+            x_delta_x=x.T @ x,
+            x_delta_z=x.T @ z,
+            x_delta_residual=x.T @ residual,
+            x_third=x.T @ bend - of_lambda,
+            slope=plain_z.T @ ratio - z.T @ bend + 2.0 * z.T @ residual,
+            spread=probit.inner_covariance,
+            delta=delta,
+            delta_squared=delta_squared,
+            fourth=float(ratio @ (2.0 * ratio + index) - bend @ bend)
+            + 2.0 * (delta - delta_squared),
+            residual_third=float(residual @ bend) - residual_squared,
+            residual_squared=residual_squared,
+            residual_delta=float(residual @ residual),
+        )
+
+    def variance(self, c: Floats, shrinkage: float, m: float, j: int) -> Floats:
+        """(1 + J, 4) coefficients of the powers of (kappa / s)^2 in a variance over s^2.
+
+        ``c`` are the coefficients of lambda on the input's scale.
+        """
+        a, free = shrinkage, m - j - 1.0
+        root, slope = self.inverse_root, self.slope / (m - j)
+        rows = a * np.eye(len(root)) - self.x_delta_x
+        probit = self.x_delta_z @ self.spread @ self.x_delta_z.T
+        with_s2 = root @ (self.x_third - 2.0 * self.x_delta_residual) / free
+        with_a = root @ self.x_delta_z @ self.spread @ slope
+        # The variance of (m - J - 1) s^2 / s^2, by powers of (kappa / s)^2.
+        of_s2 = [
+            2.0 * m,
+            4.0 * (a * m - self.delta + self.residual_squared),
+            2.0 * (a * a * m - 2.0 * a * self.delta + self.delta_squared)
+            + self.fourth
+            + 4.0 * self.residual_third
+            + 4.0 * (a * self.residual_squared - self.residual_delta),
+        ]
+        variance = np.zeros((len(c), 4))
+        variance[:, 0] = np.sum(root**2, axis=1)
+        variance[:, 1] = np.sum((root @ (rows + probit)) * root, axis=1)
+        variance[:, 2] = -c * (with_s2 + with_a)
+        variance[:, 3] = c**2 * float(slope @ self.spread @ slope) / 4.0
+        variance[:, 1:] += np.outer((c / free) ** 2, of_s2) / 4.0
+        return variance
+
+
+def _real_roots(polynomial: Floats) -> Floats:
+    """Real roots of a polynomial whose coefficients begin with the constant."""
+    polynomial = np.trim_zeros(polynomial, "b")
+    roots = polyroots(polynomial)
+    real = np.real(roots[np.abs(np.imag(roots)) <= _NEAR * (1.0 + np.abs(roots))])
+    slope = polyder(polynomial)
+    for _ in range(2):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = polyval(real, polynomial) / polyval(real, slope)
+        # Newton's steps restore the digits that eigenvalues of the companion matrix lose.
+        real = real - np.where(np.abs(step) <= _NEAR * (1.0 + np.abs(real)), step, 0.0)
+    return np.asarray(real)
