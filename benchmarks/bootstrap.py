@@ -1,7 +1,7 @@
 """Time of the bootstrap with the search inside, on one process and on two: `make bench`.
 
 Mroz's data with fifteen candidate features: each replicate fits the probit, finds the best of all
-32,767 assignments by BIC, with proof, and fits it. Beside it stands what one would write by hand:
+32,768 assignments by BIC, with proof, and fits it. Beside it stands what one would write by hand:
 scikit-learn's `resample` copies rows, and a clone of the model is fitted to them. Every measurement
 is a process of its own. The first call starts the worker processes, which takes them a second or
 two; a later one finds them ready.

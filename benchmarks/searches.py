@@ -96,7 +96,7 @@ NOTES = (
     "`HeckmanFA.fit`, from data to estimates.",
     "A fit of the best subset holds the probit and the estimates afterwards; the search alone "
     "starts from compressed data.",
-    "All by lstsq: the number of assignments, 2^K - 1, times the time of one `numpy.linalg.lstsq` "
+    "All by lstsq: the number of assignments, 2^K, times the time of one `numpy.linalg.lstsq` "
     "on the selected rows with half of the features, an intercept and the inverse Mills ratio. "
     "One fit is measured, the rest is arithmetic.",
     "R's leaps (Fortran) does the same search by branch and bound, without a window. Measured "
@@ -330,7 +330,7 @@ def _row(best: Subset, with_leaps: bool) -> tuple[str, ...]:
         f"{best.fit:.3f}",
         f"{best.search:.3f}",
         f"{best.n_assignments:,}",
-        span((2**best.k - 1) * best.lstsq),
+        span(2**best.k * best.lstsq),
         *leaps,
         f"{best.adjusted_r2:.6f}",
         str(best.n_features),

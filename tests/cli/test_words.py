@@ -33,7 +33,7 @@ def base(shell):
 
 def test_a_warning_names_the_option_and_no_parameter(shell, base):
     code, said = shell(
-        *("fit", "base.csv", "--outcome", "wage", "--features", "educ"),
+        *("fit", "base.csv", "--outcome", "wage", "--features", "educ", "--always", "educ"),
         *("--json", "a.json", "--report", "a.html"),
     )
     assert code == 0, said

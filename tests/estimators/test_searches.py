@@ -328,7 +328,7 @@ def test_parameters_of_the_training_are_checked_by_name(options, frame, simulate
 def test_candidates_are_solved_and_sorted(search, frame, simulated):
     model = search.fit(frame, simulated.y)
     table = model.candidates_
-    columns = ["features", "n_features", "rho", "adjusted_r2", "aic", "bic", "in_range"]
+    columns = ["features", "n_features", "rho", "adjusted_r2", "aic", "bic", "ebic", "in_range"]
     assert table.columns.tolist() == columns
     assert list(table["features"][0]) == model.prediction_features_
     assert table["rho"][0] == pytest.approx(model.rho_, rel=1e-8)
@@ -390,7 +390,7 @@ def test_the_summary_sets_other_models_beside_and_says_what_standard_errors_igno
     words = " ".join(str(summary).split())
     assert "Beside other models" in words
     assert "Standard errors, intervals and p-values ignore the search" in words
-    assert "the best by BIC of all 511 assignments, proven optimal" in words
+    assert "the best by BIC of all 512 assignments, proven optimal" in words
     table = summary.comparison.set_index("term")
     with pytest.warns(NoExclusionWarning):
         everything = Heckman().fit(X, y)
@@ -427,7 +427,7 @@ def test_after_a_window_nothing_tests_rho(method, mroz):
     assert "it tests nothing" in str(found)
     words = " ".join(str(model.summary()).split())
     assert "only assignments whose two-step rho is in [-0.5, -0.05] were allowed" in words
-    assert "the best by BIC of all 511 assignments, among those with rho from " in words
+    assert "the best by BIC of all 512 assignments, among those with rho from " in words
     assert "scale of atanh" not in words
     assert "no test of rho = 0 is reported" in words
     with pytest.raises(NotIdentifiedError, match="rho was conditioned on"):

@@ -5,6 +5,7 @@ import pytest
 
 from heckmanfa import HeckmanBestSubset, HeckmanFA
 from heckmanfa.errors import NoFeasibleAssignmentError
+from heckmanfa.paper.protocol import COMPAS, PublishedSearch
 
 CRIME_WINDOW, COMPAS_WINDOW = (0.01, 0.1), (0.3, 0.5)
 
@@ -47,7 +48,7 @@ def test_75_of_the_1023_assignments_on_compas_are_in_the_papers_window(compas):
     # A tolerance wider than the criterion can be lets no assignment be ruled out.
     model = HeckmanBestSubset("adjusted_r2", rho_range=COMPAS_WINDOW, tolerance=2.0)
     model.fit(compas.X, compas.y)
-    assert model.n_assignments_ == 1023
+    assert model.n_assignments_ == 1024  # the empty one too, which is not in the window
     assert len(model.candidates_) == 75
 
 
@@ -74,7 +75,19 @@ def test_ranks_on_crime_are_the_papers_but_for_the_last(crime):
 
 def test_no_correlation_rank_on_crime_is_in_the_window_as_the_paper_says(crime):
     with pytest.raises(NoFeasibleAssignmentError, match="none of the 25 assignments"):
-        HeckmanFA("correlation", rho_range=CRIME_WINDOW).fit(crime.X, crime.y)
+        PublishedSearch("correlation", rho_range=CRIME_WINDOW).fit(crime.X, crime.y)
+
+
+def test_the_papers_protocol_has_no_empty_assignment(compas):
+    # After one epoch with a start near zero, most draws are empty.
+    options = {"seed": 0, "epochs": 1, "init_prob": 0.05, "rho_range": None}
+    published = COMPAS.search(compas, **options)
+    assert published.candidates_["n_features"].min() == 1
+    parameters = published.get_params()
+    ours = HeckmanFA(**parameters).fit(compas.X, compas.y)
+    assert ours.candidates_["n_features"].min() == 0
+    assert ours.n_assignments_ == published.n_assignments_ + 1
+    assert ours.prediction_features_ == published.prediction_features_
 
 
 @pytest.mark.parametrize(

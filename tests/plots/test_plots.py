@@ -237,7 +237,7 @@ def test_features_without_names_go_by_position():
 
 
 def test_a_single_assignment_is_drawn(rows):
-    model = HeckmanBestSubset(prediction_features=["educ"]).fit(*rows)
+    model = HeckmanBestSubset(prediction_features=["educ"], always=["educ"]).fit(*rows)
     _, below = plots.specification_curve(model)
     assert below.get_xlabel() == "1 assignment, best first by BIC"
     below.figure.canvas.draw()

@@ -30,7 +30,7 @@ def test_best_subset_says_that_it_is_proven(ask):
     assert which == (
         "Of 15 features, educ and exper predict lwage; of those kept out, expersq, age, kids5 and "
         "hushrs drive who is selected, and there is no evidence that the other 9 do (best by "
-        "BIC of all 32,767 assignments, proven optimal)."
+        "BIC of all 32,768 assignments, proven optimal)."
     )
     row = ask().model.tidy().set_index(["equation", "term"]).loc[("prediction", "educ")]
     assert f"one more unit of educ goes with {row['estimate']:.3f} more lwage" in how_much
@@ -82,9 +82,9 @@ def test_heckman_fa_claims_no_proof(ask):
     analysis = ask(search="fa", criterion="bic")
     which = answer(analysis)[0]
     n = analysis.model.n_assignments_
-    assert f"(best by BIC of {n:,} assignments evaluated, out of 32,767)" in which
+    assert f"(best by BIC of {n:,} assignments evaluated, out of 32,768)" in which
     assert "proof" not in which
-    assert f"{n:,} of 32,767 were evaluated" in claims(analysis)
+    assert f"{n:,} of 32,768 were evaluated" in claims(analysis)
 
 
 def test_heckman_fa_star_and_correlation(ask):

@@ -41,7 +41,7 @@ def test_an_honest_set_is_not_called_the_best_in_all_rows_unless_it_is(mroz, hon
         assert "they would be the best" not in said
         assert (
             f"In all rows, the search finds another set, {', '.join(best.prediction_features_)}: "
-            "the best by BIC of all 255 assignments, proven optimal." in said
+            "the best by BIC of all 256 assignments, proven optimal." in said
         )
     never = [name for name in FEATURES if name not in ("educ", "kids5")]
     same = HeckmanBestSubset(honest=True, never=never, always=["educ"], n_splits=5, random_state=0)

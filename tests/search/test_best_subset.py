@@ -1,6 +1,7 @@
 """The best of all assignments, against looking at every one of them with plain least squares."""
 
 import itertools
+import math
 import signal
 
 import numpy as np
@@ -14,7 +15,7 @@ from heckmanfa.search import Goal, best_subset
 from heckmanfa.search.best_subset import tree
 from heckmanfa.search.choices import Choices, all_features
 
-CRITERIA = ("adjusted_r2", "bic", "aic")
+CRITERIA = ("adjusted_r2", "bic", "aic", "ebic")
 
 
 def everything(data, gamma, choices):
@@ -32,7 +33,7 @@ def everything(data, gamma, choices):
             for column in unit
         }
         columns = sorted(columns | {*choices.always})
-        if not 1 <= len(columns) <= choices.max_features or m <= len(columns) + 2:
+        if len(columns) > choices.max_features or m <= len(columns) + 2:
             continue
         design = np.column_stack([np.ones(m), X[:, columns], lam])
         scale = np.linalg.norm(design, axis=0)
@@ -49,6 +50,9 @@ def everything(data, gamma, choices):
                 "adjusted_r2": 1 - sse / total * (m - 1) / (m - j - 1),
                 "aic": m * np.log(sse / m) + 2 * (j + 2),
                 "bic": m * np.log(sse / m) + np.log(m) * (j + 2),
+                "ebic": m * np.log(sse / m)
+                + np.log(m) * (j + 2)
+                + 2 * math.log(math.comb(len(inside), sum(inside))),
             }
         )
     return found
@@ -92,7 +96,7 @@ def problem(seed):
     if rng.random() < 0.5:
         middle = rng.uniform(-0.5, 0.5)
         window = (middle - rng.uniform(0.02, 0.3), middle + rng.uniform(0.02, 0.3))
-    return data, choices, CRITERIA[(seed // 12) % 3], window
+    return data, choices, CRITERIA[(seed // 12) % 4], window
 
 
 @pytest.mark.parametrize("part", range(9))
@@ -122,7 +126,7 @@ def test_equals_brute_force_on_random_problems(part):
         assert search.values[0] == pytest.approx(expected[criterion], rel=1e-7, abs=1e-9)
         assert search.rho[0] == pytest.approx(expected["rho"], rel=1e-6, abs=1e-8)
         # Every assignment nearly as good is there.
-        tolerance = {"adjusted_r2": 0.001, "bic": 2.0, "aic": 2.0}[criterion]
+        tolerance = 0.001 if criterion == "adjusted_r2" else 2.0
         near = {
             candidate["columns"]
             for candidate in inside
@@ -224,11 +228,14 @@ def test_assignments_that_cannot_be_solved_are_never_chosen(seed):
     moments = compress(X, data.y).moments
     for criterion in CRITERIA:
         found = search_of(moments, criterion)
-        every = np.array(list(itertools.product([False, True], repeat=6)))[1:]
+        every = np.array(list(itertools.product([False, True], repeat=6)))
         solved = moments.solve(every, exact=True)
         assert not solved.feasible[every[:, [0, 1, 5]].all(axis=1)].any()
         best = np.nanmax if criterion == "adjusted_r2" else np.nanmin
-        assert found.values[0] == pytest.approx(best(getattr(solved, criterion)), rel=1e-9)
+        values = solved.bic if criterion == "ebic" else getattr(solved, criterion)
+        if criterion == "ebic":
+            values = values + 2 * np.log([math.comb(6, size) for size in solved.n_features])
+        assert found.values[0] == pytest.approx(best(values), rel=1e-9)
         assert moments.solve(found.best).feasible
 
 
@@ -255,12 +262,12 @@ def test_no_assignment_in_the_window_says_what_was_seen(moments):
     with pytest.raises(NoFeasibleAssignmentError) as caught:
         search_of(moments, "bic", (-0.99, -0.98))
     words = str(caught.value)
-    assert "none of the 16383 assignments evaluated has rho in [-0.99, -0.98]" in words
+    assert "none of the 16384 assignments evaluated has rho in [-0.99, -0.98]" in words
     assert "quartiles" in words
     assert "the nearest:" in words
     assert words.count(" with x") == 3
     # The extremes and the nearest are those of all assignments, the quartiles nearly.
-    every = np.array(list(itertools.product([False, True], repeat=14)))[1:]
+    every = np.array(list(itertools.product([False, True], repeat=14)))
     rho = moments.solve(every).rho
     away = np.maximum(-0.99 - rho, rho + 0.98)
     assert f"the nearest: {rho[np.argmin(away)]:.4g} with" in words

@@ -22,6 +22,8 @@ from heckmanfa.search.choices import Choices
         Choices(7, (0, 6), ((1, 2),), 7),
         Choices(3, (0, 1), (), 2),
         Choices(3, (), ((0, 1, 2),), 2),
+        Choices(4, (), ((0, 1), (2,), (3,)), 4, min_features=1),
+        Choices(4, (3,), ((0, 1), (2,)), 4, min_features=3),
     ],
 )
 def test_assignments_are_counted_as_a_list_of_all_of_them_counts(choices):
@@ -30,7 +32,8 @@ def test_assignments_are_counted_as_a_list_of_all_of_them_counts(choices):
     allowed = every[choices.allowed(every)]
     masks = choices.masks(allowed)
     assert choices.n_assignments == len(allowed) == len({mask.tobytes() for mask in masks})
-    assert all(1 <= mask.sum() <= choices.max_features for mask in masks)
+    sizes = masks.sum(axis=1)
+    assert ((sizes >= choices.min_features) & (sizes <= choices.max_features)).all()
     assert masks[:, list(choices.always)].all()
     for unit in choices.units:
         assert (masks[:, list(unit)].sum(axis=1) % len(unit) == 0).all()

@@ -183,7 +183,7 @@ class SearchModel(ChoiceModel):
         ----------
         tolerance : float, optional
             How much worse in the criterion counts as nearly as good: by default the
-            ``tolerance`` of the search, or 0.001 of adjusted R^2 and 2 of AIC and BIC.
+            ``tolerance`` of the search, or 0.001 of adjusted R^2 and 2 of the other criteria.
 
         Returns
         -------

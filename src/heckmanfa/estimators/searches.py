@@ -35,8 +35,8 @@ class HeckmanFA(SearchModel):
         How assignments are proposed: drawn from the trained probabilities (Algorithm 3), the J
         most probable features (Heckman-FA*), or the J features most correlated with the outcome,
         without training (Heckman-C).
-    criterion : {"adjusted_r2", "bic", "aic"}
-        Which assignment is best; ties go to fewer features, then to column order.
+    criterion : {"adjusted_r2", "bic", "ebic", "aic"}
+        Which assignment is best, as in `HeckmanBestSubset`.
     n_draws : int
         Number of assignments that "sample" draws (B).
     rho_range, always, never, max_features, feature_groups, honest, n_splits, verbose
@@ -174,13 +174,16 @@ on_separation, start
 class HeckmanBestSubset(SearchModel):
     """A selection model with the best of all assignments of prediction features, proven optimal.
 
-    Branch and bound covers all 2^K - 1 assignments without random draws or training. It proves
-    the result optimal, or bounds how much better another assignment could be.
+    Branch and bound covers all 2^K assignments without random draws or training, the empty one, in
+    which no feature predicts, among them. It proves the result optimal, or bounds how much better
+    another assignment could be.
 
     Parameters
     ----------
-    criterion : {"bic", "adjusted_r2", "aic"}
-        Which assignment is best; ties go to fewer features, then to column order.
+    criterion : {"bic", "ebic", "aic", "adjusted_r2"}
+        Which assignment is best; ties go to fewer features, then to column order. "ebic" adds
+        2 log C(U, u) to BIC, with u of U features or groups chosen. It guards against chance finds
+        among many features, and favours few or nearly all of them.
     rho_range : (float, float), optional
         Choose only assignments whose rho-hat lies in this window. Estimates of rho are then
         conditioned on it, and rho = 0 is not tested.
@@ -190,7 +193,7 @@ class HeckmanBestSubset(SearchModel):
         be better (``gap_``), and a warning.
     tolerance : float, optional
         Also keep every assignment that is worse by at most this much in the criterion (the best
-        10,000 of them); by default 0.001 of adjusted R^2, or 2 of AIC and BIC.
+        10,000 of them); by default 0.001 of adjusted R^2, or 2 of the other criteria.
     always, never : sequence of str, int or bool
         Features forced into and out of the prediction equation.
     max_features : int, optional
@@ -224,7 +227,8 @@ class HeckmanBestSubset(SearchModel):
         By how much the criterion of another assignment could be better; 0 if none can be.
     candidates_ : DataFrame
         The assignments nearly as good, best first: features, n_features, rho, adjusted_r2 (whose
-        degrees of freedom ignore lambda, as in the paper), aic and bic (which count it), in_range.
+        degrees of freedom ignore lambda, as in the paper), aic, bic and ebic (which count it),
+        in_range.
     n_assignments_ : int
         Number of assignments evaluated; bounds ruled out all others.
     honest_ : Honest
@@ -301,8 +305,8 @@ class HeckmanLasso(SearchModel):
 
     Parameters
     ----------
-    criterion : {"bic", "adjusted_r2", "aic"}
-        Which point of the path is chosen.
+    criterion : {"bic", "ebic", "aic", "adjusted_r2"}
+        Which point of the path is chosen, as in `HeckmanBestSubset`.
     power : float
         Each feature's penalty is divided by its least-squares coefficient to this power; 0 is
         the plain lasso.

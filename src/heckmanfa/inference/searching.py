@@ -187,14 +187,19 @@ class Honest(HonestSplits, Report):
 
     def findings(self) -> list[Finding]:
         """Return its findings for the diagnostics of the model."""
-        least = float(self.support.mean(axis=0)[self.chosen].min())
+        share = self.support.mean(axis=0)
+        if self.chosen.any():
+            least = float(share[self.chosen].min())
+            words = f"every feature chosen came up in at least {100 * least:.3g}%"
+        else:
+            most = float(share.max(initial=0.0))
+            least, words = 1.0 - most, f"no feature came up in more than {100 * most:.3g}%"
         shaky = not least >= 0.8
         return [
             Finding(
                 "honest_splits",
                 "honest splits",
-                f"every feature chosen came up in at least {100 * least:.3g}% of "
-                f"{len(self.estimates):,} splits",
+                f"{words} of {len(self.estimates):,} splits",
                 "caution" if shaky else "ok",
                 "Half of the rows do not always choose the same features."
                 if shaky

@@ -150,6 +150,8 @@ class UncertaintyInterval(Report):
     def findings(self) -> list[Finding]:
         """Return its findings for the diagnostics of the model."""
         table = self.tidy().iloc[1:]
+        if table.empty:
+            return []
         low, high = self.rho
         turning = table[table["sign_change"].between(low, high)]["term"].tolist()
         clear = ((table["ui_low"] > 0) | (table["ui_high"] < 0)).sum()

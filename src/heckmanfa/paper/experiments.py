@@ -26,6 +26,7 @@ from heckmanfa.paper.protocol import (
     evaluate,
     fit_features,
     mse,
+    published,
 )
 from heckmanfa.paper.reproduction import Figure, Options
 from heckmanfa.search import Goal, all_features, correlations, sample
@@ -258,7 +259,7 @@ def _untrained(dataset: Dataset, split: PaperData, seed: int) -> Heckman:
     k = len(split.feature_names)
     found = sample(
         moments,
-        all_features(moments),
+        published(all_features(moments)),
         Goal.of(moments, "adjusted_r2", dataset.rho_range),
         np.log(np.array([[1.0 - _START] * k, [_START] * k])),
         names=split.feature_names,

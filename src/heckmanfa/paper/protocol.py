@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -14,12 +14,30 @@ from heckmanfa.datasets import PaperData, fetch_compas, fetch_crime
 from heckmanfa.estimators.baselines import NaiveOLS
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanFA
+from heckmanfa.inference.searching import HonestSearch, Searching
+from heckmanfa.search import Choices
 
 Extraction = Literal["sample", "rank"]
 
 # Below this index the normal distribution function is zero in double precision. The published
 # run put 0.01 in its place, so its inverse Mills ratio is zero.
 _UNDERFLOW = -37.7
+
+
+class PublishedSearch(HeckmanFA):
+    """Heckman-FA as published: an assignment has at least one feature.
+
+    The published code discards a draw without features, and ranks from one feature on. The empty
+    assignment could otherwise be the only one of a run in the window of rho, and be chosen.
+    """
+
+    def _choose(self, choices: Choices) -> Searching | HonestSearch:
+        return super()._choose(published(choices))
+
+
+def published(choices: Choices) -> Choices:
+    """Leave out the empty assignment, which the published code never evaluates."""
+    return replace(choices, min_features=1)
 
 
 @dataclass(frozen=True)
@@ -48,7 +66,7 @@ class Dataset:
         **settings: Any,
     ) -> HeckmanFA:
         """Fit Heckman-FA with the paper's settings, but for those that are given."""
-        model = HeckmanFA(
+        model = PublishedSearch(
             extraction,
             rho_range=self.rho_range,
             learning_rate=self.learning_rate,

@@ -29,6 +29,7 @@ _CRITERION_ENDS = {
     "adjusted_r2": "the higher, the better",
     "bic": "the lower, the better; it favours few features",
     "aic": "the lower, the better",
+    "ebic": "the lower, the better; it favours few features, or nearly all",
 }
 _METHODS = {
     "two-step": "Heckman's two steps: a probit for who is selected, then least squares with lambda "

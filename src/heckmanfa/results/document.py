@@ -178,7 +178,7 @@ def table_of_frame(frame: pd.DataFrame) -> Table:
 
 def _cell(value: Any, *, is_p: bool) -> str:
     if isinstance(value, tuple):
-        return ", ".join(shown(part) for part in value)
+        return ", ".join(shown(part) for part in value) or "none"
     if isinstance(value, str):
         # A name is shortened if it is long; a sentence is not.
         return shown(value) if " " not in value else printable(value)

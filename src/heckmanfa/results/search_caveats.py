@@ -136,7 +136,7 @@ def _of_honest(
         in_all = f"these features are {in_all}"
     else:
         best = [shown(fit.feature_names[int(column)]) for column in np.flatnonzero(search.best)]
-        in_all = f"the search finds another set, {', '.join(best)}: {in_all}"
+        in_all = f"the search finds another set, {', '.join(best) or 'the empty one'}: {in_all}"
     likelihood = "AIC and BIC" if fit.log_likelihood is None else "AIC, BIC and the log-likelihood"
     return [
         Caveat(

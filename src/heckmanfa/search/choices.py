@@ -26,7 +26,10 @@ _OUTSIDE = "which may not predict: it is not in prediction_features (or in the p
 
 @dataclass(frozen=True)
 class Choices:
-    """The assignments that a search may evaluate: those with 1 to ``max_features`` columns."""
+    """The assignments that a search may evaluate: those of at most ``max_features`` columns.
+
+    The empty assignment, in which no feature predicts, is one of them.
+    """
 
     n_features: int
     """K, the number of columns of X"""
@@ -36,6 +39,8 @@ class Choices:
     """U units of columns that are in or out together, in column order"""
     max_features: int
     """the most columns in an assignment"""
+    min_features: int = 0
+    """the fewest: 1 in the paper's protocol, which has no empty assignment"""
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -55,7 +60,8 @@ class Choices:
             for size in range(self.max_features, len(unit) - 1, -1):
                 by_size[size] += by_size[size - len(unit)]
         room = self.max_features - len(self.always)
-        return sum(by_size[: room + 1]) - (not self.always)
+        least = max(self.min_features - len(self.always), 0)
+        return sum(by_size[least : room + 1])
 
     def masks(self, inside: Mask) -> Mask:
         """Convert masks over the units, (..., U), to masks over the columns of X, (..., K)."""
@@ -66,9 +72,9 @@ class Choices:
         return spread
 
     def allowed(self, inside: Mask) -> Mask:
-        """Which of the assignments of units, (B, U), have 1 to ``max_features`` columns."""
+        """Which of the assignments of units, (B, U), have an allowed number of columns."""
         size = inside @ self.sizes + len(self.always)
-        return np.asarray((size >= 1) & (size <= self.max_features))
+        return np.asarray((size >= self.min_features) & (size <= self.max_features))
 
     def without_columns(self, columns: Positions) -> Choices:
         """Leave out some columns, and the units that become empty."""

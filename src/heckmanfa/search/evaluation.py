@@ -1,32 +1,36 @@
 """Evaluate assignments by a criterion: a `Goal` says which is better, a `Search` holds the result.
 
-Every criterion is compared on one scale, where smaller is better: loss = log SSE + penalty(J).
+Every criterion is compared on one scale, where smaller is better: loss = log SSE + penalty.
 Adjusted R^2 is 1 - (m - 1) / TSS exp(loss) with penalty -log(m - J - 1); AIC and BIC are
-m loss, up to a constant, with the penalties 2 (J + 2) / m and (J + 2) log(m) / m.
+m loss, up to a constant, with the penalties 2 (J + 2) / m and (J + 2) log(m) / m. EBIC adds
+2 log C(U, u) to BIC: there are C(U, u) ways to choose u of U features or groups. So it favours
+few or nearly all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.model.moments import Moments, Solutions
+from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Criterion = Literal["adjusted_r2", "bic", "aic"]
+Criterion = Literal["adjusted_r2", "bic", "aic", "ebic"]
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 
-NEARLY: dict[Criterion, float] = {"adjusted_r2": 0.001, "bic": 2.0, "aic": 2.0}
+NEARLY: dict[Criterion, float] = {"adjusted_r2": 0.001, "bic": 2.0, "aic": 2.0, "ebic": 2.0}
 """An assignment this much worse than the best is nearly as good."""
 
 # Assignments whose SSE differ by less than this share are tied: rounding must not choose.
@@ -52,31 +56,65 @@ class Goal:
     """m"""
     total_squares: float
     """the outcome's sum of squares about its mean, over the selected rows"""
+    units: tuple[tuple[int, ...], ...] | None = None
+    """the U features or groups of columns that may be in or out, which EBIC counts; None if not
+    known"""
 
     @classmethod
     def of(cls, moments: Moments, criterion: str, rho_range: Any = None) -> Goal:
-        """Check a criterion and a window, for the data behind the moments."""
+        """Check a criterion and a window, for the data behind the moments.
+
+        Every compressed feature is a unit; `among` sets those of a search.
+        """
         if criterion not in CRITERIA:
             raise InputError(f"criterion must be one of {', '.join(CRITERIA)}; got {criterion!r}")
         window = check_window(rho_range)
-        return cls(criterion, window, moments.n_selected, moments.total_squares)
+        units = all_features(moments).units
+        return cls(criterion, window, moments.n_selected, moments.total_squares, units)
+
+    def among(self, choices: Choices) -> Goal:
+        """Return the same goal for the units of a search."""
+        return replace(self, units=choices.units)
 
     def penalty(self, n_features: Any) -> Floats:
-        """Return the penalty that a loss adds to log SSE for J features."""
+        """Return the penalty that a loss adds to log SSE for J columns."""
         j = np.asarray(n_features, dtype=np.float64)
         m = self.n_selected
         if self.criterion == "adjusted_r2":
             penalty = -np.log(np.maximum(m - j - 1.0, np.finfo(float).tiny))
-        elif self.criterion == "bic":
+        elif self.criterion in ("bic", "ebic"):
             penalty = (j + 2.0) * np.log(m) / m
         else:
             penalty = (j + 2.0) * 2.0 / m
         return np.where(m > j + 2, penalty, np.inf)
 
-    def loss(self, sse: Any, n_features: Any) -> Floats:
+    def unit_penalty(self, n_units: Any) -> Floats:
+        """Return the penalty that a loss adds for u units: EBIC's, or zero."""
+        if self.criterion != "ebic":
+            return np.zeros(np.shape(n_units))
+        return self.log_ways(n_units) * 2.0 / self.n_selected
+
+    def log_ways(self, n_units: Any) -> Floats:
+        """Return log C(U, u), the logarithm of the number of ways to choose u units."""
+        assert self.units is not None
+        total, chosen = float(len(self.units)), np.asarray(n_units, dtype=np.float64)
+        ways = gammaln(total + 1.0) - gammaln(chosen + 1.0) - gammaln(total - chosen + 1.0)
+        return np.asarray(ways, dtype=np.float64)
+
+    def count_units(self, masks: Mask) -> NDArray[np.int64]:
+        """Count the units in assignments, (..., K): those that are in by choice."""
+        assert self.units is not None
+        return np.asarray(masks[..., [unit[0] for unit in self.units]].sum(axis=-1))
+
+    def loss(self, sse: Any, n_features: Any, n_units: Any = 0) -> Floats:
         """Return losses on the common scale; smaller is better, and NaN becomes infinite."""
-        loss = self.log_fit(sse) + self.penalty(n_features)
+        loss = self.log_fit(sse) + self.penalty(n_features) + self.unit_penalty(n_units)
         return np.where(np.isnan(loss), np.inf, loss)
+
+    def losses(self, solutions: Solutions, masks: Mask) -> Floats:
+        """Return the losses of solved assignments, (B, K)."""
+        units = self.count_units(masks) if self.criterion == "ebic" else 0
+        return self.loss(solutions.sse, solutions.n_features, units)
 
     def log_fit(self, sse: Any) -> Floats:
         """Return log SSE, floored so all perfect fits are tied."""
@@ -118,7 +156,7 @@ class Goal:
 
     def order(self, solutions: Solutions, masks: Mask) -> Any:
         """Sort assignments: those in the window first, best first, ties by `first_of_ties`."""
-        loss = np.where(solutions.feasible, self.loss(solutions.sse, solutions.n_features), np.inf)
+        loss = np.where(solutions.feasible, self.losses(solutions, masks), np.inf)
         inside = self.in_range(solutions.rho)
         ranked = first_of_ties(loss, masks)
         return ranked[np.argsort(~inside[ranked], kind="stable")]
@@ -208,6 +246,13 @@ class Search:
         return np.unpackbits(self.packed, axis=1, count=self.n_columns).astype(bool)
 
     @property
+    def ebic(self) -> Floats:
+        """EBIC, (N,); NaN if the search is of an old model file, which does not know the units."""
+        if self.goal.units is None:
+            return np.full(len(self.bic), np.nan)
+        return np.asarray(self.bic + 2.0 * self.goal.log_ways(self.goal.count_units(self.masks)))
+
+    @property
     def values(self) -> Floats:
         """The criterion, (N,)."""
         return np.asarray(getattr(self, self.goal.criterion))
@@ -238,6 +283,7 @@ class Search:
                 "adjusted_r2": self.adjusted_r2,
                 "aic": self.aic,
                 "bic": self.bic,
+                "ebic": self.ebic,
                 "in_range": self.in_range,
             }
         )
@@ -291,7 +337,7 @@ def _refined(moments: Moments, goal: Goal, masks: Mask, solved: Solutions) -> So
     """Solve by QR what a batch leaves open: which assignments lead, and which are in the window."""
     if not moments.gram_is_safe:
         return solved
-    loss = goal.loss(solved.sse, solved.n_features)
+    loss = goal.losses(solved, masks)
     inside = goal.in_range(solved.rho)
     open_ = np.zeros(len(masks), dtype=bool)
     if goal.rho_range is not None:
@@ -327,7 +373,8 @@ def no_feasible(
     away = goal.distance(rho)
     nearest = np.argsort(away, kind="stable")[:3]
     listed = "; ".join(
-        f"{rho[row]:.4g} with {', '.join(shown(names[int(k)]) for k in np.flatnonzero(masks[row]))}"
+        f"{rho[row]:.4g} with "
+        + (", ".join(shown(names[int(k)]) for k in np.flatnonzero(masks[row])) or "no feature")
         for row in nearest
     )
     return NoFeasibleAssignmentError(

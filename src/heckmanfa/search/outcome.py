@@ -46,9 +46,8 @@ class HonestSplits:
 
     @property
     def chosen(self) -> NDArray[np.bool_]:
-        """(K,) features that at least half of the splits chose; the most frequent at least."""
-        share = self.support.mean(axis=0)
-        return np.asarray(share >= min(0.5, share.max()))
+        """(K,) features that at least half of the splits chose."""
+        return np.asarray(self.support.mean(axis=0) >= 0.5)
 
     def medians(self) -> Floats:
         """(K + 4,) medians over the splits that chose a feature; NaN if none did."""

@@ -240,11 +240,12 @@ def sample(
         found = distinct(np.concatenate([found, inside]))
     if len(found) == 0:
         raise NoFeasibleAssignmentError(
-            f"each of the {total} draws is empty: the training left every feature a probability "
+            f"each of the {total} draws is empty, and an empty assignment is not allowed: the "
+            "training left every feature a probability "
             f"of at most {np.exp(unit_log_pi[1].max(initial=-np.inf)):.2g}. Use fewer epochs or a "
             "smaller learning_rate."
         )
-    return evaluate(moments, goal, choices.masks(found), names=names)
+    return evaluate(moments, goal.among(choices), choices.masks(found), names=names)
 
 
 def _cut(choices: Choices, inside: Mask, scores: Floats) -> Mask:
@@ -263,7 +264,7 @@ def _cut(choices: Choices, inside: Mask, scores: Floats) -> Mask:
 def rank(
     moments: Moments, choices: Choices, goal: Goal, scores: Floats, *, names: Sequence[str]
 ) -> Search:
-    """Evaluate the top J features by a score, (K,), for J from 1 to one less than all.
+    """Evaluate the top J features by a score, (K,), for J from 0 to one less than all.
 
     Ties go in column order. A unit of several columns has the score of its first. ``names`` label
     the columns of X.
@@ -276,7 +277,7 @@ def rank(
     for length in range(1, longest + 1):
         inside[length:, order[length - 1]] = True
     inside = inside[choices.allowed(inside)]
-    return evaluate(moments, goal, choices.masks(inside), names=names)
+    return evaluate(moments, goal.among(choices), choices.masks(inside), names=names)
 
 
 def correlations(moments: Moments, choices: Choices) -> Floats:
@@ -313,7 +314,9 @@ def lasso(
         )
     columns = [unit[0] for unit in choices.units]
     if not columns:
-        return evaluate(moments, goal, choices.masks(np.zeros((1, 0), dtype=bool)), names=names)
+        return evaluate(
+            moments, goal.among(choices), choices.masks(np.zeros((1, 0), dtype=bool)), names=names
+        )
     k = len(moments.columns)
     first = [0, k + 1, *moments.places(choices.always)]
     r = subset_factor(moments.factor, [*first, *moments.places(columns), k + 2])
@@ -348,4 +351,4 @@ def lasso(
     inside[:, entering] = path.T != 0.0
     inside = distinct(inside)
     inside = inside[choices.allowed(inside)]
-    return evaluate(moments, goal, choices.masks(inside), names=names)
+    return evaluate(moments, goal.among(choices), choices.masks(inside), names=names)

@@ -55,6 +55,7 @@ def best_subset(
     >>> found.best.nonzero()[0].tolist(), found.optimal
     ([2, 3, 4], True)
     """
+    goal = goal.among(choices)
     tolerance = NEARLY[goal.criterion] if tolerance is None else tolerance
     if max_nodes is None:
         max_nodes = _ENTRIES // (len(choices.units) + 1) ** 2
@@ -116,7 +117,7 @@ def _incomplete(found: Search, tree: Tree, reason: str) -> Search:
 def _warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, Mask] | None:
     """Find a good assignment in the window, deterministically: its loss and mask, (K,)."""
     tableau = _Tableau(moments, choices, goal)
-    starts: list[tuple[float, float, bytes]] = []
+    starts = [(*tableau.now(), tableau.inside.tobytes())]
     for outward in (False, True):
         for _ in range(len(choices.units)):
             sse, _ = tableau.neighbours()
@@ -131,13 +132,13 @@ def _warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, 
             tableau.toggle(int(unit))
         found = (*_improve(tableau), tableau.inside.tobytes())
         best = found if best is None else min(best, found)
-    none = np.zeros(len(choices.units), dtype=bool)
-    inside = none if best is None else np.frombuffer(best[2], dtype=bool)
+    assert best is not None
+    inside = np.frombuffer(best[2], dtype=bool)
     mask = choices.masks(inside)
     solved = moments.solve(mask)
     if not (solved.feasible and choices.allowed(inside[None])[0] and goal.in_range(solved.rho)):
         return None
-    return float(goal.loss(solved.sse, solved.n_features)), mask
+    return float(goal.losses(solved, mask)), mask
 
 
 class _Tableau:
@@ -149,7 +150,7 @@ class _Tableau:
     """
 
     def __init__(self, moments: Moments, choices: Choices, goal: Goal) -> None:
-        self._goal, self._most = goal, choices.max_features
+        self._goal, self._choices = goal, choices
         self._m, self._delta = moments.n_selected, moments.mean_delta
         scaled, norms = moments.scaled()
         always = [place - 1 for place in moments.places(choices.always)]
@@ -175,18 +176,20 @@ class _Tableau:
         """Number of columns inside."""
         return self.inside @ self.sizes + self.n_always
 
-    def score(self, sse: Floats, imr: Floats, size: Any) -> tuple[Floats, Floats]:
+    def score(self, sse: Floats, imr: Floats, size: Any, n_units: Any) -> tuple[Floats, Floats]:
         """Score assignments: first the distance of rho from the window, then the loss."""
         with np.errstate(divide="ignore", invalid="ignore"):
             rho = imr / np.sqrt(np.maximum(sse, 0.0) / self._m + imr**2 * self._delta)
-        loss = self._goal.loss(sse, size)
-        bad = (size < 1) | (size > self._most) | np.isinf(loss)
+        loss = self._goal.loss(sse, size, n_units)
+        allowed = (size >= self._choices.min_features) & (size <= self._choices.max_features)
+        bad = ~allowed | np.isinf(loss)
         return np.where(bad, np.inf, self._goal.distance(rho)), np.where(bad, np.inf, loss)
 
     def now(self) -> tuple[float, float]:
         """Score the units inside."""
         sse, imr = self.matrix[-1, -1] * self.scale, self.matrix[-2, -1] * self.imr_scale
-        away, loss = self.score(np.array([sse]), np.array([imr]), np.array([self.size]))
+        numbers = (np.array([number]) for number in (sse, imr, self.size, self.inside.sum()))
+        away, loss = self.score(*numbers)
         return float(away[0]), float(loss[0])
 
     def neighbours(self) -> tuple[Floats, Floats]:
@@ -237,10 +240,10 @@ def _improve(tableau: _Tableau) -> tuple[float, float]:
     """Toggle and swap units while that helps."""
     current = tableau.now()
     for _ in range(4 * len(tableau.units)):
-        size = tableau.size
+        size, n_units = tableau.size, tableau.inside.sum()
         sse, imr = tableau.neighbours()
         change = np.where(tableau.inside, -tableau.sizes, tableau.sizes)
-        away, loss = tableau.score(sse, imr, size + change)
+        away, loss = tableau.score(sse, imr, size + change, n_units + np.sign(change))
         step = int(np.lexsort((loss, away))[0])
         if _better((away[step], loss[step]), current):
             tableau.toggle(step)
@@ -248,7 +251,7 @@ def _improve(tableau: _Tableau) -> tuple[float, float]:
             pairs, sse, imr = tableau.swaps()
             if len(pairs) == 0:
                 break
-            away, loss = tableau.score(sse, imr, np.full(len(sse), size))
+            away, loss = tableau.score(sse, imr, np.full(len(sse), size), n_units)
             step = int(np.lexsort((loss, away))[0])
             if not _better((away[step], loss[step]), current):
                 break

@@ -43,6 +43,8 @@ class Nodes:
     """(B,)"""
     size: NDArray[np.int64]
     """(B,) columns of X in the model"""
+    units: NDArray[np.int64]
+    """(B,) units in the model by choice"""
     bound: Floats
     """(B,) lower bound on the loss of the models below"""
     free: NDArray[np.int64]
@@ -102,12 +104,12 @@ class Tree:
         self.interrupted = self.complete = False
         sizes = np.arange(self._models.k + 1)
         self._penalty = goal.penalty(sizes)
-        self._penalty[(sizes < 1) | (sizes > choices.max_features)] = np.inf
-        # Least penalty of the sizes from s - r to s, at [s, r].
-        self._least = np.empty((len(sizes), len(sizes)))
-        for size in sizes:
-            row = np.minimum.accumulate(self._penalty[size::-1])
-            self._least[size] = np.append(row, np.full(len(sizes) - len(row), row[-1]))
+        self._penalty[(sizes < choices.min_features) | (sizes > choices.max_features)] = np.inf
+        finite = np.flatnonzero(np.isfinite(self._penalty))
+        self._fewest = int(finite.min(initial=len(sizes)))
+        self._most = int(finite.max(initial=0))
+        self._unit_penalty = goal.unit_penalty(np.arange(len(choices.units) + 1))
+        self._counts_units = goal.criterion == "ebic"
         self._waiting: dict[int, list[Nodes]] = {}
         """nodes by their number of undecided units"""
         self._waiting_bytes = 0
@@ -151,11 +153,44 @@ class Tree:
     def _loss(self, sse: Floats, penalty: Floats) -> Floats:
         return np.asarray(self._goal.log_fit(sse) + penalty)
 
+    def _penalties(self, size: Any, units: Any) -> Floats:
+        """Penalty of models of so many columns and units."""
+        return np.asarray(self._penalty[size] + self._unit_penalty[units])
+
+    def _least_penalty(self, size: Any, units: Any, dropped: Any) -> Floats:
+        """Least penalty after 0 to ``dropped`` single columns are dropped from a model.
+
+        Each column dropped lowers the penalty for columns. EBIC's penalty for units is concave in
+        their number, and that for columns linear: their sum is least at one of the ends.
+        """
+        fewest = np.maximum(size - dropped, np.minimum(self._fewest, size))
+        last = self._penalties(fewest, units - (size - fewest))
+        if not self._counts_units:
+            return last
+        most = np.clip(size, fewest, np.maximum(self._most, fewest))
+        return np.minimum(last, self._penalties(most, units - (size - most)))
+
+    def _least_after_groups(self, nodes: Nodes, index: int) -> Floats:
+        """Least penalty after at least one of the undecided units is dropped, given the model.
+
+        ``index`` is the first undecided group. For each number of units, the most columns that
+        they can have give the least penalty.
+        """
+        models = self._models
+        sizes = sorted((len(group) for group in models.groups[index:]), reverse=True)
+        columns = np.cumsum([*sizes, *[1] * models.n_singles])
+        size = np.maximum(
+            nodes.size[:, None] - columns, np.minimum(self._fewest, nodes.size)[:, None]
+        )
+        units = nodes.units[:, None] - np.arange(1, len(columns) + 1)
+        return np.asarray(self._penalties(size, units).min(axis=1))
+
     def _plant(self) -> None:
         """Start with the model of all columns."""
         models = self._models
         words = models.all_bits[None]
         size = np.array([models.k])
+        units = np.array([models.n_singles + len(models.groups)])
         inverse: Floats | None = None
         coef: Floats | None = None
         if models.inverse is not None:
@@ -165,12 +200,16 @@ class Tree:
         else:
             sse, imr, _, feasible = models.solve(words)
         self.record.add(
-            self._loss(sse, self._penalty[size]), sse, imr, lambda rows: words[rows], feasible
+            self._loss(sse, self._penalties(size, units)),
+            sse,
+            imr,
+            lambda rows: words[rows],
+            feasible,
         )
         first = models.k - models.n_singles
         free = np.arange(first, models.k)[None]
         bound = np.array([-np.inf])
-        root = Nodes(sse, size, bound, free, words, inverse, coef)
+        root = Nodes(sse, size, units, bound, free, words, inverse, coef)
         undecided = models.n_singles + len(models.groups)
         if undecided:
             self._wait(undecided, root)
@@ -236,9 +275,9 @@ class Tree:
 
     def _expand(self, nodes: Nodes, u: int) -> None:
         """Evaluate every child of nodes with u free columns, and queue those worth a visit."""
-        bits, least = self._models.bits, self._least
+        bits = self._models.bits
         sse, imr, spread, feasible = self._children(nodes, u)
-        loss = self._loss(sse, self._penalty[nodes.size - 1][:, None])
+        loss = self._loss(sse, self._penalties(nodes.size - 1, nodes.units - 1)[:, None])
 
         def child_words(flat: Any) -> Words:
             return np.asarray(nodes.words[flat // u] & ~bits[nodes.free.ravel()[flat]])
@@ -259,7 +298,7 @@ class Tree:
         left = u - 1 - np.arange(u - 1)
         bound = self._loss(
             np.take_along_axis(lowest, order, axis=1)[:, :-1],
-            least[np.maximum(nodes.size - 2, 0)[:, None], left - 1],
+            self._least_penalty(nodes.size[:, None] - 2, nodes.units[:, None] - 2, left - 1),
         )
         alive = bound <= self.record.threshold
         if nodes.inverse is not None:
@@ -273,6 +312,7 @@ class Tree:
                 child = Nodes(
                     sse=sse[rows, own],
                     size=nodes.size[rows] - 1,
+                    units=nodes.units[rows] - 1,
                     bound=bound[rows, rank],
                     free=nodes.free[rows[:, None], rest],
                     words=nodes.words[rows] & ~bits[nodes.free[rows, own]],
@@ -299,7 +339,8 @@ class Tree:
             gone = bits[nodes.free[row, first[flat]]] | bits[nodes.free[row, second[flat]]]
             return np.asarray(nodes.words[rows[flat]] & ~gone)
 
-        loss = self._loss(pair_sse, self._penalty[nodes.size[rows] - 2])
+        penalty = self._penalties(nodes.size[rows] - 2, nodes.units[rows] - 2)
+        loss = self._loss(pair_sse, penalty)
         self.record.add(loss, pair_sse, pair_imr, pair_words)
 
     def _decide_group(self, nodes: Nodes, undecided: int) -> None:
@@ -310,8 +351,7 @@ class Tree:
         start = models.n_always + sum(len(group) for group in models.groups[:index])
         gone = np.bitwise_or.reduce(models.bits[start : start + r], axis=0)
         words = nodes.words & ~gone
-        droppable = models.k - start - r
-        size = nodes.size - r
+        size, units = nodes.size - r, nodes.units - 1
         kept_inverse = kept_coef = inverse = coef = None
         if nodes.inverse is not None and nodes.coef is not None:
             kept_inverse, kept_coef = nodes.inverse[:, r:, r:], nodes.coef[:, r:]
@@ -327,18 +367,20 @@ class Tree:
         else:
             sse, imr, spread, feasible = models.solve(words)
             sse = np.maximum(sse, nodes.sse)
-        loss = self._loss(sse, self._penalty[size])
+        loss = self._loss(sse, self._penalties(size, units))
         self.record.add(loss, sse, imr, lambda rows: words[rows], feasible)
-        if droppable == 0:
+        if undecided == 1:
             return
-        least = self._least[np.maximum(size - 1, 0), droppable - 1]
-        bound = self._loss(self.record.least_sse(imr, sse, spread), least)
-        dropped = Nodes(sse, size, bound, nodes.free, words, inverse, coef)
-        kept_least = self._least[np.maximum(nodes.size - 1, 0), droppable - 1]
-        kept_bound = np.maximum(nodes.bound, self._loss(nodes.sse, kept_least))
+        dropped = Nodes(sse, size, units, nodes.bound, nodes.free, words, inverse, coef)
+        least = self._least_after_groups(dropped, index + 1)
+        dropped.bound = self._loss(self.record.least_sse(imr, sse, spread), least)
         kept = Nodes(
-            nodes.sse, nodes.size, kept_bound, nodes.free, nodes.words, kept_inverse, kept_coef
+            *(nodes.sse, nodes.size, nodes.units, nodes.bound, nodes.free, nodes.words),
+            inverse=kept_inverse,
+            coef=kept_coef,
         )
+        least = self._least_after_groups(kept, index + 1)
+        kept.bound = np.maximum(nodes.bound, self._loss(nodes.sse, least))
         threshold = self.record.threshold
         for child in (kept, dropped):
             self._wait(undecided - 1, child.pick(child.bound <= threshold))
