@@ -61,6 +61,8 @@ def saved(tmp_path, fitted, encoding):
         Heckman(["a", "c", "d"]),
         Heckman(["a", "c", "d"], method="ml", cov_type="robust"),
         HeckmanBestSubset(),
+        HeckmanBestSubset("corrected_bic"),
+        HeckmanLasso("ebic"),
         HeckmanFA(random_state=0),
         HeckmanLasso(random_state=np.random.RandomState(0)),
         HeckmanBestSubset(honest=True, n_splits=4, random_state=0),

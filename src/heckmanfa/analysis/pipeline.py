@@ -44,7 +44,8 @@ _EXTRACTIONS: dict[str, Extraction] = {
 }
 # With so few features and no range of rho, all assignments that are worse by at most this much are
 # found quickly, and the report shows them.
-_FEW_FEATURES, _NEAR = 26, {"bic": 10.0, "aic": 10.0, "ebic": 10.0}
+_FEW_FEATURES = 26
+_NEAR = dict.fromkeys(("bic", "aic", "ebic", "corrected_bic"), 10.0)
 # Training steps that a plot shows.
 _PATH_POINTS = 200
 

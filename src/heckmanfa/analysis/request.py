@@ -15,7 +15,7 @@ from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
 Search = Literal["best-subset", "average", "fa", "fa-star", "correlation", "none"]
-Criterion = Literal["bic", "ebic", "aic", "adjusted_r2"]
+Criterion = Literal["bic", "ebic", "aic", "adjusted_r2", "corrected_bic"]
 Method = Literal["two-step", "ml"]
 WeightKind = Literal["frequency", "sampling"]
 OnSeparation = Literal["error", "drop"]

@@ -50,6 +50,7 @@ _PARTS = {
     "Network": "heckmanfa.estimators.ru",
     "Origin": "heckmanfa.fit",
     "Probit": "heckmanfa.model.probit",
+    "QuadraticForm": "heckmanfa.search.quadratic",
     "Refits": "heckmanfa.search.averaging.average_outcome",
     "ScoreMoments": "heckmanfa.model.score_moments",
     "Search": "heckmanfa.search.evaluation",

@@ -73,7 +73,10 @@ Search = Annotated[
 ]
 Criterion = Annotated[
     str | None,
-    Option(help="bic, ebic, aic or adjusted_r2: bic for best-subset, adjusted_r2 for the paper's."),
+    Option(
+        help="bic, ebic, aic, adjusted_r2 or corrected_bic: bic for best-subset, adjusted_r2 for "
+        "the paper's."
+    ),
 ]
 RhoRange = Annotated[
     tuple[float, float] | None,

@@ -148,7 +148,11 @@ class SearchModel(ChoiceModel):
 
     def _choose(self, choices: Choices) -> Searching | HonestSearch:
         window = check_window(self.rho_range)
-        search = Searching(choices, self.criterion, window, self.max_features, self._strategy())
+        search = Searching(
+            *(choices, self.criterion, window, self.max_features),
+            strategy=self._strategy(),
+            cov_type=self.cov_type,
+        )
         return HonestSearch(search, self.n_splits, self.verbose) if self.honest else search
 
     @property

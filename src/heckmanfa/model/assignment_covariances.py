@@ -23,8 +23,8 @@ from heckmanfa.data.rows import Groups, Mask
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.score_moments import ScoreMoments
+from heckmanfa.model.two_step import LARGEST_RHO
 
-_LARGEST_RHO = 0.98
 _BLOCK_BYTES = 2**25
 # Below this share of its variance, an estimate does not differ from a multiple of another.
 _DISTINCT = 1e-10
@@ -288,7 +288,7 @@ class AssignmentCovariances:
         imr = self.coef[rows, -1]
         if not self.classical:
             return np.asarray(imr)
-        most = _LARGEST_RHO * self.sigma[rows]
+        most = LARGEST_RHO * self.sigma[rows]
         return np.asarray(np.clip(imr, -most, most))
 
     def _bread(self, held: Groups, inverse: Floats, slope: Floats) -> Floats:

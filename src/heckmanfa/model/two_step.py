@@ -27,6 +27,9 @@ from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 
+LARGEST_RHO = 0.98
+"""|beta_H| / sigma in a covariance that must be positive definite for any rho-hat"""
+
 
 @dataclass(frozen=True)
 class TwoStep:
@@ -47,11 +50,14 @@ def fit_two_step(
     features: Positions,
     kind: CovarianceKind,
     rows: Rows | None = None,
+    *,
+    largest_rho: float | None = None,
 ) -> TwoStep:
     """Fit the prediction equation with lambda-hat, and the joint covariance of both equations.
 
     The prediction features, given by their positions in X, must not be collinear. ``rows`` are
-    needed only for a robust or cluster covariance.
+    needed only for a robust or cluster covariance. The classical one has at most ``largest_rho``
+    times sigma in place of a beta_H of larger size.
     """
     mask = np.zeros(moments.n_features, dtype=bool)
     mask[list(features)] = True
@@ -68,7 +74,11 @@ def fit_two_step(
     inverse_root = solve_upper(root, np.eye(len(root)))
     half, shift = _shift(moments, probit, features, inverse_root)
     if kind.cov_type == "classical":
-        covariance = _classical(probit, solution, inverse_root, half, shift)
+        beta_h = float(solution.imr_coef)
+        if largest_rho is not None:
+            most = largest_rho * float(solution.sigma)
+            beta_h = min(max(beta_h, -most), most)
+        covariance = _classical(probit, solution, beta_h, inverse_root, half, shift)
     else:
         assert rows is not None
         columns = list(moments.columns)
@@ -99,9 +109,13 @@ def _shift(
 
 
 def _classical(
-    probit: Probit, solution: Solutions, inverse_root: Floats, half: Floats, shift: Floats
+    probit: Probit,
+    solution: Solutions,
+    beta_h: float,
+    inverse_root: Floats,
+    half: Floats,
+    shift: Floats,
 ) -> Floats:
-    beta_h = float(solution.imr_coef)
     inner = (
         float(solution.sigma) ** 2 * np.eye(half.shape[1])
         - beta_h**2 * half.T @ half

@@ -30,6 +30,7 @@ _CRITERION_ENDS = {
     "bic": "the lower, the better; it favours few features",
     "aic": "the lower, the better",
     "ebic": "the lower, the better; it favours few features, or nearly all",
+    "corrected_bic": "the lower, the better; what it costs to drop features from the model of all",
 }
 _METHODS = {
     "two-step": "Heckman's two steps: a probit for who is selected, then least squares with lambda "

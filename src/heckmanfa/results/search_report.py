@@ -52,7 +52,7 @@ class SearchReport(Report):
     """whether there may be more of them than were kept"""
     runner_ups: pd.DataFrame
     """the best assignments in the window: features, n_features, rho, adjusted_r2, aic, bic,
-    ebic"""
+    ebic, and corrected_bic if it is the criterion"""
     spread: pd.DataFrame
     """rho, the coefficient of lambda and each feature's coefficient among those nearly as good:
     share (of assignments that hold it), chosen, low, high; over those that hold the feature"""

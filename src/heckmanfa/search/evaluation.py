@@ -5,6 +5,9 @@ Adjusted R^2 is 1 - (m - 1) / TSS exp(loss) with penalty -log(m - J - 1); AIC an
 m loss, up to a constant, with the penalties 2 (J + 2) / m and (J + 2) log(m) / m. EBIC adds
 2 log C(U, u) to BIC: there are C(U, u) ways to choose u of U features or groups. So it favours
 few or nearly all of them.
+
+The corrected BIC has no SSE: it is Q + J log m, with Q the quadratic form of `quadratic`, what it
+costs to drop the features outside S from the model of all features. Its loss is that over m.
 """
 
 from __future__ import annotations
@@ -22,15 +25,22 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.search.choices import Choices, all_features
+from heckmanfa.search.quadratic import QuadraticForm
 from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Criterion = Literal["adjusted_r2", "bic", "aic", "ebic"]
+Criterion = Literal["adjusted_r2", "bic", "aic", "ebic", "corrected_bic"]
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 
-NEARLY: dict[Criterion, float] = {"adjusted_r2": 0.001, "bic": 2.0, "aic": 2.0, "ebic": 2.0}
+NEARLY: dict[Criterion, float] = {
+    "adjusted_r2": 0.001,
+    "bic": 2.0,
+    "aic": 2.0,
+    "ebic": 2.0,
+    "corrected_bic": 2.0,
+}
 """An assignment this much worse than the best is nearly as good."""
 
 # Assignments whose SSE differ by less than this share are tied: rounding must not choose.
@@ -59,31 +69,52 @@ class Goal:
     units: tuple[tuple[int, ...], ...] | None = None
     """the U features or groups of columns that may be in or out, which EBIC counts; None if not
     known"""
+    form: QuadraticForm | None = None
+    """what it costs to drop features, for the corrected BIC"""
+    column_penalty: float | None = None
+    """what a column costs in the corrected BIC; None is log m"""
 
     @classmethod
-    def of(cls, moments: Moments, criterion: str, rho_range: Any = None) -> Goal:
+    def of(
+        cls,
+        moments: Moments,
+        criterion: str,
+        rho_range: Any = None,
+        form: QuadraticForm | None = None,
+    ) -> Goal:
         """Check a criterion and a window, for the data behind the moments.
 
-        Every compressed feature is a unit; `among` sets those of a search.
+        Every compressed feature is a unit; `among` sets those of a search. The corrected BIC needs
+        the ``form`` that `form_of_all` returns.
         """
         if criterion not in CRITERIA:
             raise InputError(f"criterion must be one of {', '.join(CRITERIA)}; got {criterion!r}")
+        if (criterion == "corrected_bic") != (form is not None):
+            raise InputError("criterion 'corrected_bic' needs a form, which no other uses")
         window = check_window(rho_range)
         units = all_features(moments).units
-        return cls(criterion, window, moments.n_selected, moments.total_squares, units)
+        return cls(criterion, window, moments.n_selected, moments.total_squares, units, form)
+
+    def searched(self, moments: Moments) -> Moments:
+        """Return what a search of regressions works on: the rows, or the quadratic form."""
+        if self.form is None:
+            return moments
+        return self.form.as_moments(moments.n_features, self.n_selected)
 
     def among(self, choices: Choices) -> Goal:
         """Return the same goal for the units of a search."""
         return replace(self, units=choices.units)
 
     def penalty(self, n_features: Any) -> Floats:
-        """Return the penalty that a loss adds to log SSE for J columns."""
+        """Return the penalty that a loss adds for J columns."""
         j = np.asarray(n_features, dtype=np.float64)
         m = self.n_selected
         if self.criterion == "adjusted_r2":
             penalty = -np.log(np.maximum(m - j - 1.0, np.finfo(float).tiny))
         elif self.criterion in ("bic", "ebic"):
             penalty = (j + 2.0) * np.log(m) / m
+        elif self.criterion == "corrected_bic":
+            penalty = j * (np.log(m) if self.column_penalty is None else self.column_penalty) / m
         else:
             penalty = (j + 2.0) * 2.0 / m
         return np.where(m > j + 2, penalty, np.inf)
@@ -108,13 +139,21 @@ class Goal:
 
     def loss(self, sse: Any, n_features: Any, n_units: Any = 0) -> Floats:
         """Return losses on the common scale; smaller is better, and NaN becomes infinite."""
-        loss = self.log_fit(sse) + self.penalty(n_features) + self.unit_penalty(n_units)
+        loss = self.misfit(sse) + self.penalty(n_features) + self.unit_penalty(n_units)
         return np.where(np.isnan(loss), np.inf, loss)
 
     def losses(self, solutions: Solutions, masks: Mask) -> Floats:
         """Return the losses of solved assignments, (B, K)."""
+        if self.form is not None:
+            return self.loss(self.form.dropped(masks), solutions.n_features)
         units = self.count_units(masks) if self.criterion == "ebic" else 0
         return self.loss(solutions.sse, solutions.n_features, units)
+
+    def misfit(self, sse: Any) -> Floats:
+        """Return a loss without its penalties: log SSE, or Q / m if Q is given in its place."""
+        if self.form is not None:
+            return np.asarray(sse) / self.n_selected
+        return self.log_fit(sse)
 
     def log_fit(self, sse: Any) -> Floats:
         """Return log SSE, floored so all perfect fits are tied."""
@@ -126,7 +165,7 @@ class Goal:
         m = self.n_selected
         if self.criterion == "adjusted_r2":
             return np.asarray(1.0 - np.exp(loss) * (m - 1.0) / self.total_squares)
-        return np.asarray(m * (loss - np.log(m)))
+        return np.asarray(m * (loss if self.form is not None else loss - np.log(m)))
 
     def within(self, loss: float, tolerance: float) -> float:
         """Return the loss of an assignment worse by ``tolerance`` in the criterion."""
@@ -239,6 +278,8 @@ class Search:
     """a sentence that says why the search stopped early; empty if it finished"""
     interrupted: bool = False
     """whether the user interrupted it"""
+    corrected_bic: Floats | None = None
+    """(N,); None unless it is the criterion"""
 
     @property
     def masks(self) -> Mask:
@@ -273,6 +314,7 @@ class Search:
         import pandas as pd
 
         masks = self.masks
+        own = {} if self.corrected_bic is None else {"corrected_bic": self.corrected_bic}
         return pd.DataFrame(
             {
                 "features": [
@@ -284,6 +326,7 @@ class Search:
                 "aic": self.aic,
                 "bic": self.bic,
                 "ebic": self.ebic,
+                **own,
                 "in_range": self.in_range,
             }
         )
@@ -317,6 +360,9 @@ def evaluate(
     if not inside.any():
         raise no_feasible(goal, counts[0], np.asarray(solved.rho), masks, names)
     order = order[:KEPT]
+    if goal.form is not None:
+        losses = goal.losses(solved, masks)[order]
+        details["corrected_bic"] = np.where(solved.feasible[order], goal.value(losses), np.nan)
     return Search(
         goal=goal,
         packed=np.packbits(masks[order], axis=1),

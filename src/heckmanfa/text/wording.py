@@ -10,7 +10,13 @@ from pathlib import Path
 
 from heckmanfa.text.printable import quoted, shown
 
-CRITERIA = {"adjusted_r2": "adjusted R2", "bic": "BIC", "aic": "AIC", "ebic": "EBIC"}
+CRITERIA = {
+    "adjusted_r2": "adjusted R2",
+    "bic": "BIC",
+    "aic": "AIC",
+    "ebic": "EBIC",
+    "corrected_bic": "corrected BIC",
+}
 
 MAX_NAMES = 8
 """Sentences name this many at most; `some` cuts longer lists."""

@@ -57,9 +57,8 @@ def best_subset(
     """
     goal = goal.among(choices)
     tolerance = NEARLY[goal.criterion] if tolerance is None else tolerance
-    if max_nodes is None:
-        max_nodes = _ENTRIES // (len(choices.units) + 1) ** 2
-    start = _warm_start(moments, choices, goal)
+    max_nodes = node_budget(choices) if max_nodes is None else max_nodes
+    start = warm_start(moments, choices, goal)
     best = np.inf if start is None else start[0]
     tree = Tree(moments, choices, goal, tolerance=tolerance, max_nodes=max_nodes, start=best)
     tree.run(progress)
@@ -90,6 +89,11 @@ def best_subset(
     return found if tree.complete else _incomplete(found, tree, reason)
 
 
+def node_budget(choices: Choices) -> int:
+    """Return the default of ``max_nodes``."""
+    return _ENTRIES // (len(choices.units) + 1) ** 2
+
+
 def _incomplete(found: Search, tree: Tree, reason: str) -> Search:
     """Warn that the search stopped early, and state how far from optimal it may be."""
     goal = found.goal
@@ -114,9 +118,9 @@ def _incomplete(found: Search, tree: Tree, reason: str) -> Search:
     )
 
 
-def _warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, Mask] | None:
+def warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, Mask] | None:
     """Find a good assignment in the window, deterministically: its loss and mask, (K,)."""
-    tableau = _Tableau(moments, choices, goal)
+    tableau = _Tableau(goal.searched(moments), choices, goal)
     starts = [(*tableau.now(), tableau.inside.tobytes())]
     for outward in (False, True):
         for _ in range(len(choices.units)):
@@ -126,19 +130,23 @@ def _warm_start(moments: Moments, choices: Choices, goal: Goal) -> tuple[float, 
                 break
             tableau.toggle(int(np.nanargmin(sse)))
             starts.append((*tableau.now(), tableau.inside.tobytes()))
-    best: tuple[float, float, bytes] | None = None
+    improved: list[tuple[float, float, bytes]] = []
     for _, _, start in sorted(set(starts))[:_STARTS]:
         for unit in np.flatnonzero(tableau.inside != np.frombuffer(start, dtype=bool)):
             tableau.toggle(int(unit))
-        found = (*_improve(tableau), tableau.inside.tobytes())
-        best = found if best is None else min(best, found)
-    assert best is not None
-    inside = np.frombuffer(best[2], dtype=bool)
-    mask = choices.masks(inside)
-    solved = moments.solve(mask)
-    if not (solved.feasible and choices.allowed(inside[None])[0] and goal.in_range(solved.rho)):
+        improved.append((*_improve(tableau), tableau.inside.tobytes()))
+    best = [min(improved)]
+    if goal.form is not None and goal.rho_range is not None:
+        # The tableau does not know rho: any of these may be the best in the window.
+        best = sorted({*starts, *improved})
+    inside = np.array([np.frombuffer(part[2], dtype=bool) for part in best])
+    masks = choices.masks(inside)
+    solved = moments.solve(masks, exact=True)
+    good = solved.feasible & choices.allowed(inside) & goal.in_range(solved.rho)
+    if not good.any():
         return None
-    return float(goal.losses(solved, mask)), mask
+    losses = np.where(good, goal.losses(solved, masks), np.inf)
+    return float(losses.min()), masks[int(np.argmin(losses))]
 
 
 class _Tableau:
@@ -183,7 +191,8 @@ class _Tableau:
         loss = self._goal.loss(sse, size, n_units)
         allowed = (size >= self._choices.min_features) & (size <= self._choices.max_features)
         bad = ~allowed | np.isinf(loss)
-        return np.where(bad, np.inf, self._goal.distance(rho)), np.where(bad, np.inf, loss)
+        away = np.zeros(len(sse)) if self._goal.form is not None else self._goal.distance(rho)
+        return np.where(bad, np.inf, away), np.where(bad, np.inf, loss)
 
     def now(self) -> tuple[float, float]:
         """Score the units inside."""

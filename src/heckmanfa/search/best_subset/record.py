@@ -30,7 +30,7 @@ _END = 1e-6
 class Models:
     """The columns of a search, scaled, and the models on them."""
 
-    def __init__(self, moments: Moments, choices: Choices) -> None:
+    def __init__(self, moments: Moments, choices: Choices, goal: Goal) -> None:
         self.groups = [unit for unit in choices.units if len(unit) > 1]
         singles = [unit[0] for unit in choices.units if len(unit) == 1]
         self.n_always, self.n_singles = len(choices.always), len(singles)
@@ -51,17 +51,19 @@ class Models:
         self.bits: Words = np.zeros((k, self.n_words), dtype=np.uint64)
         self.bits[index, index // 64] = np.uint64(1) << (index % 64).astype(np.uint64)
         self.all_bits = np.bitwise_or.reduce(self.bits, axis=0)
-        self._set_inverse()
+        self._set_inverse(goal)
 
-    def _set_inverse(self) -> None:
+    def _set_inverse(self, goal: Goal) -> None:
         """Invert the Gram matrix, if that keeps enough digits for every model below."""
         x, y = self.matrix[:, :-1], self.matrix[:, -1]
         gram = x.T @ x
         smallest = float(np.linalg.eigvalsh(gram)[0])
         total = float(y @ y)
         self.inverse: Floats | None = None
-        self.slack = _LEAST_SLACK
         rounding = 64.0 * len(gram) * np.finfo(float).eps
+        # A share of all squares, in units of the loss, if that does not take the logarithm.
+        of_form = None if goal.form is None else total / goal.n_selected
+        self.slack = max(_LEAST_SLACK, rounding * (of_form or 0.0))
         # The inverse of a nearly singular matrix gives an SSE of any size, which would hide the
         # rounding from the check below.
         if smallest <= rounding / _LARGEST_SLACK:
@@ -69,7 +71,10 @@ class Models:
         inverse: Floats = np.asarray(np.linalg.inv(gram), dtype=np.float64)
         coef = inverse @ (x.T @ y)
         sse = float(np.sum((y - x @ coef) ** 2))
-        slack = rounding / (smallest * max(sse / total, np.finfo(float).tiny))
+        if of_form is None:
+            slack = rounding / (smallest * max(sse / total, np.finfo(float).tiny))
+        else:
+            slack = rounding / smallest * of_form
         if slack <= _LARGEST_SLACK:
             self.slack = max(slack, _LEAST_SLACK)
             self.inverse, self.coef, self.sse = inverse, coef, sse
@@ -103,7 +108,10 @@ class Models:
 
 
 class Record:
-    """Counts assignments, keeps the good ones, and sets the threshold for new ones."""
+    """Counts assignments, keeps the good ones, and sets the threshold for new ones.
+
+    ``moments`` are those of the rows, also in a search of a quadratic form.
+    """
 
     def __init__(
         self,
@@ -114,9 +122,10 @@ class Record:
         *,
         tolerance: float,
         start: float,
+        n_kept: int = KEPT,
     ) -> None:
         self._models, self._choices, self._goal = models, choices, goal
-        self._tolerance = tolerance
+        self._tolerance, self._most_kept = tolerance, n_kept
         self.best = start
         """the least loss so far"""
         self.n_assignments = self.n_in_range = 0
@@ -125,6 +134,8 @@ class Record:
         self._n_kept = 0
         self._seen: list[tuple[Floats, Words]] = []
         self._stride = 1
+        self._moments = moments
+        self._solves_rho = goal.form is not None and goal.rho_range is not None
         self._set_window(moments)
 
     def _set_window(self, moments: Moments) -> None:
@@ -134,7 +145,8 @@ class Record:
         """
         self._window: tuple[float, float] | None = None
         self._rho_terms = moments.n_selected, moments.mean_delta
-        if self._goal.rho_range is None:
+        # The regression of a quadratic form has no beta_H: rho comes from the compressed rows.
+        if self._goal.rho_range is None or self._solves_rho:
             return
         low, high = (
             rho
@@ -193,6 +205,9 @@ class Record:
         ``words`` maps row indices to the assignments' bits.
         """
         usable = np.isfinite(loss) if feasible is None else np.isfinite(loss) & feasible
+        if self._solves_rho:
+            self._add_solved(loss, usable, words)
+            return
         self.n_assignments += int(np.count_nonzero(usable))
         good = sure = np.flatnonzero(usable & (loss <= self.threshold))
         if self._window is None:
@@ -201,15 +216,39 @@ class Record:
             inside = usable & self._inside(imr, sse, 0.0)
             self.n_in_range += int(np.count_nonzero(inside))
             if not np.isfinite(self.best):
-                self._see(sse, imr, usable, words)
+                self._see(self._rho(sse, imr), np.flatnonzero(usable), words)
             good = good[self._inside(imr[good], sse[good], _END)]
             sure = good[self._inside(imr[good], sse[good], -_END)]
+        self._keep(loss, good, sure, words)
+
+    def _add_solved(self, loss: Floats, usable: Mask, words: Callable[[Any], Words]) -> None:
+        """Add assignments of a quadratic form, whose rho takes a solution of its own.
+
+        Only those that would be kept are solved; the others do not count as evaluated.
+        """
+        rows = np.flatnonzero(usable & (loss <= self.threshold))
+        if len(rows) == 0:
+            return
+        rho = np.asarray(self._moments.solve(self._masks(words(rows))).rho)
+        if not np.isfinite(self.best):
+            self._see(rho, np.arange(len(rows)), lambda places: words(rows[places]))
+        self.n_assignments += len(rows)
+        self.n_in_range += int(np.count_nonzero(self._goal.in_range(rho)))
+        assert self._goal.rho_range is not None
+        low, high = self._goal.rho_range
+        room = _END * (high - low)
+        away = self._goal.distance(rho)
+        inner = (rho >= low + room) & (rho <= high - room)
+        self._keep(loss, rows[away <= room], rows[inner], words)
+
+    def _keep(self, loss: Floats, good: Any, sure: Any, words: Callable[[Any], Words]) -> None:
+        """Keep the good assignments; the best of those surely in the window sets the threshold."""
         if len(good) == 0:
             return
         self._kept.append((loss[good], words(good)))
         self._n_kept += len(good)
         self.best = float(loss[sure].min(initial=self.best))
-        if self._n_kept > 2 * KEPT:
+        if self._n_kept > 2 * self._most_kept:
             self._trim()
 
     def _trim(self) -> None:
@@ -217,21 +256,23 @@ class Record:
         loss = np.concatenate([part for part, _ in self._kept])
         words = np.concatenate([part for _, part in self._kept])
         good = np.flatnonzero(loss <= self.threshold)
-        if len(good) > KEPT:
+        most = self._most_kept
+        if len(good) > most:
             good = good[np.argsort(loss[good], kind="stable")]
-            cut = float(loss[good[KEPT - 1]])
+            cut = float(loss[good[most - 1]])
             # Assignments tied with the last one are kept: rounding must not decide.
-            good = good[loss[good] <= cut + self._models.slack][: 2 * KEPT]
+            good = good[loss[good] <= cut + self._models.slack][: 2 * most]
             self._worst_kept = min(self._worst_kept, cut)
         self._kept, self._n_kept = [(loss[good], words[good])], len(good)
 
-    def _see(self, sse: Floats, imr: Floats, usable: Mask, words: Callable[[Any], Words]) -> None:
-        """Keep an even sample of rho, with its extremes and the nearest to the window."""
+    def _rho(self, sse: Floats, imr: Floats) -> Floats:
         m, delta = self._rho_terms
         slope = imr / self._models.imr_norm
         with np.errstate(divide="ignore", invalid="ignore"):
-            rho = slope / np.sqrt(sse / m + delta * slope**2)
-        rows = np.flatnonzero(usable)
+            return np.asarray(slope / np.sqrt(sse / m + delta * slope**2))
+
+    def _see(self, rho: Floats, rows: Any, words: Callable[[Any], Words]) -> None:
+        """Keep an even sample of rho, with its extremes and the nearest to the window."""
         rows = rows[self._to_keep(rho[rows], self._stride)]
         self._seen.append((rho[rows], words(rows)))
         if sum(len(part) for part, _ in self._seen) > 2 * _MOST_SEEN:

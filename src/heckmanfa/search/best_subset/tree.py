@@ -26,7 +26,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.best_subset.record import Models, Record, Words
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import Goal
+from heckmanfa.search.evaluation import KEPT, Goal
 
 _MOST_NODES_AT_ONCE = 8192
 _FEWEST_NODES_AT_ONCE = 64
@@ -85,7 +85,11 @@ class Nodes:
 
 
 class Tree:
-    """A search of the tree: `run` it, then read its ``record``."""
+    """A search of the tree: `run` it, then read its ``record``.
+
+    It keeps the best ``n_kept`` assignments. If the goal has a quadratic form, that is searched,
+    and ``moments`` only tell rho.
+    """
 
     def __init__(
         self,
@@ -96,9 +100,12 @@ class Tree:
         tolerance: float,
         max_nodes: int,
         start: float,
+        n_kept: int = KEPT,
     ) -> None:
-        self._models = Models(moments, choices)
-        self.record = Record(moments, choices, goal, self._models, tolerance=tolerance, start=start)
+        self._models = Models(goal.searched(moments), choices, goal)
+        self.record = Record(
+            moments, choices, goal, self._models, tolerance=tolerance, start=start, n_kept=n_kept
+        )
         self._goal, self._max_nodes = goal, max_nodes
         self.n_nodes = 0
         self.interrupted = self.complete = False
@@ -108,6 +115,8 @@ class Tree:
         finite = np.flatnonzero(np.isfinite(self._penalty))
         self._fewest = int(finite.min(initial=len(sizes)))
         self._most = int(finite.max(initial=0))
+        # Least penalty of a model that can be cut down to so many columns.
+        self._after_dropping = self._penalty[np.maximum(sizes, min(self._fewest, sizes[-1]))]
         self._unit_penalty = goal.unit_penalty(np.arange(len(choices.units) + 1))
         self._counts_units = goal.criterion == "ebic"
         self._waiting: dict[int, list[Nodes]] = {}
@@ -151,11 +160,12 @@ class Tree:
         return float(min(waiting, default=np.inf))
 
     def _loss(self, sse: Floats, penalty: Floats) -> Floats:
-        return np.asarray(self._goal.log_fit(sse) + penalty)
+        return np.asarray(self._goal.misfit(sse) + penalty)
 
     def _penalties(self, size: Any, units: Any) -> Floats:
         """Penalty of models of so many columns and units."""
-        return np.asarray(self._penalty[size] + self._unit_penalty[units])
+        penalty = self._penalty[size]
+        return np.asarray(penalty + self._unit_penalty[units] if self._counts_units else penalty)
 
     def _least_penalty(self, size: Any, units: Any, dropped: Any) -> Floats:
         """Least penalty after 0 to ``dropped`` single columns are dropped from a model.
@@ -163,10 +173,10 @@ class Tree:
         Each column dropped lowers the penalty for columns. EBIC's penalty for units is concave in
         their number, and that for columns linear: their sum is least at one of the ends.
         """
+        if not self._counts_units:
+            return np.asarray(self._after_dropping[size - dropped])
         fewest = np.maximum(size - dropped, np.minimum(self._fewest, size))
         last = self._penalties(fewest, units - (size - fewest))
-        if not self._counts_units:
-            return last
         most = np.clip(size, fewest, np.maximum(self._most, fewest))
         return np.minimum(last, self._penalties(most, units - (size - most)))
 

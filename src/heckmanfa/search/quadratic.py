@@ -1,0 +1,162 @@
+"""What it costs to drop features, as a quadratic form in the estimates of all of them.
+
+With theta-hat the estimates of all features and V their covariance, an assignment S costs
+
+    Q(S) = min (theta-hat - theta)' V^-1 (theta-hat - theta)  over theta that is zero outside S.
+
+That is the Wald statistic of the dropped features: theta_D' (V_DD)^-1 theta_D, D being all but S.
+With V^-1 = R'R it is also the squared error of a regression of R theta-hat on the columns of R that
+S holds, so any search of regressions searches it: K rows stand for all data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask, Rows
+from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
+from heckmanfa.model.equations import weighted_count
+from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.two_step import LARGEST_RHO, fit_two_step
+
+_BATCH_BYTES = 2**25
+# Correlations of estimates whose smallest eigenvalue is below this are singular up to rounding.
+_SINGULAR = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticForm:
+    """Estimates of all k features that a search may use, and their covariance."""
+
+    columns: tuple[int, ...]
+    """(k,) positions in X, in order"""
+    estimates: Floats
+    """(k,)"""
+    covariance: Floats
+    """(k, k), positive definite"""
+
+    def dropped(self, masks: Mask) -> Floats:
+        """Return what each assignment costs, (...,), given masks over the columns of X, (..., K).
+
+        It is the joint Wald statistic of the features that an assignment does not hold.
+        """
+        held = masks[..., list(self.columns)].reshape(-1, len(self.columns))
+        scale, correlation = self._standardized()
+        ratios = self.estimates / scale
+        found = np.empty(len(held))
+        k = len(scale)
+        step = max(_BATCH_BYTES // (8 * (k + 1) ** 2), 1)
+        for start in range(0, len(held), step):
+            out = (~held[start : start + step]).astype(np.float64)
+            # Features that are held get the equation x = 0, so all systems have one size.
+            system = correlation * out[:, :, None] * out[:, None, :]
+            diagonal = np.arange(k)
+            system[:, diagonal, diagonal] += 1.0 - out
+            right = out * ratios
+            solved = np.linalg.solve(system, right[:, :, None])[:, :, 0]
+            found[start : start + step] = np.einsum("ij,ij->i", right, solved)
+        return found.reshape(masks.shape[:-1])
+
+    def as_moments(self, n_features: int, n_selected: float) -> Moments:
+        """Return the regression of R theta-hat on the columns of R, as compressed rows.
+
+        Its SSE with an assignment is `dropped`. The constant and lambda are orthogonal to all else,
+        so they change nothing. X has ``n_features`` columns; ``n_selected`` is m.
+        """
+        k = len(self.columns)
+        scale, correlation = self._standardized()
+        root: Floats = np.asarray(np.linalg.cholesky(correlation), dtype=np.float64)
+        factor = np.eye(k + 3)
+        factor[-1, -1] = 0.0
+        factor[1 : k + 1, 1 : k + 1] = solve_upper(root.T, np.diag(1.0 / scale), transposed=True)
+        factor[1 : k + 1, -1] = factor[1 : k + 1, 1 : k + 1] @ self.estimates
+        return Moments(
+            columns=self.columns,
+            n_features=n_features,
+            factor=factor,
+            factor_delta=np.zeros((k + 2, k + 2)),
+            n_selected=n_selected,
+            mean_delta=0.0,
+            index_range=(np.inf, -np.inf),
+            probit=None,
+        )
+
+    def _standardized(self) -> tuple[Floats, Floats]:
+        """Standard errors and correlations of the estimates."""
+        scale = np.sqrt(np.diag(self.covariance))
+        return scale, self.covariance / scale / scale[:, None]
+
+
+def form_of_all(
+    moments: Moments,
+    columns: Sequence[int],
+    labels: Sequence[str],
+    kind: CovarianceKind = CLASSICAL,
+    rows: Rows | None = None,
+) -> QuadraticForm:
+    """Return the form of the two-step estimates with all ``columns`` of X as prediction features.
+
+    V is Heckman's covariance, with a beta_H of at most .98 sigma in size, or that of ``kind``,
+    which takes a pass over ``rows``. Features that cannot be fitted together are refused;
+    ``labels`` name the columns of X.
+    """
+    columns = tuple(sorted(columns))
+    k = len(columns)
+    if moments.n_selected <= k + 2:
+        raise TooFewRowsError(
+            f"criterion='corrected_bic' fits all {k} features that may predict at once: with an "
+            f"intercept and the inverse Mills ratio they need more than {k + 2} selected rows; "
+            f"there are {weighted_count(moments.n_selected)}. Name fewer in prediction_features, "
+            "or use criterion='bic'."
+        )
+    found = dependencies(moments.subset(columns, outcome=False))
+    if found:
+        raise collinear_error(
+            found,
+            ["constant", *(labels[column] for column in columns), "inverse Mills ratio"],
+            (*columns, -1),
+            "criterion='corrected_bic' fits all features that may predict at once, and they are "
+            "collinear among the selected rows",
+            "Leave some out with never=[...], or use criterion='bic'.",
+        )
+    assert moments.probit is not None
+    fitted = fit_two_step(moments, moments.probit, columns, kind, rows, largest_rho=LARGEST_RHO)
+    inside = slice(1, k + 1)
+    form = QuadraticForm(columns, fitted.coef[inside], fitted.covariance[inside, inside])
+    _refuse_singular(form, kind)
+    return form
+
+
+def _refuse_singular(form: QuadraticForm, kind: CovarianceKind) -> None:
+    variance = np.diag(form.covariance)
+    if np.all(variance > 0):
+        scale = np.sqrt(variance)
+        least = np.linalg.eigvalsh(form.covariance / scale / scale[:, None]).min(initial=1.0)
+        if least > _SINGULAR:
+            return
+    few = " There are fewer clusters than features." if kind.cov_type == "cluster" else ""
+    raise NotIdentifiedError(
+        f"criterion='corrected_bic' needs the covariance of the {len(variance)} coefficients of "
+        f"all features, and the {kind.cov_type} one is singular.{few} Use criterion='bic'."
+    )
+
+
+def joint_test(
+    moments: Moments, columns: Sequence[int], support: Mask, labels: Sequence[str]
+) -> tuple[float, int]:
+    """Return the joint Wald statistic of the features that were dropped, and how many they are.
+
+    ``columns`` are the features that may predict, ``support``, (K,), those that do. Estimates and
+    covariance are the classical two-step ones of all ``columns``. After a search this describes the
+    choice, and tests nothing.
+    """
+    n_dropped = sum(not support[column] for column in columns)
+    if n_dropped == 0:
+        return 0.0, 0
+    return float(form_of_all(moments, columns, labels).dropped(support)), n_dropped
