@@ -232,10 +232,8 @@ def test_lambda_competes_with_assignments_without_it():
         expected = relative(np.concatenate([held, free[same]]))[: len(held)].sum(axis=0)
         shares = imr_shares(found.moments, choices, rho_range=window)
         assert [shares[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-10)
-        sampled = imr_shares(
-            found.moments, choices, rho_range=window, max_units=0, random_state=seed
-        )
-        assert [sampled[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-3)
+    sampled = imr_shares(found.moments, choices, rho_range=window, max_units=0, random_state=0)
+    assert [sampled[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-3)
 
 
 def test_components_are_the_heaviest_or_draws_by_weight_that_a_seed_repeats():
@@ -356,24 +354,22 @@ def test_a_seed_repeats_the_sampler_and_chains_that_differ_are_reported(monkeypa
     X = np.column_stack([data.X, data.X[:, :2], 1e-3 * rng.normal(size=200) + data.X[:, 2]])
     moments = compress(X, data.y, selection_features=range(9)).moments
     choices = all_features(moments)
-    monkeypatch.setattr(gibbs, "_LEAST", 100)
-    monkeypatch.setattr(gibbs, "_STEPS", 0)
-    monkeypatch.setattr(gibbs, "_CHAINS", 4)
+    for name, value in (("_LEAST", 100), ("_STEPS", 0), ("_CHAINS", 2), ("_BURN_IN", 20)):
+        monkeypatch.setattr(gibbs, name, value)
     monkeypatch.setattr(averages, "AGREEMENT", 1.0)
-    first, second, other = (
-        average(moments, choices, weights="bic", max_units=0, random_state=seed)
-        for seed in (4, 4, 5)
+    first, other = (
+        average(moments, choices, weights="bic", max_units=0, random_state=seed) for seed in (4, 5)
     )
-    assert np.array_equal(first.coef, second.coef)
-    assert np.array_equal(first.leading, second.leading)
     assert not np.array_equal(first.coef, other.coef)
     exact = average(moments, choices, weights="bic")
-    assert first.shares["bic"] == pytest.approx(exact.shares["bic"], abs=0.1)
-    masks = first.leading_masks
-    assert not np.any(masks[:, 0] & masks[:, 9])
+    assert first.shares["bic"] == pytest.approx(exact.shares["bic"], abs=0.15)
+    assert not np.any(first.leading_masks[:, 0] & first.leading_masks[:, 9])
     monkeypatch.setattr(averages, "AGREEMENT", 0.0)
     with pytest.warns(SearchWarning, match="halves of the sampled chains differ by up to 0.0"):
-        average(moments, choices, weights="bic", max_units=0, random_state=4)
+        again = average(moments, choices, weights="bic", max_units=0, random_state=4)
+    assert np.array_equal(first.coef, again.coef)
+    assert np.array_equal(first.leading, again.leading)
+    assert again.disagreement == first.disagreement > 0.0
 
 
 def test_the_sampler_says_that_no_assignment_is_in_the_window():

@@ -120,7 +120,7 @@ def imr_shares(
     free.log_sse[np.isinf(held.log_sse)] = np.inf
     shares: dict[Kind, float] = {}
     for kind in KINDS:
-        best = held.sums[kind].best
-        rival = np.exp(0.5 * (best - free.criterion(kind))).sum() if np.isfinite(best) else np.nan
-        shares[kind] = float(held.sums[kind].total / (held.sums[kind].total + rival))
+        best, total = held.sums[kind].best, held.sums[kind].total
+        rival = free.weights(kind, best, total).sum() if total else np.nan
+        shares[kind] = float(1.0 / (1.0 + rival))
     return shares

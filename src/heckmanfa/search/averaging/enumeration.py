@@ -25,6 +25,8 @@ from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
 # The most inner units, and the most numbers in the estimates of a step: they stay in the cache.
 _INNER = 14
 _NUMBERS = 2**19
+# Weights below exp of this, relative to the heaviest, are zero.
+_LEAST = -700.0
 # The most vectors of penalties that are kept.
 _PENALTIES = 64
 
@@ -74,13 +76,18 @@ class Enumeration:
         bits = [self.n_inner + e for e in range(n_outer)] + list(range(self.n_inner))
         return np.asarray((assignments[:, None] >> np.array(bits, dtype=np.intp)) & 1 > 0)
 
-    def criterion(self, kind: Kind) -> Floats:
-        """The criterion of every assignment, (2^U,), infinite where it weighs nothing."""
+    def weights(self, kind: Kind, best: float, total: float) -> Floats:
+        """Weights of all assignments, (2^U,): exp((best - criterion) / 2) / total."""
         steps = _Steps(self.columns, self.n_inner)
-        values = self.rule.n_selected * self.log_sse
-        parts = values.reshape(-1, 1 << self.n_inner)
-        for outer in range(len(parts)):
-            parts[outer] += steps.penalty(self.rule, kind, outer)
+        values = np.empty_like(self.log_sse)
+        shape = (-1, 1 << self.n_inner)
+        least = best - 2.0 * np.log(total)
+        for outer, (log_sse, part) in enumerate(
+            zip(self.log_sse.reshape(shape), values.reshape(shape), strict=True)
+        ):
+            np.multiply(log_sse, -self.rule.n_selected, out=part)
+            part += least - steps.penalty(self.rule, kind, outer)
+            _halve_and_exp(part)
         return values
 
 
@@ -230,8 +237,7 @@ class _Step:
             np.add(fit, steps.penalty(rule, kind, outer), out=weight)
             sums[kind].rescale(float(weight.min()))
             np.subtract(sums[kind].best, weight, out=weight)
-            weight *= 0.5
-            np.exp(weight, out=weight)
+            _halve_and_exp(weight)
         held = np.zeros(steps.n_outer)
         held[steps.held(outer)] = 1.0
         inclusion, total = _inclusion(self._weights, self._found.n_inner)
@@ -245,6 +251,15 @@ class _Step:
             weight = self._weights[KINDS.index(kind)]
             sums[kind].values += self._values @ weight
             sums[kind].positive += positive @ weight
+
+
+def _halve_and_exp(values: Floats) -> None:
+    """Replace values by exp(values / 2), or by zero if that is less than about 1e-304."""
+    values *= 0.5
+    # Where it underflows, exp takes ten times as long.
+    np.maximum(values, _LEAST, out=values)
+    np.exp(values, out=values)
+    values -= np.exp(_LEAST)
 
 
 def _inclusion(weights: Floats, n_units: int) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ from heckmanfa.search.averaging.result import (
     Estimates,
     Kept,
 )
-from heckmanfa.search.averaging.weights import KINDS, Kind
+from heckmanfa.search.averaging.weights import KINDS
 from heckmanfa.search.evaluation import KEPT, first_of_ties, no_feasible
 
 # The size of the sample of rho for the message when none is in the window.
@@ -45,7 +45,7 @@ def kept_of(found: Enumeration, names: Sequence[str], random: np.random.Generato
     n_half: dict[str, int] = {}
     own = np.zeros(0)
     for kind in KINDS:
-        weight = _weights(found, kind)
+        weight = found.weights(kind, found.sums[kind].best, found.sums[kind].total)
         best_weight[kind], n_half[kind] = float(weight.max()), _half(weight)
         if kind in rule.own:
             own = weight if len(own) == 0 else 0.5 * (own + weight)
@@ -70,16 +70,6 @@ def kept_of(found: Enumeration, names: Sequence[str], random: np.random.Generato
 
 def _packed(found: Enumeration, assignments: NDArray[np.intp]) -> NDArray[np.uint8]:
     return np.packbits(found.columns.masks(found.inside(assignments)), axis=1)
-
-
-def _weights(found: Enumeration, kind: Kind) -> Floats:
-    """The weight of every assignment, summing to one."""
-    values = found.criterion(kind)
-    np.subtract(found.sums[kind].best, values, out=values)
-    values *= 0.5
-    np.exp(values, out=values)
-    values /= values.sum()
-    return values
 
 
 def _half(weight: Floats) -> int:
