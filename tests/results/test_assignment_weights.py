@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -13,8 +15,9 @@ from scipy import stats
 from heckmanfa import HeckmanAverage, HeckmanBestSubset, HeckmanFA
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.results import assignment_weights
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
-from heckmanfa.results.assignment_words import share_text
+from heckmanfa.results.assignment_words import findings_of_weights, share_text
 from heckmanfa.text.option_names import in_options
 
 K = 7
@@ -182,7 +185,7 @@ def test_in_a_window_only_its_assignments_weigh_and_lambda_is_not_tested(rows):
     assert found.best == pytest.approx(weight.max() / weight.sum(), rel=1e-9)
     assert found.average.n_assignments == inside.sum() < 2**K
     assert found.imr is None
-    assert found.stand_ins == ()
+    assert found.stand_ins is None
     printed = on_one_line(model.summary()) + on_one_line(model.diagnostics())
     assert "of all assignments in the window" in printed
     assert "lambda is optional" not in printed
@@ -216,6 +219,33 @@ def test_many_features_are_weighed_by_the_search_report_alone():
     assert len(model.search_report().shares) == QUICK_UNITS + 1
     # Then it is known.
     assert "of the BIC weight of all assignments" in on_one_line(model.summary())
+
+
+def test_sampled_assignments_have_about_the_same_weights(rows, monkeypatch):
+    model = fitted(HeckmanFA("correlation", criterion="bic"), *rows)
+    exact = weights_of(model.fit_)
+    for name in ("average", "imr_shares"):
+        function = getattr(assignment_weights, name)
+        monkeypatch.setattr(assignment_weights, name, partial(function, max_units=3))
+    again = fitted(HeckmanFA("correlation", criterion="bic"), *rows)
+    report = again.search_report()
+    found = report.weights
+    assert exact.average.exhaustive
+    assert not found.average.exhaustive
+    assert found.chosen == pytest.approx(exact.chosen, rel=0.02)
+    assert found.imr["bic"] == pytest.approx(exact.imr["bic"], abs=0.01)
+    said = on_one_line(report)
+    assert f"BIC weight: about {share_text(found.chosen)}" in said
+    assert "Assignments were sampled" in said
+    assert f"These features have about {share_text(found.chosen)}" in on_one_line(again.summary())
+    # An average that was sampled by AIC is not sampled again by BIC.
+    averaged = fitted(HeckmanAverage(), *rows).fit_
+    outcome = replace(averaged.average, average=replace(found.average, weights="aic"))
+    lines = {
+        check.key: check.value for check in findings_of_weights(replace(averaged, average=outcome))
+    }
+    assert {*lines} == {"assignment_weight", "weight_kinds"}
+    assert lines["assignment_weight"].startswith(f"about {share_text(found.best)}; ")
 
 
 def test_an_honest_choice_is_weighed_in_all_rows(rows):

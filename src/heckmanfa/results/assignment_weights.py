@@ -7,6 +7,7 @@ by AIC and EBIC. All is computed from the compressed data, once for each fit.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.errors import NoFeasibleAssignmentError
+from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning
 from heckmanfa.fit import Fit
 from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.moments import Moments
@@ -23,12 +24,15 @@ from heckmanfa.model.score_moments import classical_scores
 from heckmanfa.results.average_tables import UNSURE, role_of
 from heckmanfa.results.reference import LEVEL, Reference
 from heckmanfa.search.averaging import KINDS, Average, Kind, average, imr_shares
-from heckmanfa.search.averaging.averages import MOST_UNITS
 from heckmanfa.search.averaging.weights import penalties
 from heckmanfa.search.choices import Choices
+from heckmanfa.search.evaluation import Goal
 
-QUICK_UNITS = 16
+QUICK_UNITS = 18
 """With more features or groups than this, only `search_report` weighs the assignments."""
+
+# The same fit gets the same words.
+_SEED = 0
 
 STAND_IN = 0.5
 """A feature stands in for lambda if the share of weight that rejects rho = 0 differs by this much
@@ -76,10 +80,12 @@ class AssignmentWeights:
     one of the assignments allowed"""
     left_out: LeftOut | None
     """None if nothing was chosen, or nothing was left out"""
-    stand_ins: tuple[StandIn, ...]
-    """the largest difference first; empty in a window of rho"""
+    stand_ins: tuple[StandIn, ...] | None
+    """the largest difference first; None if they were not looked for: in a window of rho, or in an
+    average that was sampled by other weights"""
     imr: dict[Kind, float] | None
-    """share of weight that holds lambda, if lambda is optional; None in a window of rho"""
+    """share of weight that holds lambda, if lambda is optional; None in a window of rho, or in an
+    average that was sampled"""
 
     @property
     def best(self) -> float:
@@ -168,30 +174,45 @@ def _weigh(fit: Fit) -> AssignmentWeights | str:
             "With sampling weights there is no likelihood to weigh assignments by: how sure the "
             "choice is, is not said."
         )
-    choices = choices_of(fit)
-    if len(choices.units) > MOST_UNITS:
-        return (
-            f"With more than {MOST_UNITS} features or groups, the weights of all assignments are "
-            "not computed."
-        )
-    window = _window(fit)
-    found = None if fit.average is None else fit.average.average
-    if found is None or found.weights != "bic":
+    choices, window = choices_of(fit), _window(fit)
+    given = None if fit.average is None else fit.average.average
+    if given is not None and not given.exhaustive:
+        # Sampling again would take as long as the fit.
+        judged = window is None and given.weights == "bic"
+        stand_ins = _stand_ins(fit.moments, given) if judged else None
+        return AssignmentWeights(given, None, None, stand_ins, None)
+    if given is not None and given.weights == "bic":
+        found = given
+    else:
         try:
-            found = average(fit.moments, choices, weights="bic", rho_range=window, names=fit.labels)
+            found = _average(fit, choices, window)
         except NoFeasibleAssignmentError:
             return (
                 "No assignment has weight: those that are feasible have more columns than a third "
                 "of the selected rows."
             )
-    chose = fit.average is None
     return AssignmentWeights(
         average=found,
-        chosen=_chosen_weight(fit, found) if chose else None,
-        left_out=_left_out(fit, choices) if chose else None,
-        stand_ins=() if window else _stand_ins(fit.moments, found),
-        imr=None if window else imr_shares(fit.moments, choices),
+        chosen=_chosen_weight(fit, found) if given is None else None,
+        left_out=_left_out(fit, choices) if given is None else None,
+        stand_ins=None if window else _stand_ins(fit.moments, found),
+        imr=None if window else imr_shares(fit.moments, choices, random_state=_SEED),
     )
+
+
+def _average(fit: Fit, choices: Choices, window: tuple[float, float] | None) -> Average:
+    """Weigh all assignments by BIC, or many that a sampler draws."""
+    with warnings.catch_warnings():
+        # The words about the weights say whether the sampler's chains agree.
+        warnings.simplefilter("ignore", SearchWarning)
+        return average(
+            fit.moments,
+            choices,
+            weights="bic",
+            rho_range=window,
+            names=fit.labels,
+            random_state=_SEED,
+        )
 
 
 def _window(fit: Fit) -> tuple[float, float] | None:
@@ -212,14 +233,15 @@ def _chosen_weight(fit: Fit, found: Average) -> float | None:
         low, high = found.rho_range
         if not low <= solved.rho <= high:
             return None
-    by_size = penalties(m, choices)["bic"]
-    criterion = m * np.log(solved.sse) + by_size[int(support.sum()), int(inside.sum())]
+    by_size, goal = penalties(m, choices)["bic"], Goal.of(fit.moments, "bic")
+    criterion = m * goal.log_fit(solved.sse) + by_size[int(support.sum()), int(inside.sum())]
     best = found.leading_masks[0]
     n_units = sum(bool(best[unit[0]]) for unit in choices.units)
-    least = m * np.log(found.leading_sse[0]) + by_size[int(best.sum()), n_units]
+    least = m * goal.log_fit(found.leading_sse[0]) + by_size[int(best.sum()), n_units]
     if not np.isfinite(criterion):
         return 0.0
-    return float(found.best_weight["bic"] * min(np.exp(-0.5 * (criterion - least)), 1.0))
+    # A sampler may have missed the assignment that a search found.
+    return float(min(found.best_weight["bic"] * np.exp(-0.5 * (criterion - least)), 1.0))
 
 
 def _left_out(fit: Fit, choices: Choices) -> LeftOut | None:

@@ -21,6 +21,7 @@ from heckmanfa.results.assignment_weights import (
     shares_frame,
     weights_of,
 )
+from heckmanfa.results.average_caveats import AGREE
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.search.averaging import KINDS
 from heckmanfa.text.wording import listed, number, percent, plural, some
@@ -118,8 +119,9 @@ def _choice(found: AssignmentWeights) -> str:
     window = "" if found.average.rho_range is None else " in the window"
     weight = f"of the BIC weight of all assignments{window}"
     alone = found.n_half == 1
-    half = "" if alone else f"; {found.n_half:,} carry half of it"
-    best = f"best by BIC has {share_text(found.best)}"
+    half = "" if alone else f"; {_n_half(found)} carry half of it"
+    about = _about(found)
+    best = f"best by BIC has {about}{share_text(found.best)}"
     if found.chosen is None:
         return f"The {best} {weight}{half}."
     if found.chosen == 0.0:
@@ -127,10 +129,25 @@ def _choice(found: AssignmentWeights) -> str:
             "These features weigh nothing, since they are more than a third of the selected rows; "
             f"the {best} {weight}{half}."
         )
-    these = f"These features have {share_text(found.chosen)} {weight}"
+    these = f"These features have {about}{share_text(found.chosen)} {weight}"
     if not found.chosen_is_best:
         return f"{these}, and the {best}{half}."
     return f"{these}{'' if alone else ', the most of any'}{half}."
+
+
+def _about(found: AssignmentWeights) -> str:
+    """Say that the weight of an assignment is an estimate, if assignments were sampled."""
+    return "" if found.average.exhaustive else "about "
+
+
+def _n_half(found: AssignmentWeights) -> str:
+    """Format how many assignments carry half of the weight; two digits if that is an estimate."""
+    n = found.n_half
+    return f"{n:,}" if found.average.exhaustive else f"about {float(f'{n:.1e}'):,.0f}"
+
+
+def _assignments(n: int) -> str:
+    return "assignment" if n == 1 else "assignments"
 
 
 def _outside(found: AssignmentWeights) -> str:
@@ -198,8 +215,8 @@ def findings_of_weights(fit: Fit) -> list[Finding]:
 
 def _weight_finding(found: AssignmentWeights) -> Finding:
     share = found.best if found.chosen is None else found.chosen
-    value = f"{share_text(share)}; {plural(found.n_half, 'assignment')} "
-    value += "carries half" if found.n_half == 1 else "carry half"
+    carry = f"{_assignments(found.n_half)} {'carries' if found.n_half == 1 else 'carry'}"
+    value = f"{_about(found)}{share_text(share)}; {_n_half(found)} {carry} half"
     clear = (found.chosen is None or found.chosen_is_best) and found.n_half == 1
     words = "It outweighs all others together." if clear else "The data do not single it out."
     if found.chosen is not None and not found.chosen_is_best:
@@ -234,7 +251,7 @@ def _left_out_finding(found: AssignmentWeights) -> list[Finding]:
 
 
 def _stand_in_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
-    if found.imr is None:
+    if found.stand_ins is None:
         return []
     key, name = "stand_ins", "features that stand in for lambda"
     if not found.stand_ins:
@@ -304,20 +321,20 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     title = "Weight of the assignments"
     if isinstance(found, str):
         return [Section(title, notes=(found,))]
-    facts = []
+    facts, about = [], _about(found)
     if found.chosen is not None:
         most = ", the most of any" if found.chosen_is_best else ""
-        facts.append(("Chosen, BIC weight", f"{share_text(found.chosen)}{most}"))
+        facts.append(("Chosen, BIC weight", f"{about}{share_text(found.chosen)}{most}"))
     if not found.chosen_is_best:
-        facts.append(("Best, BIC weight", share_text(found.best)))
+        facts.append(("Best, BIC weight", f"{about}{share_text(found.best)}"))
     facts += [
-        ("Half of the weight in", plural(found.n_half, "assignment")),
+        ("Half of the weight in", f"{_n_half(found)} {_assignments(found.n_half)}"),
         ("With |rho-hat| >= 1", share_text(found.average.outside)),
     ]
     if found.imr is not None:
         by = ", ".join(f"{share_text(found.imr[kind])} by {kind.upper()}" for kind in KINDS)
         facts.append(("With lambda, if optional", by))
-    notes = [stand_in_sentence(fit, item) for item in found.stand_ins]
+    notes = [stand_in_sentence(fit, item) for item in found.stand_ins or ()]
     if found.left_out is not None:
         notes.append(_left_out(found.left_out))
     shares = shares_frame(fit, found)
@@ -325,13 +342,19 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     for kind in KINDS:
         shown[kind.upper()] = shares[kind].map(share_text)
     nothing = percent(1.0 / (1.0 + np.sqrt(found.average.n_selected)), 0)
-    about = [
+    remarks = [
         "Roles follow BIC weights. A feature without any effect has a share of about "
         f"{nothing} by BIC here, and of about 38% by AIC.",
     ]
     if found.moved():
-        about.append(_moved(fit, found))
+        remarks.append(_moved(fit, found))
+    if found.average.disagreement is not None:
+        agree = "agree" if found.average.disagreement <= AGREE else "do not agree"
+        remarks.append(
+            "Assignments were sampled, since there are too many to evaluate all. The chains of the "
+            f"sampler {agree}: shares differ by up to {number(found.average.disagreement, 2)}."
+        )
     return [
         Section(title, facts=tuple(facts), notes=tuple(notes)),
-        Section("Share of the weight that holds each feature", table=shown, notes=tuple(about)),
+        Section("Share of the weight that holds each feature", table=shown, notes=tuple(remarks)),
     ]
