@@ -18,11 +18,7 @@ from heckmanfa.data.columns.features import FittedColumns, names_or_positions
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.rows import Mask, Positions, Rows
 from heckmanfa.data.sample import Sample
-from heckmanfa.errors import (
-    AllObservedWarning,
-    RhoOutsideWarning,
-    warn,
-)
+from heckmanfa.errors import AllObservedWarning, RhoOutsideWarning, warn
 from heckmanfa.model.covariance import (
     CLASSICAL,
     CovarianceKind,
@@ -360,11 +356,7 @@ def _maximize_likelihood(
     start = read_start(spec.start, spec.method)
     found = fit_likelihood(fit.moments, probit, two_step, kind, rows, start)
     warn_of_likelihood(found, start)
-    guards = None
-    if spec.guarded:
-        guards = guard_likelihood(
-            fit.moments, probit, two_step, found, kind, rows, float(fit.n_selected)
-        )
+    given = fit.moments, probit, two_step, found, kind, rows, fit.n_selected
     return replace(
         fit,
         coef=_spread(spec, fit.features, found.coef[1:]),
@@ -384,7 +376,7 @@ def _maximize_likelihood(
         log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
-        guards=guards,
+        guards=guard_likelihood(*given) if spec.guarded else None,
     )
 
 

@@ -22,6 +22,7 @@ from heckmanfa.estimators.scoring import (
 )
 from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
+from heckmanfa.inference.coefficient_profile import CoefficientProfile, profile_coefficient
 from heckmanfa.inference.exclusions import WhatIf, what_if
 from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
@@ -327,6 +328,37 @@ class SelectionModel(ScoredRegressor):
             With `tidy`, ``maxima``, and likelihood-ratio `regions` and `interval` of rho.
         """
         return profile_rho(self, X, y, grid=grid, selected=selected, sample_weight=sample_weight)
+
+    def profile(
+        self,
+        X: Any,
+        y: Any = None,
+        term: Any = None,
+        *,
+        grid: int | ArrayLike = 21,
+        selected: Any = None,
+        sample_weight: Any = None,
+    ) -> CoefficientProfile:
+        """Profile the log-likelihood over a coefficient of the prediction equation.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As passed to `fit`. For a search, the features are those that it chose.
+        term : str or int
+            The coefficient, as in `tidy`: a feature, or "Intercept". With formulas, y is left
+            out: ``profile(frame, term="educ")``.
+        grid : int or array_like
+            Number of values within four standard errors, or the values themselves.
+
+        Returns
+        -------
+        CoefficientProfile
+            With `tidy`, ``maxima``, `plot`, and likelihood-ratio `regions` and `interval`.
+        """
+        return profile_coefficient(
+            self, X, y, term, grid=grid, selected=selected, sample_weight=sample_weight
+        )
 
     def mills_ratios(
         self,

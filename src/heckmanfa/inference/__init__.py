@@ -9,6 +9,7 @@ expose them as methods.
 from __future__ import annotations
 
 from heckmanfa.inference.bootstrap import Bootstrap
+from heckmanfa.inference.coefficient_profile import CoefficientProfile
 from heckmanfa.inference.exclusion_tests import ExclusionTest
 from heckmanfa.inference.exclusions import WhatIf
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
@@ -19,6 +20,7 @@ from heckmanfa.inference.uncertainty import UncertaintyInterval
 
 __all__ = [
     "Bootstrap",
+    "CoefficientProfile",
     "ExclusionTest",
     "Honest",
     "Margins",

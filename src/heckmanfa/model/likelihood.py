@@ -203,10 +203,15 @@ def _inverse_information(state: State) -> tuple[Floats, bool]:
         return np.full_like(state.hessian, np.nan), False
 
 
-def ascent(state: State, free: int) -> Floats:
-    """Newton step over the first ``free`` parameters, modified if it would not ascend."""
-    information = -state.hessian[:free, :free]
-    gradient = state.gradient[:free]
+def ascent(state: State, free: int | Floats) -> Floats:
+    """Newton step over the free parameters, modified if it would not ascend.
+
+    ``free`` is how many of the first parameters are free, or a (d, f) basis of free directions.
+    """
+    if isinstance(free, int):
+        information, gradient = -state.hessian[:free, :free], state.gradient[:free]
+    else:
+        information, gradient = -free.T @ state.hessian @ free, free.T @ state.gradient
     try:
         step = sla.cho_solve(sla.cho_factor(information), gradient)
     except np.linalg.LinAlgError:
@@ -216,7 +221,10 @@ def ascent(state: State, free: int) -> Floats:
         values, vectors = np.linalg.eigh(information * unit * unit[:, None])
         values = np.maximum(np.abs(values), 1e-6 * np.abs(values).max())
         step = unit * (vectors @ ((vectors.T @ (unit * gradient)) / values))
-    step = np.append(step, np.zeros(len(state.theta) - free))
+    if isinstance(free, int):
+        step = np.append(step, np.zeros(len(state.theta) - free))
+    else:
+        step = free @ step
     # log sigma and atanh rho move by at most 1 per step.
     return np.asarray(step / max(1.0, float(np.abs(step[-2:]).max())))
 
@@ -226,11 +234,11 @@ def newton(
     problem: Problem,
     theta: Floats,
     *,
-    free: int | None = None,
+    free: int | Floats | None = None,
     tolerance: float | None = None,
     max_iterations: int = _MAX_ITERATIONS,
 ) -> tuple[State, int, bool]:
-    """Safeguarded Newton over the first ``free`` parameters (all, unless rho is held)."""
+    """Safeguarded Newton over the parameters that are ``free``, as in `ascent`; all by default."""
     state = evaluate(rows, problem, theta)
     passes = 1
     free = len(theta) if free is None else free

@@ -1,11 +1,10 @@
-"""The log-likelihood over rho."""
+"""The log-likelihood over rho, or over a coefficient."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
@@ -19,21 +18,25 @@ _BELOW = 10.0, 0.5
 
 @dataclass(frozen=True, eq=False)
 class ProfileCurve:
-    """The log-likelihood over rho, with its maxima and the likelihood-ratio interval."""
+    """The log-likelihood over a parameter, with its maxima and the likelihood-ratio interval."""
 
-    rho: Floats
-    """(P,) ascending, dense enough to draw"""
+    points: Floats
+    """(P,) of the parameter, ascending, dense enough to draw"""
     log_likelihood: Floats
     """(P,)"""
     maxima: pd.DataFrame
-    """rho, log_likelihood and reported, as in `RhoProfile`"""
+    """value, log_likelihood and reported, as in `RhoProfile`"""
     two_step: float
-    """the two-step estimate of rho"""
+    """the two-step estimate of the parameter"""
     conf_level: float
     regions: list[tuple[float, float]]
     """the pieces of the interval"""
     level: float
     """the log-likelihood at their ends"""
+    name: str = "rho"
+    """of the parameter"""
+    ends: tuple[float, float] | None = (-1.0, 1.0)
+    """of the axis; None for the first and last of the points"""
 
     def limits(self) -> tuple[float, float]:
         """Return heights between which is everything of interest, and a little of the tails."""
@@ -109,46 +112,49 @@ def rho_profile(
 def draw_profile(curve: ProfileCurve, ax: Any) -> Any:
     """Draw a profile; see `rho_profile`."""
     marks: dict[str, Any] = {}
+    first, last = curve.ends or (float(curve.points[0]), float(curve.points[-1]))
     with canvas(ax, 2.9) as drawn:
         (panel,) = drawn.axes
         pieces = ", ".join(f"[{_number(low)}, {_number(high)}]" for low, high in curve.regions)
         for low, high in curve.regions:
             marks[f"{100 * curve.conf_level:g}% {pieces}"] = panel.axvspan(
-                low, high, facecolor=BLUE, alpha=0.15, linewidth=0, zorder=0
+                max(low, first), min(high, last), facecolor=BLUE, alpha=0.15, linewidth=0, zorder=0
             )
         if curve.regions:
             panel.axhline(curve.level, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
-        panel.plot(curve.rho, curve.log_likelihood, color=BLUE, zorder=2)
-        marks[f"two-step {_number(curve.two_step)}"] = _two_step(panel, curve.two_step)
+        panel.plot(curve.points, curve.log_likelihood, color=BLUE, zorder=2)
+        marks[f"two-step {_number(curve.two_step)}"] = _two_step(panel, curve.two_step, first, last)
         reported = curve.maxima["reported"].astype(bool)
         for name, rows, fill in (
             ("ML", curve.maxima[reported], VERMILION),
             ("another maximum", curve.maxima[~reported], "white"),
         ):
             if len(rows):
-                positions = ", ".join(_number(rho) for rho in rows["rho"])
-                heights = rows["log_likelihood"]
+                places, heights = rows.iloc[:, 0], rows["log_likelihood"]
+                positions = ", ".join(map(_number, places))
                 marks[f"{name} {positions}"] = mark_points(
-                    panel, rows["rho"], heights, "o", fill, markeredgewidth=0.8, clip_on=False
+                    panel, places, heights, "o", fill, markeredgewidth=0.8, clip_on=False
                 )
-        panel.set_xlim(-1.0, 1.0)
+        panel.set_xlim(first, last)
         panel.set_ylim(*curve.limits())
-        panel.set_xlabel("rho")
+        panel.set_xlabel(curve.name)
         panel.set_ylabel("profile log-likelihood")
         drawn.legend(marks)
     return panel
 
 
-def _number(rho: float) -> str:
-    return f"{rho:.3f}".replace("-", "\N{MINUS SIGN}")
+def _number(value: float) -> str:
+    text = f"{value:.3f}"
+    # A coefficient may be small in its units.
+    if abs(value) < 0.01:
+        text = f"{value:.3g}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
-def _two_step(panel: Any, rho: float) -> Any:
+def _two_step(panel: Any, value: float, first: float, last: float) -> Any:
     """Draw the two-step estimate: a line, or an arrow at the edge that it lies beyond."""
-    if abs(rho) < 1:
-        return panel.axvline(rho, color=ORANGE, linewidth=1.0, linestyle="--", zorder=1)
-    arrow = ">" if rho > 0 else "<"
+    if first < value < last:
+        return panel.axvline(value, color=ORANGE, linewidth=1.0, linestyle="--", zorder=1)
+    arrow, edge = (">", last) if value >= last else ("<", first)
     beside = panel.get_xaxis_transform()
-    return mark_points(
-        panel, [np.sign(rho)], [0.06], arrow, ORANGE, transform=beside, clip_on=False
-    )
+    return mark_points(panel, [edge], [0.06], arrow, ORANGE, transform=beside, clip_on=False)

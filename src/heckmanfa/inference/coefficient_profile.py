@@ -1,0 +1,241 @@
+"""The profile likelihood of a coefficient of the prediction equation.
+
+With weak exclusions the likelihood is far from a parabola in the slopes, and estimate plus or minus
+two standard errors covers too rarely. An interval of values that a likelihood-ratio test does not
+reject follows the shape of the likelihood instead. Its ends are found by climbing, so they do not
+depend on the grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
+from heckmanfa.fit import Fit, Fitted
+from heckmanfa.inference.fit_rows import read_fit_rows
+from heckmanfa.inference.profile_climb import Ascent, Climb, Point, in_order
+from heckmanfa.inference.profile_report import ProfileReport, why_no_interval
+from heckmanfa.plots.profile_curve import ProfileCurve
+from heckmanfa.results.document import Section
+from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest, number, some
+
+# The ends of intervals at these levels are found by climbing; others are interpolated.
+_LEVELS = 0.9, 0.95, 0.99
+# The grid reaches so many standard errors to both sides.
+_WIDEST = 4.0
+_UNBOUNDED = float("inf")
+# Points closer than this share of the range count as one.
+_APART = 1e-5
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class CoefficientProfile(ProfileReport):
+    """The log-likelihood over a coefficient; prints as text, shows as HTML in a notebook."""
+
+    term: str
+    """the coefficient, as in ``tidy()``"""
+    value: Floats
+    """(G,) ascending: the grid, the maxima, and the ends of intervals"""
+    log_likelihood: Floats
+    """(G,) the highest with this value; NaN if the iteration did not converge"""
+    slope: Floats
+    """(G,) its derivative in the value"""
+    maxima: pd.DataFrame
+    """value, log_likelihood and reported of each local maximum found, highest first"""
+    estimate: float
+    """the maximum that `Heckman` with method "ml" reports; NaN if that does not converge"""
+    two_step: float
+    """the two-step estimate"""
+    no_interval: str = ""
+    """why the likelihood ratio is not valid here; empty if it is"""
+
+    @property
+    def values(self) -> Floats:
+        """The values of the coefficient."""
+        return self.value
+
+    def tidy(self) -> pd.DataFrame:
+        """Return one row for each value that was evaluated.
+
+        Returns
+        -------
+        DataFrame
+            Columns value (ascending, including the maxima and the ends of intervals),
+            log_likelihood, and deviance: twice the distance to the highest log-likelihood.
+        """
+        return pd.DataFrame(
+            {
+                "value": self.value,
+                "log_likelihood": self.log_likelihood,
+                "deviance": 2.0 * (self.height - self.log_likelihood),
+            }
+        )
+
+    def regions(self, conf_level: float = 0.95) -> list[tuple[float, float]]:
+        """Return all values that a likelihood-ratio test at this level does not reject.
+
+        Returns
+        -------
+        list of (float, float)
+            Ascending; more than one if the likelihood has several maxima of similar height. An
+            end is infinite if it was not found. Empty if the likelihood ratio is not valid (see
+            ``no_interval``).
+        """
+        return super().regions(conf_level)
+
+    def interval(self, conf_level: float = 0.95) -> tuple[float, float]:
+        """Return the likelihood-ratio confidence interval of the coefficient.
+
+        It runs from the smallest to the largest value of `regions`, across gaps; NaN if there are
+        none. At 90, 95 and 99% its ends were found by climbing; at other levels they are
+        interpolated.
+        """
+        return super().interval(conf_level)
+
+    def curve(self, conf_level: float = 0.95) -> ProfileCurve:
+        """Return what the picture shows."""
+        return self._curve(conf_level, f"coefficient of {shown(self.term)}", None)
+
+    def _coordinate(self, values: Any) -> Any:
+        return np.asarray(values, dtype=np.float64)
+
+    def _value(self, coordinates: Any) -> Any:
+        return coordinates
+
+    def _bounds(self) -> tuple[float, float]:
+        return -_UNBOUNDED, _UNBOUNDED
+
+    def sections(self) -> list[Section]:
+        """Return the parts of the report, in reading order."""
+        low, high = self.interval()
+        interval = "none" if self.no_interval else f"[{number(low)}, {number(high)}]"
+        facts = (
+            ("maximum likelihood", "none" if np.isnan(self.estimate) else number(self.estimate)),
+            ("95% likelihood-ratio interval", interval),
+            ("two-step", number(self.two_step)),
+        )
+        notes = [f"No interval is given: {self.no_interval}."] if self.no_interval else []
+        if len(self.regions()) > 1:
+            pieces = " and ".join(f"[{number(a)}, {number(b)}]" for a, b in self.regions())
+            notes.append(f"The interval spans a gap: not rejected are {pieces}.")
+        if not self.maxima["reported"].head(1).all():
+            notes.append("The maximum reported is not the highest; the interval is about that one.")
+        table = self.maxima if len(self.maxima) else None
+        return [
+            Section(f"The likelihood over the coefficient of {shown(self.term)}", facts=facts),
+            Section("Its maxima", table=table, notes=tuple(notes)),
+        ]
+
+
+def profile_coefficient(
+    model: Fitted,
+    X: Any,
+    y: Any = None,
+    term: Any = None,
+    *,
+    grid: int | ArrayLike = 21,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> CoefficientProfile:
+    """Maximise the likelihood for many values of a coefficient; see `Heckman.profile`."""
+    fit = model.fit_
+    place, name = _find(fit, term)
+    read_grid = _check_grid(grid)
+    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    with one_blas_thread():
+        climb = Climb.of_coefficient(Ascent.build(fit, read), place)
+        two_step = climb.ascent.two_step
+        centre, error = float(two_step.coef[place]), np.sqrt(two_step.covariance[place, place])
+        if climb.top is not None:
+            centre, error = climb.top.value, climb.reach(climb.top, 0.5)
+        if not isinstance(read_grid, int):
+            values = read_grid
+        else:
+            away = _WIDEST * (error if np.isfinite(error) else 1.0 + abs(centre))
+            values = np.linspace(centre - away, centre + away, read_grid)
+        points = climb.along(values)
+        if np.count_nonzero([np.isfinite(point.height) for point in points]) < 2:
+            raise NotIdentifiedError(
+                f"the likelihood has no maximum at values of the coefficient of {quoted(name)}: "
+                "rho runs to -1 or 1. Use the two-step estimates, or other features."
+            )
+        peaks = climb.peaks(points)
+        ends = [] if why_no_interval(fit, read) else _ends(climb, peaks)
+    order = _apart([*peaks, *reversed(ends), *points])
+    maxima = pd.DataFrame(
+        [(peak.value, peak.height, peak is climb.top) for peak in peaks],
+        columns=["value", "log_likelihood", "reported"],
+    ).sort_values("log_likelihood", ascending=False, ignore_index=True)
+    return CoefficientProfile(
+        term=name,
+        value=np.array([point.value for point in order]),
+        log_likelihood=np.array([point.height for point in order]),
+        slope=np.array([point.slope for point in order]),
+        maxima=maxima,
+        estimate=float("nan") if climb.top is None else climb.top.value,
+        two_step=float(two_step.coef[place]),
+        no_interval=why_no_interval(fit, read),
+    )
+
+
+def _ends(climb: Climb, peaks: list[Point]) -> list[Point]:
+    """Climb to the ends of the intervals about each maximum that they contain."""
+    height = max((peak.height for peak in peaks), default=0.0)
+    found = []
+    for level in _LEVELS:
+        floor = height - 0.5 * float(stats.chi2.ppf(level, 1))
+        for peak in peaks:
+            if peak.height > floor:
+                found += climb.end(peak, floor, -1.0) + climb.end(peak, floor, 1.0)
+    return found
+
+
+def _apart(points: list[Point]) -> list[Point]:
+    """Sort points, without those next to one that comes first in the list.
+
+    Between points that almost coincide the curve would consist of rounding errors.
+    """
+    values = [point.value for point in points]
+    least = _APART * (max(values) - min(values))
+    kept: list[Point] = []
+    for point in points:
+        if all(abs(point.value - other.value) > least for other in kept):
+            kept.append(point)
+    return in_order(kept)
+
+
+def _find(fit: Fit, term: Any) -> tuple[int, str]:
+    """Return the place of a term in the prediction equation, and its name."""
+    names = [name for equation, name in fit.terms if equation == "prediction"]
+    if term in fit.prediction_features:
+        # Columns without names are known by their positions.
+        term = names[fit.prediction_features.index(term) + 1]
+    if term in names:
+        return names.index(term), str(term)
+    if term is None:
+        raise InputError(f"term is missing: profile takes one of {some(names, 8)}")
+    raise UnknownFeatureError(
+        f"{quoted(term)} is not a term of the prediction equation"
+        f"{nearest(str(term), names) or f'; it has {some(names, 8)}'}"
+    )
+
+
+def _check_grid(grid: int | ArrayLike) -> int | Floats:
+    if isinstance(grid, Integral):
+        if grid < 2:
+            raise InputError(f"grid needs at least 2 values; got {grid}")
+        return int(grid)
+    values = np.unique(np.asarray(grid, dtype=np.float64))
+    if len(values) < 2 or not np.all(np.isfinite(values)):
+        raise InputError("grid must hold at least 2 different values of the coefficient")
+    return values

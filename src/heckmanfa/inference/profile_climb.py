@@ -1,0 +1,244 @@
+"""Points of a profile likelihood: the likelihood with one parameter held, and all others free.
+
+The held parameter is a linear function c'theta of the parameters of `model.likelihood_terms`:
+atanh rho, or a coefficient of the prediction equation. By the envelope theorem the slope of the
+profile is the multiplier of the restriction, which comes with each height.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy import linalg as sla
+from scipy.optimize import brentq
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Rows
+from heckmanfa.fit import Fit
+from heckmanfa.inference.fit_rows import FitRows
+from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.likelihood import ascent, climb_from, newton
+from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
+from heckmanfa.model.likelihood_terms import Problem, State
+from heckmanfa.model.two_step import TwoStep, fit_two_step
+
+# Heights are then known to this many units of log-likelihood, or better.
+_DECREMENT = 1e-8
+_ROOT = 1e-11
+# An end of an interval is where the log-likelihood is this close to its level.
+_END = 1e-7
+_END_STEPS = 40
+# How near rho may come to one.
+_WIDEST_RHO = 1.0 - 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Ascent:
+    """The likelihood of one model, and the maximum that maximum likelihood reports."""
+
+    rows: Rows
+    problem: Problem
+    two_step: TwoStep
+    usual: Floats
+    """theta where maximum likelihood starts by default"""
+    starts: ProfileStarts
+    offset: float
+    """from the likelihood of the scaled outcome to that of the outcome"""
+    top: State | None
+    """None if maximum likelihood does not converge"""
+
+    @classmethod
+    def build(cls, fit: Fit, read: FitRows) -> Ascent:
+        """Climb from the two-step estimates or the model's start, as maximum likelihood does."""
+        rows, moments, probit = read.rows, read.moments, read.probit
+        two_step = fit_two_step(moments, probit, fit.features, CLASSICAL, rows)
+        problem = Problem.build(moments, probit, two_step.features)
+        starts = ProfileStarts.build(moments, probit, two_step.features, problem)
+        usual = starting_point(problem, probit, two_step)
+        start = read_start(fit.spec.start, fit.spec.method)
+        state, _, converged = climb_from(rows, problem, usual, starts, start)
+        offset = -moments.n_selected * float(np.log(problem.scale))
+        top = state if converged else None
+        return cls(rows, problem, two_step, usual, starts, offset, top)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The highest point of the likelihood at one value of the held parameter."""
+
+    value: float
+    height: float
+    slope: float
+    """derivative of the height in the value"""
+    state: State
+
+
+def in_order(points: Iterable[Point]) -> list[Point]:
+    """Sort points by their value, and keep one of each."""
+    return sorted({point.value: point for point in points}.values(), key=lambda one: one.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """Climbs the likelihood of a model with one parameter, c'theta + origin, held."""
+
+    ascent: Ascent
+    direction: Floats
+    """(d,) c"""
+    origin: float
+    free: int | Floats
+    """the free directions, as in `model.likelihood.ascent`"""
+    top: Point | None
+    """the maximum that maximum likelihood reports"""
+
+    @classmethod
+    def of_rho(cls, ascent: Ascent) -> Climb:
+        """Hold atanh rho."""
+        size = len(ascent.usual)
+        return cls._build(ascent, np.eye(size)[-1], 0.0, size - 1)
+
+    @classmethod
+    def of_coefficient(cls, ascent: Ascent, place: int) -> Climb:
+        """Hold a coefficient of the prediction equation, by its place there; 0 is the intercept."""
+        problem = ascent.problem
+        p, j = problem.sizes
+        direction = np.zeros(len(ascent.usual))
+        direction[p : p + j] = problem.scale * problem.prediction_back[place]
+        free = np.asarray(sla.null_space(direction[None]))
+        return cls._build(ascent, direction, problem.centre if place == 0 else 0.0, free)
+
+    @classmethod
+    def _build(
+        cls, ascended: Ascent, direction: Floats, origin: float, free: int | Floats
+    ) -> Climb:
+        top, state = None, ascended.top
+        if state is not None:
+            best = state.theta + ascent(state, len(state.theta))
+            value = float(direction @ best) + origin
+            top = Point(value, state.log_likelihood + ascended.offset, 0.0, state)
+        return cls(ascended, direction, origin, free, top)
+
+    @property
+    def holds_rho(self) -> bool:
+        """Whether rho is the held parameter."""
+        return bool(self.direction[-1] != 0)
+
+    def held(self, value: float, near: State | None) -> Point:
+        """Climb with the parameter held, from the estimates at a nearby value."""
+        ascended = self.ascent
+        starts = [ascended.starts.at(value) if self.holds_rho else self._put(ascended.usual, value)]
+        if near is not None:
+            starts.insert(0, self._moved(near, value))
+        for theta in starts:
+            state, _, converged = newton(
+                ascended.rows, ascended.problem, theta, free=self.free, tolerance=_DECREMENT
+            )
+            if converged:
+                break
+        else:
+            return Point(value, float("nan"), float("nan"), state)
+        # The gain that Newton's last step, which is not taken, would add.
+        step = ascent(state, self.free)
+        gain = 0.5 * float(step @ state.gradient)
+        slope = self.direction @ (state.gradient + state.hessian @ step)
+        slope /= self.direction @ self.direction
+        return Point(value, state.log_likelihood + gain + ascended.offset, float(slope), state)
+
+    def along(self, values: Floats) -> list[Point]:
+        """Climb at ascending values, outwards from the top."""
+        first = 0.0 if self.top is None else self.top.value
+        middle = int(np.searchsorted(values, first))
+        points: list[Point] = []
+        for side in (values[middle:], values[:middle][::-1]):
+            near = None if self.top is None else self.top.state
+            for value in side:
+                points.append(self.held(float(value), near))
+                near = points[-1].state if np.isfinite(points[-1].height) else None
+        return in_order(points)
+
+    def peaks(self, points: list[Point]) -> list[Point]:
+        """Find the maxima between points: where the slope turns from up to down."""
+        found = [] if self.top is None else [self.top]
+        known = [point for point in points if np.isfinite(point.slope)]
+        for left, right in pairwise(known):
+            holds_top = self.top is not None and left.value <= self.top.value <= right.value
+            if left.slope > 0 > right.slope and not holds_top:
+                near = max(left, right, key=lambda point: point.height).state
+                root = brentq(self._slope, left.value, right.value, args=(near,), xtol=_ROOT)
+                found.append(self.held(float(root), near))
+        return found
+
+    def reach(self, peak: Point, fall: float) -> float:
+        """Return how far from a peak a parabola falls by so much; NaN if it is not a maximum."""
+        try:
+            spread = np.linalg.solve(-peak.state.hessian, self.direction)
+        except np.linalg.LinAlgError:
+            return float("nan")
+        with np.errstate(invalid="ignore"):
+            return float(np.sqrt(2.0 * fall * (self.direction @ spread)))
+
+    def beside(self, peak: Point, falls: Floats) -> list[Point]:
+        """Climb where the likelihood is expected to have fallen by so much on either side."""
+        away = np.array([self.reach(peak, fall) for fall in falls])
+        if not np.all(np.isfinite(away)):
+            return []
+        ends = np.concatenate([peak.value - away, peak.value + away])
+        if self.holds_rho:
+            # If the likelihood is flat, rho would be 1 to the last digit at some of them.
+            ends = ends[np.abs(np.tanh(ends)) < _WIDEST_RHO]
+        return [self.held(float(value), peak.state) for value in ends]
+
+    def end(self, peak: Point, level: float, side: float) -> list[Point]:
+        """Find where the profile falls to a level on one side of a peak, and return the way there.
+
+        The root of twice the fall is nearly linear in the value, so Newton's method on it needs a
+        few steps; they stay between values above and below the level.
+        """
+        wanted = np.sqrt(peak.height - level)
+        away = self.reach(peak, peak.height - level)
+        way: list[Point] = []
+        inside, outside, near = 0.0, np.inf, peak.state
+        for _ in range(_END_STEPS if np.isfinite(away) else 0):
+            point = self.held(peak.value + side * away, near)
+            if not np.isfinite(point.height):
+                outside, away = away, 0.5 * (inside + away)
+                continue
+            way.append(point)
+            near = point.state
+            if abs(point.height - level) <= _END:
+                break
+            if point.height > level:
+                inside = away
+            else:
+                outside = away
+            fallen = np.sqrt(max(peak.height - point.height, 0.0))
+            steepness = -side * point.slope / (2.0 * fallen) if fallen > 0 else 0.0
+            away = away + (wanted - fallen) / steepness if steepness > 0 else np.inf
+            if not inside < away < min(outside, 2.0 * inside + self.reach(peak, 1.0)):
+                away = 0.5 * (inside + outside) if np.isfinite(outside) else 2.0 * inside
+            if not inside < away < outside:
+                break
+        return way
+
+    def _slope(self, value: float, near: State) -> float:
+        return self.held(float(value), near).slope
+
+    def _moved(self, state: State, value: float) -> Floats:
+        """Return the best estimates at another value, to first order."""
+        size = len(state.theta)
+        system = np.zeros((size + 1, size + 1))
+        system[:size, :size] = state.hessian
+        system[:size, size] = system[size, :size] = self.direction
+        away = value - float(self.direction @ state.theta) - self.origin
+        step = np.linalg.lstsq(system, np.append(np.zeros(size), away), rcond=None)[0][:size]
+        # log sigma and a free atanh rho move by at most one, to keep the likelihood finite.
+        largest = float(np.abs(step[-2:-1] if self.holds_rho else step[-2:]).max())
+        return self._put(state.theta + step / max(1.0, largest), value)
+
+    def _put(self, theta: Floats, value: float) -> Floats:
+        """Move estimates to a value of the held parameter, straight along its direction."""
+        away = value - float(self.direction @ theta) - self.origin
+        return np.asarray(theta + away * self.direction / (self.direction @ self.direction))

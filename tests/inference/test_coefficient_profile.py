@@ -1,0 +1,191 @@
+"""The likelihood over a coefficient: against a plain maximisation, and the model's estimates."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq, minimize
+from scipy.stats import chi2, norm
+
+from heckmanfa import Heckman, HeckmanBestSubset
+from heckmanfa.datasets import load_mroz
+from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
+
+
+@pytest.fixture(scope="module")
+def data(case):
+    return case("mroz_wooldridge")
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return Heckman(data.prediction, data.selection, method="ml").fit(data.X, data.y)
+
+
+@pytest.fixture(scope="module")
+def profile(model, data):
+    return model.profile(data.X, data.y, "educ", grid=9)
+
+
+def plainly(data, place, value):
+    """Maximise the sum of log densities with one coefficient held: BFGS, plain densities."""
+    s = data.y.notna().to_numpy()
+    Z, x = data.X[data.selection].to_numpy(), data.X[data.prediction].to_numpy()[s]
+    Z = np.column_stack([np.ones(len(Z)), (Z - Z.mean(0)) / Z.std(0)])
+    y = data.y.to_numpy()[s] - value * x[:, place]
+    x = np.delete(x, place, axis=1)
+    x = np.column_stack([np.ones(len(x)), (x - x.mean(0)) / x.std(0)])
+    p = Z.shape[1]
+
+    def loss(theta):
+        gamma, beta = theta[:p], theta[p:-2]
+        sigma, rho = np.exp(theta[-2]), np.tanh(theta[-1])
+        index, e = Z @ gamma, (y - x @ beta) / sigma
+        root = np.sqrt(1 - rho**2)
+        a = (index[s] + rho * e) / root
+        value = norm.logcdf(a).sum() + (norm.logpdf(e) - theta[-2]).sum()
+        value += norm.logcdf(-index[~s]).sum()
+        ratio = np.exp(norm.logpdf(a) - norm.logcdf(a))
+        other = np.exp(norm.logpdf(index[~s]) - norm.logcdf(-index[~s]))
+        in_e = ratio * rho / root - e
+        slope = [
+            Z[s].T @ ratio / root - Z[~s].T @ other,
+            -x.T @ in_e / sigma,
+            [-(e @ in_e) - len(e), ratio @ (rho * index[s] + e) / root],
+        ]
+        return -value, -np.concatenate(slope)
+
+    beta = np.linalg.lstsq(x, y, rcond=None)[0]
+    start = np.concatenate([np.zeros(p), beta, [np.log(np.std(y - x @ beta)), 0.0]])
+    return -minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-6}).fun
+
+
+def test_heights_are_those_of_a_plain_maximisation(data, profile):
+    for row in profile.tidy().iloc[::7].itertuples():
+        assert row.log_likelihood == pytest.approx(plainly(data, 0, row.value), abs=2e-5)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
+def test_the_interval_ends_where_the_likelihood_ratio_test_rejects(data, model, profile, level):
+    fall = chi2.ppf(level, 1) / 2
+    low, high = profile.interval(level)
+    assert low < model.coef_[list(data.X).index("educ")] < high
+    for end in (low, high):
+        assert profile.height - plainly(data, 0, end) == pytest.approx(fall, abs=1e-4)
+    # Whatever the grid, and whatever the level between.
+    coarse = model.profile(data.X, data.y, "educ", grid=2)
+    np.testing.assert_allclose(coarse.interval(level), (low, high), rtol=1e-6)
+    assert profile.interval(0.97)[0] == pytest.approx(coarse.interval(0.97)[0], abs=1e-5)
+
+
+def test_the_maximum_is_the_estimate_of_maximum_likelihood(model, profile, data):
+    table = model.tidy().set_index(["equation", "term"])
+    assert profile.estimate == pytest.approx(
+        table.loc[("prediction", "educ"), "estimate"], abs=1e-9
+    )
+    assert profile.height == pytest.approx(model.log_likelihood_, abs=1e-7)
+    assert profile.maxima["value"].tolist() == [profile.estimate]
+    two_step = Heckman(data.prediction, data.selection).fit(data.X, data.y)
+    assert profile.two_step == pytest.approx(two_step.tidy()["estimate"][1], rel=1e-9)
+    same = two_step.profile(data.X, data.y, "educ", grid=9)
+    np.testing.assert_allclose(same.interval(), profile.interval(), rtol=1e-8)
+    assert profile.tidy()["deviance"].min() == 0.0
+    h = 1e-5
+    between = (profile.at(profile.value[2] + h) - profile.at(profile.value[2] - h)) / (2 * h)
+    assert profile.slope[2] == pytest.approx(between, rel=1e-3)
+
+
+def test_the_intercept_and_units(model, data):
+    found = model.profile(data.X, data.y, "Intercept", grid=3)
+    assert found.estimate == pytest.approx(model.intercept_, abs=1e-8)
+    low, high = found.interval()
+    moved = data.X.assign(educ=data.X["educ"] * 100 + 7)
+    other = Heckman(data.prediction, data.selection, method="ml").fit(moved, data.y + 5)
+    slope = other.profile(moved, data.y + 5, "educ", grid=3)
+    exact = model.profile(data.X, data.y, "educ", grid=3)
+    np.testing.assert_allclose(np.multiply(slope.interval(), 100), exact.interval(), rtol=1e-5)
+    # An intercept far away is held as well.
+    shifted = Heckman(data.prediction, data.selection, method="ml").fit(data.X, data.y + 1000)
+    ends = shifted.profile(data.X, data.y + 1000, "Intercept", grid=3).interval()
+    np.testing.assert_allclose(np.subtract(ends, 1000), (low, high), atol=1e-5)
+
+
+def test_a_likelihood_that_is_no_parabola_has_an_uneven_interval():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 2))
+    v, h = rng.normal(size=(2, 400))
+    y = np.where(X @ [0.8, 0.05] + v > 0, 1 + X[:, 0] + 0.5 * v + h, np.nan)
+    model = Heckman([0], method="ml").fit(X, y)
+    found = model.profile(X, y, 0)
+    low, high = found.interval()
+    estimate, error = model.tidy().loc[1, ["estimate", "std_error"]]
+    assert found.estimate == pytest.approx(estimate, abs=1e-7)
+    assert abs((high - estimate) - (estimate - low)) > 0.3 * error
+    exclusions = model.diagnostics().checks()[0]
+    assert "See profile() for intervals of slopes" in exclusions.meaning
+
+
+def test_weights_count_rows_and_formulas_take_their_frame(model, data, profile):
+    twice = np.full(len(data.y), 2.0)
+    heavy = Heckman(data.prediction, data.selection).fit(data.X, data.y, sample_weight=twice)
+    found = heavy.profile(data.X, data.y, "educ", grid=3, sample_weight=twice)
+    assert found.height == pytest.approx(2 * profile.height, rel=1e-9)
+    mroz = load_mroz()
+    fitted = Heckman.from_formula(
+        "log(wage) ~ educ + exper + I(exper**2)",
+        "lfp ~ nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618",
+        mroz,
+    )
+    found = fitted.profile(mroz, term="educ", grid=3)
+    np.testing.assert_allclose(found.interval(), profile.interval(), rtol=1e-6)
+
+
+def test_a_search_is_profiled_with_the_features_that_it_chose(data):
+    searched = HeckmanBestSubset(never=["kids5"]).fit(data.X, data.y)
+    found = searched.profile(data.X, data.y, searched.prediction_features_[0], grid=3)
+    plain = Heckman(searched.prediction_features_).fit(data.X, data.y)
+    same = plain.profile(data.X, data.y, searched.prediction_features_[0], grid=3)
+    np.testing.assert_allclose(found.interval(), same.interval(), rtol=1e-8)
+
+
+def test_no_interval_where_a_likelihood_ratio_says_nothing(data):
+    robust = Heckman(data.prediction, data.selection, cov_type="robust").fit(data.X, data.y)
+    found = robust.profile(data.X, data.y, "educ", grid=3)
+    assert np.isnan(found.interval()).all()
+    assert "which cov_type='robust' does not" in found.no_interval
+    assert "No interval is given" in str(found)
+
+
+def test_what_cannot_be_profiled_is_refused(model, data):
+    with pytest.raises(UnknownFeatureError, match=r"'edcu' is not a term .* Did you mean 'educ'"):
+        model.profile(data.X, data.y, "edcu")
+    with pytest.raises(UnknownFeatureError, match="'kids5' is not a term of the prediction"):
+        model.profile(data.X, data.y, "kids5")
+    with pytest.raises(InputError, match="term is missing"):
+        model.profile(data.X, data.y)
+    for grid in (1, [0.2], [0.0, np.nan]):
+        with pytest.raises(InputError, match="grid"):
+            model.profile(data.X, data.y, "educ", grid=grid)
+
+
+def test_a_likelihood_without_a_maximum_has_no_profile():
+    rng = np.random.default_rng(0)
+    Z, u = rng.normal(size=(400, 2)), rng.normal(size=400)
+    y = np.where(Z.sum(axis=1) + u > 0, 1 + Z[:, 0] + u, np.nan)
+    model = Heckman([0]).fit(Z, y)
+    with pytest.raises(NotIdentifiedError, match="rho runs to -1 or 1"):
+        model.profile(Z, y, 0, grid=5)
+
+
+def test_it_is_drawn_and_goes_into_the_summary(model, profile):
+    pytest.importorskip("matplotlib")
+    panel = profile.plot()
+    assert panel.get_xlabel() == "coefficient of educ"
+    (shade,) = panel.patches
+    ends = shade.get_extents().transformed(panel.transData.inverted()).intervalx
+    np.testing.assert_allclose(ends, profile.interval())
+    assert "95% likelihood-ratio interval" in str(model.summary(include=profile))
+
+
+def test_the_end_of_an_interval_is_a_root(profile):
+    level = profile.height - chi2.ppf(0.95, 1) / 2
+    root = brentq(lambda value: profile.at(value) - level, profile.value[0], profile.estimate)
+    assert root == pytest.approx(profile.interval()[0], rel=1e-7)
