@@ -9,10 +9,11 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from heckmanfa import HeckmanAverage, HeckmanBestSubset, HeckmanFA
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanFA
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results import assignment_weights
@@ -174,6 +175,18 @@ def test_a_choice_by_another_criterion_has_its_own_weight(rows):
     said = f"These features have {share_text(found.chosen)} of the BIC weight of all assignments"
     best = f"and the best by BIC has {share_text(found.best)}"
     assert f"{said}, {best}" in on_one_line(model.summary())
+
+
+def test_after_the_corrected_bic_the_features_left_out_have_the_covariance_of_the_search(rows):
+    X, y = pd.DataFrame(rows[0], columns=list("abcdefg")), rows[1]
+    model = HeckmanBestSubset(criterion="corrected_bic", cov_type="robust")
+    fitted(model, X, y)
+    whole = fitted(Heckman(cov_type="robust"), X, y)
+    away = [name for name in X if name not in model.prediction_features_]
+    test = whole.wald_test(", ".join(f"{name} = 0" for name in away))
+    found = weights_of(model.fit_)
+    assert found.left_out.chi2 == pytest.approx(test.statistic, rel=1e-8)
+    assert found.left_out.df == test.df
 
 
 def test_in_a_window_only_its_assignments_weigh_and_lambda_is_not_tested(rows):

@@ -16,7 +16,13 @@ import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning
+from heckmanfa.errors import (
+    CollinearError,
+    NoFeasibleAssignmentError,
+    NotIdentifiedError,
+    SearchWarning,
+    TooFewRowsError,
+)
 from heckmanfa.fit import Fit
 from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.moments import Moments
@@ -27,6 +33,7 @@ from heckmanfa.search.averaging import KINDS, Average, Kind, average, imr_shares
 from heckmanfa.search.averaging.weights import penalties
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Goal
+from heckmanfa.search.quadratic import joint_test
 
 QUICK_UNITS = 18
 """With more features or groups than this, only `search_report` weighs the assignments."""
@@ -61,7 +68,8 @@ class LeftOut:
 
     columns: tuple[int, ...]
     chi2: float
-    """their joint Wald statistic with Heckman's covariance; NaN if that model cannot be fitted"""
+    """their joint Wald statistic; NaN if that model cannot be fitted. The covariance is Heckman's,
+    or that of the search if it was by the corrected BIC"""
 
     @property
     def df(self) -> int:
@@ -245,20 +253,18 @@ def _chosen_weight(fit: Fit, found: Average) -> float | None:
 
 
 def _left_out(fit: Fit, choices: Choices) -> LeftOut | None:
-    """Test jointly, in the model of all candidates, those that were not chosen."""
+    """Describe jointly, in the model of all candidates, those that were not chosen."""
     columns = choices.columns
-    positions = [at for at, column in enumerate(columns) if not fit.support[column]]
-    if not positions:
+    away = tuple(column for column in columns if not fit.support[column])
+    if not away:
         return None
-    away = tuple(columns[at] for at in positions)
-    everything = np.zeros((1, fit.n_features), dtype=bool)
-    everything[0, list(columns)] = True
-    if not fit.moments.solve(everything[0]).feasible:
+    form = fit.search.result.goal.form if fit.search and fit.search.result else None
+    if form is not None:
+        return LeftOut(away, float(form.dropped(np.asarray(fit.support, dtype=bool))))
+    try:
+        return LeftOut(away, joint_test(fit.moments, columns, fit.support, fit.labels)[0])
+    except (CollinearError, NotIdentifiedError, TooFewRowsError):
         return LeftOut(away, float("nan"))
-    whole = mix_assignments(fit.moments, classical_scores(columns), everything, np.ones(1))
-    terms = [1 + at for at in positions]
-    covariance = whole.covariance(0)[np.ix_(terms, terms)]
-    return LeftOut(away, Reference().wald(whole.coef[0, terms], covariance).statistic)
 
 
 def _stand_ins(moments: Moments, found: Average) -> tuple[StandIn, ...]:

@@ -92,7 +92,13 @@ def _of_stand_ins(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
     words = stand_in_sentence(fit, found.stand_ins[0])
     if len(found.stand_ins) > 1:
         words += f" So do others: {_others(fit, found.stand_ins)}."
-    claim = f"That the data tell selection from the effect of a feature: {words}"
+    first = found.stand_ins[0]
+    name = _unit(fit, first.columns)
+    claim = (
+        f"That the data tell selection from an effect of {name}: without {name}, "
+        f"{share_text(first.rejected_without)} of the BIC weight rejects rho = 0; with {name}, "
+        f"{share_text(first.rejected_with)}."
+    )
     return [Caveat("stand_ins", "caution", words, claim)]
 
 
