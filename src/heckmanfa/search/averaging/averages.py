@@ -86,9 +86,10 @@ def _sampled(
             raise no_feasible(rule.goal, error.n_evaluated, error.rho, masks, names) from None
     if found.disagreement > AGREEMENT:
         warn(
-            f"the shares of weight are uncertain: two halves of the sampled chains differ by up to "
-            f"{found.disagreement:.3f} after {len(found.sse)} sweeps. Strongly correlated features "
-            "can do this; group them with feature_groups, or allow fewer.",
+            "the shares of weight are uncertain: two halves of the sampled chains differ by up to "
+            f"{found.disagreement:.3f} after {len(found.sse)} sweeps. Nearly equal features and "
+            "narrow windows of rho do this: group such features with feature_groups, or widen "
+            "rho_range.",
             SearchWarning,
         )
     kept = sampled_kept(found, columns, rule)

@@ -32,6 +32,7 @@ _BLOCK = 7
 # Below this share of a column's squared length outside the span of others, they are collinear.
 _PIVOT = 1e-9
 _BURN_IN = 40
+_MOST_AT_START = 200
 _ROUND = 50
 _REBUILD = 10
 # Chains stop at this share of the disagreement that is reported, since it is itself a draw.
@@ -196,7 +197,7 @@ class _Chains:
             _pivot(matrix, np.array([0]))
             held = self._n_always
             tried = self._random.permutation(n_units)
-            wanted = int(n_units * (0.0, 1.0, 0.25, 0.5)[chain % 4])
+            wanted = min(int(n_units * (0.0, 1.0, 0.25, 0.5)[chain % 4]), _MOST_AT_START)
             for unit in tried[:wanted]:
                 span = self._spans[unit]
                 if held + len(span) > most:

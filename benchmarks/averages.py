@@ -1,0 +1,122 @@
+"""Time and memory of averages over assignments, on one thread: `python -m benchmarks.averages`.
+
+Up to 22 features every assignment is evaluated, and the comparison is `Moments.solve`, which solves
+a batch of assignments one by one. Beyond that, a sampler visits assignments, and the time holds the
+probit. Every measurement is a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import Figures, OtherLoad, asked, judged, machine, publish, span
+
+INSTALLED = ("heckmanfa", "numpy", "scipy")
+ROUNDS = 3
+BATCH = 2**15
+MOST_SECONDS = {15: 0.05, 20: 0.6, 22: 3.0, 40: 10.0, 100: 10.0}
+MOST_UNITS, MOST_MEGABYTES = 22, 300.0
+ROWS, ROWS_SAMPLED = 2_000, 10_000
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "HECKMANFA_NUM_THREADS")
+BEGIN = "<!-- figures of the averages: made by `python -m benchmarks.averages --out` -->"
+END = "<!-- end of the averages' figures -->"
+
+
+def _measure(k: int) -> dict[str, Any]:
+    """Seconds and megabytes of an average over K features, and seconds of the comparison."""
+    import resource
+
+    import numpy as np
+
+    from heckmanfa import compress
+    from heckmanfa.datasets import make_selection
+    from heckmanfa.search import all_features
+    from heckmanfa.search.averaging import average
+
+    sampled = k > MOST_UNITS
+    rows = ROWS_SAMPLED if sampled else ROWS
+    data = make_selection(rows, k, k // 3, correlation=0.5, random_state=0)
+    start = time.perf_counter()
+    moments = compress(data.X, data.y).moments
+    probit = time.perf_counter() - start
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    found = average(moments, all_features(moments), random_state=0)
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    one_by_one = None
+    if not sampled:
+        masks = np.random.default_rng(0).random((BATCH, k)) < 0.5
+        start = time.perf_counter()
+        moments.solve(masks)
+        one_by_one = (time.perf_counter() - start) / BATCH * 2.0**k
+    return {
+        "seconds": seconds + probit if sampled else seconds,
+        "megabytes": (after - before) / 1024.0,
+        "one_by_one": one_by_one,
+        "disagreement": found.disagreement,
+    }
+
+
+def _best(k: int) -> dict[str, Any]:
+    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
+    runs = [asked("averages", "--measure", str(k), environment=environment) for _ in range(ROUNDS)]
+    return min(runs, key=lambda run: float(run["seconds"]))
+
+
+def main() -> None:
+    """Measure, print, and write the figures to a page if one is given."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--measure", type=int, help="number of features")
+    parser.add_argument("--out", type=Path, help="page whose figures are replaced")
+    options = parser.parse_args()
+    if options.measure is not None:
+        print(json.dumps(_measure(options.measure)))
+        return
+    start, load = time.perf_counter(), OtherLoad()
+    runs = {k: _best(k) for k in MOST_SECONDS}
+    rows: list[tuple[str, ...]] = []
+    for k, run in runs.items():
+        solved = run["one_by_one"]
+        beside = ("", "") if solved is None else (span(solved), f"{solved / run['seconds']:.0f}")
+        apart = "" if run["disagreement"] is None else f"{run['disagreement']:.3f}"
+        numbers = (f"{run['seconds']:.3f}", f"{run['megabytes']:.0f}", *beside, apart)
+        rows.append((str(k), f"2^{k}" if solved is not None else "sampled", *numbers))
+    figures = Figures(
+        "Averages over assignments with AIC weights, one thread",
+        ("K", "assignments", "seconds", "MB", "Moments.solve", "× ours", "chains differ by"),
+        (1,),
+        rows,
+    )
+    peak = max(run["megabytes"] for run in runs.values())
+    lines = {
+        "machine": machine(load.share(), INSTALLED),
+        "notes": [
+            f"Seconds are the best of {ROUNDS} rounds, from compressed data with n = {ROWS:,}; "
+            f"where assignments are sampled n = {ROWS_SAMPLED:,}, and the probit is included. MB "
+            "is what the peak of memory grows by.",
+            f"`Moments.solve` is measured on {BATCH:,} assignments, scaled up to all.",
+        ],
+        "agreement": [],
+        "targets": [
+            *(
+                judged(
+                    f"K = {k} takes at most {most:g} s",
+                    runs[k]["seconds"] <= most,
+                    f"{runs[k]['seconds']:.3f} s",
+                )
+                for k, most in MOST_SECONDS.items()
+            ),
+            judged(f"at most {MOST_MEGABYTES:g} MB", peak <= MOST_MEGABYTES, f"{peak:.0f} MB"),
+        ],
+    }
+    publish(figures, lines, time.perf_counter() - start, options.out, (BEGIN, END))
+
+
+if __name__ == "__main__":
+    main()
