@@ -194,7 +194,10 @@ class SearchModel(ChoiceModel):
         SearchReport
             With the runners-up, and how rho and each coefficient vary among the assignments
             nearly as good. `HeckmanBestSubset` keeps all of these; other searches only know the
-            assignments that they evaluated.
+            assignments that they evaluated. ``weights`` and ``shares`` are about all assignments,
+            evaluated or not: the BIC weight of the chosen one, and the share of weight that holds
+            each feature. With more than 22 features or groups, these are sampled, which takes
+            seconds.
         """
         self._result()
         return report_search(self.fit_, tolerance)
