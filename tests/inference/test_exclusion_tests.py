@@ -85,6 +85,7 @@ def test_rows_that_are_needed_are_asked_for(model, mroz):
 
 def test_the_method_says_what_it_is_worth(model, mroz):
     plain = " ".join(str(model.exclusion_test()).split())
+    assert "It rejected valid exclusions in 2 to 6% of simulated samples" in plain
     assert "skewed" not in plain
     likely = model.exclusion_test(mroz[SELECTION], mroz["lwage"], method="ml")
     text = " ".join(str(likely).split())

@@ -364,9 +364,9 @@ class Heckman(SelectionModel):
             each excluded feature stays out in turn, and all others are tested together.
         method : {"two-step", "ml"}
             How the model with these features is estimated. At 5%, the two-step test rejects
-            valid exclusions in 5 to 7% of simulated samples. Maximum likelihood rejects them in
-            up to 18% if what stays out hardly drives selection, and in 90% if the outcome's error
-            is skewed.
+            valid exclusions in 2 to 6% of simulated samples. Maximum likelihood rejects them in
+            up to 14% if what stays out hardly drives selection, and in 66 to 99% if the outcome's
+            error is skewed.
         """
         return exclusion_test(
             self.fit_,
