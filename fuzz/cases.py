@@ -317,7 +317,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--always": ("a", "g", "nothing"),
     "--select-only": ("a", "b", "y"),
     "--search": ("best-subset", "fa-star", "correlation", "none", "lasso", "x"),
-    "--criterion": ("bic", "aic", "adjusted_r2", "x"),
+    "--criterion": ("bic", "ebic", "aic", "adjusted_r2", "corrected_bic", "x"),
     "--rho-range": ("-0.5 0.5", "0.5 -0.5", "2 3", "nan 1", "1"),
     "--method": ("ml", "two-step", "x"),
     "--start": ("0.5", "-0.9", "2", "x"),

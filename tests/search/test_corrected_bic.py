@@ -269,3 +269,18 @@ def test_a_budget_of_nodes_ends_the_search_with_a_gap_that_holds(data):
         part = best_subset(moments, all_features(moments), goal, names=names, max_nodes=1)
     complete = best_subset(moments, all_features(moments), goal, names=names)
     assert complete.values[0] >= part.values[0] - part.gap - 1e-9
+
+
+def test_solving_for_rho_counts_in_the_budget():
+    data = make_selection(500, 14, 6, rho=0.6, correlation=0.5, random_state=2)
+    moments = compress(data.X, data.y).moments
+    names = [f"x{column}" for column in range(14)]
+    form = form_of_all(moments, range(14), names)
+    goal = Goal.of(moments, "corrected_bic", (-0.2, 0.2), form)
+    complete = best_subset(moments, all_features(moments), goal, names=names)
+    assert complete.optimal
+    budget = complete.n_nodes
+    with pytest.warns(SearchWarning, match=f"stopped at max_nodes = {budget} nodes"):
+        part = best_subset(moments, all_features(moments), goal, names=names, max_nodes=budget)
+    assert part.n_nodes < budget
+    assert complete.values[0] >= part.values[0] - part.gap - 1e-9

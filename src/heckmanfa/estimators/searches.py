@@ -38,7 +38,8 @@ class HeckmanFA(SearchModel):
     criterion : {"adjusted_r2", "bic", "ebic", "aic", "corrected_bic"}
         Which assignment is best, as in `HeckmanBestSubset`.
     n_draws : int
-        Number of assignments that "sample" draws (B).
+        Number of assignments that "sample" draws (B). A draw without features counts, unlike in
+        the published code.
     rho_range, always, never, max_features, feature_groups, honest, n_splits, verbose
         As in `HeckmanBestSubset`.
     random_state : int, numpy.random.Generator or RandomState, optional
@@ -194,7 +195,8 @@ class HeckmanBestSubset(SearchModel):
     max_nodes : int, optional
         The most nodes of the search tree to visit; by default 2e9 / (K + 1)^2, about a minute's
         work. A search that reaches it ends with the best assignment found, a bound on what could
-        be better (``gap_``), and a warning.
+        be better (``gap_``), and a warning. By "corrected_bic" in a window of rho, assignments
+        solved for their rho count as well.
     tolerance : float, optional
         Also keep every assignment that is worse by at most this much in the criterion (the best
         10,000 of them); by default 0.001 of adjusted R^2, or 2 of the other criteria.

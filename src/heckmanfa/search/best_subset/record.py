@@ -135,7 +135,10 @@ class Record:
         self._seen: list[tuple[Floats, Words]] = []
         self._stride = 1
         self._moments = moments
-        self._solves_rho = goal.form is not None and goal.rho_range is not None
+        self.solves_rho = goal.form is not None and goal.rho_range is not None
+        """whether rho takes a solution of its own for each assignment"""
+        self.n_solved = 0
+        """assignments that were solved for their rho"""
         self._set_window(moments)
 
     def _set_window(self, moments: Moments) -> None:
@@ -146,7 +149,7 @@ class Record:
         self._window: tuple[float, float] | None = None
         self._rho_terms = moments.n_selected, moments.mean_delta
         # The regression of a quadratic form has no beta_H: rho comes from the compressed rows.
-        if self._goal.rho_range is None or self._solves_rho:
+        if self._goal.rho_range is None or self.solves_rho:
             return
         low, high = (
             rho
@@ -205,7 +208,7 @@ class Record:
         ``words`` maps row indices to the assignments' bits.
         """
         usable = np.isfinite(loss) if feasible is None else np.isfinite(loss) & feasible
-        if self._solves_rho:
+        if self.solves_rho:
             self._add_solved(loss, usable, words)
             return
         self.n_assignments += int(np.count_nonzero(usable))
@@ -230,6 +233,7 @@ class Record:
         if len(rows) == 0:
             return
         rho = np.asarray(self._moments.solve(self._masks(words(rows))).rho)
+        self.n_solved += len(rows)
         if not np.isfinite(self.best):
             self._see(rho, np.arange(len(rows)), lambda places: words(rows[places]))
         self.n_assignments += len(rows)

@@ -132,7 +132,7 @@ class Tree:
         batch: Nodes | None = None
         undecided = 0
         try:
-            while self._waiting and self.n_nodes < self._max_nodes:
+            while self._waiting and self._spent < self._max_nodes:
                 undecided, batch = self._next()
                 if batch is None:
                     continue
@@ -152,6 +152,14 @@ class Tree:
                 self._wait(undecided, batch)
         self._drop_hopeless()
         self.complete = not self._waiting
+
+    @property
+    def _spent(self) -> int:
+        """Nodes visited, and the work of assignments solved for their rho, as so many nodes.
+
+        A node costs about (k + 1)^2 operations, and a solution (k + 1)^3 / 3.
+        """
+        return self.n_nodes + self.record.n_solved * max((self._models.k + 1) // 3, 1)
 
     @property
     def bound(self) -> float:
@@ -237,7 +245,9 @@ class Tree:
         if self._models.inverse is None:
             fit //= max(undecided, 1) * (self._models.k + 2)
         room = min(max(fit, _FEWEST_NODES_AT_ONCE), _MOST_NODES_AT_ONCE)
-        room = min(room, self._max_nodes - self.n_nodes)
+        if self.record.solves_rho:
+            room = min(room, _FEWEST_NODES_AT_ONCE)
+        room = min(room, self._max_nodes - self._spent)
         threshold = self.record.threshold
         taken = []
         while parts and room:
