@@ -28,7 +28,9 @@ from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
 
 # Chains per kind of weights; halves of them are compared.
 _CHAINS = 8
+# The most units and columns of a block; a larger unit is a block of its own.
 _BLOCK = 7
+_BLOCK_COLUMNS = 28
 # Below this share of a column's squared length outside the span of others, they are collinear.
 _PIVOT = 1e-9
 _BURN_IN = 40
@@ -37,7 +39,7 @@ _ROUND = 50
 _REBUILD = 10
 # Chains stop at this share of the disagreement that is reported, since it is itself a draw.
 _STOP = 0.7
-# The most sweeps are this many divided by the number of units, and at least _LEAST.
+# There are at least _LEAST sweeps, and at most this many divided by the number of units.
 _STEPS = 30_000
 _LEAST = 200
 
@@ -119,7 +121,7 @@ def sample_assignments(
         done = len(states)
         if progress is not None:
             progress(done, "")
-        if done % _ROUND == 0 and done >= 2 * _ROUND:
+        if done % _ROUND == 0 and done >= _LEAST:
             disagreement = _disagreement(shares / done)
             if disagreement <= _STOP * AGREEMENT:
                 break
@@ -237,7 +239,9 @@ class _Chains:
             if self._n_sweeps % 2:
                 near = np.argsort(-self._close[left[0], left[1:]], kind="stable")
                 left[1:] = left[1:][near]
-            block, left = left[:_BLOCK], left[_BLOCK:]
+            n_columns = np.cumsum(self._sizes[left[:_BLOCK]])
+            size = max(int(np.searchsorted(n_columns, _BLOCK_COLUMNS, side="right")), 1)
+            block, left = left[:size], left[size:]
             if self._n_sweeps % 2:
                 left = self._random.permutation(left)
             yield np.sort(block)
@@ -310,7 +314,7 @@ class _Chains:
         small = self._matrix[:, some[:, None], some]
         held = np.zeros((len(now), len(some)), dtype=bool)
         held[:, : len(columns)] = np.repeat(now, self._sizes[block], axis=1)
-        tableau = np.moveaxis(_pivot_many(small, held), 0, 2)
+        tableau = np.ascontiguousarray(np.moveaxis(_pivot_many(small, held), 0, 2))
         feasible = np.ones((1, tableau.shape[2]), dtype=bool).ravel()
         for unit in block:
             size = self._sizes[unit]
@@ -335,7 +339,7 @@ class _Chains:
         inverse = _inverses(self._matrix[:, columns[:, None], columns], changed)
         for chain in np.flatnonzero(changed.any(axis=1)):
             some = changed[chain]
-            _pivot(self._matrix[chain], columns[some], inverse[chain][np.ix_(some, some)])
+            _pivot(self._matrix[chain], columns[some], inverse[chain][some][:, some])
         self.inside[:, block] = new
 
     def coef(self) -> Floats:
