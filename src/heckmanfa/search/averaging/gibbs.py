@@ -40,7 +40,7 @@ _REBUILD = 10
 # Chains stop at this share of the disagreement that is reported, since it is itself a draw.
 _STOP = 0.7
 # There are at least _LEAST sweeps, and at most this many divided by the number of units.
-_STEPS = 30_000
+_STEPS = 25_000
 _LEAST = 200
 
 AGREEMENT = 0.01
