@@ -18,8 +18,9 @@ from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results import assignment_weights
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
-from heckmanfa.results.assignment_words import findings_of_weights, share_text
+from heckmanfa.results.assignment_words import findings_of_weights
 from heckmanfa.text.option_names import in_options
+from heckmanfa.text.wording import share_text
 
 K = 7
 NOT_FEATURES = ["lfp", "hours", "wage", "repwage", "mtr", "faminc", "lwage"]

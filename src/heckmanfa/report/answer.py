@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.results.average_caveats import describe_average
-from heckmanfa.results.average_tables import ALWAYS, NO_SIGN, PREDICTS, UNSURE, share
+from heckmanfa.results.average_tables import ALWAYS, NO_SIGN, PREDICTS, UNSURE
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.search_caveats import describe_search
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import number, plural, some
+from heckmanfa.text.wording import number, plural, share_text, some
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
@@ -61,7 +61,7 @@ def by_role(chances: pd.DataFrame) -> dict[str, list[str]]:
     """Return the features of each role, each with its chance, the likeliest first."""
     found: dict[str, list[str]] = {PREDICTS: [], UNSURE: [], NO_SIGN: []}
     for row in chances.sort_values("chance", ascending=False, kind="stable").to_dict("records"):
-        chance = f"{shown(row['feature'])} ({share(row['chance'])})"
+        chance = f"{shown(row['feature'])} ({share_text(row['chance'])})"
         found[PREDICTS if row["role"] == ALWAYS else row["role"]].append(chance)
     return found
 

@@ -24,7 +24,7 @@ from heckmanfa.results.assignment_weights import (
 from heckmanfa.results.average_caveats import AGREE
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.search.averaging import KINDS
-from heckmanfa.text.wording import listed, number, percent, plural, some
+from heckmanfa.text.wording import listed, number, percent, plural, share_text, some
 
 WEIGHT_CAVEATS = (
     *("assignment_weight", "left_out", "stand_ins", "imr_optional", "not_weighed"),
@@ -41,15 +41,6 @@ _NOT_A_TEST = "After a search, that describes; it does not test."
 _NOT_TOGETHER = (
     "All candidates cannot be fitted together, so there is no joint chi-squared of those left out."
 )
-
-
-def share_text(share: float) -> str:
-    """Format a share of weight; only certainty is 0% or 100%."""
-    if 0.0 < share < 0.0005:
-        return "<0.1%"
-    if 0.995 < share < 1.0:
-        return ">99%"
-    return percent(share, 1 if 0.0 < share < 0.0995 else 0)
 
 
 def caveats_of_weights(fit: Fit) -> list[Caveat]:
@@ -349,7 +340,7 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
         shown[kind.upper()] = shares[kind].map(share_text)
     nothing = percent(1.0 / (1.0 + np.sqrt(found.average.n_selected)), 0)
     remarks = [
-        "Roles follow BIC weights. A feature without any effect has a share of about "
+        "Roles follow BIC weights. A feature without any effect typically has a share of about "
         f"{nothing} by BIC here, and of about 38% by AIC.",
     ]
     if found.moved():

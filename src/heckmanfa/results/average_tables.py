@@ -3,7 +3,8 @@
 The distribution of an averaged estimate is a mixture: with the weight of assignment S, normal
 about the estimate in S, and a point mass at zero if S does not hold the feature. Its quantiles are
 the intervals. Chances and roles follow BIC weights, whatever weighs the estimates: under AIC, a
-feature without any effect has a share of about 38%, under BIC of about 1 / (1 + sqrt(m)).
+feature without any effect has a share of about 38%, under BIC typically of about
+1 / (1 + sqrt(m)).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from heckmanfa.results.document import Section
 from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import KINDS, penalties
-from heckmanfa.text.wording import percent
+from heckmanfa.text.wording import percent, share_text
 
 PREDICTS = "predicts"
 UNSURE = "cannot be told"
@@ -85,11 +86,11 @@ def _snapped(share: float) -> float:
 def inclusion_section(fit: Fit) -> Section:
     """Return the chances of each feature as a part of the summary."""
     table = inclusion_frame(fit)
-    shown = pd.DataFrame({"feature": table["feature"], "chance": table["bic"].map(share)})
+    shown = pd.DataFrame({"feature": table["feature"], "chance": table["bic"].map(share_text)})
     for kind in ("aic", "ebic"):
-        shown[f"by {kind.upper()}"] = table[kind].map(share)
-    shown["positive"] = table["positive"].map(share)
-    shown["negative"] = table["negative"].map(share)
+        shown[f"by {kind.upper()}"] = table[kind].map(share_text)
+    shown["positive"] = table["positive"].map(share_text)
+    shown["negative"] = table["negative"].map(share_text)
     shown["role"] = table["role"]
     m = outcome_of(fit).average.n_selected
     nothing = percent(1.0 / (1.0 + np.sqrt(m)), 0)
@@ -97,22 +98,11 @@ def inclusion_section(fit: Fit) -> Section:
         "Chance that each feature predicts",
         table=shown,
         notes=(
-            "Chances and roles follow BIC weights. A feature without any effect has a chance of "
-            f"about {nothing} here, and of about 38% by AIC. The signs follow the weights of the "
-            "estimates.",
+            "Chances and roles follow BIC weights. A feature without any effect typically has a "
+            f"chance of about {nothing} here, and of about 38% by AIC. The signs follow the weights "
+            "of the estimates.",
         ),
     )
-
-
-def share(value: float) -> str:
-    """Format a share of weight; only certainty is 0% or 100%."""
-    if np.isnan(value):
-        return ""
-    if 0.0 < value < 0.005:
-        return "<1%"
-    if 0.995 < value < 1.0:
-        return ">99%"
-    return percent(value, 0)
 
 
 def average_facts(fit: Fit) -> list[tuple[str, str]]:

@@ -122,6 +122,17 @@ def percent(share: float, decimals: int = 1) -> str:
     return f"{100 * share:.{decimals}f}%"
 
 
+def share_text(share: float) -> str:
+    """Format a share of weight; only certainty is 0% or 100%, and NaN is empty."""
+    if math.isnan(share):
+        return ""
+    if 0.0 < share < 0.0005:
+        return "<0.1%"
+    if 0.995 < share < 1.0:
+        return ">99%"
+    return percent(share, 1 if 0.0 < share < 0.0995 else 0)
+
+
 def count(value: int) -> str:
     """Format a count, rounded if it has too many digits to read."""
     return f"{value:,}" if value < 10**12 else f"about {value:.2g}"
