@@ -99,8 +99,8 @@ def inclusion_section(fit: Fit) -> Section:
         table=shown,
         notes=(
             "Chances and roles follow BIC weights. A feature without any effect typically has a "
-            f"chance of about {nothing} here, and of about 38% by AIC. The signs follow the weights "
-            "of the estimates.",
+            f"chance of about {nothing} here, and of about 38% by AIC. Signs follow the weights of "
+            "the estimates.",
         ),
     )
 
