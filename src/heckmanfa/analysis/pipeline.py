@@ -67,8 +67,9 @@ class Analysis(Prepared):
 
     @cached_property
     def what_if(self) -> WhatIf | None:
-        """Estimates under other exclusions; None without a selection equation."""
-        return self.model.what_if() if self.is_corrected else None
+        """Estimates under other exclusions; None for averages and without a selection equation."""
+        chosen = self.is_corrected and self.model.fit_.average is None
+        return self.model.what_if() if chosen else None
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

@@ -399,8 +399,8 @@ class SelectionModel(ScoredRegressor):
             Rows to predict for: the report includes the share whose selection index lies outside
             the fitted range, and mentions rows that lack a feature, which are not counted.
         include : report or sequence of reports
-            As in `summary`: their findings are added. Those of `uncertainty_interval` and
-            `what_if` need no rows, and are always included.
+            As in `summary`: their findings are added. Those of `uncertainty_interval` and, unless
+            this is an average, `what_if` need no rows and are always included.
         """
         fit = self.fit_
         index = None
@@ -411,7 +411,7 @@ class SelectionModel(ScoredRegressor):
         given = {type(report) for report in reports}
         if fit.probit is not None and UncertaintyInterval not in given:
             reports = [uncertainty_interval(fit, (-0.3, 0.3), 0.95, 61), *reports]
-        if fit.probit is not None and WhatIf not in given:
+        if fit.probit is not None and fit.average is None and WhatIf not in given:
             own = int(UncertaintyInterval not in given)
             reports = [*reports[:own], what_if(fit), *reports[own:]]
         return diagnose(fit, index, reports, caveats.search_findings(fit))

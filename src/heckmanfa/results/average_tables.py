@@ -36,7 +36,7 @@ ALWAYS = "always included"
 _PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
 _ROUNDING = 1e-12
 # Predictions for many rows use at most this many assignments.
-_FEW = 500
+_FEW = 1000
 
 _mixtures: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
 _few: WeakKeyDictionary[Fit, Mixture] = WeakKeyDictionary()
