@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.model.moments import Moments
+from heckmanfa.search.best_subset.penalties import Penalties
 from heckmanfa.search.best_subset.record import Models, Record, Words
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import KEPT, Goal
@@ -109,16 +110,7 @@ class Tree:
         self._goal, self._max_nodes = goal, max_nodes
         self.n_nodes = 0
         self.interrupted = self.complete = False
-        sizes = np.arange(self._models.k + 1)
-        self._penalty = goal.penalty(sizes)
-        self._penalty[(sizes < choices.min_features) | (sizes > choices.max_features)] = np.inf
-        finite = np.flatnonzero(np.isfinite(self._penalty))
-        self._fewest = int(finite.min(initial=len(sizes)))
-        self._most = int(finite.max(initial=0))
-        # Least penalty of a model that can be cut down to so many columns.
-        self._after_dropping = self._penalty[np.maximum(sizes, min(self._fewest, sizes[-1]))]
-        self._unit_penalty = goal.unit_penalty(np.arange(len(choices.units) + 1))
-        self._counts_units = goal.criterion == "ebic"
+        self._penalties = Penalties(choices, goal)
         self._waiting: dict[int, list[Nodes]] = {}
         """nodes by their number of undecided units"""
         self._waiting_bytes = 0
@@ -170,39 +162,6 @@ class Tree:
     def _loss(self, sse: Floats, penalty: Floats) -> Floats:
         return np.asarray(self._goal.misfit(sse) + penalty)
 
-    def _penalties(self, size: Any, units: Any) -> Floats:
-        """Penalty of models of so many columns and units."""
-        penalty = self._penalty[size]
-        return np.asarray(penalty + self._unit_penalty[units] if self._counts_units else penalty)
-
-    def _least_penalty(self, size: Any, units: Any, dropped: Any) -> Floats:
-        """Least penalty after 0 to ``dropped`` single columns are dropped from a model.
-
-        Each column dropped lowers the penalty for columns. EBIC's penalty for units is concave in
-        their number, and that for columns linear: their sum is least at one of the ends.
-        """
-        if not self._counts_units:
-            return np.asarray(self._after_dropping[size - dropped])
-        fewest = np.maximum(size - dropped, np.minimum(self._fewest, size))
-        last = self._penalties(fewest, units - (size - fewest))
-        most = np.clip(size, fewest, np.maximum(self._most, fewest))
-        return np.minimum(last, self._penalties(most, units - (size - most)))
-
-    def _least_after_groups(self, nodes: Nodes, index: int) -> Floats:
-        """Least penalty after at least one of the undecided units is dropped, given the model.
-
-        ``index`` is the first undecided group. For each number of units, the most columns that
-        they can have give the least penalty.
-        """
-        models = self._models
-        sizes = sorted((len(group) for group in models.groups[index:]), reverse=True)
-        columns = np.cumsum([*sizes, *[1] * models.n_singles])
-        size = np.maximum(
-            nodes.size[:, None] - columns, np.minimum(self._fewest, nodes.size)[:, None]
-        )
-        units = nodes.units[:, None] - np.arange(1, len(columns) + 1)
-        return np.asarray(self._penalties(size, units).min(axis=1))
-
     def _plant(self) -> None:
         """Start with the model of all columns."""
         models = self._models
@@ -218,7 +177,7 @@ class Tree:
         else:
             sse, imr, _, feasible = models.solve(words)
         self.record.add(
-            self._loss(sse, self._penalties(size, units)),
+            self._loss(sse, self._penalties.of(size, units)),
             sse,
             imr,
             lambda rows: words[rows],
@@ -297,7 +256,7 @@ class Tree:
         """Evaluate every child of nodes with u free columns, and queue those worth a visit."""
         bits = self._models.bits
         sse, imr, spread, feasible = self._children(nodes, u)
-        loss = self._loss(sse, self._penalties(nodes.size - 1, nodes.units - 1)[:, None])
+        loss = self._loss(sse, self._penalties.of(nodes.size - 1, nodes.units - 1)[:, None])
 
         def child_words(flat: Any) -> Words:
             return np.asarray(nodes.words[flat // u] & ~bits[nodes.free.ravel()[flat]])
@@ -318,7 +277,7 @@ class Tree:
         left = u - 1 - np.arange(u - 1)
         bound = self._loss(
             np.take_along_axis(lowest, order, axis=1)[:, :-1],
-            self._least_penalty(nodes.size[:, None] - 2, nodes.units[:, None] - 2, left - 1),
+            self._penalties.least(nodes.size[:, None] - 2, nodes.units[:, None] - 2, left - 1),
         )
         alive = bound <= self.record.threshold
         if nodes.inverse is not None:
@@ -359,7 +318,7 @@ class Tree:
             gone = bits[nodes.free[row, first[flat]]] | bits[nodes.free[row, second[flat]]]
             return np.asarray(nodes.words[rows[flat]] & ~gone)
 
-        penalty = self._penalties(nodes.size[rows] - 2, nodes.units[rows] - 2)
+        penalty = self._penalties.of(nodes.size[rows] - 2, nodes.units[rows] - 2)
         loss = self._loss(pair_sse, penalty)
         self.record.add(loss, pair_sse, pair_imr, pair_words)
 
@@ -387,19 +346,20 @@ class Tree:
         else:
             sse, imr, spread, feasible = models.solve(words)
             sse = np.maximum(sse, nodes.sse)
-        loss = self._loss(sse, self._penalties(size, units))
+        loss = self._loss(sse, self._penalties.of(size, units))
         self.record.add(loss, sse, imr, lambda rows: words[rows], feasible)
         if undecided == 1:
             return
+        later = [*map(len, models.groups[index + 1 :]), *[1] * models.n_singles]
         dropped = Nodes(sse, size, units, nodes.bound, nodes.free, words, inverse, coef)
-        least = self._least_after_groups(dropped, index + 1)
+        least = self._penalties.least_of_units(size, units, later)
         dropped.bound = self._loss(self.record.least_sse(imr, sse, spread), least)
         kept = Nodes(
             *(nodes.sse, nodes.size, nodes.units, nodes.bound, nodes.free, nodes.words),
             inverse=kept_inverse,
             coef=kept_coef,
         )
-        least = self._least_after_groups(kept, index + 1)
+        least = self._penalties.least_of_units(nodes.size, nodes.units, later)
         kept.bound = np.maximum(nodes.bound, self._loss(nodes.sse, least))
         threshold = self.record.threshold
         for child in (kept, dropped):
