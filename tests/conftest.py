@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from dataclasses import dataclass
@@ -32,9 +33,15 @@ def pytest_configure() -> None:
         "derandomize": True,
         "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     }
-    settings.register_profile("default", max_examples=25, **common)
+    settings.register_profile("default", max_examples=16, **common)
     settings.register_profile("long", max_examples=500, **common)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish() -> None:
+    # What is loaded by now stays: the garbage collector need not look at it again and again.
+    gc.collect()
+    gc.freeze()
 
 
 def _find(kind: str, name: str) -> Path:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from heckmanfa.analysis import comparison
 from heckmanfa.cli import app
 from heckmanfa.datasets import load_mroz
 
@@ -51,6 +52,18 @@ class Shell:
 def shell(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return Shell(tmp_path)
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """Comparisons without the two methods that train, which take most of their time."""
+
+    def fewer(*args):
+        found = methods(*args)
+        return {name: one for name, one in found.items() if not name.startswith("Heckman-FA")}
+
+    methods = comparison.methods
+    monkeypatch.setattr(comparison, "methods", fewer)
 
 
 @pytest.fixture

@@ -307,6 +307,7 @@ def test_a_run_that_fails_late_leaves_no_file(shell, mroz, monkeypatch):
         shell("--debug", "fit", "mroz.csv", "--outcome", "lwage", "--save", "a.skops")
 
 
+@pytest.mark.usefixtures("untrained")
 def test_the_examples_in_the_help_run(shell):
     import shlex
 

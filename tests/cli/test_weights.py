@@ -49,6 +49,7 @@ def test_fractions_are_refused_in_the_words_of_the_command_line(shell, survey):
         assert "'share' holds fractions" in said
 
 
+@pytest.mark.usefixtures("untrained")
 def test_a_comparison_warns_of_large_frequencies_once(shell, survey):
     code, text = shell(
         "compare", "survey.csv", *COMMON, "--weights", "weight", "--folds", "2", "--repeats", "1",

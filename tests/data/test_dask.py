@@ -457,10 +457,8 @@ def cluster_of(workers, **options):
     return distributed.LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
-        processes=True,
         dashboard_address="127.0.0.1:0",
         host="127.0.0.1",
-        memory_limit=f"{MEGABYTES}MB",
         **options,
     )
 
@@ -470,7 +468,7 @@ def client():
     """Two worker processes with little memory each; two deaths of one task are enough."""
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        cluster_of(2) as cluster,
+        cluster_of(2, processes=True, memory_limit=f"{MEGABYTES}MB") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -551,7 +549,7 @@ def test_threads_of_this_process_give_the_same_bits(expected):
 
 def test_one_worker_gives_the_same_bits(client, expected):
     with (
-        cluster_of(1) as cluster,
+        cluster_of(1, processes=False, protocol="tcp", memory_limit=0) as cluster,
         distributed.Client(cluster, set_as_default=False) as alone,
         dask.config.set(scheduler=alone),
     ):

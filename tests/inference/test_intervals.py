@@ -150,7 +150,7 @@ def test_the_law_of_a_new_outcome_has_the_predicted_mean(model, simulated, kind)
     X = simulated.X[:20]
     # The mean is the average of all quantiles; pairs of limits are two of them.
     levels = np.linspace(0, 1, 2002)[1:-1]
-    limits = [model.predict(X, kind, "prediction", conf_level=one)[1] for one in levels[::4]]
+    limits = [model.predict(X, kind, "prediction", conf_level=one)[1] for one in levels[::10]]
     means = np.mean(limits, axis=(0, 2))
     np.testing.assert_allclose(means, model.predict(X, kind), atol=2e-3 * model.sigma_)
 
