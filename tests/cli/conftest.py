@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer.testing
 from typer.testing import CliRunner
 
 from heckmanfa.analysis import comparison
 from heckmanfa.cli import app
 from heckmanfa.datasets import load_mroz
+
+# The command line is read from its functions once, not in every call.
+typer.testing._get_command = functools.cache(typer.main.get_command)
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
 
