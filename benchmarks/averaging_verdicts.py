@@ -225,7 +225,7 @@ def _about_recovery(main: Draws) -> list[Verdict]:
             f"at worst, K ≤ 20: {points(gains[worst].mean())} points ({RECOVERY[worst].words})",
         ),
         Verdict(
-            "Corrected BIC gains at |rho| = 0.8 with sparse truth",
+            "Corrected BIC gains at rho = ±0.8 with sparse truth",
             all(corrected[name] > 0 for name in rho),
             f"{gained} points there; {lost} with middling coefficients",
         ),
