@@ -25,7 +25,8 @@ def test_compare_sets_all_methods_side_by_side(shell, mroz):
     found = pd.read_csv("c.csv").set_index("method")
     assert set(found.index) == {
         "naive OLS", "IPW", "two-step, all features", "ML, all features", "Heckman lasso",
-        "Heckman-FA", "Heckman-FA*", "Heckman-C", "best subset",
+        "Heckman-FA", "Heckman-FA*", "Heckman-C", "best subset", "average by AIC",
+        "average by BIC",
     }  # fmt: skip
     assert found["mse"].gt(0).all()
     assert "they say nothing about the others" in text

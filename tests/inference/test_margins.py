@@ -448,6 +448,10 @@ def test_effects_of_variables_go_through_the_formulas(formula_model, mroz):
     assert set(table["term"]) == {*numbers, "region", "urban"}
     table = table.set_index(["target", "term", "change"])["estimate"]
     inner = mroz["age"].between(31, 59)
+    ages = formula_model.margins(
+        mroz[inner], kind=KINDS, features=["age"], sample_weight=weight[inner]
+    )
+    ages = ages.tidy().set_index("target")["estimate"]
     for kind in KINDS:
 
         def average(high, low, distance, kind=kind):
@@ -465,10 +469,7 @@ def test_effects_of_variables_go_through_the_formulas(formula_model, mroz):
                     formula_model, mroz.assign(age=down), kind
                 )
                 expected = np.average((change / (2 * step))[inner], weights=weight[inner])
-                part = formula_model.margins(
-                    mroz[inner], kind=kind, features=["age"], sample_weight=weight[inner]
-                )
-                estimate = part.tidy()["estimate"].item()
+                estimate = ages[kind]
             else:
                 high, low = mroz.assign(**{name: up}), mroz.assign(**{name: down})
                 expected = average(high, low, 2 * step)
