@@ -486,6 +486,8 @@ def test_an_average_says_chances_and_refuses_what_chooses(shell):
     assert "Predict: educ (>99%) Cannot be told: exper (" in text
     assert "cannot be told" in found["answer"][0]
     assert found["bic"] is None
+    # No feature is kept out of all assignments.
+    assert found["only_select"] == found["kept_out"] == found["no_evidence"] == []
     for option in (["--honest"], ["--criterion", "bic"]):
         said = shell.refuses(
             "fit", "mroz.csv", "--outcome", "lwage", "--search", "average", *option

@@ -317,7 +317,10 @@ def test_probable_features_that_all_select_warn():
 
 def test_a_bootstrap_averages_in_every_replicate():
     model = HeckmanAverage().fit(X, Y)
-    table = model.bootstrap(X, Y, n_boot=12, random_state=0).tidy()
+    found = model.bootstrap(X, Y, n_boot=12, random_state=0)
+    assert "Every replicate weighs all assignments again." in str(found)
+    assert "chosen" not in str(found)
+    table = found.tidy()
     row = table.query("equation == 'prediction' and term == 'educ'").iloc[0]
     assert row["percentile_low"] < model.coef_[0] < row["percentile_high"]
     assert row["chosen"] == 1.0

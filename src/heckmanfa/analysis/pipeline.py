@@ -130,8 +130,14 @@ class Analysis(Prepared):
 
     @cached_property
     def kept_out(self) -> list[str]:
-        """Columns of the table that are in the selection equation and do not predict."""
-        predicting = self.predicting
+        """Columns of the table that are in the selection equation and do not predict.
+
+        An average keeps out only those that no assignment may hold.
+        """
+        predicting, fit = self.predicting, self.model.fit_
+        if fit.average is not None:
+            names = fit.feature_names
+            predicting = self._sources([names[column] for column in fit.average.columns])
         selecting = self._sources(self.model.selection_features_)
         return [name for name in selecting if name not in predicting]
 

@@ -62,6 +62,8 @@ class Bootstrap(Report):
     """(K,) columns of the selection equation"""
     searched: bool
     """whether features were searched for"""
+    averaged: bool
+    """whether the estimates are averages over assignments"""
     caveats: tuple[str, ...]
     """caveats about these estimates, as sentences"""
     weighing: str = ""
@@ -80,8 +82,9 @@ class Bootstrap(Report):
         DataFrame
             Columns equation and term as in `Heckman.tidy`; estimate of the fit; std_error over
             the replicates; chosen, the share of replicates whose prediction equation has the
-            feature; percentile_low and percentile_high of the coefficient, which is zero if not
-            chosen; basic_low and basic_high, twice the estimate less those in reverse;
+            feature (in an average: with a BIC share of at least one half); percentile_low and
+            percentile_high of the coefficient, which is zero if not chosen; basic_low and
+            basic_high, twice the estimate less those in reverse;
             chosen_low and chosen_high, percentiles over the replicates in which it was chosen.
         """
         check_level(conf_level)
@@ -161,10 +164,10 @@ class Bootstrap(Report):
             *count_facts("With a warning", self.replicates.warnings),
         ]
         table = self.tidy()
-        if self.searched:
-            # The search is about the prediction equation; the other one is in `tidy`.
+        if self.searched or self.averaged:
+            # Both are about the prediction equation; the other one is in `tidy`.
             table = table[table["equation"] != "selection"]
-        else:
+        if not self.searched:
             table = table.drop(columns=["chosen", "chosen_low", "chosen_high"])
         parts = [
             Section("Bootstrap", facts=tuple(facts)),
@@ -221,6 +224,8 @@ class Bootstrap(Report):
                 "After a search, use the percentile intervals: in simulations the basic ones, and "
                 "those given that a feature was chosen, seldom cover a weak coefficient."
             )
+        if self.averaged:
+            notes.append("Every replicate weighs all assignments again.")
         notes += self.caveats
         if self.n_failed:
             share = self.n_failed / self.n_boot
@@ -266,8 +271,8 @@ def bootstrap(
             f"{len(replicates.estimates)} of {n_boot} replicates could be fitted, too few to say "
             f"anything. {count_text(replicates.failures)}"
         )
-    given = fit.search is None and fit.average is None
-    candidates = fit.features if given else fit.spec.prediction
+    searched, averaged = fit.search is not None, fit.average is not None
+    candidates = fit.spec.prediction if searched or averaged else fit.features
     return Bootstrap(
         n_boot=int(n_boot),
         unit=words,
@@ -278,7 +283,8 @@ def bootstrap(
         support=np.asarray(fit.support),
         candidates=np.isin(range(fit.n_features), candidates),
         selecting=np.isin(range(fit.n_features), read.probit.features),
-        searched=not given,
+        searched=searched,
+        averaged=averaged,
         caveats=tuple(search_notes(fit, "bootstrap")),
         weighing=_weighing(fit, rows, grouped=codes is not None),
     )
