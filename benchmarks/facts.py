@@ -39,6 +39,7 @@ EXCLUDED = {
     "log_likelihood_is": "wording",
     "diagnostics.findings": "sentences; verdicts are compared",
     "diagnostics.caveats": "sentences; verdicts are compared",
+    "diagnostics.guards": "sentences; verdicts are compared",
     "note": "sentences",
     "notes": "sentences",
     "title": "wording",

@@ -35,7 +35,7 @@ def all_of(facts: Facts, model: Any, X: Any, y: Any = None, **given: Any) -> Non
 def attributes_of(facts: Facts, model: Any, key: str = "") -> None:
     """Record every public attribute that a fit set."""
     for name in dir(model):
-        if name.endswith("_") and not name.startswith("_") and name != "honest_":
+        if name.endswith("_") and not name.startswith("_") and name not in ("honest_", "fit_"):
             facts.add(f"{key}{name}", lambda name=name: getattr(model, name))
 
 
