@@ -485,6 +485,9 @@ def test_an_average_says_chances_and_refuses_what_chooses(shell):
     assert chances["educ"] > 0.99
     assert "Predict: educ (>99%) Cannot be told: exper (" in text
     assert "cannot be told" in found["answer"][0]
+    assert found["predict"] == ["educ"]
+    assert found["kept_out"] == []
+    assert "excluded features" not in text
     assert found["bic"] is None
     # No feature is kept out of all assignments.
     assert found["only_select"] == found["kept_out"] == found["no_evidence"] == []

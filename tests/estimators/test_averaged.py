@@ -301,7 +301,7 @@ def test_what_an_average_cannot_do_is_refused():
 def test_words_never_say_that_a_feature_does_not_predict():
     model = HeckmanAverage().fit(X, Y)
     printed = f"{model.summary()}\n{model.diagnostics()}\n{model.inclusion_.to_string()}"
-    for words in ("does not predict", "is excluded", "excluded from prediction"):
+    for words in ("does not predict", "is excluded", "excluded from", "excluded features"):
         assert words not in printed
     assert "no p-value of an average" in " ".join(printed.split())
 
@@ -324,3 +324,38 @@ def test_a_bootstrap_averages_in_every_replicate():
     row = table.query("equation == 'prediction' and term == 'educ'").iloc[0]
     assert row["percentile_low"] < model.coef_[0] < row["percentile_high"]
     assert row["chosen"] == 1.0
+
+
+def test_reports_of_an_average_do_not_speak_of_a_search():
+    boot = HeckmanAverage().fit(X, Y).bootstrap(X, Y, n_boot=3, random_state=0)
+    printed = " ".join(str(boot).split())
+    assert "weighs all assignments again" in printed
+    assert "search" not in printed
+    assert [one.key for one in boot.findings()] == ["bootstrap"]
+
+
+def test_a_profile_of_an_average_is_about_the_features_that_probably_predict():
+    given = ["age", "kids5", "exper", "educ"]
+    model = HeckmanAverage("bic").fit(MROZ[given], Y)
+    plain = Heckman(model.prediction_features_, method="ml").fit(MROZ[given], Y)
+    found = model.profile(MROZ[given], Y, "educ")
+    assert (found.term, len(found.maxima)) == ("educ", 1)
+    np.testing.assert_allclose(found.estimate, plain.coef_[3], rtol=1e-6)
+    assert "This report needs one set of features" in str(found)
+    assert "This report needs one set of features" in str(model.profile_rho(MROZ[given], Y))
+    with pytest.raises(InputError, match="'kids5' is not among them"):
+        model.profile(MROZ[given], Y, "kids5")
+
+
+def test_groups_are_named_by_their_term_in_words():
+    data = MROZ.assign(level=MROZ["educ"].clip(10, 13))
+    model = HeckmanAverage.from_formula("lwage ~ exper + C(level)", "exper + C(level) + age", data)
+    assert "\nC(level) " in str(model.summary())
+    assert model.inclusion_["feature"][1] == tuple(f"C(level)[T.{n}]" for n in (11, 12, 13))
+    positions = HeckmanAverage().fit(X.to_numpy(), Y.to_numpy())
+    assert "\nx0      " in str(positions.summary()).split("Chance that")[1]
+
+
+def test_the_interval_of_sigma_is_positive():
+    only = HeckmanAverage().fit(MROZ[["kids618"]], Y).tidy().set_index("term")
+    assert only.loc["sigma", "ci_low"] >= 0.0

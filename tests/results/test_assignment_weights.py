@@ -294,7 +294,7 @@ def test_on_mroz_the_proven_best_set_has_little_weight(mroz):
         )
         assert "it does not test" in printed
         assert "does not predict" not in printed
-    assert "AIC weights favour huswage, motheduc and exper, BIC and EBIC weights do not." in (
+    assert "AIC weights favour huswage, motheduc and exper; BIC and EBIC weights do not." in (
         on_one_line(report)
     )
     # A statistic that describes has no p-value.

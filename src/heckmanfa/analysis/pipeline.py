@@ -22,7 +22,7 @@ from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
-from heckmanfa.results.average_tables import inclusion_frame
+from heckmanfa.results.average_tables import ALWAYS, PREDICTS, inclusion_frame
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat
@@ -125,7 +125,10 @@ class Analysis(Prepared):
 
     @cached_property
     def predicting(self) -> list[str]:
-        """Columns of the table that predict."""
+        """Columns of the table that predict; of an average, those that surely do."""
+        if self.chances is not None:
+            sure = self.chances["role"].isin([PREDICTS, ALWAYS])
+            return list(dict.fromkeys(self.chances["feature"][sure]))
         return self._sources(self.model.prediction_features_)
 
     @cached_property

@@ -26,6 +26,7 @@ from heckmanfa.inference.profile_climb import Ascent, Climb, Point, in_order
 from heckmanfa.inference.profile_report import ProfileReport, why_no_interval
 from heckmanfa.plots.profile_curve import ProfileCurve
 from heckmanfa.results.document import Section
+from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest, number, some
 
@@ -58,6 +59,8 @@ class CoefficientProfile(ProfileReport):
     """the two-step estimate"""
     no_interval: str = ""
     """why the likelihood ratio is not valid here; empty if it is"""
+    caveats: tuple[str, ...] = ()
+    """caveats about the features, as sentences"""
 
     @property
     def values(self) -> Floats:
@@ -130,6 +133,7 @@ class CoefficientProfile(ProfileReport):
             notes.append(f"The interval spans a gap: not rejected are {pieces}.")
         if not self.maxima["reported"].head(1).all():
             notes.append("The maximum reported is not the highest; the interval is about that one.")
+        notes += self.caveats
         table = self.maxima if len(self.maxima) else None
         return [
             Section(f"The likelihood over the coefficient of {shown(self.term)}", facts=facts),
@@ -185,6 +189,7 @@ def profile_coefficient(
         estimate=float("nan") if climb.top is None else climb.top.value,
         two_step=float(two_step.coef[place]),
         no_interval=why_no_interval(fit, read),
+        caveats=tuple(search_notes(fit, "profile")),
     )
 
 
@@ -216,7 +221,7 @@ def _apart(points: list[Point]) -> list[Point]:
 
 def _find(fit: Fit, term: Any) -> tuple[int, str]:
     """Return the place of a term in the prediction equation, and its name."""
-    names = [name for equation, name in fit.terms if equation == "prediction"]
+    names = ["Intercept", *(fit.labels[column] for column in fit.features)]
     if term in fit.prediction_features:
         # Columns without names are known by their positions.
         term = names[fit.prediction_features.index(term) + 1]
@@ -224,6 +229,11 @@ def _find(fit: Fit, term: Any) -> tuple[int, str]:
         return names.index(term), str(term)
     if term is None:
         raise InputError(f"term is missing: profile takes one of {some(names, 8)}")
+    if fit.average is not None and ("prediction", term) in fit.terms:
+        raise InputError(
+            f"a profile of an average uses the features with a BIC share of at least one half; "
+            f"{quoted(term)} is not among them. Fit Heckman with features chosen beforehand."
+        )
     raise UnknownFeatureError(
         f"{quoted(term)} is not a term of the prediction equation"
         f"{nearest(str(term), names) or f'; it has {some(names, 8)}'}"

@@ -28,6 +28,7 @@ from heckmanfa.model.likelihood import rho_text
 from heckmanfa.plots.profile_curve import ProfileCurve
 from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.problems import MAXIMA
+from heckmanfa.results.search_caveats import search_notes
 
 # A maximum near |rho| = 1 is inside; the points are closer to one another at both ends.
 _WIDEST = 0.998
@@ -52,6 +53,8 @@ class RhoProfile(ProfileReport):
     """the two-step estimate, which may lie outside (-1, 1)"""
     no_interval: str = ""
     """why the likelihood ratio is not valid here; empty if it is"""
+    caveats: tuple[str, ...] = ()
+    """caveats about the features, as sentences"""
 
     @property
     def values(self) -> Floats:
@@ -137,6 +140,7 @@ class RhoProfile(ProfileReport):
         for end, rises in ((0, -1.0), (-1, 1.0)):
             if rises * self.slope[end] > 0:
                 notes.append(f"It still rises towards |rho| = 1 at rho = {self.rho[end]:.4f}.")
+        notes += self.caveats
         return [
             Section("The likelihood over rho", facts=facts),
             Section(
@@ -196,6 +200,7 @@ def profile_rho(
         rho_hat=float("nan") if climb.top is None else float(np.tanh(climb.top.value)),
         two_step=float(climb.ascent.two_step.solution.rho),
         no_interval=why_no_interval(fit, read),
+        caveats=tuple(search_notes(fit, "profile")),
     )
 
 

@@ -236,6 +236,11 @@ def _read_kinds(fit: Fit, kind: Any) -> tuple[list[str], list[str]]:
 
 def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
     notes = ["Standard errors use the delta method, with these rows held fixed."]
+    if fit.average is not None:
+        notes.append(
+            "Effects on the outcome are averaged over assignments: their intervals are quantiles "
+            "of the mixture, and they have no p-value."
+        )
     if (table["change"] != "slope").any():
         notes.append(
             "A feature that holds only 0 and 1 here, and each category, has a discrete change as "

@@ -28,6 +28,7 @@ from heckmanfa.model.two_step import TwoStep, fit_two_step
 # Heights are then known to this many units of log-likelihood, or better.
 _DECREMENT = 1e-8
 _ROOT = 1e-11
+_SAME = 1e-6
 # An end of an interval is where the log-likelihood is this close to its level.
 _END = 1e-7
 _END_STEPS = 40
@@ -164,7 +165,10 @@ class Climb:
         found = [] if self.top is None else [self.top]
         known = [point for point in points if np.isfinite(point.slope)]
         for left, right in pairwise(known):
-            holds_top = self.top is not None and left.value <= self.top.value <= right.value
+            # A value of the grid may be the top itself, to the last digit.
+            slack = _SAME * (right.value - left.value)
+            low, high = left.value - slack, right.value + slack
+            holds_top = self.top is not None and low <= self.top.value <= high
             if left.slope > 0 > right.slope and not holds_top:
                 near = max(left, right, key=lambda point: point.height).state
                 root = brentq(self._slope, left.value, right.value, args=(near,), xtol=_ROOT)

@@ -49,6 +49,8 @@ class UncertaintyInterval(Report):
     """the distribution of confidence intervals"""
     errors_differ: bool = False
     """whether the standard errors of the model are not classical, unlike those here"""
+    averaged: bool = False
+    """whether the model is an average, so that these are only features that probably predict"""
 
     @property
     def _quantile(self) -> float:
@@ -158,7 +160,8 @@ class UncertaintyInterval(Report):
         return [
             Finding(
                 "uncertainty",
-                f"rho from {low:g} to {high:g}",
+                f"rho from {low:g} to {high:g}"
+                + (", features with a BIC share of 50% or more" if self.averaged else ""),
                 f"{len(turning)} of {plural(len(table), 'coefficient')} "
                 f"{'changes' if 1 in (len(turning), len(table)) else 'change'} sign, {clear} "
                 f"{'stays' if clear == 1 else 'stay'} significant"
@@ -220,6 +223,7 @@ def uncertainty_interval(
         notes=(*_notes(fit), *reference_of(fit).notes()),
         reference=reference_of(fit),
         errors_differ=fit.spec.errors_differ,
+        averaged=fit.average is not None,
     )
 
 

@@ -69,7 +69,8 @@ def fit_least_squares(
             covariance = inverse_root @ middle @ inverse_root.T
     spare = m - j - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        r2 = 1.0 - sse / moments.total_squares
+        # Without features it is zero to the last digit.
+        r2 = 1.0 - sse / moments.total_squares if j else 0.0 * sse
         fit = float(m * np.log(sse / m))
     return LeastSquares(
         coef=coef,

@@ -172,10 +172,11 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
         notes.append(CANNOT_SOLVE)
     if model.log_likelihood_ is not None:
         notes.append(f"{likelihood_name(model.fit_)}: {model.log_likelihood_:.4f}.")
+    each = "" if analysis.chances is None else " in each assignment"
     if analysis.is_corrected:
         notes.append(
-            "lambda is the inverse Mills ratio. Its coefficient is rho times sigma: rho is the "
-            "correlation of the errors of both equations, and sigma the standard deviation of "
+            f"lambda is the inverse Mills ratio. Its coefficient is rho times sigma{each}: rho is "
+            "the correlation of the errors of both equations, and sigma the standard deviation of "
             "the outcome's error."
         )
     return notes

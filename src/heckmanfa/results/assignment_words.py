@@ -22,6 +22,7 @@ from heckmanfa.results.assignment_weights import (
     weights_of,
 )
 from heckmanfa.results.average_caveats import AGREE
+from heckmanfa.results.average_tables import unit_names
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.search.averaging import KINDS
 from heckmanfa.text.wording import listed, number, percent, plural, share_text, some
@@ -61,7 +62,7 @@ def caveats_of_weights(fit: Fit) -> list[Caveat]:
     found = weights_of(fit)
     if isinstance(found, str):
         return [Caveat("not_weighed", "note", found)]
-    caveats = [_of_choice(found)]
+    caveats = [_of_choice(fit, found)]
     if found.left_out is not None:
         caveats.append(Caveat("left_out", "note", _left_out(found.left_out)))
     return [*caveats, *_of_stand_ins(fit, found), *_of_imr(found)]
@@ -103,15 +104,15 @@ def _of_imr(found: AssignmentWeights) -> list[Caveat]:
     return [Caveat("imr_optional", "note", words)]
 
 
-def _of_choice(found: AssignmentWeights) -> Caveat:
-    sentence = f"{_choice(found)}{_outside(found)}"
+def _of_choice(fit: Fit, found: AssignmentWeights) -> Caveat:
+    sentence = f"{_choice(fit, found)}{_outside(found)}"
     if found.chosen_is_best and found.n_half == 1:
         return Caveat("assignment_weight", "note", sentence)
     claim = f"That one assignment stands out: {sentence[0].lower()}{sentence[1:]}"
     return Caveat("assignment_weight", "caution", sentence, claim)
 
 
-def _choice(found: AssignmentWeights) -> str:
+def _choice(fit: Fit, found: AssignmentWeights) -> str:
     """Say how much weight the chosen assignment has, and how many carry half."""
     window = "" if found.average.rho_range is None else " in the window"
     weight = f"of the BIC weight of all assignments{window}"
@@ -126,7 +127,8 @@ def _choice(found: AssignmentWeights) -> str:
             "These features weigh nothing, since they are more than a third of the selected rows; "
             f"the {best} {weight}{half}."
         )
-    these = f"These features have {about}{share_text(found.chosen)} {weight}"
+    have = "These features have" if fit.features else "The empty assignment has"
+    these = f"{have} {about}{share_text(found.chosen)} {weight}"
     if not found.chosen_is_best:
         return f"{these}, and the {best}{half}."
     return f"{these}{'' if alone else ', the most of any'}{half}."
@@ -168,8 +170,8 @@ def _chi2(left_out: LeftOut) -> str:
 
 
 def _unit(fit: Fit, unit: Sequence[int]) -> str:
-    """Name a feature, or a group by its columns."""
-    return listed([fit.labels[column] for column in unit])
+    """Name a feature, or a group by its term or its columns."""
+    return listed(unit_names(fit, unit))
 
 
 def _others(fit: Fit, stand_ins: Sequence[StandIn]) -> str:
@@ -295,8 +297,8 @@ def _moved(fit: Fit, found: AssignmentWeights) -> str:
             )
             for side in (True, False)
         )
-        clauses.append(f"{by} weights favour {some(names)}, {others} weights do not")
-    return f"{'; '.join(clauses)}."
+        clauses.append(f"{by} weights favour {some(names)}; {others} weights do not.")
+    return " ".join(clauses)
 
 
 def _imr_finding(found: AssignmentWeights) -> list[Finding]:
@@ -335,6 +337,7 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     if found.left_out is not None:
         notes.append(_left_out(found.left_out))
     shares = shares_frame(fit, found)
+    shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
     shown = shares.rename(columns={kind: kind.upper() for kind in KINDS})
     for kind in KINDS:
         shown[kind.upper()] = shares[kind].map(share_text)

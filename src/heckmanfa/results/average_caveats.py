@@ -5,7 +5,7 @@ from __future__ import annotations
 from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import outcome_of
 from heckmanfa.results.document import Caveat
-from heckmanfa.text.wording import count, number, percent
+from heckmanfa.text.wording import count, number, percent, share_text
 
 AGREE = 0.01
 """Chains of the sampler agree if no share of weight differs by more."""
@@ -14,8 +14,8 @@ _OFTEN_OUTSIDE = 0.05
 _NO_CHOICE = Caveat(
     "no_choice",
     "note",
-    "No feature is chosen: each assignment leaves out other features. A share of the weight below "
-    "10% is no sign that a feature predicts; it does not show that it has no effect.",
+    "No feature is chosen: each assignment leaves out other features. A chance below 10% is no "
+    "sign that a feature predicts; it does not show that it has no effect.",
 )
 
 
@@ -26,9 +26,13 @@ def weights_name(kind: str) -> str:
 
 def describe_average(fit: Fit) -> str:
     """Say over which assignments the estimates are averaged."""
-    found = outcome_of(fit).average
+    found, refits = outcome_of(fit).average, outcome_of(fit).refits
     how = f"weighted by {weights_name(found.weights)}"
+    if refits is not None and len(refits.weight) < found.n_assignments:
+        return f"averaged over the {len(refits.weight)} heaviest assignments, {how}"
     if found.exhaustive:
+        if found.n_assignments == 1:
+            return "those of the only assignment with weight"
         return f"averaged over all {count(found.n_assignments)} assignments, {how}"
     return f"averaged over {count(found.n_assignments)} assignments that a sampler drew, {how}"
 
@@ -57,10 +61,8 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
                 "refits",
                 "caution",
                 f"Maximum likelihood refitted the {len(refits.weight)} heaviest assignments, which "
-                f"carry {percent(refits.share)} of the weight; chances are those of two-step fits. "
-                "With skewed errors, such an average is much worse than the two-step one.",
-                "That the average holds whatever the distribution of the errors: it maximises a "
-                "normal likelihood.",
+                f"carry {share_text(refits.share)} of the weight; chances are those of two-step "
+                "fits. With skewed errors, such an average is much worse than the two-step one.",
             )
         )
     if found.disagreement is not None:

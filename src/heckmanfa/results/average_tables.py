@@ -9,6 +9,7 @@ feature without any effect has a share of about 38%, under BIC typically of abou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -60,8 +61,7 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
     found = outcome_of(fit).average
     names, choices = fit.feature_names, found.choices
     rows: list[dict[str, Any]] = []
-    units = [*((column,) for column in choices.always), *choices.units]
-    for unit in sorted(units):
+    for unit in _units(fit):
         first, alone = unit[0], len(unit) == 1
         chance = float(found.shares["bic"][first])
         rows.append(
@@ -78,15 +78,32 @@ def inclusion_frame(fit: Fit) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+def _units(fit: Fit) -> list[tuple[int, ...]]:
+    choices = outcome_of(fit).average.choices
+    return sorted([*((column,) for column in choices.always), *choices.units])
+
+
 def _snapped(share: float) -> float:
     """Return a share of weight that was found as a difference, without its rounding."""
     return 0.0 if share < _ROUNDING else float(share)
 
 
+def unit_names(fit: Fit, unit: Sequence[int]) -> list[str]:
+    """Name a feature; a group by its term in the formula, or by its columns."""
+    names = [fit.labels[column] for column in unit]
+    design = fit.origin.design
+    if design is not None and len(unit) > 1:
+        for term, columns in design.selection_terms.items():
+            if [*columns] == names:
+                return [term]
+    return names
+
+
 def inclusion_section(fit: Fit) -> Section:
     """Return the chances of each feature as a part of the summary."""
     table = inclusion_frame(fit)
-    shown = pd.DataFrame({"feature": table["feature"], "chance": table["bic"].map(share_text)})
+    names = [", ".join(unit_names(fit, unit)) for unit in _units(fit)]
+    shown = pd.DataFrame({"feature": names, "chance": table["bic"].map(share_text)})
     for kind in ("aic", "ebic"):
         shown[f"by {kind.upper()}"] = table[kind].map(share_text)
     shown["positive"] = table["positive"].map(share_text)
@@ -240,9 +257,10 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
         ci_low=limits[:, 0],
         ci_high=limits[:, 1],
     )
-    is_rho = (table["equation"] == "errors") & (table["term"] == "rho")
-    # Quantiles of two-step estimates may lie beyond any correlation.
-    table.loc[is_rho, ["ci_low", "ci_high"]] = limits[is_rho].clip(-1.0, 1.0)
+    # Quantiles of two-step estimates may lie beyond any correlation, or below any deviation.
+    for term, low, high in (("rho", -1.0, 1.0), ("sigma", 0.0, np.inf)):
+        row = (table["equation"] == "errors") & (table["term"] == term)
+        table.loc[row, ["ci_low", "ci_high"]] = limits[row].clip(low, high)
     selection = (table["equation"] == "selection").to_numpy()
     if outcome_of(fit).refits is None:
         columns = reference.columns(estimates[selection], mixture.std_errors[selection], conf_level)

@@ -246,7 +246,7 @@ def _of_kept_out(fit: Fit) -> list[Caveat]:
     out = [column for column in fit.probit.features if column not in held]
     names = ", ".join(shown(name) for name in fit.spec.feature_names(out))
     if not out:
-        words = "No feature is kept out of all assignments; within each, those left out identify it"
+        words = "No feature is kept out of all assignments: what each leaves out identifies it"
         return [Caveat("none_kept_out", "note", f"{words}.")]
     have, their = ("have", "their") if len(out) > 1 else ("has", "its")
     return [

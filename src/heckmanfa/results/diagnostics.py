@@ -137,7 +137,8 @@ class Diagnostics(Printed):
         words = f"Lambda is {linear} a linear function of the prediction features."
         value = f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}"
         verdict: Verdict = "caution" if self.imr_collinear else "ok"
-        imr_r2 = Finding("imr_r2", "lambda on the features", value, verdict, words)
+        which = " with a BIC share of 50% or more" if self.averaged else ""
+        imr_r2 = Finding("imr_r2", f"lambda on the features{which}", value, verdict, words)
         found += [*self._exclusion_checks(), imr_r2, self._condition_check()]
         found += [*self._rho_checks(), *self.guards, *self.caveats, *self._range_checks()]
         return [*found, *clusters, *self.findings]
@@ -155,7 +156,8 @@ class Diagnostics(Printed):
         """Judge the number and the strength of the excluded features."""
         if self.n_excluded == 0:
             alone = "Only normality identifies the model; estimates are often unstable."
-            return [Finding("exclusions", "excluded features", "none", "problem", alone)]
+            name = problems.LESS_LIKELY if self.averaged else "excluded features"
+            return [Finding("exclusions", name, "none", "problem", alone)]
         if self.excluded_wald is None:
             return []
         return [

@@ -32,6 +32,9 @@ _USE_TWO_STEP = (
 PROFILE_INSTEAD = "See profile() for intervals of slopes, which cover better than standard errors."
 """what to do about weak exclusions after maximum likelihood"""
 
+LESS_LIKELY = "selection features with a BIC share below 50%"
+"""what an average has in place of excluded features"""
+
 MAXIMA = "maxima of the likelihood"
 """name of the finding about them"""
 
@@ -211,6 +214,9 @@ def about_exclusions(
         words = "Together they drive selection. That they do not predict cannot be tested here."
         if single:
             words = "It drives selection. That it does not predict cannot be tested here."
+        if averaged:
+            who = "It drives" if single else "Together they drive"
+            words = f"{who} selection, and may predict."
     elif not test.p_value < LEVEL:
         words = f"There is no evidence that {drive} selection: little identifies the model."
     elif single:
@@ -220,7 +226,7 @@ def about_exclusions(
     if profiled and not strong:
         words += f" {PROFILE_INSTEAD}"
     value = f"{n_excluded} ({names}); {test}"
-    name = "selection features with a BIC share below 50%" if averaged else "excluded features"
+    name = LESS_LIKELY if averaged else "excluded features"
     return Finding("exclusions", name, value, "ok" if strong else "caution", words)
 
 

@@ -20,6 +20,7 @@ Method = Literal[
     "specification_tests",
     "bootstrap",
     "margins",
+    "profile",
 ]
 
 HONEST_TARGET = (
@@ -216,6 +217,8 @@ _AFTER_SEARCH: dict[Method, str] = {
     "specification_tests": "The tests take the features as given and ignore the search, which "
     "favours features that fit.",
 }
+# Methods that need one set of features.
+_OF_ONE_SET: set[Method] = {*_AFTER_SEARCH, "profile"}
 _IN_WINDOW: dict[Method, str] = {
     "uncertainty_interval": "The model's own rho is in a window because the search required it.",
     "what_if": "The rho of the equation as it is was chosen to be in a window.",
@@ -229,7 +232,7 @@ _IN_WINDOW: dict[Method, str] = {
 def search_notes(fit: Fit, method: Method) -> list[str]:
     """Return what a search means for the report of a method of the model, in sentences."""
     notes = []
-    if fit.average is not None and method in _AFTER_SEARCH:
+    if fit.average is not None and method in _OF_ONE_SET:
         names = [shown(name) for name in fit.prediction_features]
         notes.append(
             "This report needs one set of features. It uses those with a BIC share of at least one "

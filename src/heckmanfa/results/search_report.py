@@ -18,7 +18,7 @@ from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
 from heckmanfa.search.evaluation import KEPT, NEARLY
-from heckmanfa.text.wording import CRITERIA, number
+from heckmanfa.text.wording import CRITERIA, number, plural
 
 _RUNNER_UPS = 10
 # The runner-ups are in the report itself.
@@ -82,7 +82,7 @@ class SearchReport(Report):
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
-        among = f"Among the {self.n_near:,} within {self.tolerance:g}"
+        among = f"Among the {plural(self.n_near, 'assignment')} within {self.tolerance:g}"
         return [
             Section(facts=tuple(self._facts())),
             Section("The best assignments", table=self.runner_ups),
