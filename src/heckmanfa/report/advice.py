@@ -30,6 +30,13 @@ ADVICE = {
         "it with --select-only. Until then, rely on the picture of coefficients over rho.",
         "Say in words why these features should not predict: no test can.",
     ),
+    "less_likely": Advice(
+        "The less the features that an assignment leaves out drive selection, the more it rests on "
+        "the normality of the errors.",
+        "Look for a feature that drives selection strongly and has no reason to predict, and name "
+        "it with --select-only.",
+        "If you can argue that one of them has no effect of its own, name it with --select-only.",
+    ),
     "imr_r2": Advice(
         "If lambda is nearly a linear function of the prediction features, its coefficient and "
         "theirs can hardly be separated.",

@@ -156,8 +156,8 @@ class Diagnostics(Printed):
         """Judge the number and the strength of the excluded features."""
         if self.n_excluded == 0:
             alone = "Only normality identifies the model; estimates are often unstable."
-            name = problems.LESS_LIKELY if self.averaged else "excluded features"
-            return [Finding("exclusions", name, "none", "problem", alone)]
+            key, name = problems.exclusions_line(averaged=self.averaged)
+            return [Finding(key, name, "none", "problem", alone)]
         if self.excluded_wald is None:
             return []
         return [

@@ -32,9 +32,6 @@ _USE_TWO_STEP = (
 PROFILE_INSTEAD = "See profile() for intervals of slopes, which cover better than standard errors."
 """what to do about weak exclusions after maximum likelihood"""
 
-LESS_LIKELY = "selection features with a BIC share below 50%"
-"""what an average has in place of excluded features"""
-
 MAXIMA = "maxima of the likelihood"
 """name of the finding about them"""
 
@@ -226,8 +223,15 @@ def about_exclusions(
     if profiled and not strong:
         words += f" {PROFILE_INSTEAD}"
     value = f"{n_excluded} ({names}); {test}"
-    name = LESS_LIKELY if averaged else "excluded features"
-    return Finding("exclusions", name, value, "ok" if strong else "caution", words)
+    key, name = exclusions_line(averaged=averaged)
+    return Finding(key, name, value, "ok" if strong else "caution", words)
+
+
+def exclusions_line(*, averaged: bool) -> tuple[str, str]:
+    """Return the key and the name of the finding about exclusions: an average has none."""
+    if averaged:
+        return "less_likely", "selection features with a BIC share below 50%"
+    return "exclusions", "excluded features"
 
 
 def about_rho_test(key: str, name: str, test: Wald, *, doubtful: bool, which: str) -> Finding:
