@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import special
 from scipy.optimize import approx_fprime, brentq
 from scipy.special import ndtr, stdtr
 from scipy.stats import norm
@@ -359,6 +360,33 @@ def test_quantiles_of_far_apart_components_converge():
     expected = [[-1e6 - 1e-3 * norm.ppf(0.95), 1e6 + 1e-3 * norm.ppf(0.95)]]
     np.testing.assert_allclose(found[:1], expected, rtol=1e-14)
     assert found[1, 1] == pytest.approx(1e9 + norm.ppf(0.95), rel=1e-14)
+
+
+def test_intervals_of_many_rows_take_few_evaluations(monkeypatch):
+    random = np.random.default_rng(0)
+    n, q, levels = 500, 40, (0.025, 0.975)
+    weights = random.dirichlet(np.ones(n))
+    centres = random.normal(size=q) + random.normal(0.0, 0.05, (n, q))
+    errors = 0.05 * np.exp(random.normal(0.0, 0.1, (n, q)))
+    counted = []
+    original = special.ndtr
+    monkeypatch.setattr(
+        "heckmanfa.model.quantiles.special.ndtr", lambda z: counted.append(z.size) or original(z)
+    )
+    found = mixture_quantiles(weights, centres, errors, levels)
+    # With Newton's method from the middle of the bracket there were more than five.
+    assert sum(counted) / (n * q * len(levels)) < 3.5
+    for j in range(3):
+        for place, level in enumerate(levels):
+            expected = brentq(
+                lambda x, j=j, level=level: (
+                    weights @ ndtr((x - centres[:, j]) / errors[:, j]) - level
+                ),
+                -9.0,
+                9.0,
+                xtol=1e-14,
+            )
+            assert found[j, place] == pytest.approx(expected, abs=1e-11)
 
 
 def test_quantiles_of_many_functions_are_those_of_their_parts(wage):

@@ -22,7 +22,7 @@ _MAX_STEPS = 200
 # A root is found if its error is below this share of the narrowest component's, or is rounding.
 _PRECISION = 1e-10
 # Mixtures of more than twice as many components start from the quantile of this many.
-_FEW = 256
+_FEW = 64
 # Rounding in a sum of weights.
 _ROUNDING = 1e-12
 # Nodes of the table of Student's t per unit, and on each side of zero.
@@ -73,14 +73,15 @@ def mixture_quantiles(
 # Distribution functions and densities. ------------------------------------------------------------
 
 
-def _normal(z: Floats) -> tuple[Floats, Floats]:
-    """Standard normal distribution function and density; may overwrite its argument."""
+def _normal(z: Floats) -> tuple[Floats, Floats, Floats]:
+    """Distribution function, density and its fall, -phi'; may overwrite the argument."""
     below = special.ndtr(z)
-    z *= z
-    z *= -0.5
-    density = np.exp(z, out=z)
+    density = z * z
+    density *= -0.5
+    np.exp(density, out=density)
     density *= (2.0 * np.pi) ** -0.5
-    return below, density
+    z *= density
+    return below, density, z
 
 
 @cache
@@ -112,8 +113,8 @@ class _Student:
             ]
         )
 
-    def __call__(self, z: Floats) -> tuple[Floats, Floats]:
-        """Distribution function and density."""
+    def __call__(self, z: Floats) -> tuple[Floats, Floats, Floats]:
+        """Distribution function, density and its fall, the derivative with the other sign."""
         nearest = np.rint(np.clip(z * _NODES, -_REACH, _REACH))
         apart = z - nearest / _NODES
         zeroth, *terms = self._table[:, nearest.astype(np.intp) + _REACH]
@@ -126,7 +127,7 @@ class _Student:
         if far.any():
             below[far] = special.stdtr(self._df, z[far])
             density[far] = self._density(z[far])
-        return below, density
+        return below, density, density * ((self._df + 1.0) * z / (self._df + z * z))
 
     def _density(self, z: Floats) -> Floats:
         df, top = self._df, self._df + 1.0
@@ -237,21 +238,24 @@ class _Mixtures:
         place = np.where(finite, where, 0.0)
         return np.where(finite, self._smooth(place)[0] + self._below(place), 1.0)
 
-    def _smooth(self, where: Floats, rows: Groups | None = None) -> tuple[Floats, Floats]:
-        """Distribution function and density of mixtures without their point masses."""
+    def _smooth(self, where: Floats, rows: Groups | None = None) -> tuple[Floats, Floats, Floats]:
+        """Distribution function, density and its fall, of mixtures without their point masses."""
         every = rows is None or len(rows) == len(self._centre)
         some = slice(None) if every else rows
         centre, inverse, mass = self._centre[some], self._inverse[some], self._mass[some]
         z = where[:, None] - centre
         z *= inverse
-        below, density = self._law(z)
+        below, density, fall = self._law(z)
         density *= inverse
-        return below @ self._weights - 0.5 * mass, density @ self._weights
+        fall *= inverse
+        fall *= inverse
+        weights = self._weights
+        return below @ weights - 0.5 * mass, density @ weights, fall @ weights
 
     def _root(
         self, target: Floats, low: Floats, high: Floats, start: Floats, rows: Groups
     ) -> Floats:
-        """Solve smooth(x) = target within brackets, by Newton's method safeguarded by bisection."""
+        """Solve smooth(x) = target within brackets, by Halley's method safeguarded by bisection."""
         steepest = np.maximum(self._steepest[rows], np.finfo(float).tiny)
         rounding = 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
         tolerance = np.maximum(_PRECISION / steepest, rounding)
@@ -260,21 +264,22 @@ class _Mixtures:
         active = np.arange(len(x))
         for _ in range(_MAX_STEPS):
             at = x[active]
-            value, density = self._smooth(at, rows[active])
+            value, density, fall = self._smooth(at, rows[active])
             gap = value - target[active]
             low[active] = np.where(gap < 0, at, low[active])
             high[active] = np.where(gap < 0, high[active], at)
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = gap / density
+                step /= np.maximum(1.0 + 0.5 * step * fall / density, 0.5)
             trial = at - step
             # A step that is not half of the last one could go round in circles.
-            newton = (trial >= low[active]) & (trial <= high[active])
-            newton &= np.abs(step) <= 0.5 * last[active]
-            trial = np.where(newton, trial, 0.5 * (low[active] + high[active]))
+            halley = (trial >= low[active]) & (trial <= high[active])
+            halley &= np.abs(step) <= 0.5 * last[active]
+            trial = np.where(halley, trial, 0.5 * (low[active] + high[active]))
             moved = np.abs(trial - at)
-            # Newton's method squares the error, in units of the narrowest component.
-            squared = moved * np.minimum(moved * steepest[active], 1.0)
-            left = np.where(newton, squared, moved)
+            # Halley's method cubes the error, in units of the narrowest component.
+            cubed = moved * np.minimum(moved * steepest[active], 1.0) ** 2
+            left = np.where(halley, cubed, moved)
             x[active], last[active] = trial, moved
             active = active[left > tolerance[active]]
             if not len(active):
