@@ -47,6 +47,17 @@ def test_caveats_after_a_search(ask):
     assert "not a causal effect" in said
 
 
+def test_the_report_of_an_average_has_the_chances_and_speaks_of_no_exclusion(ask):
+    analysis = ask(search="average")
+    page = " ".join(render(analysis).split())
+    role = "<td>no sign that it predicts</td>"
+    assert page.count(role) == (analysis.model.inclusion_["bic"] < 0.1).sum()
+    assert "rho times sigma in each assignment" in page
+    assert "Only features with a BIC share of 50% or more" in page
+    assert "excluded features" not in page
+    assert "should not predict" not in page
+
+
 def test_without_a_search_nothing_is_said_of_one(ask):
     analysis = ask(**SPECIFIED)
     which, how_much, _ = answer(analysis)

@@ -96,8 +96,9 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
             f"category together ({some(list(categories))}); --exclude such columns to compare it"
         )
     for name, chosen in found.features.items():
-        listed = ", ".join(shown(feature) for feature in chosen)
-        console.print(f"{name}: {listed}", style="dim")
+        listed = ", ".join(shown(feature) for feature in chosen) or "none"
+        half = " (BIC share of at least one half)" if name.startswith("average") else ""
+        console.print(f"{name}: {listed}{half}", style="dim")
     for message in messages:
         console.print(f"warning: {message}", style="yellow")
     console.print(f"\nCaution. {comparison.CAUTION}", style="yellow")

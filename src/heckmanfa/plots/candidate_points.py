@@ -250,6 +250,11 @@ def specification_curve(
         Two.
     """
     fit = model.fit_
+    if fit.average is not None:
+        raise NotSearchedError(
+            f"{type(model).__name__} chooses no assignment to compare with others; assignments_ "
+            "has the heaviest, or fit HeckmanBestSubset"
+        )
     if fit.search is None:
         raise NotSearchedError(
             f"{type(model).__name__} does not search for features, so there is one "

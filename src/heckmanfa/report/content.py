@@ -13,6 +13,7 @@ from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.report.advice import advice_for
 from heckmanfa.report.answer import answer
 from heckmanfa.report.request_words import rows_by_use
+from heckmanfa.results.average_tables import inclusion_frame, inclusion_section
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.document import Code, Finding, Findings, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.reference import reference_of
@@ -20,7 +21,7 @@ from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
-from heckmanfa.text.wording import count, number, p_value, percent
+from heckmanfa.text.wording import count, number, p_value, percent, share_text
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
@@ -100,8 +101,29 @@ def answer_blocks(analysis: Analysis) -> list[PageBlock]:
     return [
         Paragraph(which, "answer"),
         Paragraph(how_much, "answer"),
+        *_chance_blocks(analysis),
         Heading("What may not be claimed"),
         Notes(tuple(claims), lead=True),
+    ]
+
+
+def _chance_blocks(analysis: Analysis) -> list[PageBlock]:
+    """Lay out the chances behind the answer of an average."""
+    if analysis.chances is None:
+        return []
+    fit = analysis.model.fit_
+    kinds = ("bic", "aic", "ebic", "positive", "negative")
+    rows = [
+        [shown(name), str(row["role"]), *(share_text(float(row[kind])) for kind in kinds)]
+        for name, row in zip(
+            analysis.chances["feature"], inclusion_frame(fit).to_dict("records"), strict=True
+        )
+    ]
+    titles = ("Chance", "By AIC", "By EBIC", "Positive", "Negative")
+    section = inclusion_section(fit)
+    return [
+        lay_out(("Feature", "Role"), titles, rows, section.title, "chances-table"),
+        Notes(section.notes, "note"),
     ]
 
 

@@ -305,9 +305,13 @@ def _rho_picture(analysis: Analysis, order: list[int]) -> Picture | None:
     found = replace(narrow.curves(), path=wide.path())
     # The intercept comes before the features.
     terms = [1 + position for position in order][:_MOST_CURVES]
+    text = found.text(terms)
+    if narrow.averaged:
+        only = "Only features with a BIC share of 50% or more are in this equation."
+        text = replace(text, caption=f"{text.caption} {only}")
     return Picture(
         name="over-rho",
-        text=found.text(terms),
+        text=text,
         spec={"height": 360, "options": [_rho_option(found, position) for position in terms]},
         choices=tuple(shown(found.bounds["term"].iloc[position]) for position in terms),
     )
