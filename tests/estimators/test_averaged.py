@@ -306,6 +306,16 @@ def test_words_never_say_that_a_feature_does_not_predict():
     assert "no p-value of an average" in " ".join(printed.split())
 
 
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [("aic", "cover about 90 to 95%"), ("bic", "93% of strong and 66% of weak coefficients")],
+)
+def test_the_stated_coverage_is_that_of_the_weights(weights, said):
+    printed = " ".join(str(HeckmanAverage(weights).fit(X, Y).summary()).split())
+    assert said in printed
+    assert printed.count("95% intervals cover") == 1
+
+
 def test_probable_features_that_all_select_warn():
     rng = np.random.default_rng(4)
     Z = rng.normal(size=(3000, 2))

@@ -125,7 +125,8 @@ def _of_near_ties(search: Search) -> list[Caveat]:
         f"the best in {CRITERIA[criterion]}."
     )
     claim = f"That these features and no others predict: {ties}"
-    return [Caveat("near_ties", "caution", f"{ties} search_report() has them.", claim)]
+    them = "it" if near == 2 and not is_cut else "them"
+    return [Caveat("near_ties", "caution", f"{ties} search_report() has {them}.", claim)]
 
 
 def _of_honest(

@@ -18,7 +18,7 @@ from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
 from heckmanfa.search.evaluation import KEPT, NEARLY
-from heckmanfa.text.wording import CRITERIA, number, plural
+from heckmanfa.text.wording import CRITERIA, number
 
 _RUNNER_UPS = 10
 # The runner-ups are in the report itself.
@@ -82,12 +82,15 @@ class SearchReport(Report):
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
-        among = f"Among the {plural(self.n_near, 'assignment')} within {self.tolerance:g}"
+        among = Section(notes=self.notes)
+        if self.n_near > 1:
+            title = f"Among the {self.n_near:,} assignments within {self.tolerance:g}"
+            among = Section(title, table=self.spread, notes=self.notes)
         return [
             Section(facts=tuple(self._facts())),
             Section("The best assignments", table=self.runner_ups),
             *self.weight_sections,
-            Section(among, table=self.spread, notes=self.notes),
+            among,
         ]
 
 
