@@ -1,5 +1,6 @@
 """Many assignments at once: their covariances, the variance equation, mixture quantiles."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -243,6 +244,26 @@ def test_linear_functions_have_the_errors_of_the_delta_method(wage):
             np.testing.assert_allclose(errors[row], expected, rtol=1e-8)
             plain = np.sqrt(np.diag(prediction @ covariance[:17, :17] @ prediction.T))
             np.testing.assert_allclose(alone[row], plain, rtol=1e-8)
+
+
+def test_many_functions_of_many_candidates_need_little_memory():
+    data = make_selection(400, 60, 3, random_state=0)
+    rows, moments = fitted(data.X, data.y)
+    rng = np.random.default_rng(11)
+    masks = rng.random((20, 60)) < 0.1
+    scores = gather_score_moments(moments, range(60), rows, CLASSICAL)
+    mixture = mix_assignments(moments, scores, masks, np.ones(20))
+    prediction, by_imr = rng.normal(size=(2000, 62)), rng.normal(size=(2000, 61))
+    tracemalloc.start()
+    errors = mixture.linear(prediction, None, by_imr)[1]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # All products of two derivatives took 120 MB.
+    assert peak < 3e7
+    gradient = np.column_stack([prediction, mixture.imr_coef[4] * by_imr])[:10]
+    expected = np.sqrt(np.diag(gradient @ mixture.covariance(4) @ gradient.T))
+    np.testing.assert_allclose(errors[4, :10], expected, rtol=1e-8)
+    assert mixture.linear(prediction[:0])[1].shape == (20, 0)
 
 
 def test_the_total_covariance_is_within_plus_between(wage):

@@ -14,9 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Groups, Mask
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
-from heckmanfa.model.assignment_covariances import AssignmentCovariances, ScaledMoments
+from heckmanfa.model.assignment_covariances import (
+    AssignmentCovariances,
+    CovarianceBlock,
+    ScaledMoments,
+)
 from heckmanfa.model.linalg import symmetric
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.quantiles import mixture_quantiles
@@ -24,6 +28,8 @@ from heckmanfa.model.score_moments import ScoreMoments
 
 # Values and standard errors of functions that are alive at the same time.
 _BLOCK_BYTES = 2**26
+# Gradients by a block's own columns that are alive at the same time.
+_PART_BYTES = 2**19
 
 
 @dataclass(frozen=True)
@@ -116,10 +122,8 @@ class Mixture:
         values = self.coef @ prediction.T
         variance = np.empty_like(values)
         functions = self._functions(prediction, selection, imr_selection)
-        k = self.masks.shape[1]
         for block in self._covariances.blocks():
-            covariance = block.full(k, selection=functions.with_selection)
-            variance[block.rows] = functions.variance(covariance, self.imr_coef[block.rows])
+            variance[block.rows] = functions.variance(block, self.imr_coef[block.rows])
         return values, _root(variance)
 
     def quantiles(
@@ -184,21 +188,14 @@ class Mixture:
         self, prediction: Floats, selection: Floats | None, imr_selection: Floats | None
     ) -> _Functions:
         scaled = self._scaled
-        k2 = len(scaled.back)
-        parts, places = [prediction @ scaled.back], [np.arange(k2)]
-        powers = [np.zeros(k2, dtype=np.intp)]
-        for part, power in ((selection, 0), (imr_selection, 1)):
-            if part is not None:
-                parts.append(part @ scaled.selection_back)
-                places.append(np.arange(k2, k2 + part.shape[1]))
-                powers.append(np.full(part.shape[1], power))
-        gradient = np.concatenate(parts, axis=1)
-        used = np.flatnonzero(gradient.any(axis=0))
-        return _Functions.of(
-            gradient[:, used],
-            np.concatenate(places)[used],
-            np.concatenate(powers)[used],
-            with_selection=len(parts) > 1,
+        unused = np.zeros((1, len(prediction)))
+        return _Functions(
+            prediction=np.concatenate([scaled.back.T @ prediction.T, unused]),
+            selection=tuple(
+                (power, scaled.selection_back.T @ part.T)
+                for power, part in enumerate((selection, imr_selection))
+                if part is not None and part.any()
+            ),
         )
 
 
@@ -229,40 +226,39 @@ def mix_assignments(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Functions:
-    """Gradients of q functions, arranged so that one product gives all their variances."""
+    """Gradients of q functions, in the coordinates of `ScoreMoments`."""
 
-    pairs: tuple[Groups, Groups]
-    """positions in the covariance of every pair of coordinates"""
-    powers: Groups
-    """(pairs,) how often beta_H multiplies the product of both derivatives"""
-    products: Floats
-    """(pairs, q) of the derivatives, twice if the pair has two coordinates"""
-    with_selection: bool
-    """whether any depends on the probit's coefficients"""
+    prediction: Floats
+    """(k + 3, q) with respect to W's coefficients; zero for unused positions, the last"""
+    selection: tuple[tuple[int, Floats], ...]
+    """how often beta_H multiplies a part of the gradient with respect to the probit's coefficients,
+    and that part, (1 + p, q)"""
 
-    @classmethod
-    def of(
-        cls, gradient: Floats, places: Groups, powers: Groups, *, with_selection: bool
-    ) -> _Functions:
-        first, second = np.triu_indices(len(places))
-        products = gradient[:, first] * gradient[:, second] * np.where(first == second, 1.0, 2.0)
-        return cls(
-            pairs=(places[first], places[second]),
-            powers=powers[first] + powers[second],
-            products=products.T,
-            with_selection=with_selection,
-        )
-
-    def variance(self, covariance: Floats, imr: Floats) -> Floats:
-        """Variances of the functions for b assignments, (b, q), from their covariances."""
-        terms = covariance[:, self.pairs[0], self.pairs[1]]
-        for power in (1, 2):
-            times = self.powers == power
-            if times.any():
-                terms[:, times] *= (imr**power)[:, None]
-        return np.asarray(terms @ self.products)
+    def variance(self, block: CovarianceBlock, imr: Floats) -> Floats:
+        """Variances of the functions for a block's b assignments, (b, q)."""
+        q = self.prediction.shape[1]
+        variance = np.zeros((len(imr), q))
+        for power, part in self.selection:
+            for other, second in self.selection:
+                of_probit = np.einsum("iq,iq->q", block.selection @ part, second)
+                variance += (imr ** (power + other))[:, None] * of_probit
+        # An assignment's own columns are few, however many candidates there are.
+        width = block.held.shape[1]
+        step = max(_PART_BYTES // (8 * width * max(q, 1)), 1)
+        for start in range(0, len(imr), step):
+            span = slice(start, start + step)
+            held = self.prediction[block.held[span]]
+            covariance = block.prediction[span] @ held
+            for power, part in self.selection:
+                cross = block.cross[span].reshape(-1, len(part))
+                crossed = np.reshape(cross @ part, held.shape)
+                crossed *= 2.0 * imr[span, None, None] ** power
+                covariance += crossed
+            covariance *= held
+            variance[span] += covariance.sum(axis=1)
+        return variance
 
 
 def _root(variance: Floats) -> Floats:
