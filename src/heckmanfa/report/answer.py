@@ -45,7 +45,10 @@ def _which(analysis: Analysis) -> str:
     if analysis.question.search == "none":
         verb = "are taken to predict" if len(predicting) > 1 else "is taken to predict"
     if not predicting:
-        return f"No feature {verb} {outcome}: the prediction equation is an intercept alone."
+        found = describe_search(analysis.model.fit_)
+        if found:
+            verb, found = "is chosen to predict", f" ({found})"
+        return f"No feature {verb} {outcome}{found}: the prediction equation is an intercept alone."
     who = f"Of {plural(total, 'feature')}, {some(predicting)}"
     if len(predicting) == total:
         who = f"All {total} features" if total > 1 else shown(predicting[0])
@@ -71,7 +74,7 @@ def _chances(analysis: Analysis, chances: pd.DataFrame) -> str:
     outcome = shown(analysis.question.outcome)
     roles = by_role(chances)
     sure, unsure, none = roles[PREDICTS], roles[UNSURE], roles[NO_SIGN]
-    parts = [f"no feature surely predicts {outcome}"]
+    parts = [f"none surely predicts {outcome}"]
     if sure:
         parts = [f"{some(sure)} {'predict' if len(sure) > 1 else 'predicts'} {outcome}"]
     if unsure:
