@@ -101,3 +101,10 @@ def test_formulas_may_end_without_terms(table):
     model = HeckmanBestSubset.from_formula("y ~ a + C(b > 0)", "~ a + b + c + d", frame)
     assert model.prediction_features_ == []
     assert np.ptp(model.predict(frame)) == 0.0
+
+
+def test_a_summary_of_no_feature_says_so_and_has_an_exact_zero(nothing):
+    printed = " ".join(str(nothing.summary()).split())
+    assert "The empty assignment has" in printed
+    assert "These features" not in printed
+    assert "e-16" not in printed
