@@ -1,6 +1,7 @@
 """Averages over assignments, against plain least squares on every one of them."""
 
 import itertools
+import re
 import warnings
 from math import comb
 
@@ -219,6 +220,18 @@ def test_many_columns_for_the_rows_weigh_nothing():
     assert found.leading_weight.sum() == pytest.approx(1.0)
 
 
+def test_always_may_not_hold_more_than_a_third_of_the_rows():
+    data = make_selection(45, 12, 3, random_state=1)
+    moments = compress(data.X, data.y, selection_features=range(4)).moments
+    most = int(moments.n_selected) // 3
+    always = tuple(range(most + 1))
+    for max_units in (22, 0):
+        with pytest.raises(
+            NoFeasibleAssignmentError, match=f"always holds {most + 1} .* Name at most {most} in"
+        ):
+            average(moments, Choices(12, always, ((11,),), 12), max_units=max_units)
+
+
 def test_lambda_competes_with_assignments_without_it():
     for seed, rho, window in ((0, 0.0, None), (1, 0.8, None), (2, 0.5, (0.3, 0.6))):
         data = make_selection(500, 5, 2, rho=rho, random_state=seed)
@@ -375,5 +388,13 @@ def test_a_seed_repeats_the_sampler_and_chains_that_differ_are_reported(monkeypa
 def test_the_sampler_says_that_no_assignment_is_in_the_window():
     data = make_selection(300, 6, 2, random_state=0)
     moments = compress(data.X, data.y).moments
-    with pytest.raises(NoFeasibleAssignmentError, match=r"rho in \[-0.99, -0.98\]. Their rho runs"):
-        average(moments, all_features(moments), rho_range=(-0.99, -0.98), max_units=0)
+    words = r"rho in \[-0.99, -0.98\]. Their rho runs from (\S+) to (\S+), .* nearest: (\S+) with"
+    found = []
+    for max_units in (0, 22):
+        with pytest.raises(NoFeasibleAssignmentError, match=words) as caught:
+            average(moments, all_features(moments), rho_range=(-0.99, -0.98), max_units=max_units)
+        found.append(re.search(words, str(caught.value)).groups())
+    (low, high, near), (least, most, nearest) = np.array(found, dtype=float)
+    assert near == nearest
+    # The chains end in the nearest assignments; those where they begin are seen as well.
+    assert least <= low < high - 0.1 <= most

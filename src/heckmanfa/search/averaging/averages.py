@@ -9,7 +9,7 @@ import numpy as np
 
 from heckmanfa.data.random_state import generator
 from heckmanfa.data.rows import one_blas_thread
-from heckmanfa.errors import SearchWarning, warn
+from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning, warn
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.enumeration import enumerate_assignments
@@ -17,7 +17,7 @@ from heckmanfa.search.averaging.exhaustive import estimates_of, kept_of
 from heckmanfa.search.averaging.gibbs import AGREEMENT, NoStateError, sample_assignments
 from heckmanfa.search.averaging.result import Average, put_together
 from heckmanfa.search.averaging.sampled import sampled_estimates, sampled_imr_shares, sampled_kept
-from heckmanfa.search.averaging.weights import KINDS, Kind, Rule
+from heckmanfa.search.averaging.weights import KINDS, MOST_COLUMNS, Kind, Rule
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import no_feasible
 from heckmanfa.text.progress import progress_line
@@ -57,6 +57,7 @@ def average(
     (64, [2, 3, 4])
     """
     rule = Rule.of(moments, choices, weights, rho_range)
+    _refuse_few_rows(rule, choices)
     columns = Columns.of(moments, choices)
     labels = [str(column) for column in range(choices.n_features)] if names is None else names
     random = generator(random_state)
@@ -67,6 +68,22 @@ def average(
         found = enumerate_assignments(columns, rule, progress=progress)
         kept = kept_of(found, labels, random)
     return put_together(moments, columns, rule, estimates_of(found), kept)
+
+
+def _refuse_few_rows(rule: Rule, choices: Choices) -> None:
+    """Refuse choices of which none has weight, since even the smallest has too many columns."""
+    if np.isfinite(rule.penalties["bic"]).any():
+        return
+    m, n_always = rule.n_selected, len(choices.always)
+    if n_always > MOST_COLUMNS * m:
+        raise NoFeasibleAssignmentError(
+            f"always holds {n_always} columns, but an average gives weight only to assignments "
+            f"with at most a third as many columns as selected rows, here {m:.6g}. Name at most "
+            f"{int(MOST_COLUMNS * m)} in always, or fit them all with Heckman."
+        )
+    raise NoFeasibleAssignmentError(
+        f"{m:.6g} selected rows are too few to weigh any assignment of an average"
+    )
 
 
 def _sampled(

@@ -84,9 +84,9 @@ class NoStateError(Exception):
         super().__init__()
         self.n_evaluated = n_evaluated
         self.rho = rho
-        """(C,) where the chains ended"""
+        """(B,) where the chains began and where they ended"""
         self.inside = inside
-        """(C, U)"""
+        """(B, U)"""
 
 
 def sample_assignments(
@@ -189,6 +189,7 @@ class _Chains:
         self._matrix = np.empty((n_chains, *self._gram.shape))
         self._n_sweeps = self._n_evaluated = 0
         self._start()
+        self._first = self.inside.copy(), self.state()[2]
 
     def _start(self) -> None:
         """Start from no unit, from as many as possible, and from random ones in between."""
@@ -214,7 +215,11 @@ class _Chains:
     def replace_stuck(self) -> None:
         """Restart chains without a positive weight from those of their kind that have one."""
         if not self._alive.any():
-            raise NoStateError(self._n_evaluated, self.state()[2], self.inside.copy())
+            inside, first = np.unique(
+                np.concatenate([self._first[0], self.inside]), axis=0, return_index=True
+            )
+            rho = np.concatenate([self._first[1], self.state()[2]])
+            raise NoStateError(self._n_evaluated, rho[first], inside)
         for chain in np.flatnonzero(~self._alive):
             own = np.flatnonzero(self._alive & (self._target == self._target[chain]))
             source = own[chain % len(own)] if len(own) else np.flatnonzero(self._alive)[0]
