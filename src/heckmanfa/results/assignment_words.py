@@ -22,10 +22,10 @@ from heckmanfa.results.assignment_weights import (
     weights_of,
 )
 from heckmanfa.results.average_caveats import AGREE
-from heckmanfa.results.average_tables import unit_names
+from heckmanfa.results.average_tables import null_share, unit_names
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.search.averaging import KINDS
-from heckmanfa.text.wording import listed, number, percent, plural, share_text, some
+from heckmanfa.text.wording import listed, number, plural, share_text, some
 
 WEIGHT_CAVEATS = (
     *("assignment_weight", "left_out", "stand_ins", "imr_optional", "not_weighed"),
@@ -341,10 +341,9 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     shown = shares.rename(columns={kind: kind.upper() for kind in KINDS})
     for kind in KINDS:
         shown[kind.upper()] = shares[kind].map(share_text)
-    nothing = percent(1.0 / (1.0 + np.sqrt(found.average.n_selected)), 0)
     remarks = [
         "Roles follow BIC weights. A feature without any effect typically has a share of about "
-        f"{nothing} by BIC here, and of about 38% by AIC.",
+        f"{null_share(found.average.n_selected)}.",
     ]
     if found.moved():
         remarks.append(_moved(fit, found))

@@ -49,12 +49,13 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
     if found.weights in _COVERED:
         strong, weak = _COVERED[found.weights]
         covered, exactly = f"{strong}% of strong and {weak}% of weak coefficients", ""
+    simulated = "in simulations, " if refits is None else "in simulations of two-step averages, "
     caveats = [
         Caveat(
             "average",
             "caution",
             f"{words} Intervals are quantiles of the mixture of their distributions, and allow for "
-            f"the choice of features: in simulations, 95% intervals cover {covered}. There is no "
+            f"the choice of features: {simulated}95% intervals cover {covered}. There is no "
             "p-value of an average.",
             f"That an interval covers with {exactly}its level: it allows for the choice of "
             f"features, and 95% intervals cover {covered} in simulations.",

@@ -36,6 +36,7 @@ ALWAYS = "always included"
 
 _PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
 _ROUNDING = 1e-12
+_MANY_ROWS = 100
 # Predictions for many rows use at most this many assignments.
 _FEW = 1000
 
@@ -109,17 +110,22 @@ def inclusion_section(fit: Fit) -> Section:
     shown["positive"] = table["positive"].map(share_text)
     shown["negative"] = table["negative"].map(share_text)
     shown["role"] = table["role"]
-    m = outcome_of(fit).average.n_selected
-    nothing = percent(1.0 / (1.0 + np.sqrt(m)), 0)
+    nothing = null_share(outcome_of(fit).average.n_selected)
     return Section(
         "Chance that each feature predicts",
         table=shown,
         notes=(
             "Chances and roles follow BIC weights. A feature without any effect typically has a "
-            f"chance of about {nothing} here, and of about 38% by AIC. Signs follow the weights of "
-            "the estimates.",
+            f"chance of about {nothing}. Signs follow the weights of the estimates.",
         ),
     )
+
+
+def null_share(m: float) -> str:
+    """Say what share of weight a feature without any effect typically has, by BIC and by AIC."""
+    by_bic = f"{percent(1.0 / (1.0 + np.sqrt(m)), 0)} here"
+    # The small-sample term of AIC weights lowers it with fewer rows.
+    return by_bic if m < _MANY_ROWS else f"{by_bic}, and of about 38% by AIC"
 
 
 def average_facts(fit: Fit) -> list[tuple[str, str]]:
