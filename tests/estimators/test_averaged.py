@@ -369,3 +369,19 @@ def test_groups_are_named_by_their_term_in_words():
 def test_the_interval_of_sigma_is_positive():
     only = HeckmanAverage().fit(MROZ[["kids618"]], Y).tidy().set_index("term")
     assert only.loc["sigma", "ci_low"] >= 0.0
+
+
+def test_maximum_likelihood_of_the_heaviest_assignment_is_guarded():
+    rng = np.random.default_rng(7)
+    Z = rng.normal(size=(1500, 4))
+    u = rng.normal(size=1500)
+    noise = 0.5 * u + np.exp(0.6 * Z[:, 0]) * rng.normal(size=1500)
+    y = np.where(0.2 + Z @ [0.5, 0.5, 0.5, -0.5] + u > 0, Z[:, 0] - Z[:, 1] + noise, np.nan)
+    model = HeckmanAverage("bic", method="ml", n_refits=2).fit(Z, y)
+    heaviest = Heckman(list(model.assignments_["features"][0]), method="ml").fit(Z, y)
+    found, expected = model.diagnostics(), heaviest.diagnostics()
+    assert found.hausman.p_value == pytest.approx(expected.hausman.p_value, rel=1e-6)
+    assert found.equal_variance.p_value == pytest.approx(expected.equal_variance.p_value, rel=1e-6)
+    assert found.equal_variance.p_value < 0.001
+    assert "(in the heaviest assignment)" in str(found)
+    assert "two-step" in str(model.summary())

@@ -26,6 +26,7 @@ from heckmanfa.fit import Choice, Choose, Fit, Spec, label_terms
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.likelihood import fit_likelihood
+from heckmanfa.model.likelihood_guards import LikelihoodGuards, guard_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments
@@ -124,6 +125,7 @@ def _refit(
     masks = found.leading_masks[:n_refits]
     kept: list[int] = []
     estimates, covariances = [], []
+    guards: LikelihoodGuards | None = None
     for i, mask in enumerate(masks):
         features = [int(column) for column in np.flatnonzero(mask)]
         with warnings.catch_warnings():
@@ -135,6 +137,9 @@ def _refit(
                 continue
         if not fitted.converged:
             continue
+        if spec.guarded and not kept:
+            given = moments, probit, two_step, fitted, kind, selection.rows, moments.n_selected
+            guards = guard_likelihood(*given)
         held = [0, *(1 + columns.index(column) for column in features)]
         held += range(1 + len(columns), size)
         values, covariance = np.zeros(size), np.zeros((size, size))
@@ -164,6 +169,7 @@ def _refit(
         estimates=np.array(estimates),
         covariance=np.array(covariances),
         n_failed=failed,
+        guards=guards,
     )
 
 
@@ -202,6 +208,7 @@ def _with_averages(fit: Fit, outcome: AverageOutcome) -> Fit:
         sigma=float(mean[-1]),
         selection_coef=selection_coef,
         selection_intercept=float(mean[j]),
+        guards=refits.guards,
         covariance=total_covariance(refits.weight, refits.estimates, refits.covariance),
     )
 

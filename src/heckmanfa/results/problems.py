@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -332,7 +333,10 @@ def _guards(fit: Fit) -> list[tuple[Wald, Finding]]:
     if variance is not None:
         per_feature = guards is None or guards.per_feature
         found.append((variance, about_equal_variance(variance, per_feature=per_feature)))
-    return found
+    if fit.average is None:
+        return found
+    where = "in the heaviest assignment"
+    return [(test, replace(item, value=f"{item.value} ({where})")) for test, item in found]
 
 
 def _why_unguarded(fit: Fit) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
+from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.score_moments import ScoreMoments
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.choices import Choices
@@ -28,6 +29,8 @@ class Refits:
     """(R, d, d)"""
     n_failed: int = 0
     """heaviest assignments whose likelihood could not be maximised"""
+    guards: LikelihoodGuards | None = None
+    """the heaviest of them beside its two-step estimates"""
 
 
 @dataclass(frozen=True, eq=False)
