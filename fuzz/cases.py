@@ -26,7 +26,7 @@ from fuzz.material import (
     spoil,
     table,
 )
-from heckmanfa import Heckman, HeckmanBestSubset, scan_parquet
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, scan_parquet
 from heckmanfa.analysis import model_file
 from heckmanfa.cli import app
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
@@ -161,7 +161,7 @@ def _parquet(source: Source, folder: Path) -> None:
 
     def scan() -> None:
         rows = scan_parquet(folder / "t.parquet", outcome="y")
-        HeckmanBestSubset().fit(rows)
+        pick(source, [HeckmanBestSubset(), HeckmanAverage()]).fit(rows)
 
     _ours(scan, "scan_parquet")
 
@@ -171,7 +171,9 @@ def _saved(source: Source, folder: Path) -> bytes:
     frame = table(np.random.default_rng(int(source.integers(8))), 80)
     frame.to_csv(folder / "t.csv", index=False)
     path = folder / "m.skops"
-    if not _command(folder, ["fit", "t.csv", "--outcome", "y", "--save", "m.skops"]):
+    search = pick(source, ["best-subset", "average"])
+    fit = ["fit", "t.csv", "--outcome", "y", "--search", search, "--save", "m.skops"]
+    if not _command(folder, fit):
         return b""
     if source.random() < 0.4:
         model = _ours(
@@ -316,7 +318,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--predict-with": ("a", "b,g", "y", "nothing"),
     "--always": ("a", "g", "nothing"),
     "--select-only": ("a", "b", "y"),
-    "--search": ("best-subset", "fa-star", "correlation", "none", "lasso", "x"),
+    "--search": ("best-subset", "average", "fa-star", "correlation", "none", "lasso", "x"),
     "--criterion": ("bic", "ebic", "aic", "adjusted_r2", "corrected_bic", "x"),
     "--rho-range": ("-0.5 0.5", "0.5 -0.5", "2 3", "nan 1", "1"),
     "--method": ("ml", "two-step", "x"),
