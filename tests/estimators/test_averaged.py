@@ -182,6 +182,21 @@ def test_the_selection_equation_keeps_its_tests(alone):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-8)
 
 
+@pytest.mark.parametrize("cov_type", ["robust", "cluster"])
+def test_all_that_is_said_of_selection_has_one_covariance(cov_type):
+    given = {} if cov_type == "robust" else {"groups": np.arange(len(Y)) % 60}
+    average = HeckmanAverage(cov_type=cov_type).fit(X, Y, **given)
+    alone = Heckman(["educ"], cov_type=cov_type).fit(X, Y, **given)
+    found, expected = (
+        one.wald_test("selection.age = 0, selection.kids5 = 0") for one in (average, alone)
+    )
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-8)
+    found, expected = (one.margins(X, kind="selection").tidy() for one in (average, alone))
+    np.testing.assert_allclose(found["std_error"], expected["std_error"], rtol=1e-8)
+    part = average.vcov().loc["selection", "selection"]
+    np.testing.assert_allclose(part, alone.vcov().loc["selection", "selection"], rtol=1e-7)
+
+
 def test_margins_are_averages_with_intervals_of_mixtures(alone):
     share = weights(alone, "aic")
     found = HeckmanAverage().fit(X, Y).margins(X).tidy().set_index(["target", "term"])

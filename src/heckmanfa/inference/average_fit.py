@@ -28,7 +28,7 @@ from heckmanfa.model.equations import Selection
 from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.likelihood_guards import LikelihoodGuards, guard_likelihood
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
-from heckmanfa.model.linalg import dependencies
+from heckmanfa.model.linalg import dependencies, symmetric
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.quantiles import total_covariance
 from heckmanfa.model.score_moments import gather_score_moments
@@ -178,6 +178,10 @@ def _with_averages(fit: Fit, outcome: AverageOutcome) -> Fit:
     found, columns, probit = outcome.average, outcome.columns, fit.probit
     assert probit is not None
     nan = float("nan")
+    of_probit = probit.covariance
+    if outcome.scores is not None:
+        back = probit.coordinates.back()
+        of_probit = symmetric(back @ outcome.scores.selection_covariance(probit) @ back.T)
     fit = replace(
         fit,
         coef=found.coef,
@@ -189,7 +193,7 @@ def _with_averages(fit: Fit, outcome: AverageOutcome) -> Fit:
         aic=nan,
         bic=nan,
         terms=label_terms(fit.spec, columns, probit, ["imr", "rho", "sigma"]),
-        covariance=_selection_block(len(columns), probit.covariance),
+        covariance=_selection_block(len(columns), of_probit),
     )
     if outcome.refits is None:
         return fit

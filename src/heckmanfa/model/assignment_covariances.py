@@ -161,11 +161,7 @@ class AssignmentCovariances:
     @cached_property
     def selection(self) -> Floats:
         """Covariance of the probit's inner coefficients, (1 + p, 1 + p)."""
-        inverse = self._probit.inner_covariance
-        p = len(inverse)
-        if self.classical:
-            return inverse
-        return np.asarray(inverse @ self.scores.middle[:p, :p] @ inverse)
+        return self.scores.selection_covariance(self._probit)
 
     def blocks(self) -> Iterator[CovarianceBlock]:
         """Yield all assignments, in blocks of similar size."""

@@ -54,6 +54,14 @@ class ScoreMoments:
     delta_slope: Floats
     """(1 + p,) derivative of the mean of delta with respect to the probit's inner coefficients"""
 
+    def selection_covariance(self, probit: Probit) -> Floats:
+        """Covariance of the probit's inner coefficients, (1 + p, 1 + p)."""
+        inverse = probit.inner_covariance
+        p = len(inverse)
+        if self.cov_type == "classical":
+            return inverse
+        return np.asarray(inverse @ self.middle[:p, :p] @ inverse)
+
 
 def gather_score_moments(
     moments: Moments, columns: Positions, rows: Rows, kind: CovarianceKind
