@@ -16,12 +16,13 @@ import numpy as np
 from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
+from heckmanfa.inference.average_fit import with_refit
 from heckmanfa.inference.expectations import Estimates, level_effect, parts_of
 from heckmanfa.model.mixture import Mixture
 from heckmanfa.model.normal import mills
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
-from heckmanfa.results.average_tables import few_of, mixture_of, outcome_of, tails
-from heckmanfa.results.reference import Reference, reference_of
+from heckmanfa.results.average_tables import few_of, mixture_of, outcome_of
+from heckmanfa.results.reference import reference_of, tails
 
 # The least share of its variance that selection can leave an outcome.
 _LEAST = 0.01
@@ -38,30 +39,11 @@ def members_of(fit: Fit) -> list[tuple[float, Fit]]:
     refits = None if fit.average is None else fit.average.refits
     if refits is None or fit.probit is None:
         return []
-    columns, j = fit.equation, 1 + len(fit.equation)
-    selecting = list(fit.probit.features)
-    members = []
-    for weight, values, covariance in zip(
-        refits.weight, refits.estimates, refits.covariance, strict=True
-    ):
-        coef, selection_coef = np.zeros((2, fit.n_features))
-        coef[columns] = values[1:j]
-        selection_coef[selecting] = values[j + 1 : -3]
-        member = replace(
-            fit,
-            average=None,
-            support=np.isin(np.arange(fit.n_features), columns),
-            coef=coef,
-            intercept=float(values[0]),
-            imr_coef=float(values[-3]),
-            rho=float(values[-2]),
-            sigma=float(values[-1]),
-            selection_coef=selection_coef,
-            selection_intercept=float(values[j]),
-            covariance=covariance,
-        )
-        members.append((float(weight), member))
-    return members
+    support = np.isin(np.arange(fit.n_features), fit.equation)
+    return [
+        (float(weight), replace(with_refit(fit, *refit), average=None, support=support))
+        for weight, *refit in zip(refits.weight, refits.estimates, refits.covariance, strict=True)
+    ]
 
 
 def mixed(fit: Fit, function: Callable[[Fit], Array]) -> Array:
@@ -144,13 +126,18 @@ def _in_order(fit: Fit, estimates: Estimates, gradient: Floats) -> tuple[Floats,
 
 
 def average_interval(
-    fit: Fit, estimates: Estimates, kind: str, design: Floats, conf_level: float, *, new: bool
+    fit: Fit,
+    estimates: Estimates,
+    kind: str,
+    design: Floats,
+    conf_level: float,
+    wider: float | None,
 ) -> Floats:
-    """Return limits (b, 2) for rows of a design: of expectations, or of ``new`` outcomes.
+    """Return limits (b, 2) for rows of a design: of expectations, or of new outcomes.
 
     A new outcome is normal in each assignment, with the variance that selection leaves it.
+    ``wider`` scales the standard error of its expectation; None asks for expectations.
     """
-    reference = reference_of(fit)
     members = members_of(fit)
     if members:
         weights = np.array([weight for weight, _ in members])
@@ -162,10 +149,8 @@ def average_interval(
         values, errors = _of_mixture(fit, mixture, estimates, kind, design)
         index = design @ estimates.selection_coef
         spread = _spread(kind, mixture.sigma[:, None], mixture.imr_coef[:, None], index)
-    if not new:
-        return mixture_quantiles(weights, values, errors, tails(conf_level), reference.df)
-    # A normal error scaled up by this factor reaches as far as one that is t distributed.
-    wider = reference.quantile(conf_level) / Reference().quantile(conf_level)
+    if wider is None:
+        return mixture_quantiles(weights, values, errors, tails(conf_level), reference_of(fit).df)
     return mixture_quantiles(weights, values, np.hypot(spread, wider * errors), tails(conf_level))
 
 

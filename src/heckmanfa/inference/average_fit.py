@@ -163,12 +163,10 @@ def _refit(
         )
     weight = found.leading_weight[kept]
     return Refits(
-        masks=masks[kept],
         weight=weight / weight.sum(),
         share=float(weight.sum()),
         estimates=np.array(estimates),
         covariance=np.array(covariances),
-        n_failed=failed,
         guards=guards,
     )
 
@@ -197,23 +195,29 @@ def _with_averages(fit: Fit, outcome: AverageOutcome) -> Fit:
     )
     if outcome.refits is None:
         return fit
-    refits, j = outcome.refits, 1 + len(columns)
-    mean = refits.weight @ refits.estimates
-    coef = np.zeros(fit.n_features)
-    coef[list(columns)] = mean[1:j]
-    selection_coef = np.zeros(fit.n_features)
-    selection_coef[list(probit.features)] = mean[j + 1 : -3]
+    refits = outcome.refits
+    covariance = total_covariance(refits.weight, refits.estimates, refits.covariance)
+    fit = with_refit(fit, refits.weight @ refits.estimates, covariance)
+    return replace(fit, guards=refits.guards)
+
+
+def with_refit(fit: Fit, estimates: Floats, covariance: Floats) -> Fit:
+    """Return the fit of an average with other estimates, in the order of `Refits.estimates`."""
+    assert fit.probit is not None
+    j = 1 + len(fit.equation)
+    coef, selection_coef = np.zeros((2, fit.n_features))
+    coef[fit.equation] = estimates[1:j]
+    selection_coef[list(fit.probit.features)] = estimates[j + 1 : -3]
     return replace(
         fit,
         coef=coef,
-        intercept=float(mean[0]),
-        imr_coef=float(mean[-3]),
-        rho=float(mean[-2]),
-        sigma=float(mean[-1]),
+        intercept=float(estimates[0]),
+        imr_coef=float(estimates[-3]),
+        rho=float(estimates[-2]),
+        sigma=float(estimates[-1]),
         selection_coef=selection_coef,
-        selection_intercept=float(mean[j]),
-        guards=refits.guards,
-        covariance=total_covariance(refits.weight, refits.estimates, refits.covariance),
+        selection_intercept=float(estimates[j]),
+        covariance=covariance,
     )
 
 

@@ -26,7 +26,7 @@ from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results.diagnostics import share_outside
-from heckmanfa.results.reference import Reference, check_level, reference_of
+from heckmanfa.results.reference import Reference, check_level, reference_of, tails
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
@@ -210,7 +210,9 @@ def interval(
     with one_blas_thread(), np.errstate(invalid="ignore"):
         for span, design in design_blocks(table, estimates.columns):
             if fit.average is not None:
-                limits[span] = average_interval(fit, estimates, kind, design, conf_level, new=new)
+                limits[span] = average_interval(
+                    fit, estimates, kind, design, conf_level, wider if new else None
+                )
                 continue
             if new:
                 limits[span] = _new_outcome(fit, estimates, kind, design, conf_level, wider)
@@ -231,13 +233,13 @@ def _new_outcome(
     variance = np.sum((design @ estimates.covariance[:k, :k]) * design, axis=1)
     # The square root of a negative variance is NaN.
     sigma = np.hypot(fit.sigma, wider * np.sqrt(variance))
-    tails = np.array([0.5 - 0.5 * conf_level, 0.5 + 0.5 * conf_level])
+    ends = tails(conf_level)
     if kind == "marginal":
-        return np.asarray(mean[:, None] + sigma[:, None] * special.ndtri(tails))
+        return np.asarray(mean[:, None] + sigma[:, None] * special.ndtri(ends))
     side = 1.0 if kind == "selected" else -1.0
     index = side * (design @ estimates.selection_coef)
     rho = side * fit.rho * fit.sigma / sigma
-    limits = [mean + sigma * selected_quantile(tail, index, rho) for tail in tails]
+    limits = [mean + sigma * selected_quantile(float(tail), index, rho) for tail in ends]
     return np.column_stack(limits)
 
 

@@ -7,14 +7,14 @@ without an error. Nothing here reads rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask
+from heckmanfa.data.rows import Groups, Mask
 from heckmanfa.errors import InputError
 from heckmanfa.model.assignment_covariances import (
     AssignmentCovariances,
@@ -94,18 +94,32 @@ class Mixture:
             rho=_root(rho) / self.sigma,
         )
 
+    @property
+    def estimates(self) -> tuple[Floats, Floats]:
+        """[intercept, candidates, beta_H, rho, sigma] and their standard errors, (N, k + 4)."""
+        errors = self.errors
+        return (
+            np.column_stack([self.coef, self.rho, self.sigma]),
+            np.column_stack([errors.coef, errors.rho, errors.sigma]),
+        )
+
+    def part(self, rows: Groups, weights: Floats) -> Mixture:
+        """Return some of the assignments, with other weights, which are rescaled."""
+        return replace(
+            self,
+            masks=self.masks[rows],
+            weights=np.asarray(weights / np.sum(weights)),
+            coef=self.coef[rows],
+            sigma=self.sigma[rows],
+            rho=self.rho[rows],
+        )
+
     def estimate_quantiles(self, levels: ArrayLike, df: float | None = None) -> Floats:
         """Quantiles of [intercept, candidates, beta_H, rho, sigma], (k + 4, levels).
 
         With ``df``, the assignments' estimates have Student's t instead of the normal distribution.
         """
-        return mixture_quantiles(
-            self.weights,
-            np.column_stack([self.coef, self.rho, self.sigma]),
-            np.column_stack([self.errors.coef, self.errors.rho, self.errors.sigma]),
-            levels,
-            df,
-        )
+        return mixture_quantiles(self.weights, *self.estimates, levels, df)
 
     def linear(
         self,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pandas as pd
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
@@ -158,22 +157,6 @@ def choices_of(fit: Fit) -> Choices:
     assert fit.search is not None
     allowed, candidates = fit.search.choices, {*fit.search.candidates}
     return allowed.without_columns([c for c in allowed.columns if c not in candidates])
-
-
-def shares_frame(fit: Fit, weights: AssignmentWeights) -> pd.DataFrame:
-    """Return a row for each feature or group: its share by each kind of weights, and its role."""
-    names = fit.feature_names
-    return pd.DataFrame(
-        [
-            {
-                "feature": names[unit[0]] if len(unit) == 1 else tuple(names[c] for c in unit),
-                **{kind: weights.share(unit, kind) for kind in KINDS},
-                "role": role_of(weights.share(unit)),
-            }
-            for unit in weights.units
-        ],
-        columns=["feature", *KINDS, "role"],
-    )
 
 
 def _weigh(fit: Fit) -> AssignmentWeights | str:

@@ -18,11 +18,10 @@ from heckmanfa.results.assignment_weights import (
     are_known,
     choices_of,
     has_pseudo_weights,
-    shares_frame,
     weights_of,
 )
 from heckmanfa.results.average_caveats import AGREE
-from heckmanfa.results.average_tables import null_share, unit_names
+from heckmanfa.results.average_tables import null_share, shares_frame, unit_names
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.search.averaging import KINDS
 from heckmanfa.text.wording import listed, number, plural, share_text, some
@@ -336,7 +335,7 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
     notes = [stand_in_sentence(fit, item) for item in found.stand_ins or ()]
     if found.left_out is not None:
         notes.append(_left_out(found.left_out))
-    shares = shares_frame(fit, found)
+    shares = shares_frame(fit, found.average, found.units)
     shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
     shown = shares.rename(columns={kind: kind.upper() for kind in KINDS})
     for kind in KINDS:

@@ -12,20 +12,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.mixture import Mixture, mix_assignments
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.results.document import Section
-from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.results.reference import check_level, reference_of, tails
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
+from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import KINDS, penalties
 from heckmanfa.text.wording import percent, share_text
 
@@ -35,7 +36,6 @@ NO_SIGN = "no sign that it predicts"
 ALWAYS = "always included"
 
 _PREDICTS_FROM, _NO_SIGN_BELOW = 0.9, 0.1
-_ROUNDING = 1e-12
 _MANY_ROWS = 100
 # Predictions for many rows use at most this many assignments.
 _FEW = 1000
@@ -59,34 +59,37 @@ def role_of(chance: float) -> str:
 
 def inclusion_frame(fit: Fit) -> pd.DataFrame:
     """Return `HeckmanAverage.inclusion_`."""
-    found = outcome_of(fit).average
-    names, choices = fit.feature_names, found.choices
-    rows: list[dict[str, Any]] = []
-    for unit in _units(fit):
-        first, alone = unit[0], len(unit) == 1
-        chance = float(found.shares["bic"][first])
-        rows.append(
+    found, units = outcome_of(fit).average, _units(fit)
+    table = shares_frame(fit, found, units)
+    first = [unit[0] for unit in units]
+    # The columns of a group have signs of their own.
+    alone = np.array([len(unit) == 1 for unit in units], dtype=bool)
+    for place, sign in enumerate(("positive", "negative")):
+        shares = np.where(alone, getattr(found, sign)[first], np.nan)
+        table.insert(1 + len(KINDS) + place, sign, shares)
+    table.loc[np.isin(first, found.choices.always), "role"] = ALWAYS
+    return table
+
+
+def shares_frame(fit: Fit, found: Average, units: Sequence[Sequence[int]]) -> pd.DataFrame:
+    """Return a row for each feature or group: its share by each kind of weights, and its role."""
+    names = fit.feature_names
+    return pd.DataFrame(
+        [
             {
-                "feature": names[first] if alone else tuple(names[column] for column in unit),
-                **{kind: float(found.shares[kind][first]) for kind in KINDS},
-                # The columns of a group have signs of their own.
-                "positive": float(found.positive[first]) if alone else np.nan,
-                "negative": _snapped(found.negative[first]) if alone else np.nan,
-                "role": ALWAYS if first in choices.always else role_of(chance),
+                "feature": names[unit[0]] if len(unit) == 1 else tuple(names[c] for c in unit),
+                **{kind: float(found.shares[kind][unit[0]]) for kind in KINDS},
+                "role": role_of(float(found.shares["bic"][unit[0]])),
             }
-        )
-    columns = ["feature", *KINDS, "positive", "negative", "role"]
-    return pd.DataFrame(rows, columns=columns)
+            for unit in units
+        ],
+        columns=["feature", *KINDS, "role"],
+    )
 
 
 def _units(fit: Fit) -> list[tuple[int, ...]]:
     choices = outcome_of(fit).average.choices
     return sorted([*((column,) for column in choices.always), *choices.units])
-
-
-def _snapped(share: float) -> float:
-    """Return a share of weight that was found as a difference, without its rounding."""
-    return 0.0 if share < _ROUNDING else float(share)
 
 
 def unit_names(fit: Fit, unit: Sequence[int]) -> list[str]:
@@ -195,16 +198,13 @@ def few_of(fit: Fit) -> Mixture:
             places = (np.arange(_FEW) + 0.5) / _FEW
             drawn = np.searchsorted(np.cumsum(whole.weights), places)
             chosen, counts = np.unique(drawn, return_counts=True)
-            outcome = outcome_of(fit)
-            assert outcome.scores is not None
-            masks = outcome.average.component_masks[chosen]
-            _few[fit] = mix_assignments(fit.moments, outcome.scores, masks, counts / _FEW)
+            _few[fit] = whole.part(chosen, counts / _FEW)
     return _few[fit]
 
 
 @dataclass(frozen=True, eq=False)
 class TermMixture:
-    """The estimates of N assignments, for each of the T terms of an average."""
+    """The estimates of N assignments, for each of the T terms that are averaged."""
 
     weight: Floats
     """(N,)"""
@@ -215,23 +215,13 @@ class TermMixture:
 
     @classmethod
     def of(cls, fit: Fit) -> TermMixture:
-        """Return the mixture of each row of ``fit.terms``."""
+        """Return the mixtures of the rows of ``fit.terms`` that `averaged_terms` marks."""
         refits = outcome_of(fit).refits
         if refits is not None:
             variance = np.diagonal(refits.covariance, axis1=1, axis2=2)
             return cls(refits.weight, refits.estimates, np.sqrt(np.maximum(variance, 0.0)))
         mixture = mixture_of(fit)
-        assert fit.probit is not None
-        errors, n = mixture.errors, len(mixture.weights)
-        tail = np.column_stack([mixture.imr_coef, mixture.rho, mixture.sigma])
-        tail_errors = np.column_stack([errors.coef[:, -1], errors.rho, errors.sigma])
-        probit = np.tile(fit.probit.coef, (n, 1))
-        probit_errors = np.tile(errors.selection, (n, 1))
-        return cls(
-            mixture.weights,
-            np.column_stack([mixture.coef[:, :-1], probit, tail]),
-            np.column_stack([errors.coef[:, :-1], probit_errors, tail_errors]),
-        )
+        return cls(mixture.weights, *mixture.estimates)
 
     @cached_property
     def std_errors(self) -> Floats:
@@ -253,26 +243,23 @@ def tidy_average(fit: Fit, estimates: Floats, conf_level: float) -> pd.DataFrame
     check_level(conf_level)
     reference = reference_of(fit)
     table = pd.DataFrame(fit.terms, columns=["equation", "term"])
-    mixture = TermMixture.of(fit)
-    limits = mixture.quantiles(tails(conf_level), reference.df)
     table = table.assign(
-        estimate=estimates,
-        std_error=mixture.std_errors,
-        statistic=np.nan,
-        p_value=np.nan,
-        ci_low=limits[:, 0],
-        ci_high=limits[:, 1],
+        **reference.columns(estimates, np.sqrt(np.diag(fit.covariance)), conf_level)
     )
+    mixture, averaged = TermMixture.of(fit), averaged_terms(fit)
+    limits = mixture.quantiles(tails(conf_level), reference.df)
     # Quantiles of two-step estimates may lie beyond any correlation, or below any deviation.
-    for term, low, high in (("rho", -1.0, 1.0), ("sigma", 0.0, np.inf)):
-        row = (table["equation"] == "errors") & (table["term"] == term)
-        table.loc[row, ["ci_low", "ci_high"]] = limits[row].clip(low, high)
-    selection = (table["equation"] == "selection").to_numpy()
-    if outcome_of(fit).refits is None:
-        columns = reference.columns(estimates[selection], mixture.std_errors[selection], conf_level)
-        for name, values in columns.items():
-            table.loc[selection, name] = values
+    limits[-2], limits[-1] = limits[-2].clip(-1.0, 1.0), limits[-1].clip(min=0.0)
+    table.loc[averaged, ["statistic", "p_value"]] = np.nan
+    table.loc[averaged, "std_error"] = mixture.std_errors
+    table.loc[averaged, ["ci_low", "ci_high"]] = limits
     return table
+
+
+def averaged_terms(fit: Fit) -> Mask:
+    """Which rows of ``fit.terms`` are averages: all but the selection equation of two steps."""
+    refitted = outcome_of(fit).refits is not None
+    return np.array([refitted or equation != "selection" for equation, _ in fit.terms])
 
 
 def vcov_average(fit: Fit) -> Floats:
@@ -294,15 +281,9 @@ def vcov_average(fit: Fit) -> Floats:
     return covariance
 
 
-def tails(conf_level: float) -> Floats:
-    """Return the probabilities of an equal-tailed interval's ends."""
-    return np.array([0.5 - 0.5 * conf_level, 0.5 + 0.5 * conf_level])
-
-
 def refuse_test(fit: Fit, matrix: Floats) -> None:
     """Refuse a Wald test of what was averaged."""
-    averaged = [equation != "selection" for equation, _ in fit.terms]
-    if outcome_of(fit).refits is not None or np.any(matrix[:, averaged]):
+    if np.any(matrix[:, averaged_terms(fit)]):
         raise NotIdentifiedError(
             "an average over assignments has no Wald test: its estimates are mixtures with a point "
             "mass at zero. tidy() has their intervals, and inclusion_ the weight that holds each "

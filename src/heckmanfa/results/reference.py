@@ -154,6 +154,11 @@ def check_level(conf_level: float) -> None:
         raise InputError(f"conf_level must lie between 0 and 1; got {conf_level!r}")
 
 
+def tails(conf_level: float) -> Floats:
+    """Return the probabilities of an equal-tailed interval's ends."""
+    return np.array([0.5 - 0.5 * conf_level, 0.5 + 0.5 * conf_level])
+
+
 def reference_of(fit: Fit) -> Reference:
     """Return the reference distribution of the estimates of a fitted model."""
     return Reference(fit.n_clusters if fit.spec.cov_type == "cluster" else None)

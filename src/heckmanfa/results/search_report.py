@@ -12,8 +12,9 @@ import pandas as pd
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.results.assignment_weights import AssignmentWeights, shares_frame, weights_of
+from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
 from heckmanfa.results.assignment_words import weight_sections
+from heckmanfa.results.average_tables import shares_frame
 from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
@@ -131,7 +132,7 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         spread=_spread(fit, search.masks[:near]),
         notes=(*caveat_sentences(fit, *_NOTES), *two_step),
         weights=known,
-        shares=None if known is None else shares_frame(fit, known),
+        shares=None if known is None else shares_frame(fit, known.average, known.units),
         weight_sections=() if weights is None else tuple(weight_sections(fit, weights)),
     )
 

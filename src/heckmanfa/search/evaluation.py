@@ -193,6 +193,13 @@ class Goal:
         away = np.maximum(np.maximum(low - rho, rho - high), 0.0)
         return np.where(np.isnan(away), np.inf, away)
 
+    def sample_of(self, rho: Floats, stride: int) -> Any:
+        """Indices of every stride-th rho, of the nearest to the window, and of the extremes."""
+        nearest = np.argsort(self.distance(rho), kind="stable")[:3]
+        finite = np.flatnonzero(np.isfinite(rho))
+        ends = finite[np.argsort(rho[finite], kind="stable")[[0, -1] if len(finite) else []]]
+        return np.unique(np.concatenate([np.arange(0, len(rho), stride), nearest, ends]))
+
     def order(self, solutions: Solutions, masks: Mask) -> Any:
         """Sort assignments: those in the window first, best first, ties by `first_of_ties`."""
         loss = np.where(solutions.feasible, self.losses(solutions, masks), np.inf)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.score_moments import ScoreMoments
 from heckmanfa.search.averaging.result import Average
@@ -16,8 +15,6 @@ from heckmanfa.search.choices import Choices
 class Refits:
     """The R heaviest assignments of an average, refitted by maximum likelihood."""
 
-    masks: Mask
-    """(R, K)"""
     weight: Floats
     """(R,) their weights, which sum to one"""
     share: float
@@ -27,8 +24,6 @@ class Refits:
     intercept first), beta_H, rho, sigma; zero where a feature is absent"""
     covariance: Floats
     """(R, d, d)"""
-    n_failed: int = 0
-    """heaviest assignments whose likelihood could not be maximised"""
     guards: LikelihoodGuards | None = None
     """the heaviest of them beside its two-step estimates"""
 

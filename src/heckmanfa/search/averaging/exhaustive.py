@@ -112,13 +112,5 @@ def _components(
 
 def _seen(found: Enumeration) -> tuple[Floats, Mask]:
     """An even sample of rho with those nearest to the window, and their assignments."""
-    some = np.arange(0, len(found.rho), max(len(found.rho) // _SEEN, 1))
-    nearest = np.argsort(found.rule.goal.distance(found.rho), kind="stable")[:3]
-    finite = np.flatnonzero(np.isfinite(found.rho))
-    ends = (
-        finite[[np.argmin(found.rho[finite]), np.argmax(found.rho[finite])]]
-        if len(finite)
-        else finite
-    )
-    rows = np.unique(np.concatenate([some, nearest, ends]))
+    rows = found.rule.goal.sample_of(found.rho, max(len(found.rho) // _SEEN, 1))
     return found.rho[rows], found.columns.masks(found.inside(rows))

@@ -22,6 +22,10 @@ COMPONENT_SHARE = 0.99
 """The heaviest assignments with this share of the weight are enough for intervals."""
 
 
+# Rounding in a difference of shares.
+_ROUNDING = 1e-12
+
+
 @dataclass(frozen=True, eq=False)
 class Average:
     """Averages over assignments, weighted by exp(-criterion / 2).
@@ -81,7 +85,8 @@ class Average:
     @property
     def negative(self) -> Floats:
         """(K,) share of own weight in which a column's coefficient is below zero."""
-        return np.maximum(self.own_share - self.positive, 0.0)
+        difference = self.own_share - self.positive
+        return np.where(difference < _ROUNDING, 0.0, difference)
 
     @property
     def leading_masks(self) -> Mask:

@@ -277,19 +277,13 @@ class Record:
 
     def _see(self, rho: Floats, rows: Any, words: Callable[[Any], Words]) -> None:
         """Keep an even sample of rho, with its extremes and the nearest to the window."""
-        rows = rows[self._to_keep(rho[rows], self._stride)]
+        rows = rows[self._goal.sample_of(rho[rows], self._stride)]
         self._seen.append((rho[rows], words(rows)))
         if sum(len(part) for part, _ in self._seen) > 2 * _MOST_SEEN:
             rho, bits = (np.concatenate(part) for part in zip(*self._seen, strict=True))
-            rows = self._to_keep(rho, 2)
+            rows = self._goal.sample_of(rho, 2)
             self._seen = [(rho[rows], bits[rows])]
             self._stride *= 2
-
-    def _to_keep(self, rho: Floats, stride: int) -> Any:
-        """Indices of every stride-th rho, of the nearest to the window, and of the extremes."""
-        nearest = np.argsort(self._goal.distance(rho), kind="stable")[:3]
-        ends = np.argsort(rho, kind="stable")[[0, -1] if len(rho) else []]
-        return np.unique(np.concatenate([np.arange(0, len(rho), stride), nearest, ends]))
 
     def found(self) -> Mask:
         """Return masks over the columns of X of the kept assignments, (N, K)."""
