@@ -1,0 +1,65 @@
+"""Sentences in which names of features can be found again, so that a page can mark them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import MAX_NAMES
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column of the user's table, as it is called there."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return shown(self.text)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A sentence or a few: words of ours, and names of the user's."""
+
+    parts: tuple[str | Name, ...] = ()
+
+    def __str__(self) -> str:
+        """Return plain text; names are made printable."""
+        return "".join(str(part) for part in self.parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def __add__(self, other: Passage | str) -> Passage:
+        more = other.parts if isinstance(other, Passage) else (other,)
+        return Passage((*self.parts, *more))
+
+
+def passage(*parts: str | Name | Passage) -> Passage:
+    """Join words, names and other passages."""
+    found: list[str | Name] = []
+    for part in parts:
+        found += part.parts if isinstance(part, Passage) else (part,)
+    return Passage(tuple(found))
+
+
+def join(passages: Iterable[Passage], between: str = " ") -> Passage:
+    """Join passages that say something, with words between them."""
+    found: list[str | Name] = []
+    for one in passages:
+        if one:
+            found += (between, *one.parts) if found else one.parts
+    return Passage(tuple(found))
+
+
+def named(names: Sequence[str], most: int = MAX_NAMES) -> Passage:
+    """Name all, as in 'a, b and c', or only the first of a long list."""
+    first = [Name(name) for name in names[: most if len(names) <= most else most - 2]]
+    rest = len(names) - len(first)
+    if rest:
+        return passage(join((passage(name) for name in first), ", "), f" and {rest} more")
+    if len(first) < 2:
+        return passage(*first)
+    return passage(join((passage(name) for name in first[:-1]), ", "), " and ", first[-1])
