@@ -117,6 +117,9 @@ def test_weights_agree_with_a_plain_enumeration(rows):
     for kind in ("aic", "bic"):
         held = optional.weight(kind)[optional.held].sum()
         assert found.imr[kind] == pytest.approx(held, rel=1e-9)
+        for column in range(K):
+            share = optional.weight(kind)[optional.masks[:, column]].sum()
+            assert found.imr_optional.features[kind][column] == pytest.approx(share, abs=1e-9)
     away = 1 + np.flatnonzero(~model.support_)
     whole = own.masks.all(axis=1).argmax()
     estimate, covariance = own.coef[whole][away], own.covariance[whole][np.ix_(away, away)]

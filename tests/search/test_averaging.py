@@ -242,11 +242,17 @@ def test_lambda_competes_with_assignments_without_it():
         masks, _, _, held = everything(*rows, found.probit.coef, choices, window)
         others, _, _, free = everything(*rows, found.probit.coef, choices, window, imr=0)
         same = (others[:, None] == masks).all(axis=2).any(axis=1)
-        expected = relative(np.concatenate([held, free[same]]))[: len(held)].sum(axis=0)
+        weight = relative(np.concatenate([held, free[same]]))
+        expected = weight[: len(held)].sum(axis=0)
+        features = weight.T @ np.concatenate([masks, others[same]])
         shares = imr_shares(found.moments, choices, rho_range=window)
-        assert [shares[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-10)
+        assert [shares.imr[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-10)
+        for kind, own in zip(KINDS, features, strict=True):
+            assert shares.features[kind] == pytest.approx(own, abs=1e-10)
     sampled = imr_shares(found.moments, choices, rho_range=window, max_units=0, random_state=0)
-    assert [sampled[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-3)
+    assert [sampled.imr[kind] for kind in KINDS] == pytest.approx(expected, abs=1e-3)
+    for kind, own in zip(KINDS, features, strict=True):
+        assert sampled.features[kind] == pytest.approx(own, abs=5e-3)
 
 
 def test_components_are_the_heaviest_or_draws_by_weight_that_a_seed_repeats():

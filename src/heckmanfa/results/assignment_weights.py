@@ -28,7 +28,7 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.score_moments import classical_scores
 from heckmanfa.results.average_tables import UNSURE, role_of
 from heckmanfa.results.reference import LEVEL, Reference
-from heckmanfa.search.averaging import KINDS, Average, Kind, average, imr_shares
+from heckmanfa.search.averaging import KINDS, Average, ImrShares, Kind, average, imr_shares
 from heckmanfa.search.averaging.weights import penalties
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Goal
@@ -90,9 +90,14 @@ class AssignmentWeights:
     stand_ins: tuple[StandIn, ...] | None
     """the largest difference first; None if they were not looked for: in a window of rho, or in an
     average that was sampled by other weights"""
-    imr: dict[Kind, float] | None
-    """share of weight that holds lambda, if lambda is optional; None in a window of rho, or in an
-    average that was sampled"""
+    imr_optional: ImrShares | None
+    """shares of weight if lambda is optional; None in a window of rho, or in an average that was
+    sampled"""
+
+    @property
+    def imr(self) -> dict[Kind, float] | None:
+        """Share of weight that holds lambda, if lambda is optional."""
+        return None if self.imr_optional is None else self.imr_optional.imr
 
     @property
     def best(self) -> float:
@@ -187,7 +192,7 @@ def _weigh(fit: Fit) -> AssignmentWeights | str:
         chosen=_chosen_weight(fit, found) if given is None else None,
         left_out=_left_out(fit, choices) if given is None else None,
         stand_ins=None if window else _stand_ins(fit.moments, found),
-        imr=None if window else imr_shares(fit.moments, choices, random_state=_SEED),
+        imr_optional=None if window else imr_shares(fit.moments, choices, random_state=_SEED),
     )
 
 

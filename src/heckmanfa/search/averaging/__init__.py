@@ -6,7 +6,7 @@ Up to 22 units, every assignment is evaluated; beyond that, a Gibbs sampler visi
 from __future__ import annotations
 
 from heckmanfa.search.averaging.averages import average, imr_shares
-from heckmanfa.search.averaging.result import Average
+from heckmanfa.search.averaging.result import Average, ImrShares
 from heckmanfa.search.averaging.weights import KINDS, Kind, Weighting
 
-__all__ = ["KINDS", "Average", "Kind", "Weighting", "average", "imr_shares"]
+__all__ = ["KINDS", "Average", "ImrShares", "Kind", "Weighting", "average", "imr_shares"]

@@ -15,9 +15,9 @@ from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.enumeration import enumerate_assignments
 from heckmanfa.search.averaging.exhaustive import estimates_of, kept_of
 from heckmanfa.search.averaging.gibbs import AGREEMENT, NoStateError, sample_assignments
-from heckmanfa.search.averaging.result import Average, put_together
+from heckmanfa.search.averaging.result import Average, ImrShares, put_together
 from heckmanfa.search.averaging.sampled import sampled_estimates, sampled_imr_shares, sampled_kept
-from heckmanfa.search.averaging.weights import KINDS, MOST_COLUMNS, Kind, Rule
+from heckmanfa.search.averaging.weights import KINDS, MOST_COLUMNS, Rule
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import no_feasible
 from heckmanfa.text.progress import progress_line
@@ -120,8 +120,8 @@ def imr_shares(
     rho_range: Any = None,
     random_state: Any = None,
     max_units: int = MOST_UNITS,
-) -> dict[Kind, float]:
-    """Share of weight that holds lambda, if each assignment also competes without lambda.
+) -> ImrShares:
+    """Weigh the assignments again, each of them also without lambda.
 
     Without lambda, rho is zero and there is one coefficient fewer; criteria are otherwise the same.
     Assignments that weigh nothing with lambda do not compete without it either.
@@ -136,9 +136,10 @@ def imr_shares(
             both.append(enumerate_assignments(columns, rule, estimates=False))
     held, free = both
     free.log_sse[np.isinf(held.log_sse)] = np.inf
-    shares: dict[Kind, float] = {}
+    with_imr, without = {}, {}
     for kind in KINDS:
-        best, total = held.sums[kind].best, held.sums[kind].total
-        rival = free.weights(kind, best, total).sum() if total else np.nan
-        shares[kind] = float(1.0 / (1.0 + rival))
-    return shares
+        sums = held.sums[kind]
+        total = sums.total or np.nan
+        with_imr[kind] = np.append(1.0, sums.inclusion / total)
+        without[kind] = free.shares_of(free.weights(kind, sums.best, total))
+    return ImrShares.of(held.columns, with_imr, without)

@@ -90,6 +90,13 @@ class Enumeration:
             _halve_and_exp(part)
         return values
 
+    def shares_of(self, weights: Floats) -> Floats:
+        """Sum weights, (2^U,), over all assignments and over those with each unit, (1 + U,)."""
+        inclusion, total = _inclusion(weights[None], len(self.columns.order))
+        # The inner units are the lower bits of an assignment's number.
+        inner, outer = inclusion[0, : self.n_inner], inclusion[0, self.n_inner :]
+        return np.concatenate([total, outer, inner])
+
 
 class _Steps:
     """Which columns and how many of them each step and each subset hold."""

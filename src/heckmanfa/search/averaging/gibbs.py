@@ -64,7 +64,8 @@ class Sampled:
     sigma: Floats
     """(T, C)"""
     rival: Floats | None
-    """(C,) means over sweeps of exp(-criterion / 2) without lambda, relative to with it"""
+    """(C, 1 + U) means over sweeps of exp(-criterion / 2) without lambda, relative to with it: of
+    all assignments, and of those that hold each unit"""
     shares: Floats
     """(C, U) means over sweeps of the probability that a unit is held"""
     disagreement: float
@@ -181,8 +182,8 @@ class _Chains:
         self._target = np.repeat(np.arange(len(KINDS)), _CHAINS)
         self._penalties = np.stack([rule.penalties[kind] for kind in KINDS])
         self._free = None if free is None else np.stack([free[kind] for kind in KINDS])
-        self.rival = np.zeros(n_chains)
-        """sums over sweeps of the weight without lambda relative to that with it, (C,)"""
+        self.rival = np.zeros((n_chains, 1 + len(self._sizes)))
+        """sums over sweeps of the weight without lambda relative to that with it, (C, 1 + U)"""
         self._counts = np.arange(n_chains)
         self.inside: Mask = np.zeros((n_chains, len(self._sizes)), dtype=bool)
         self._alive = np.zeros(n_chains, dtype=bool)
@@ -296,8 +297,9 @@ class _Chains:
                 ratio = np.where(
                     weight > 0.0, np.exp(0.5 * (fit + penalty - self._free[held])), 0.0
                 )
-            rival = (weight * ratio).sum(axis=0) / np.where(alive, total[-1], 1.0)
-            self.rival += rival * (len(block) / len(self._sizes))
+            rival = weight * ratio / np.where(alive, total[-1], 1.0)
+            self.rival[:, 0] += rival.sum(axis=0) * (len(block) / len(self._sizes))
+            self.rival[:, 1 + block] += rival.T @ bits
         if not alive.all():
             code = now @ (1 << np.arange(len(block)))
             if away is not None:

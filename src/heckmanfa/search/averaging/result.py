@@ -103,6 +103,32 @@ class Average:
 
 
 @dataclass(frozen=True, eq=False)
+class ImrShares:
+    """Shares of weight if each assignment also competes without lambda."""
+
+    imr: dict[Kind, float]
+    """the share of weight that holds lambda"""
+    features: dict[Kind, Floats]
+    """(K,) for each kind of weights: the share that holds each column of X"""
+
+    @classmethod
+    def of(cls, columns: Columns, held: dict[Kind, Floats], rival: dict[Kind, Floats]) -> ImrShares:
+        """Add up what competes.
+
+        ``held`` is the weight of assignments with lambda and ``rival`` that of those without it:
+        (1 + U,), of all and of those that hold each unit. Weights with lambda sum to one.
+        """
+        total = {kind: held[kind][0] + rival[kind][0] for kind in KINDS}
+        return cls(
+            imr={kind: float(held[kind][0] / total[kind]) for kind in KINDS},
+            features={
+                kind: over_columns(columns, (held[kind] + rival[kind])[1:] / total[kind])
+                for kind in KINDS
+            },
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Estimates:
     """Averages by own weights, for the columns as `Columns` arranges and scales them."""
 
@@ -145,7 +171,7 @@ def put_together(
     positive[list(columns.positions)] = np.clip(estimates.positive[1:], 0.0, 1.0)
     means = moments.means
     places = [place - 1 for place in moments.places(columns.positions)]
-    shares = {kind: _over_columns(columns, estimates.inclusion[kind]) for kind in KINDS}
+    shares = {kind: over_columns(columns, estimates.inclusion[kind]) for kind in KINDS}
     rho, sigma, adjusted_r2, outside = (float(value) for value in estimates.others)
     return Average(
         weights=rule.weights,
@@ -166,7 +192,7 @@ def put_together(
     )
 
 
-def _over_columns(columns: Columns, inclusion: Floats) -> Floats:
+def over_columns(columns: Columns, inclusion: Floats) -> Floats:
     """Spread shares of units over the columns of X."""
     share = np.zeros(columns.choices.n_features)
     for unit, value in zip(columns.order, inclusion, strict=True):

@@ -17,7 +17,7 @@ from heckmanfa.data.rows import Mask, one_blas_thread
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.gibbs import NoStateError, Sampled, sample_assignments
-from heckmanfa.search.averaging.result import MOST_COMPONENTS, Estimates, Kept
+from heckmanfa.search.averaging.result import MOST_COMPONENTS, Estimates, ImrShares, Kept
 from heckmanfa.search.averaging.weights import KINDS, Kind, Rule, penalties
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import KEPT
@@ -151,8 +151,8 @@ class _Visited:
 
 def sampled_imr_shares(
     moments: Moments, choices: Choices, rho_range: Any, random: np.random.Generator
-) -> dict[Kind, float]:
-    """Share of weight that holds lambda, from chains that hold it.
+) -> ImrShares:
+    """Weigh assignments with and without lambda, from chains that hold it.
 
     The weight without lambda, relative to that with it, is the mean over the chains of the ratio
     of the two for each assignment. The ratio is bounded, since the SSE without lambda is larger.
@@ -164,7 +164,12 @@ def sampled_imr_shares(
         try:
             found = sample_assignments(columns, rule, random, free=free)
         except NoStateError:
-            return dict.fromkeys(KINDS, np.nan)
+            nowhere = dict.fromkeys(KINDS, np.full(1 + len(columns.order), np.nan))
+            return ImrShares.of(columns, nowhere, nowhere)
     assert found.rival is not None
-    rivals = {kind: found.rival[found.chains(kind)].mean() for kind in KINDS}
-    return {kind: float(1.0 / (1.0 + rival)) for kind, rival in rivals.items()}
+    chains = {kind: found.chains(kind) for kind in KINDS}
+    return ImrShares.of(
+        columns,
+        {kind: np.append(1.0, found.shares[own].mean(axis=0)) for kind, own in chains.items()},
+        {kind: found.rival[own].mean(axis=0) for kind, own in chains.items()},
+    )
