@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import MAX_NAMES
 
+_KEY = 300
+"""characters of a name that tell it from others"""
+
 
 @dataclass(frozen=True)
 class Name:
@@ -17,6 +20,11 @@ class Name:
 
     def __str__(self) -> str:
         return shown(self.text)
+
+    @property
+    def key(self) -> str:
+        """The name in full but printable: what marks of one feature on a page have in common."""
+        return shown(self.text, _KEY)
 
 
 @dataclass(frozen=True)

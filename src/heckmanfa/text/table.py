@@ -20,6 +20,8 @@ class Column:
     """whether text shows it last and cut to fit"""
     width: int = 0
     """characters that it takes in text, at least"""
+    is_feature: bool = False
+    """whether its cells are `Name.key` of features, which a page marks wherever they are"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,18 @@ def lay_out(
 
 
 @dataclass(frozen=True)
+class LegendItem:
+    """A kind of mark in a picture, and what it stands for."""
+
+    label: str
+    mark: str
+    """its shape: "circle", "hollow", "diamond", "square", "bar", "hatch", "line", "ribbon"; of
+    the first four, with "-" before it, on a line that is an interval"""
+    cls: str
+    """CSS classes, as in the picture"""
+
+
+@dataclass(frozen=True)
 class PictureText:
     """The words and numbers of a picture."""
 
@@ -70,3 +84,11 @@ class PictureText:
     caption: str
     table: Table
     """the same numbers"""
+    legend: tuple[LegendItem, ...] = ()
+    more: tuple[Table, ...] = ()
+    """numbers of the picture that do not fit into one table"""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables of the picture, which together hold its numbers."""
+        return (self.table, *self.more)

@@ -1,0 +1,1 @@
+"""Pictures as SVG text with CSS classes, which a page colours."""

@@ -1,0 +1,356 @@
+"""Pictures written as SVG text: shapes with CSS classes, drawn 1:1 in CSS px.
+
+Colours and fonts come from the page's style sheet, so a dark page and a printed one need no second
+drawing. Nothing here has a colour, a style attribute or an id. A picture is drawn twice, `WIDE` and
+`NARROW`, and the page shows one of them.
+
+Classes, which the page styles:
+
+- colours: this, ols, all (series), pos, neg (signs), ok, caution, problem, muted, ink, absent;
+- lines: line (grid, 1 px), zero (ink, 1.25 px), cut (1 px, dashed), interval (2.25 px, stroke in
+  the colour of its series), arrow (the end of a clipped interval), axis (ticks below an axis),
+  curve (2.5 px), outline (2 px of ink around a column, without fill);
+- areas: bar, band (16% of its colour), wash (13% of the accent, behind a row), hatch (thin muted
+  lines), hit (transparent; all of a row, for pointer and focus);
+- marks: mark (1.25 px edge of paper), hollow (paper inside, edge of 2 px in its colour);
+- text: lab (names, 13.5 px semibold), sub (below a name, 12.5 px muted), tick (12.5 px muted),
+  title (of an axis, 12.5 px muted), head (of a group of rows, 13 px semibold muted), value
+  (numbers at the right, 12.5 px);
+- groups: row (has a hit area, which is washed on hover and focus).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from heckmanfa.plots.svg.scale import Scale, Tick
+from heckmanfa.text.passage import Name
+from heckmanfa.text.printable import printable
+from heckmanfa.text.shortening import cut
+from heckmanfa.text.table import LegendItem
+
+__all__ = [
+    "NARROW",
+    "WIDE",
+    "Drawing",
+    "Scale",
+    "Tick",
+    "cut",
+    "escape",
+    "label_cells",
+    "legend_mark",
+    "px",
+]
+
+WIDE, NARROW = 540, 358
+"""Widths of the two drawings of a picture, in CSS px."""
+
+Anchor = Literal["start", "middle", "end"]
+Lines = Literal["/", "\\", "-"]
+
+_MARK = 5.0
+_ARROW = 4.5
+_HATCH = 6.0
+# Beyond this an SVG renderer may give up, and nothing is in view.
+_FAR = 1e5
+# What XML cannot hold, even as a reference.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+
+
+def escape(text: object) -> str:
+    """Make text safe inside an XML or HTML element, or an attribute in double quotes."""
+    return _escaped(printable(str(text)))
+
+
+def px(value: float) -> str:
+    """Write a coordinate with one decimal."""
+    text = f"{value:.1f}"
+    text = text.removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def label_cells(width: int) -> int:
+    """Return how many cells of a name a drawing of this width has room for."""
+    return 14 if width >= WIDE else 10
+
+
+class Drawing:
+    """An SVG picture that grows shape by shape; shapes without a finite place are left out."""
+
+    def __init__(self, width: int, height: float, label: str) -> None:
+        self.width = width
+        self.height = math.ceil(height)
+        self._label = label
+        self._parts: list[str] = []
+
+    def svg(self) -> str:
+        """Return the picture as an svg element."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" '
+            f'height="{self.height}" viewBox="0 0 {self.width} {self.height}" role="group" '
+            f'aria-label="{escape(self._label)}">{"".join(self._parts)}</svg>'
+        )
+
+    # Shapes. ----------------------------------------------------------------------------------
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, cls: str) -> None:
+        """Draw a straight line."""
+        self._add("line", cls, x1=x1, y1=y1, x2=x2, y2=y2)
+
+    def rect(self, x: float, y: float, width: float, height: float, cls: str) -> None:
+        """Draw a rectangle; one of negative width begins at its other end."""
+        x, width = (x, width) if width >= 0 else (x + width, -width)
+        y, height = (y, height) if height >= 0 else (y + height, -height)
+        self._add("rect", cls, x=x, y=y, width=width, height=height)
+
+    def circle(self, x: float, y: float, cls: str, r: float = _MARK) -> None:
+        """Draw a circle."""
+        self._add("circle", cls, cx=x, cy=y, r=r)
+
+    def diamond(self, x: float, y: float, cls: str, r: float = _MARK + 1.0) -> None:
+        """Draw a square on its corner."""
+        if _is_near(x, y):
+            self.path(
+                f"M{px(x)} {px(y - r)}l{px(r)} {px(r)}l{px(-r)} {px(r)}l{px(-r)} {px(-r)}z", cls
+            )
+
+    def square(self, x: float, y: float, cls: str, r: float = _MARK - 0.5) -> None:
+        """Draw a square."""
+        self.rect(x - r, y - r, 2 * r, 2 * r, cls)
+
+    def path(self, d: str, cls: str) -> None:
+        """Draw a path that is written already."""
+        if d:
+            self._parts.append(f'<path class="{escape(cls)}" d="{escape(d)}"/>')
+
+    def curve(self, xs: Sequence[float], ys: Sequence[float], cls: str) -> None:
+        """Draw straight pieces from point to point, with gaps where a point has no place."""
+        pieces = ["M" + _points(part) for part in _whole(xs, ys) if len(part) > 1]
+        self.path("".join(pieces), cls)
+
+    def ribbon(
+        self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], cls: str
+    ) -> None:
+        """Fill between two curves, with gaps where one of them has no place."""
+        pieces = []
+        for part in _whole(xs, lows, highs):
+            if len(part) > 1:
+                there = [(x, low) for x, low, _ in part]
+                back = [(x, high) for x, _, high in reversed(part)]
+                pieces.append(f"M{_points([*there, *back])}z")
+        self.path("".join(pieces), cls)
+
+    def hatch(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        cls: str = "hatch",
+        lines: Lines = "/",
+        step: float = _HATCH,
+    ) -> None:
+        """Fill a rectangle with thin lines.
+
+        The lines of neighbours meet: they are those of one lattice over the whole picture.
+        """
+        if not _is_near(x, y, x + width, y + height) or width <= 0 or height <= 0:
+            return
+        self.path("".join(_hatching(x, y, x + width, y + height, lines, step)), cls)
+
+    def text(self, x: float, y: float, words: object, cls: str, anchor: Anchor = "start") -> None:
+        """Write a line of text; y is its baseline."""
+        if _is_near(x, y):
+            side = "" if anchor == "start" else f' text-anchor="{anchor}"'
+            self._parts.append(
+                f'<text class="{escape(cls)}" x="{px(x)}" y="{px(y)}"{side}>{escape(words)}</text>'
+            )
+
+    # Groups. ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def group(
+        self,
+        cls: str,
+        data_f: str | None = None,
+        label: str | None = None,
+        title: str | None = None,
+        **data: object,
+    ) -> Iterator[None]:
+        """Put what is drawn inside into a group.
+
+        Parameters
+        ----------
+        cls : str
+            CSS classes.
+        data_f : str, optional
+            The name of a feature: everything about it on the page lights up together.
+        label : str, optional
+            The tooltip's words, a line each. The group is then one picture to a screen reader.
+        title : str, optional
+            The native tooltip; the label by default.
+        **data
+            Other data attributes, such as ``columns`` for ``data-columns``.
+        """
+        attributes = f' class="{escape(cls)}"'
+        if data_f is not None:
+            attributes += f' data-f="{escape(Name(data_f).key)}"'
+        for name, value in data.items():
+            attributes += f' data-{name.replace("_", "-")}="{_escaped(value)}"'
+        if label is not None:
+            spoken = "; ".join(label.split("\n"))
+            attributes += f' role="img" aria-label="{escape(spoken)}"'
+        title = label if title is None else title
+        self._parts.append(f"<g{attributes}>")
+        if title:
+            self._parts.append(f"<title>{escape(title)}</title>")
+        yield
+        self._parts.append("</g>")
+
+    def hit(self, y: float, height: float) -> None:
+        """Make a row answer to pointer and focus over the whole width."""
+        self.rect(0, y, self.width, height, "hit")
+
+    # What many pictures have. -----------------------------------------------------------------
+
+    def interval(
+        self, scale: Scale, y: float, low: float, high: float, cls: str, *, cap: float = 0.0
+    ) -> None:
+        """Draw an interval along x; an end beyond the scale becomes an arrow.
+
+        ``cap`` is the height of strokes across the ends that are in view.
+        """
+        if math.isnan(low) or math.isnan(high):
+            return
+        low, high = min(low, high), max(low, high)
+        (left, before), (right, after) = scale.clipped(low), scale.clipped(high)
+        self.line(left, y, right, y, f"interval {cls}")
+        for x, side, away in ((left, -1, before == -1), (right, 1, after == 1)):
+            if away:
+                self.arrow(x, y, side, cls)
+            elif cap and scale.low <= (low if side < 0 else high) <= scale.high:
+                self.line(x, y - cap / 2, x, y + cap / 2, f"interval {cls}")
+
+    def arrow(self, x: float, y: float, side: int, cls: str) -> None:
+        """Draw the head of an arrow that points left (-1) or right (1)."""
+        if _is_near(x, y):
+            away, half = side * _ARROW, px(_ARROW)
+            start = f"M{px(x - away)} {px(y - _ARROW)}"
+            self.path(f"{start}l{px(away)} {half}l{px(-away)} {half}", f"interval arrow {cls}")
+
+    def x_axis(
+        self,
+        scale: Scale,
+        top: float,
+        bottom: float,
+        ticks: Sequence[Tick],
+        title: str,
+        *,
+        grid: bool = True,
+        zero: bool = True,
+    ) -> None:
+        """Draw a grid from top to bottom, the numbers below it, and the title below them."""
+        for tick in ticks:
+            if grid and not (zero and tick.value == 0):
+                self.line(tick.at, top, tick.at, bottom, "line")
+            self.text(self._inside(tick), bottom + 17, tick.text, "tick", "middle")
+        if zero and scale.low <= 0 <= scale.high:
+            self.line(scale(0.0), top, scale(0.0), bottom, "zero")
+        self.text(self._centred(scale, title), bottom + 35, title, "title", "middle")
+
+    def _inside(self, tick: Tick) -> float:
+        """Keep the text of a tick at the margin inside the picture."""
+        half = 3.8 * len(tick.text)
+        return min(max(tick.at, half), self.width - half)
+
+    def _centred(self, scale: Scale, title: str) -> float:
+        """Centre a title under its axis, or as near as the picture has room for it."""
+        half = min(3.5 * len(title), self.width / 2)
+        return min(max((scale.start + scale.end) / 2, half), self.width - half)
+
+    def _add(self, element: str, cls: str, **places: float) -> None:
+        if _is_near(*places.values()):
+            written = "".join(f' {name}="{px(value)}"' for name, value in places.items())
+            self._parts.append(f'<{element} class="{escape(cls)}"{written}/>')
+
+
+def _escaped(value: object) -> str:
+    return _NOT_XML.sub("\ufffd", str(value)).translate(_ESCAPES)
+
+
+_LEGEND_WIDTH = {"bar": 22, "hatch": 22, "line": 26, "ribbon": 22}
+_LEGEND_HEIGHT = 14
+
+
+def legend_mark(item: LegendItem) -> str:
+    """Draw the mark of a legend, which a screen reader passes over."""
+    shape = item.mark.removeprefix("-")
+    on_line = shape != item.mark
+    width = _LEGEND_WIDTH.get(shape, 26 if on_line else 14)
+    drawn = Drawing(width, _LEGEND_HEIGHT, "")
+    x, y = width / 2, _LEGEND_HEIGHT / 2
+    if on_line:
+        drawn.line(0, y, width, y, f"interval {item.cls}")
+    if shape == "circle":
+        drawn.circle(x, y, f"mark {item.cls}")
+    elif shape == "hollow":
+        drawn.circle(x, y, f"hollow {item.cls}")
+    elif shape == "diamond":
+        drawn.diamond(x, y, f"mark {item.cls}")
+    elif shape == "square":
+        drawn.square(x, y, f"mark {item.cls}")
+    elif shape == "line":
+        drawn.line(0, y, width, y, f"curve {item.cls}")
+    elif shape == "hatch":
+        drawn.hatch(0, 1, width, 12, f"hatch {item.cls}".strip())
+    else:
+        drawn.rect(0, 2, width, 10, f"{'band' if shape == 'ribbon' else 'bar'} {item.cls}")
+    hidden = f'role="group" aria-label="{escape("")}"'
+    return drawn.svg().replace(hidden, 'aria-hidden="true" class="key"', 1)
+
+
+def _is_near(*places: float) -> bool:
+    return all(abs(place) < _FAR for place in places)
+
+
+def _whole(*values: Sequence[float]) -> Iterator[list[tuple[float, ...]]]:
+    """Split points at those without a finite place."""
+    part: list[tuple[float, ...]] = []
+    for point in zip(*values, strict=True):
+        if _is_near(*point):
+            part.append(point)
+        elif part:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _points(points: Sequence[tuple[float, ...]]) -> str:
+    return "L".join(f"{px(x)} {px(y)}" for x, y in points)
+
+
+def _hatching(
+    x1: float, y1: float, x2: float, y2: float, lines: Lines, step: float
+) -> Iterator[str]:
+    """Write the lines of a lattice that cross a rectangle."""
+    if lines == "-":
+        for k in range(math.ceil(y1 / step), math.floor(y2 / step) + 1):
+            yield f"M{px(x1)} {px(k * step)}H{px(x2)}"
+        return
+    # The lines are x + y = k * step or, from the upper left, x - y = k * step.
+    sign = 1.0 if lines == "/" else -1.0
+    ends = (x1 + sign * y1, x2 + sign * y2, x1 + sign * y2, x2 + sign * y1)
+    for k in range(math.ceil(min(ends) / step), math.floor(max(ends) / step) + 1):
+        # Along the line, x runs between the sides and where y meets top and bottom.
+        level = k * step
+        at_ends = sorted((level - sign * y1, level - sign * y2))
+        left, right = max(x1, at_ends[0]), min(x2, at_ends[1])
+        if right - left > 0.05:
+            first, last = sign * (level - left), sign * (level - right)
+            yield f"M{px(left)} {px(first)}L{px(right)} {px(last)}"
