@@ -207,13 +207,16 @@ class SpecificationTests(Report):
         findings = []
         for test in self:
             flag: Verdict = "caution"
+            case = ""
             if np.isnan(test.p_value):
-                meaning = "It could not be tested."
+                case, meaning = "untested", "It could not be tested."
             elif test.p_value < 0.05:
                 meaning = f"Rejected at 5%: {test.about.rejection}."
             else:
                 flag, meaning = "ok", "Not rejected, which proves nothing."
-            findings.append(Finding(test.name, test.about.title, test.result, flag, meaning))
+            findings.append(
+                Finding(test.name, test.about.title, test.result, flag, meaning, case=case)
+            )
         return findings
 
 

@@ -171,6 +171,9 @@ class UncertaintyInterval(Report):
                 if turning
                 else "Every sign is the same for any rho in that range; see "
                 "uncertainty_interval().",
+                short=f"{len(table) - len(turning)} of {len(table)} stay for rho from {low:g} to "
+                f"{high:g}",
+                names=tuple(map(str, turning)),
             )
         ]
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
 from heckmanfa.data.files.outputs import sha256_of
-from heckmanfa.report.advice import advice_for
 from heckmanfa.report.answer import answer
 from heckmanfa.report.request_words import rows_by_use
 from heckmanfa.results.average_tables import inclusion_frame, inclusion_section
+from heckmanfa.results.check_words import NO_CHECKS
+from heckmanfa.results.checks import check_of_finding
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.document import Code, Finding, Findings, Heading, Notes, PageBlock, Paragraph
 from heckmanfa.results.reference import reference_of
@@ -244,10 +245,11 @@ def diagnostic_blocks(analysis: Analysis) -> list[PageBlock]:
 
 
 def _with_advice(check: Finding) -> Finding:
-    advice = advice_for(check.key)
-    what_to_do = advice.ok if check.verdict == "ok" else advice.otherwise
-    meaning = " ".join(part for part in (in_options(check.meaning), what_to_do) if part)
-    return replace(check, meaning=meaning, why=advice.why)
+    if check.key in NO_CHECKS:
+        return check
+    done = check_of_finding(check, "the outcome")
+    meaning = " ".join(part for part in (in_options(check.meaning), done.do) if part)
+    return replace(check, meaning=meaning)
 
 
 def citation_blocks(analysis: Analysis) -> list[PageBlock]:

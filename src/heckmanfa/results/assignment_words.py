@@ -234,7 +234,7 @@ def _left_out_finding(found: AssignmentWeights) -> list[Finding]:
         return []
     name = "features left out, in the model of all candidates"
     if np.isnan(left_out.chi2):
-        return [Finding("left_out", name, "not known", "caution", _NOT_TOGETHER)]
+        return [Finding("left_out", name, "not known", "caution", _NOT_TOGETHER, case="untested")]
     many = left_out.chi2 > _AIC_PENALTY * left_out.df
     words = "would" if many else "would not"
     return [
@@ -257,7 +257,10 @@ def _stand_in_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
         return [Finding(key, name, "none", "ok", words)]
     value = some([_unit(fit, item.columns) for item in found.stand_ins])
     words = " ".join(stand_in_sentence(fit, item) for item in found.stand_ins[:3])
-    return [Finding(key, name, value, "caution", words)]
+    first = found.stand_ins[0]
+    case = "" if first.rejected_without > first.rejected_with else "with"
+    names = (_unit(fit, first.columns),)
+    return [Finding(key, name, value, "caution", words, case=case, names=names)]
 
 
 def _outside_finding(found: AssignmentWeights) -> Finding:

@@ -25,7 +25,6 @@ from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, percent
 
 # Rules of thumb from the literature on weak instruments and collinearity.
-_WEAK_CHI2_PER_FEATURE = 10.0
 _HIGH_VIF = 10.0
 _HIGH_CONDITION = 30.0
 _MANY_OUTSIDE = 0.05
@@ -104,7 +103,7 @@ class Diagnostics(Printed):
         test = self.excluded_wald
         if test is None:
             return False
-        strong = test.chi2 > _WEAK_CHI2_PER_FEATURE * self.n_excluded
+        strong = test.chi2 > problems.STRONG_CHI2 * self.n_excluded
         return not (strong and test.p_value < LEVEL)
 
     @property
@@ -157,7 +156,7 @@ class Diagnostics(Printed):
         if self.n_excluded == 0:
             alone = "Only normality identifies the model; estimates are often unstable."
             key, name = problems.exclusions_line(averaged=self.averaged)
-            return [Finding(key, name, "none", "problem", alone)]
+            return [Finding(key, name, "none", "problem", alone, case="none")]
         if self.excluded_wald is None:
             return []
         return [

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["ok", "caution", "problem"]
 Severity = Literal["note", "caution", "problem"]
+Level = Literal["problem", "caution", "note", "ok"]
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -36,6 +37,12 @@ class Finding:
     """what it means, in a sentence or two"""
     why: str = ""
     """why it matters"""
+    case: str = ""
+    """which of several things is not fine, for programs"""
+    short: str = ""
+    """the value without names, where it has many"""
+    names: tuple[str, ...] = ()
+    """the features that it is about"""
 
 
 @dataclass(frozen=True)

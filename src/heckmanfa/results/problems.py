@@ -33,6 +33,9 @@ _USE_TWO_STEP = (
 PROFILE_INSTEAD = "See profile() for intervals of slopes, which cover better than standard errors."
 """what to do about weak exclusions after maximum likelihood"""
 
+STRONG_CHI2 = 10.0
+"""chi-squared of strong exclusions, for each of them"""
+
 MAXIMA = "maxima of the likelihood"
 """name of the finding about them"""
 
@@ -85,11 +88,12 @@ def about_errors(missing: bool) -> list[Finding]:
 def about_rho(rho: float) -> Finding:
     """Say whether rho is a correlation, and inside its bounds."""
     verdict: Verdict = "problem"
-    value = number(rho)
+    value, short, case = number(rho), number(rho), ""
     if not abs(rho) < 1:
         words = "Outside (-1, 1): the model does not fit, or is hardly identified."
     elif abs(rho) > _NEAR_ONE:
-        value = rho_text(rho)
+        value, case = rho_text(rho), "near one"
+        short = value
         words = (
             f"Beyond {_NEAR_ONE}, practically one, which usually means that the model does "
             "not fit: look for outliers and skewness in the outcome (take its logarithm?), look "
@@ -98,7 +102,8 @@ def about_rho(rho: float) -> Finding:
         )
     else:
         verdict, words = "ok", "Inside (-1, 1)."
-    return Finding("rho", "rho", value, verdict, words)
+        short = f"{number(rho, 2)}, inside (-1, 1)"
+    return Finding("rho", "rho", value, verdict, words, case=case, short=short)
 
 
 def about_maxima(
@@ -143,12 +148,14 @@ def about_r2(r2: float, *, saturated: bool = False) -> list[Finding]:
         "The features reproduce the outcome almost exactly. Look for one that was made from the "
         "outcome, or is known only with it, and leave it out."
     )
+    case = ""
     if saturated:
-        words = (
+        case, words = (
+            "saturated",
             "There are as many coefficients as rows, so any outcome would be reproduced: use fewer "
-            "features."
+            "features.",
         )
-    return [Finding("leakage", "R2 of the outcome", f"{r2:.6f}", "problem", words)]
+    return [Finding("leakage", "R2 of the outcome", f"{r2:.6f}", "problem", words, case=case)]
 
 
 def about_clusters(n_clusters: int | None, parameters: int) -> list[Finding]:
@@ -158,7 +165,8 @@ def about_clusters(n_clusters: int | None, parameters: int) -> list[Finding]:
     verdict, words = _enough(n_clusters, parameters)
     words = f"{words} Tests and intervals use {Reference(n_clusters).name}.".strip()
     value = f"{n_clusters:,}; {parameters:,} parameters"
-    return [Finding("clusters", "clusters", value, verdict, words)]
+    case = "too few" if verdict == "problem" else ""
+    return [Finding("clusters", "clusters", value, verdict, words, case=case)]
 
 
 def clusters_note(n_clusters: int, parameters: int) -> str:
@@ -202,12 +210,12 @@ def about_exclusions(
     clusters follows; ``averaged`` whether they are only less likely than not to predict;
     ``profiled`` whether a profile of the likelihood has valid intervals.
     """
-    single = n_excluded == 1
+    single, case = n_excluded == 1, ""
     drive = "it drives" if single else "they drive"
     if test.note:
         # That finding says why a covariance from few clusters tests little.
         see = ": see the line on clusters" if clustered and test.lacks_clusters else ""
-        words = f"Whether {drive} selection was not tested{see}."
+        case, words = "untested", f"Whether {drive} selection was not tested{see}."
     elif strong:
         words = "Together they drive selection. That they do not predict cannot be tested here."
         if single:
@@ -216,6 +224,7 @@ def about_exclusions(
             who = "It drives" if single else "Together they drive"
             words = f"{who} selection, and may predict."
     elif not test.p_value < LEVEL:
+        case = "undriving"
         words = f"There is no evidence that {drive} selection: little identifies the model."
     elif single:
         words = "It drives selection weakly: little identifies the model."
@@ -225,7 +234,14 @@ def about_exclusions(
         words += f" {PROFILE_INSTEAD}"
     value = f"{n_excluded} ({names}); {test}"
     key, name = exclusions_line(averaged=averaged)
-    return Finding(key, name, value, "ok" if strong else "caution", words)
+    short = str(test)
+    if not strong and not test.note:
+        features = "one feature" if single else f"{n_excluded} features"
+        short = (
+            f"chi2 = {number(test.chi2, 3)} for {features}; {STRONG_CHI2 * n_excluded:g} would be "
+            "strong"
+        )
+    return Finding(key, name, value, "ok" if strong else "caution", words, case=case, short=short)
 
 
 def exclusions_line(*, averaged: bool) -> tuple[str, str]:
@@ -244,7 +260,7 @@ def about_rho_test(key: str, name: str, test: Wald, *, doubtful: bool, which: st
     """
     if test.note:
         words = "Whether there is selection on unobservables was not tested."
-        return Finding(key, name, str(test), "caution", words)
+        return Finding(key, name, str(test), "caution", words, case="untested")
     at_level = f"at {100 * LEVEL:g}%"
     if not test.p_value < LEVEL:
         words = f"No selection on unobservables is found {at_level}; it may still be there."
@@ -264,7 +280,7 @@ def about_hausman(test: Wald, two_step: float, likelihood: float) -> Finding:
     verdict: Verdict = "caution"
     if test.note:
         words = "Whether maximum likelihood is biased was not tested."
-        return Finding("hausman", name, str(test), verdict, words)
+        return Finding("hausman", name, str(test), verdict, words, case="untested")
     value = f"beta_H {number(two_step)} and {number(likelihood)}; {test}"
     if not test.p_value < LEVEL:
         verdict, words = "ok", "The two estimates of beta_H differ by no more than chance."
@@ -297,7 +313,8 @@ def about_equal_variance(test: Wald, *, per_feature: bool) -> Finding:
             "index, which biases the slopes and beta_H of maximum likelihood. "
             f"{_USE_TWO_STEP}"
         )
-    return Finding("equal_variance", name, str(test), verdict, words)
+    case = "untested" if test.note else ""
+    return Finding("equal_variance", name, str(test), verdict, words, case=case)
 
 
 def hausman_test(fit: Fit) -> Wald | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -103,6 +104,14 @@ def number(value: float, digits: int = 4) -> str:
     rounded = float(f"{value:.{digits - 1}e}")
     decimals = max(digits - 1 - math.floor(math.log10(abs(rounded))), 0)
     return f"{value:,.{decimals}f}"
+
+
+_MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d)")
+
+
+def true_minus(words: str) -> str:
+    """Write the minus before a number as the sign that typesetters use."""
+    return _MINUS.sub("\u2212", words)
 
 
 def p_value(value: float) -> str:

@@ -1,0 +1,545 @@
+"""What each check is called, what it says if it is not fine, and what to do about it.
+
+A check has the key of the finding or caveat that it is made from. Titles are whole sentences;
+``{outcome}`` and ``{names}`` stand for the outcome and for the features that it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from heckmanfa.errors import (
+    AllObservedWarning,
+    BinaryOutcomeWarning,
+    ConvergenceWarning,
+    CovarianceWarning,
+    DroppedFeaturesWarning,
+    FewClustersWarning,
+    FrequencyWeightWarning,
+    HeckmanfaWarning,
+    LeakageWarning,
+    MissingFeaturesWarning,
+    NoExclusionWarning,
+    RhoOutsideWarning,
+    SearchWarning,
+    SecondMaximumWarning,
+    TextNumbersWarning,
+    UnderdeterminedWarning,
+)
+from heckmanfa.results.document import Level
+
+
+class Kind(IntEnum):
+    """What a check is about; the gravest kind first."""
+
+    INVALID = 0
+    """the estimates are not those of the model"""
+    ASSUMPTION = 1
+    """what the model assumes is rejected"""
+    SEARCH = 2
+    """the choice of features is not stable"""
+    IDENTIFICATION = 3
+    """little tells selection from prediction"""
+    EXCLUSION = 4
+    """an exclusion is doubtful"""
+    ROWS = 5
+    """the rows, the columns, and what was not done"""
+
+
+@dataclass(frozen=True)
+class CheckWords:
+    """A check in plain words."""
+
+    kind: Kind
+    name: str
+    """its label if it is fine"""
+    title: str
+    """what is wrong if it is not fine, in a sentence"""
+    do: str
+    """what to do then"""
+    why: str = ""
+    """why it matters, in place of what the finding means; empty keeps that"""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """other titles, by the case of the finding"""
+    gravest: Level = "problem"
+    """the level that it never passes"""
+
+
+UNTESTED = "untested"
+"""case of a finding whose test could not be made"""
+
+_STRONGER = (
+    "Look for a feature that drives selection strongly and has no reason to predict, and name it "
+    "with --select-only."
+)
+_WITHOUT_WINDOW = "Do not report a test of rho. To get one, leave out --rho-range."
+_TWO_STEPS = "Keep two steps (--method two-step) with --robust, and report those estimates."
+
+# In reading order within each kind: checks of one level and kind keep it.
+CHECK_WORDS: dict[str, CheckWords] = {
+    "convergence": CheckWords(
+        Kind.INVALID,
+        "convergence",
+        "The iteration did not converge.",
+        "Report none of these estimates. Leave out extreme features with --exclude, or use "
+        "--method two-step.",
+    ),
+    "standard_errors": CheckWords(
+        Kind.INVALID,
+        "standard errors",
+        "Some standard errors are missing.",
+        "Report no test and no interval. Let fewer features predict (--predict-with).",
+    ),
+    "leakage": CheckWords(
+        Kind.INVALID,
+        "R2 of the outcome",
+        "The features reproduce {outcome} almost exactly.",
+        "Leave out the column that was made from {outcome}, with --exclude.",
+        titles={"saturated": "There are as many coefficients as rows."},
+    ),
+    "rho": CheckWords(
+        Kind.INVALID,
+        "rho",
+        "rho is outside (-1, 1).",
+        "Do not report this rho as a correlation. Name stronger exclusions with --select-only, or "
+        "compare with --method ml, which keeps rho inside.",
+        titles={"near one": "rho is practically one."},
+    ),
+    "maxima": CheckWords(
+        Kind.INVALID,
+        "maxima of the likelihood",
+        "The likelihood has two maxima.",
+        "Fit the other one with --start, compare, and report both.",
+    ),
+    "outside_window": CheckWords(
+        Kind.INVALID,
+        "rho and its window",
+        "Maximum likelihood puts rho outside its window.",
+        "Use --method two-step, whose rho is the one that the window is about.",
+    ),
+    "covariance": CheckWords(
+        Kind.INVALID,
+        "covariance",
+        "The covariance of the estimates is not a valid one.",
+        "Report no test and no interval. Let fewer features predict (--predict-with).",
+    ),
+    "normality_prediction": CheckWords(
+        Kind.ASSUMPTION,
+        "normality of the errors of {outcome}",
+        "The errors of {outcome} are not normal.",
+        "Keep two steps, which need this less than --method ml does. Do not lean on p-values near "
+        "5%. If {outcome} is skewed, try its logarithm.",
+        why="The correction assumes that they are.",
+    ),
+    "normality_selection": CheckWords(
+        Kind.ASSUMPTION,
+        "normality of selection",
+        "The errors of the selection equation are not normal.",
+        "Look at outliers and skewed features first: logarithms or squares of features may fix the "
+        "selection equation. Report the range over rho beside the estimate.",
+        why="lambda follows from a normal error: with another, it corrects for something else.",
+    ),
+    "heteroskedasticity_selection": CheckWords(
+        Kind.ASSUMPTION,
+        "equal variance of selection",
+        "The variance of the selection equation's error changes with the features.",
+        "Add squares or products of the features that drive selection, and report the range over "
+        "rho beside the estimate.",
+        why="A probit with one variance then gets lambda wrong.",
+    ),
+    "correction_form": CheckWords(
+        Kind.ASSUMPTION,
+        "form of the correction",
+        "The correction has another form than lambda.",
+        "Do not rest a finding on the correction alone. Report least squares and the range over "
+        "rho beside it.",
+        why="The mean error among rows with an outcome is not a multiple of lambda.",
+    ),
+    "reset": CheckWords(
+        Kind.ASSUMPTION,
+        "RESET",
+        "Powers or products of the features are missing from the prediction.",
+        "Add squares, logarithms or products of the features as columns, and fit again.",
+        why="A curve that a straight line leaves out may pass for selection.",
+    ),
+    "hausman": CheckWords(
+        Kind.ASSUMPTION,
+        "two steps against maximum likelihood",
+        "Maximum likelihood and two steps disagree.",
+        _TWO_STEPS,
+        why="Two steps need less: what only maximum likelihood needs does not hold.",
+    ),
+    "equal_variance": CheckWords(
+        Kind.ASSUMPTION,
+        "equal variance of {outcome}",
+        "The variance of {outcome} changes with the features.",
+        _TWO_STEPS,
+        why="Maximum likelihood takes such a change for selection.",
+    ),
+    "binary_outcome": CheckWords(
+        Kind.ASSUMPTION,
+        "values of {outcome}",
+        "{outcome} holds only 0 and 1.",
+        "Read predictions as rough probabilities, and mistrust those near 0 and 1.",
+    ),
+    "refits": CheckWords(
+        Kind.ASSUMPTION,
+        "refits by maximum likelihood",
+        "The averages rest on maximum likelihood, which needs normal errors.",
+        "Compare with --method two-step.",
+    ),
+    "best_set": CheckWords(
+        Kind.SEARCH,
+        "best set",
+        "The best set changes with the sample.",
+        "Report the averaged numbers and the chance of each feature, not the best set alone.",
+        titles={
+            "not drawn": "No set of features stands out.",
+            "chosen": "The chosen set is not the best by BIC.",
+        },
+    ),
+    "search": CheckWords(
+        Kind.SEARCH,
+        "search",
+        "A better set of features may exist.",
+        "Use --search average or --search best-subset, or let fewer features predict "
+        "(--predict-with).",
+    ),
+    "search_ended": CheckWords(
+        Kind.SEARCH,
+        "end of the search",
+        "The search ended early.",
+        "Let fewer features predict (--predict-with, --exclude), and search again.",
+    ),
+    "search_warning": CheckWords(
+        Kind.SEARCH,
+        "search",
+        "The search gave a warning.",
+        "Try another --seed, or --search average.",
+    ),
+    "search_ignored": CheckWords(
+        Kind.SEARCH,
+        "intervals after the search",
+        "The intervals ignore the search.",
+        "Use --search average, whose intervals allow for it, or --honest.",
+        why="The same rows choose the features and estimate them, so intervals are too narrow.",
+    ),
+    "near_ties": CheckWords(
+        Kind.SEARCH,
+        "sets nearly as good",
+        "Other sets of features are nearly as good.",
+        "Use --search average, and report the chance of each feature.",
+    ),
+    "sampled": CheckWords(
+        Kind.SEARCH,
+        "sampled assignments",
+        "The chains of the sampler do not agree.",
+        "Round the chances, try another --seed, or let fewer features predict (--predict-with).",
+    ),
+    "outside_weight": CheckWords(
+        Kind.SEARCH,
+        "weight with rho outside (-1, 1)",
+        "Many assignments have a rho outside (-1, 1).",
+        f"{_STRONGER} Or keep rho in a window (--rho-range).",
+    ),
+    "honest_splits": CheckWords(
+        Kind.SEARCH,
+        "honest splits",
+        "Halves of the rows choose different features.",
+        "Report in how many halves each feature was chosen, and claim less for the rarer ones.",
+    ),
+    "honest_failures": CheckWords(
+        Kind.SEARCH,
+        "halves that failed",
+        "Some halves of the rows could not be fitted.",
+        "Let fewer features predict (--predict-with), or merge rare levels.",
+    ),
+    "bootstrap": CheckWords(
+        Kind.SEARCH,
+        "bootstrap fits that failed",
+        "Many resampled rows could not be fitted.",
+        "Let fewer features predict (--predict-with), or name stronger exclusions with "
+        "--select-only.",
+    ),
+    "left_out": CheckWords(
+        Kind.SEARCH,
+        "features left out, together",
+        "The features left out would improve the fit together.",
+        "Use --search average, or compare with --search none before you say that they do not "
+        "matter.",
+        titles={UNTESTED: "All candidates cannot be fitted together."},
+    ),
+    "weight_kinds": CheckWords(
+        Kind.SEARCH,
+        "features that depend on the kind of weights",
+        "The chances of some features depend on the kind of weights.",
+        "Say that chances are by BIC, and claim less for these features.",
+        gravest="note",
+    ),
+    "pseudo_weights": CheckWords(
+        Kind.SEARCH,
+        "chances with sampling weights",
+        "With sampling weights there are no chances.",
+        "Report the averaged effects, and no chance. If the weights count rows, use "
+        "--weight-kind frequency.",
+        gravest="note",
+    ),
+    "not_weighed": CheckWords(
+        Kind.SEARCH,
+        "weights of the assignments",
+        "How sure the choice is, was not computed.",
+        "Use --search average.",
+        gravest="note",
+    ),
+    "trained_on_sample": CheckWords(
+        Kind.SEARCH,
+        "rows of the training",
+        "The training used a sample of the rows.",
+        "Compare with --search best-subset or --search average.",
+        gravest="note",
+    ),
+    "exclusions": CheckWords(
+        Kind.IDENTIFICATION,
+        "exclusions",
+        "The exclusions are weak for their number.",
+        "Name one or two features that surely do not predict, with --select-only, rather than "
+        "many by search.",
+        titles={
+            "none": "No feature is excluded from the prediction.",
+            "undriving": "There is no evidence that the exclusions drive selection.",
+            UNTESTED: "Whether the exclusions drive selection was not tested.",
+        },
+    ),
+    "less_likely": CheckWords(
+        Kind.IDENTIFICATION,
+        "features that probably do not predict",
+        "The features that probably do not predict drive selection weakly for their number.",
+        "Name one or two features that surely do not predict, with --select-only, rather than "
+        "many by search.",
+        titles={
+            "none": "Every feature of the selection equation probably predicts.",
+            "undriving": "There is no evidence that the features that probably do not predict "
+            "drive selection.",
+            UNTESTED: "Whether the features that probably do not predict drive selection was not "
+            "tested.",
+        },
+    ),
+    "imr_r2": CheckWords(
+        Kind.IDENTIFICATION,
+        "lambda on the features",
+        "lambda is almost a linear function of the prediction features.",
+        f"{_STRONGER} Or let fewer features predict (--predict-with).",
+        why="Its coefficient and theirs can hardly be separated.",
+    ),
+    "stand_ins": CheckWords(
+        Kind.IDENTIFICATION,
+        "features that stand in for lambda",
+        "{names} and lambda stand in for each other.",
+        "Decide by what you know about {names}: fit with --always and with --select-only, and "
+        "report both.",
+        titles={"with": "Selection shows only where {names} predicts."},
+    ),
+    "imr_optional": CheckWords(
+        Kind.IDENTIFICATION,
+        "weight of lambda, if it is optional",
+        "The weights do not tell whether rho is zero.",
+        "Report least squares beside the corrected estimates.",
+        gravest="note",
+    ),
+    "uncertainty": CheckWords(
+        Kind.IDENTIFICATION,
+        "signs over rho",
+        "The sign of {names} depends on rho.",
+        "Draw no conclusion from that sign alone, and report the range over rho.",
+    ),
+    "window": CheckWords(
+        Kind.IDENTIFICATION,
+        "window of rho",
+        "rho was kept in a window, and tests nothing.",
+        _WITHOUT_WINDOW,
+    ),
+    "rho_test": CheckWords(
+        Kind.IDENTIFICATION,
+        "test of rho = 0",
+        "The test of rho = 0 is not to be relied on.",
+        "Do not report that selection was found. Look at the checks above first.",
+        titles={UNTESTED: "rho = 0 was not tested."},
+    ),
+    "rho_lr_test": CheckWords(
+        Kind.IDENTIFICATION,
+        "LR test of rho = 0",
+        "The likelihood-ratio test of rho = 0 is not to be relied on.",
+        "Report the two-step test (--method two-step --robust) in its place.",
+        titles={UNTESTED: "rho = 0 was not tested by the likelihood ratio."},
+    ),
+    "condition": CheckWords(
+        Kind.IDENTIFICATION,
+        "condition number",
+        "Some prediction columns are nearly collinear.",
+        "Leave out redundant features with --exclude, or interpret their coefficients together.",
+    ),
+    "what_if": CheckWords(
+        Kind.EXCLUSION,
+        "excluded features put back",
+        "An excluded feature asks to come back.",
+        "Let it predict (--always), or argue why it should not, and compare.",
+        why="A feature that improves the prediction is a doubtful exclusion.",
+    ),
+    "exclusion_test": CheckWords(
+        Kind.EXCLUSION,
+        "joint test of the exclusions",
+        "The exclusions contradict one another.",
+        "Let those that you can defend least predict (--always), and compare.",
+    ),
+    "selection": CheckWords(
+        Kind.ROWS,
+        "missing outcomes",
+        "No outcome is missing.",
+        "Check that outcomes that were not observed are empty cells.",
+    ),
+    "rows_lost": CheckWords(
+        Kind.ROWS,
+        "rows that lack a feature",
+        "Many rows were left out because they lack a feature.",
+        "Leave out the columns with the gaps (--exclude), or fill them in (--missing mean).",
+    ),
+    "rows_dropped": CheckWords(
+        Kind.ROWS,
+        "rows left out",
+        "Some rows were left out of the fit.",
+        "Look at these rows before you speak of the others.",
+        gravest="note",
+    ),
+    "filled_in": CheckWords(
+        Kind.ROWS,
+        "missing cells",
+        "Missing cells hold the average of their column.",
+        "Compare with --missing drop.",
+    ),
+    "outside_range": CheckWords(
+        Kind.ROWS,
+        "rows outside the range of lambda",
+        "Many rows lie beyond what the rows with an outcome cover.",
+        "Say that predictions for these rows are extrapolated.",
+        why="lambda was learned within the range of the fit and nowhere else.",
+    ),
+    "imr_range": CheckWords(
+        Kind.ROWS,
+        "range of lambda in the fit",
+        "The range of lambda in the fit is narrow.",
+        "Do not predict beyond it.",
+    ),
+    "clusters": CheckWords(
+        Kind.ROWS,
+        "clusters",
+        "The clusters are few.",
+        "Report the number of clusters, and claim less. If a finer grouping keeps dependent rows "
+        "together, name its column with --cluster.",
+        titles={"too few": "There are no more clusters than parameters."},
+    ),
+    "dropped_features": CheckWords(
+        Kind.ROWS,
+        "columns",
+        "Some columns were left out.",
+        "Say so, or leave out the columns that they copy, with --exclude.",
+    ),
+    "separation": CheckWords(
+        Kind.ROWS,
+        "columns that decide selection",
+        "Columns and rows were left out because they decide selection exactly.",
+        "Leave such columns out with --exclude, or merge their rare levels.",
+    ),
+    "frequency_weights": CheckWords(
+        Kind.ROWS,
+        "weights",
+        "The weights may be sampling weights.",
+        "If they are survey weights, use --weight-kind sampling.",
+    ),
+    "text_numbers": CheckWords(
+        Kind.ROWS,
+        "text columns",
+        "A text column that holds numbers was taken as categories.",
+        "If it is a number, name it with --numeric.",
+    ),
+    "underdetermined": CheckWords(
+        Kind.INVALID,
+        "rows for the coefficients",
+        "The rows do not determine the coefficients.",
+        "Use fewer features (--features, --exclude).",
+    ),
+    "fit_warning": CheckWords(
+        Kind.ROWS,
+        "warnings of the fit",
+        "The fit gave a warning.",
+        "Read it before you report the estimates.",
+    ),
+    "derived": CheckWords(
+        Kind.ROWS,
+        "columns made from others",
+        "{names} is made from other columns.",
+        "Read such columns together: force them in with --always, or leave the derived ones out "
+        "with --exclude. The picture of who is selected moves them together.",
+        gravest="note",
+    ),
+    "not_run": CheckWords(
+        Kind.ROWS,
+        "checks that were not run",
+        "Some checks were not run.",
+        "To run them, fit a sample of the rows in memory, or raise --stream-above.",
+        gravest="note",
+    ),
+    "honest_fit": CheckWords(
+        Kind.ROWS,
+        "honest estimates",
+        "The fit statistics are not those of the honest estimates.",
+        "Quote the honest estimates and their standard errors.",
+        gravest="note",
+    ),
+}
+
+CHECK_OF_CAVEAT = {
+    "all_observed": "selection",
+    "not_converged": "convergence",
+    "errors_missing": "standard_errors",
+    "few_clusters": "clusters",
+    "second_maximum": "maxima",
+    "rho_at_bounds": "rho",
+    "no_exclusion": "exclusions",
+    "weak_exclusions": "exclusions",
+    "lambda_collinear": "imr_r2",
+    "extrapolated": "outside_range",
+    "assignment_weight": "best_set",
+    "bootstrap_search": "best_set",
+}
+"""Findings and caveats that say what another check says."""
+
+CHECK_OF_WARNING: dict[type[HeckmanfaWarning], str] = {
+    AllObservedWarning: "selection",
+    NoExclusionWarning: "exclusions",
+    LeakageWarning: "leakage",
+    BinaryOutcomeWarning: "binary_outcome",
+    TextNumbersWarning: "text_numbers",
+    MissingFeaturesWarning: "rows_lost",
+    UnderdeterminedWarning: "underdetermined",
+    DroppedFeaturesWarning: "dropped_features",
+    FrequencyWeightWarning: "frequency_weights",
+    FewClustersWarning: "clusters",
+    RhoOutsideWarning: "rho",
+    SecondMaximumWarning: "maxima",
+    ConvergenceWarning: "convergence",
+    SearchWarning: "search_warning",
+    CovarianceWarning: "covariance",
+}
+"""The check that says what a warning of the fit says."""
+
+NO_CHECKS = frozenset(
+    {
+        *("adjusted_r2", "average", "honest", "honest_and_all_rows", "honest_target"),
+        *("honest_window", "kept_out", "no_choice", "none_kept_out", "normal_law", "not_causal"),
+        *("nothing_searched", "reference_distribution", "rho_not_found", "rho_scale"),
+        "two_step_errors",
+    }
+)
+"""Findings and caveats that say what an estimate is, and check nothing."""

@@ -1,0 +1,167 @@
+"""Checks: how far to trust an answer, the gravest first, each with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from heckmanfa.results.check_words import (
+    CHECK_OF_CAVEAT,
+    CHECK_WORDS,
+    UNTESTED,
+    CheckWords,
+    Kind,
+)
+from heckmanfa.results.document import Caveat, Finding, Level
+from heckmanfa.text.option_names import in_options
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import listed, plural, true_minus
+
+LEVELS: tuple[Level, ...] = ("problem", "caution", "note", "ok")
+"""the gravest first"""
+
+_BADGES: dict[Level, str] = {
+    "problem": "Do not rely on it",
+    "caution": "Read with care",
+}
+_NO_WARNING = "No warning found"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked about an answer."""
+
+    key: str
+    """which check it is, for programs"""
+    level: Level
+    title: str
+    """what was found, in a sentence; of a check that is fine, its label and value"""
+    value: str
+    """the number behind it"""
+    words: str
+    """what that means"""
+    do: str = ""
+    """what to do about it, with options of the command line; empty if it is fine"""
+    name: str = ""
+    """a label of a few words"""
+
+    @property
+    def line(self) -> str:
+        """The label and the value, for the line of checks that are fine."""
+        return f"{self.name}: {self.value}" if self.value else self.name
+
+
+def ordered_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Sort checks: the gravest level first, and in a level by the `Kind` of check.
+
+    Of several with one key, the gravest stays. Checks of one level and kind keep the order of
+    `CHECK_WORDS`.
+    """
+    found: dict[str, Check] = {}
+    for check in checks:
+        known = found.get(check.key)
+        if known is None or LEVELS.index(check.level) < LEVELS.index(known.level):
+            found[check.key] = check
+    places = {key: place for place, key in enumerate(CHECK_WORDS)}
+
+    def gravity(check: Check) -> tuple[int, Kind, int]:
+        kind = CHECK_WORDS[check.key].kind
+        return LEVELS.index(check.level), kind, places[check.key]
+
+    return tuple(sorted(found.values(), key=gravity))
+
+
+def badge(checks: Sequence[Check]) -> tuple[Level, str]:
+    """Return the gravest level of the checks (a note counts as ok), and what it means."""
+    for level, words in _BADGES.items():
+        if any(check.level == level for check in checks):
+            return level, words
+    return "ok", _NO_WARNING
+
+
+def count_words(checks: Sequence[Check]) -> str:
+    """Count checks by level, in a sentence."""
+    n = {level: sum(check.level == level for check in checks) for level in LEVELS}
+    grave = [plural(n[level], level) for level in LEVELS[:-1] if n[level]]
+    fine = f"{plural(n['ok'], 'check')} {'is' if n['ok'] == 1 else 'are'} fine"
+    if not grave:
+        return f"{fine[0].upper()}{fine[1:]}."
+    said = f"{listed(grave)}; {fine}." if n["ok"] else f"{listed(grave)}."
+    return f"{said} The gravest first." if sum(n.values()) - n["ok"] > 1 else said
+
+
+def fine_words(checks: Sequence[Check]) -> str:
+    """Name the checks that are fine, each with its value, in a line; empty if none is."""
+    return "; ".join(check.line for check in checks if check.level == "ok")
+
+
+def check_of_finding(finding: Finding, outcome: str) -> Check:
+    """Return a line of the diagnostics as a check of a table with this outcome."""
+    key = CHECK_OF_CAVEAT.get(finding.key, finding.key)
+    about = CHECK_WORDS[key]
+    level = _at_most(finding.verdict, about)
+    value = true_minus(finding.short or finding.value)
+    meaning = true_minus(in_options(finding.meaning))
+    if level == "ok":
+        name = _filled(about.name, finding, outcome)
+        return Check(key, level, f"{name}: {value}.", value, meaning, name=name)
+    if finding.case == UNTESTED:
+        # What could not be tested is no sign of a fault.
+        level = "note"
+    return Check(
+        key=key,
+        level=level,
+        title=_title(about, finding, outcome),
+        value=value,
+        words=about.why if about.why and finding.case != UNTESTED else meaning,
+        do=_filled(about.do, finding, outcome),
+        name=_filled(about.name, finding, outcome),
+    )
+
+
+def check_of_caveat(caveat: Caveat, outcome: str, value: str = "") -> Check:
+    """Return a caveat as a check."""
+    key = CHECK_OF_CAVEAT.get(caveat.key, caveat.key)
+    return plain_check(key, caveat.severity, in_options(caveat.sentence), outcome, value)
+
+
+def plain_check(
+    key: str,
+    level: Level,
+    words: str,
+    outcome: str,
+    value: str = "",
+    *,
+    case: str = "",
+    names: Sequence[str] = (),
+) -> Check:
+    """Return a check that is not fine, of what no finding says."""
+    about = CHECK_WORDS[key]
+    finding = Finding(key, about.name, value, "caution", words, case=case, names=tuple(names))
+    return Check(
+        key=key,
+        level=_at_most(level, about),
+        title=_title(about, finding, outcome),
+        value=true_minus(value),
+        words=true_minus(words),
+        do=_filled(about.do, finding, outcome),
+        name=_filled(about.name, finding, outcome),
+    )
+
+
+def _at_most(level: Level, about: CheckWords) -> Level:
+    """Return a level that is no graver than a check may be."""
+    return max(level, about.gravest, key=LEVELS.index)
+
+
+def _title(about: CheckWords, finding: Finding, outcome: str) -> str:
+    """Say in a sentence what is not fine."""
+    title = about.titles.get(finding.case, about.title)
+    if finding.case == UNTESTED and UNTESTED not in about.titles:
+        title = f"Not tested: {about.name}."
+    return _filled(title, finding, outcome)
+
+
+def _filled(template: str, finding: Finding, outcome: str) -> str:
+    """Put the names into words of ours."""
+    return true_minus(template).format(outcome=shown(outcome), names=listed(finding.names))
