@@ -122,7 +122,7 @@ def uncertainty(
     curves = interval.curves()
     known = list(curves.bounds["term"])
     wanted = wanted_terms(known, terms)
-    drawn = _new_canvas(len(wanted)) if axes is None else given_canvas(axes, len(wanted))
+    drawn = panel_canvas(len(wanted)) if axes is None else given_canvas(axes, len(wanted))
     marks: dict[str, Any] = {}
     for panel, term in zip(drawn.axes, wanted, strict=True):
         marks |= _draw(panel, curves, known.index(term))
@@ -174,7 +174,7 @@ def _draw(panel: Any, curves: RhoCurves, position: int) -> dict[str, Any]:
     return marks
 
 
-def _new_canvas(count: int) -> Canvas:
+def panel_canvas(count: int) -> Canvas:
     """Make a figure with a panel for each coefficient."""
     columns = 2 if count == 4 else min(count, _PANELS_PER_ROW)
     rows = -(-count // columns)

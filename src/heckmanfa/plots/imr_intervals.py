@@ -1,0 +1,207 @@
+"""The coefficient of lambda, several ways: averaged, in the best assignments, with all features."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from heckmanfa.plots._canvas import canvas, label_of
+from heckmanfa.plots.palette import LIGHT
+from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale, label_cells
+from heckmanfa.text.numerals import figure, interval, with_minus
+from heckmanfa.text.printable import shown
+from heckmanfa.text.shortening import cells, cut
+from heckmanfa.text.table import Column, PictureText, Table
+from heckmanfa.text.wording import plural, some
+
+_ROW = 36
+_MORE = 0.1
+_WORDS = ("no", "one", "two", "three", "four", "five", "six")
+
+
+@dataclass(frozen=True)
+class ImrEstimate:
+    """The coefficient of lambda in one way of estimating it."""
+
+    label: str
+    """the way: "averaged", "best", ..."""
+    estimate: float
+    low: float
+    """lower end of the 95% interval"""
+    high: float
+    features: tuple[str, ...] | None = None
+    """the features of the assignment, if it is one"""
+    detail: str = ""
+    """words under the label where ``features`` are None"""
+    sets_range: bool = True
+    """whether the picture is as wide as its interval"""
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the interval excludes zero, a test at the 5% level."""
+        return self.low > 0.0 or self.high < 0.0
+
+    def under(self, most: int) -> str:
+        """Say what is estimated, in at most so many cells."""
+        if self.features is None:
+            return self.detail
+        if not self.features:
+            return "no feature"
+        whole = " + ".join(shown(name) for name in self.features)
+        if cells(whole) <= most:
+            return whole
+        more = len(self.features) - 1
+        if not more:
+            return cut(self.features[0], most)
+        words = f" + {more} more"
+        return cut(self.features[0], max(most - len(words), 4)) + words
+
+    @property
+    def described(self) -> str:
+        """Say in full what is estimated."""
+        if self.features is None:
+            return self.detail
+        return some(list(self.features), 12) if self.features else "no feature"
+
+
+@dataclass(frozen=True)
+class ImrEstimates:
+    """The coefficient of lambda, the inverse Mills ratio, with 95% intervals."""
+
+    kind: ClassVar[str] = "imr"
+
+    estimates: tuple[ImrEstimate, ...]
+    """the model's own first"""
+    outcome: str
+    window: tuple[float, float] | None = None
+    """the window that rho was kept in, so nothing is tested"""
+
+    @property
+    def n_found(self) -> int:
+        """How many intervals exclude zero."""
+        return sum(one.is_found for one in self.estimates)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range to draw: zero, and the intervals that set it, and a little more."""
+        values = [0.0]
+        setting = [one for one in self.estimates if one.sets_range] or list(self.estimates)
+        for one in setting:
+            values += [end for end in (one.estimate, one.low, one.high) if math.isfinite(end)]
+        more = _MORE * (max(values) - min(values)) or 1.0
+        return min(values) - more, max(values) + more
+
+    def text(self) -> PictureText:
+        """Return the words and numbers of the picture."""
+        m = len(self.estimates)
+        ways = _WORDS[m] if m < len(_WORDS) else str(m)
+        title = "The coefficient of lambda" + (f", {ways} ways" if m > 1 else "")
+        return PictureText(
+            title=title, alt=self._alt(), caption=self._caption(), table=self._table()
+        )
+
+    def found_words(self) -> str:
+        """Say how many of the ways find it, or why that is not said."""
+        m, n = len(self.estimates), self.n_found
+        if self.window is not None:
+            low, high = (with_minus(f"{end:g}") for end in self.window)
+            return f"rho was kept in [{low}, {high}], so none of these tests it."
+        if m == 1:
+            return f"Its 95% interval {'excludes' if n else 'includes'} 0."
+        count = "none" if n == 0 else ("all" if n == m else _WORDS[min(n, len(_WORDS) - 1)])
+        of = f" of {_WORDS[m] if m < len(_WORDS) else m}" if 0 < n < m else f" of the {m}"
+        verb = "finds" if n in (0, 1) else "find"
+        return f"{count.capitalize()}{of} {verb} it at 5%."
+
+    def _alt(self) -> str:
+        first = self.estimates[0]
+        given = interval(first.low, first.high)
+        given = f", 95% interval {given}" if given else ""
+        return (
+            f"Intervals of the coefficient of lambda, {plural(len(self.estimates), 'way')} of "
+            f"estimating it. {first.label.capitalize()}: {figure(first.estimate)}{given}. "
+            f"{self.found_words()} All numbers are in the table."
+        )
+
+    def _caption(self) -> str:
+        clipped = any(one.low < self.ends[0] or one.high > self.ends[1] for one in self.estimates)
+        arrow = " An arrow runs on." if clipped else ""
+        return (
+            f"lambda, the inverse Mills ratio, carries the correction. {self.found_words()}{arrow}"
+        )
+
+    def _table(self) -> Table:
+        columns = (
+            Column("Estimate of", is_number=False),
+            Column("Features", is_number=False),
+            Column("Coefficient"),
+            Column("95% interval"),
+        )
+        rows = tuple(
+            [
+                one.label,
+                one.described,
+                figure(one.estimate),
+                interval(one.low, one.high),
+            ]
+            for one in self.estimates
+        )
+        return Table(columns, rows, "The coefficient of lambda", "imr-table")
+
+    def svg(self, width: int) -> str:
+        """Return the drawing, ``width`` CSS pixels wide."""
+        wide = width >= WIDE
+        left = 150 if wide else 112
+        bottom = 8 + _ROW * len(self.estimates)
+        drawing = Drawing(width, bottom + 42, self._alt())
+        x = Scale(*self.ends, left, width - 12)
+        drawing.x_axis(x, 4, bottom, x.ticks(6 if wide else 4), "coefficient of lambda")
+        for place, one in enumerate(self.estimates):
+            top = 8 + _ROW * place
+            y = top + _ROW / 2
+            given = interval(one.low, one.high)
+            words = f"{one.label}: {figure(one.estimate)}"
+            words += f"\n95% interval {given}" if given else ""
+            words += f"\n{one.described}" if one.described else ""
+            with drawing.group("row", label=words):
+                drawing.hit(top, _ROW)
+                under = one.under(20 if wide else label_cells(width) + 4)
+                drawing.text(left - 12, y + (-2 if under else 4), one.label, "lab", "end")
+                drawing.text(left - 12, y + 13, under, "sub", "end")
+                drawing.interval(x, y, one.low, one.high, "this")
+                if x.low <= one.estimate <= x.high:
+                    drawing.circle(x(one.estimate), y, "mark this")
+        return drawing.svg()
+
+    def draw(self, ax: Any = None) -> Any:
+        """Draw on Matplotlib's Axes, and return them."""
+        m = len(self.estimates)
+        low, high = self.ends
+        with canvas(ax, 0.8 + 0.34 * m) as drawn:
+            (panel,) = drawn.axes
+            panel.axvline(0.0, color=LIGHT["ink"], linewidth=0.8, zorder=1)
+            for place, one in enumerate(self.estimates):
+                ends = max(one.low, low), min(one.high, high)
+                panel.plot(ends, [place, place], color=LIGHT["this"], linewidth=1.6, zorder=2)
+                for end, edge, arrow in ((one.low, low, "<"), (-one.high, -high, ">")):
+                    if end < edge:
+                        panel.plot(
+                            *([abs(edge) * (1 if arrow == ">" else -1)], [place]),
+                            marker=arrow,
+                            color=LIGHT["this"],
+                            clip_on=False,
+                        )
+                if low <= one.estimate <= high:
+                    panel.plot([one.estimate], [place], "o", color=LIGHT["this"], zorder=3)
+            panel.set_xlim(low, high)
+            panel.set_ylim(m - 0.5, -0.5)
+            labels = []
+            for one in self.estimates:
+                under = one.under(24)
+                labels.append(label_of(one.label) + (f"\n{label_of(under)}" if under else ""))
+            panel.set_yticks(range(m), labels)
+            panel.tick_params(axis="y", length=0)
+            panel.spines["left"].set_visible(False)
+            panel.set_xlabel("coefficient of lambda")
+        return panel

@@ -1,0 +1,410 @@
+"""What if rho were something else: coefficients over an assumed rho, and what is known of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from heckmanfa.plots._canvas import Canvas, given_canvas, label_of
+from heckmanfa.plots.palette import LIGHT
+from heckmanfa.plots.rho_curves import panel_canvas
+from heckmanfa.plots.rho_histogram import outside_window
+from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale
+from heckmanfa.text.numerals import figure, interval, with_minus
+from heckmanfa.text.passage import Name, named
+from heckmanfa.text.printable import shown
+from heckmanfa.text.shortening import cut
+from heckmanfa.text.table import Column, LegendItem, PictureText, Table
+
+MOST_PANELS = 4
+"""A picture shows this many coefficients at most."""
+
+# Heights and rooms in px.
+_PANEL, _HEAD, _BETWEEN = 170, 22, 12
+_LEFT, _RIGHT, _BAR = 52, 14, 16
+_TABLE_RHO = (-0.8, -0.4, 0.0, 0.4, 0.8)
+
+
+@dataclass(frozen=True)
+class RhoPoint:
+    """A coefficient with its 95% interval at one rho."""
+
+    rho: float
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RhoPanel:
+    """A coefficient over rho."""
+
+    feature: str
+    """name of the feature"""
+    detail: str
+    """which of its levels, and rather than which; empty for a number"""
+    points: tuple[RhoPoint, ...]
+    """ascending in rho; one is at zero"""
+    at_hat: RhoPoint | None
+    """at rho-hat; None if that is beyond the points"""
+    sign_change: float
+    """the rho at which the coefficient is zero; NaN if it keeps its sign"""
+    at_second: RhoPoint | None = None
+    """at another maximum of the likelihood"""
+
+    def at(self, rho: float) -> RhoPoint:
+        """Return the point that is nearest to some rho."""
+        return min(self.points, key=lambda point: abs(point.rho - rho))
+
+    @property
+    def turns(self) -> bool:
+        """Whether the sign turns among the points."""
+        return self.points[0].rho <= self.sign_change <= self.points[-1].rho
+
+    @property
+    def title(self) -> str:
+        """The coefficient's name in full."""
+        return f"{shown(self.feature)}: {self.detail}" if self.detail else shown(self.feature)
+
+
+@dataclass(frozen=True)
+class RhoBar:
+    """A 95% interval of rho."""
+
+    label: str
+    """what it takes as known: "features known" or "with the search" """
+    how: str
+    """what it follows from: "likelihood", ..."""
+    low: float
+    high: float
+    estimate: float
+
+    @property
+    def words(self) -> str:
+        """The interval and what it follows from."""
+        return f"{_rho(self.low)} to {_rho(self.high)} ({self.how})"
+
+
+@dataclass(frozen=True)
+class OverRho:
+    """Coefficients of one model over a rho that is assumed rather than estimated."""
+
+    kind: ClassVar[str] = "over_rho"
+
+    outcome: str
+    model: str
+    """which model: "best assignment", "chosen assignment", "this model" """
+    features: tuple[str, ...]
+    """all features of the model"""
+    panels: tuple[RhoPanel, ...]
+    """the coefficients that are shown"""
+    rho_hat: float
+    """the model's estimate of rho; it may lie beyond the points"""
+    bars: tuple[RhoBar, ...] = ()
+    """what is known of rho, the narrower first"""
+    no_bars: str = ""
+    """why a bar is missing; empty if none is"""
+    window: tuple[float, float] | None = None
+    """the window that rho was kept in"""
+    second_maximum: float = math.nan
+    """rho at another maximum of the likelihood"""
+    classical: bool = False
+    """whether the model's standard errors are others than these"""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range of rho that is drawn."""
+        points = self.panels[0].points
+        return points[0].rho, points[-1].rho
+
+    def shaded(self) -> list[tuple[float, float]]:
+        """The parts of the range to shade: the widest bar, or what is outside the window."""
+        low, high = self.ends
+        if self.window is not None or not self.bars:
+            return outside_window(self.window, low, high)
+        bar = self.bars[-1]
+        return (
+            [(max(bar.low, low), min(bar.high, high))] if bar.low < high and bar.high > low else []
+        )
+
+    @property
+    def hat_in_view(self) -> bool:
+        """Whether rho-hat is among the points."""
+        return self.ends[0] <= self.rho_hat <= self.ends[1]
+
+    def text(self) -> PictureText:
+        """Return the words and numbers of the picture."""
+        return PictureText(
+            title="What if rho were something else?",
+            alt=self._alt(),
+            caption=self._caption(),
+            table=self._table(),
+            legend=self._legend(),
+            more=self._more(),
+        )
+
+    def _legend(self) -> tuple[LegendItem, ...]:
+        items = [LegendItem("least squares (rho = 0)", "diamond", "ols")]
+        if self.hat_in_view:
+            items.append(LegendItem(f"{self.model} (rho = {_rho(self.rho_hat)})", "circle", "this"))
+        if self.panels[0].at_second is not None:
+            words = f"second maximum (rho = {_rho(self.second_maximum)})"
+            items.append(LegendItem(words, "hollow", "problem"))
+        return tuple(items)
+
+    def _alt(self) -> str:
+        first = self.panels[0]
+        low, high = first.points[0], first.points[-1]
+        n_turning = sum(panel.turns for panel in self.panels)
+        m = len(self.panels)
+        turning = (
+            f"{n_turning} of {m} coefficients {'turns' if n_turning == 1 else 'turn'} sign"
+            if m > 1
+            else ("Its sign turns" if n_turning else "Its sign stays")
+        )
+        return (
+            f"Coefficients over an assumed rho. That of {shown(first.feature, 40)} goes from "
+            f"{figure(low.estimate)} at rho = {_rho(low.rho)} to {figure(high.estimate)} at "
+            f"{_rho(high.rho)}. {turning} in that range. All numbers are in the table."
+        )
+
+    def _caption(self) -> str:
+        words = [f"{self._which()} for a rho that is assumed, with its 95% interval."]
+        if self.window is not None:
+            low, high = (with_minus(f"{end:g}") for end in self.window)
+            words.append(
+                f"rho was kept in [{low}, {high}], so it has no interval; outside is grey."
+            )
+        elif self.bars:
+            grey = "Grey, and the bar below" if len(self.bars) == 1 else "Grey, and the bars below"
+            are = "95% interval of rho" if len(self.bars) == 1 else "95% intervals of rho"
+            given = ", ".join(f"{bar.words} {_WHILE[bar.label]}" for bar in self.bars)
+            words.append(f"{grey}: {are}, {given}.")
+        if self.no_bars and self.window is None:
+            words.append(self.no_bars)
+        if not self.hat_in_view and math.isfinite(self.rho_hat):
+            words.append(f"rho-hat, {_rho(self.rho_hat)}, is beyond the picture.")
+        if math.isfinite(self.second_maximum):
+            words.append(
+                f"The likelihood has a second maximum at rho = {_rho(self.second_maximum)}."
+            )
+        if self.classical:
+            words.append("The intervals of the coefficients are classical ones here.")
+        return " ".join(words)
+
+    def _which(self) -> str:
+        """Say of which model the coefficients are, and how many of them are shown."""
+        shown_of = (
+            f"the {len(self.panels)} likeliest" if len(self.panels) < len(self.features) else ""
+        )
+        if len(self.features) == 1:
+            return f"The coefficient of {shown(self.features[0])}"
+        if shown_of:
+            return f"Coefficients, {shown_of} of {len(self.features)} features,"
+        return f"Each coefficient of {named(self.features)}"
+
+    def _table(self) -> Table:
+        low, high = self.ends
+        places = [rho for rho in _TABLE_RHO if low <= rho <= high]
+        columns = [Column("Feature", is_number=False, is_feature=True)]
+        columns += [
+            Column("At rho = 0, least squares" if rho == 0 else f"At {with_minus(f'{rho:g}')}")
+            for rho in places
+        ]
+        columns += [Column(f"At rho-hat, {_rho(self.rho_hat)}"), Column("Sign turns at")]
+        details = any(panel.detail for panel in self.panels)
+        if details:
+            columns.insert(1, Column("Level", is_number=False))
+        rows = []
+        for panel in self.panels:
+            row = [Name(panel.feature).key, *([panel.detail] if details else [])]
+            row += [_point(panel.at(rho)) for rho in places]
+            row += [
+                "" if panel.at_hat is None else _point(panel.at_hat),
+                "never" if math.isnan(panel.sign_change) else _rho(panel.sign_change),
+            ]
+            rows.append(row)
+        return Table(tuple(columns), tuple(rows), "Coefficients over rho", "over-rho-table")
+
+    def _more(self) -> tuple[Table, ...]:
+        if not self.bars:
+            return ()
+        columns = (
+            Column("95% interval of rho", is_number=False),
+            Column("From", is_number=False),
+            Column("rho-hat"),
+            Column("Interval"),
+        )
+        rows = tuple(
+            [
+                bar.label,
+                bar.how,
+                _rho(bar.estimate),
+                f"{_rho(bar.low)} to {_rho(bar.high)}",
+            ]
+            for bar in self.bars
+        )
+        return (Table(columns, rows, "What is known of rho", "rho-bars-table"),)
+
+    def svg(self, width: int) -> str:
+        """Return the drawing, ``width`` CSS pixels wide."""
+        return _Curves(self, width).svg()
+
+    def draw(self, axes: Any = None) -> Any:
+        """Draw on Matplotlib's Axes, one for each panel, and return them as an array."""
+        m = len(self.panels)
+        drawn = panel_canvas(m) if axes is None else given_canvas(axes, m)
+        for ax, panel in zip(drawn.axes, self.panels, strict=True):
+            _draw_panel(ax, self, panel)
+        _draw_legend(drawn, self)
+        return drawn.axes
+
+
+_WHILE = {"features known": "were the features known", "with the search": "with the search"}
+
+
+class _Curves:
+    """The drawing of coefficients over rho."""
+
+    def __init__(self, picture: OverRho, width: int) -> None:
+        self._picture = picture
+        self._x = Scale(*picture.ends, _LEFT, width - _RIGHT)
+        step = _HEAD + _PANEL + _BETWEEN
+        self._tops = [_HEAD + step * place for place in range(len(picture.panels))]
+        self._bottom = self._tops[-1] + _PANEL
+        height = self._bottom + 42 + _BAR * len(picture.bars)
+        self._drawing = Drawing(width, height, picture.text().alt)
+
+    def svg(self) -> str:
+        """Draw, and return the text of the picture."""
+        drawing, x, picture = self._drawing, self._x, self._picture
+        for top, panel in zip(self._tops, picture.panels, strict=True):
+            self._panel(top, panel)
+        most = 6 if drawing.width >= WIDE else 5
+        title = "rho that is assumed"
+        drawing.x_axis(x, self._bottom, self._bottom, x.ticks(most), title, grid=False, zero=False)
+        for place, bar in enumerate(picture.bars):
+            self._bar(self._bottom + 44 + _BAR * place, bar)
+        return drawing.svg()
+
+    def _panel(self, top: float, panel: RhoPanel) -> None:
+        drawing, x, picture = self._drawing, self._x, self._picture
+        bottom = top + _PANEL
+        values = [end for point in panel.points for end in (point.low, point.high)]
+        y = Scale.over(values, bottom, top, pad=0.04, include=(0.0,))
+        for low, high in picture.shaded():
+            drawing.rect(x(low), top, x(high) - x(low), _PANEL, "absent")
+        room = (drawing.width - _LEFT) // 8
+        with drawing.group("row", panel.feature, self._words(panel)):
+            drawing.rect(0, top - _HEAD, drawing.width, _PANEL + _HEAD, "hit")
+            drawing.text(_LEFT, top - 8, cut(panel.title, room), "lab")
+            for tick in y.ticks(5):
+                if tick.value:
+                    drawing.line(x.start, tick.at, x.end, tick.at, "line")
+                drawing.text(x.start - 6, tick.at + 4, tick.text, "tick", "end")
+            drawing.line(x(0.0), top, x(0.0), bottom, "line")
+            drawing.line(x.start, y(0.0), x.end, y(0.0), "zero")
+            rho = [x(point.rho) for point in panel.points]
+            lows, highs = [y(p.low) for p in panel.points], [y(p.high) for p in panel.points]
+            drawing.ribbon(rho, lows, highs, "band this")
+            drawing.curve(rho, [y(point.estimate) for point in panel.points], "curve this")
+            self._marks(panel, y)
+
+    def _marks(self, panel: RhoPanel, y: Scale) -> None:
+        drawing, x = self._drawing, self._x
+        if panel.turns:
+            at, height = x(panel.sign_change), y(0.0)
+            drawing.line(at, height - 7, at, height + 7, "ink")
+            words = f"sign turns at {_rho(panel.sign_change)}"
+            room = 7.0 * len(words)
+            # Beside the tick where there is room, on the side of zero that the curve leaves.
+            end = at + 8 + room > x.end
+            below = height + 18 < y.start
+            place = height + 17 if below else height - 10
+            drawing.text(
+                at + (-8 if end else 8), place, words, "tick halo", "end" if end else "start"
+            )
+        second = panel.at_second
+        if second is not None:
+            drawing.circle(x(second.rho), y(second.estimate), "hollow problem")
+        if panel.at_hat is not None:
+            drawing.circle(x(panel.at_hat.rho), y(panel.at_hat.estimate), "mark this")
+        drawing.diamond(x(0.0), y(panel.at(0.0).estimate), "mark ols")
+
+    def _words(self, panel: RhoPanel) -> str:
+        lines = [panel.title, f"least squares: {_point(panel.at(0.0))}"]
+        if panel.at_hat is not None:
+            rho = _rho(self._picture.rho_hat)
+            lines.append(f"{self._picture.model}, rho = {rho}: {_point(panel.at_hat)}")
+        if panel.turns:
+            lines.append(f"sign turns at rho = {_rho(panel.sign_change)}")
+        return "\n".join(lines)
+
+    def _bar(self, y: float, bar: RhoBar) -> None:
+        drawing, x = self._drawing, self._x
+        with drawing.group("row", label=f"95% interval of rho, {bar.label}: {bar.words}"):
+            drawing.hit(y - _BAR / 2, _BAR)
+            drawing.interval(x, y, bar.low, bar.high, "this")
+            if x.low <= bar.estimate <= x.high:
+                drawing.circle(x(bar.estimate), y, "mark this", 3.5)
+            room = 7.0 * len(bar.label)
+            right, left = x.clipped(bar.high)[0], x.clipped(bar.low)[0]
+            if right + 8 + room <= drawing.width:
+                drawing.text(right + 8, y + 4, bar.label, "tick")
+            elif left - 8 - room >= 0:
+                drawing.text(left - 8, y + 4, bar.label, "tick", "end")
+            else:
+                drawing.text(x.end, y - 5, bar.label, "tick halo", "end")
+
+
+def _draw_panel(ax: Any, picture: OverRho, panel: RhoPanel) -> None:
+    """Draw one coefficient with Matplotlib."""
+    rho = [point.rho for point in panel.points]
+    for low, high in picture.shaded():
+        ax.axvspan(low, high, color=LIGHT["absent"], linewidth=0, zorder=0)
+    lows, highs = [point.low for point in panel.points], [point.high for point in panel.points]
+    blue, ink = LIGHT["this"], LIGHT["ink"]
+    ax.fill_between(rho, lows, highs, color=blue, alpha=0.16, linewidth=0, zorder=1)
+    ax.axhline(0.0, color=ink, linewidth=0.8, zorder=2)
+    ax.plot(rho, [point.estimate for point in panel.points], color=blue, zorder=3)
+    if panel.turns:
+        ax.plot([panel.sign_change], [0.0], "|", color=ink, markersize=9, zorder=4)
+    if panel.at_second is not None:
+        ax.plot([panel.at_second.rho], [panel.at_second.estimate], **_HOLLOW)
+    if panel.at_hat is not None:
+        ax.plot([panel.at_hat.rho], [panel.at_hat.estimate], "o", color=blue, zorder=5)
+    ax.plot([0.0], [panel.at(0.0).estimate], "D", color=LIGHT["ols"], zorder=5)
+    ax.set_xlim(*picture.ends)
+    ax.set_title(label_of(panel.title))
+    ax.set_xlabel("rho that is assumed")
+    ax.set_ylabel("coefficient")
+
+
+_HOLLOW = {
+    "marker": "o",
+    "color": LIGHT["problem"],
+    "markerfacecolor": LIGHT["paper"],
+    "linestyle": "none",
+    "zorder": 5,
+}
+_SHAPES = {"diamond": "D", "circle": "o"}
+
+
+def _draw_legend(drawn: Canvas, picture: OverRho) -> None:
+    """Add what the marks mean, from the marks of the first panel."""
+    marks: dict[str, Any] = {}
+    for item in picture.text().legend:
+        style: dict[str, Any] = dict(_HOLLOW)
+        if item.mark in _SHAPES:
+            style = {"linestyle": "none", "marker": _SHAPES[item.mark], "color": LIGHT[item.cls]}
+        (marks[label_of(item.label)],) = drawn.axes[0].plot([], [], **style)
+    drawn.legend(marks, fontsize="small")
+
+
+def _point(point: RhoPoint) -> str:
+    return f"{figure(point.estimate)} ({interval(point.low, point.high)})"
+
+
+def _rho(value: float) -> str:
+    return with_minus(f"{value:.2f}") if math.isfinite(value) else ""
