@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA, scan_parquet
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanFA, scan_parquet
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.cli import app
 from heckmanfa.errors import InputError, MissingValueError
@@ -64,7 +64,7 @@ def fitted(path, table, way, **options):
     elif way == "scan":
         rows = scan_parquet(path, "wage", missing="drop", **options)
         tolerance = {"on_collinear": "drop"}
-        return HeckmanBestSubset("bic", **tolerance).fit(rows), rows.encoding
+        return HeckmanAverage(**tolerance).fit(rows), rows.encoding
     else:
         stream_above = 0.0 if way == "streamed" else 100.0
         question = Question(str(path), outcome="wage", stream_above=stream_above, **options)

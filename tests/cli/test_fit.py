@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
-from heckmanfa.analysis import load_model
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanFA, HeckmanLasso
+from heckmanfa.analysis import Question, load_model
+from heckmanfa.analysis.request import check_question
 from heckmanfa.datasets import load_mroz, make_selection
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
@@ -35,8 +36,8 @@ def same(found, model):
         )
 
 
-def test_the_default_is_the_best_subset_by_bic(shell, mroz):
-    found, text = results(shell, "mroz.csv", "--outcome", "lwage")
+def test_the_best_subset_by_bic(shell, mroz):
+    found, text = results(shell, "mroz.csv", "--outcome", "lwage", "--search", "best-subset")
     model = HeckmanBestSubset().fit(mroz[FEATURES], mroz["lwage"])
     same(found, model)
     assert found["predict"] == model.prediction_features_
@@ -49,6 +50,51 @@ def test_the_default_is_the_best_subset_by_bic(shell, mroz):
     assert "least squares" in text
     assert "Not to be claimed: - That" in text
     assert "Together they drive selection" in text
+
+
+def test_without_a_search_named_assignments_are_averaged(shell, mroz):
+    found, _ = results(shell, "mroz.csv", "--outcome", "lwage")
+    model = HeckmanAverage().fit(mroz[FEATURES], mroz["lwage"])
+    same(found, model)
+    assert found["question"]["search"] == "average"
+    assert found["command"] == "heckmanfa fit mroz.csv --outcome lwage"
+    chances = {one["feature"]: one["bic"] for one in found["inclusion"]}
+    assert chances == dict(zip(FEATURES, model.inclusion_["bic"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "search", "written"),
+    [
+        (["--honest"], "best-subset", "--search best-subset --honest"),
+        (["--criterion", "aic"], "best-subset", "--search best-subset --criterion aic"),
+        (["--search", "average"], "average", ""),
+        (["--search", "lasso", "--honest"], "lasso", "--search lasso --honest"),
+    ],
+)
+def test_what_is_about_choosing_means_the_best_subset(options, search, written):
+    names = {"--honest": {"honest": True}, "--criterion": {"criterion": "aic"}}
+    asked = {key: value for one in options for key, value in names.get(one, {}).items()}
+    if "--search" in options:
+        asked["search"] = options[options.index("--search") + 1]
+    question = Question("t.csv", "y", **asked)
+    check_question(question)
+    assert question.searched == search
+    assert question.command() == f"heckmanfa fit t.csv --outcome y {written}".strip()
+
+
+@pytest.mark.parametrize("option", [["--honest"], ["--criterion", "bic"]])
+def test_an_average_asked_for_chooses_nothing(shell, mroz, option):
+    said = shell.refuses("fit", "mroz.csv", "--outcome", "lwage", "--search", "average", *option)
+    assert f"{option[0]} is about choosing features, but --search average chooses none" in said
+
+
+def test_the_lasso_cannot_keep_dummies_together(shell, rich_table):
+    said = shell.refuses(
+        "fit", "towns.csv", "--outcome", "wage", "--search", "lasso", "--features",
+        "educ,kids5,region",
+    )  # fmt: skip
+    assert "column 'region'" in said
+    assert "use another --search, such as best-subset, or leave the column out" in said
 
 
 @pytest.mark.parametrize(
@@ -66,9 +112,11 @@ def test_the_default_is_the_best_subset_by_bic(shell, mroz):
         ),
         (["--search", "correlation", "--seed", 3], HeckmanFA("correlation")),
         (["--criterion", "aic", "--select-only", "age"], HeckmanBestSubset("aic", never=["age"])),
-        (["--always", "age", "--robust"], HeckmanBestSubset(always=["age"], cov_type="robust")),
-        (["--rho-range", -0.5, 0.0], HeckmanBestSubset(rho_range=(-0.5, 0.0))),
-        (["--predict-with", "educ,age"], HeckmanBestSubset(prediction_features=["educ", "age"])),
+        (["--always", "age", "--robust"], HeckmanAverage(always=["age"], cov_type="robust")),
+        (["--rho-range", -0.5, 0.0], HeckmanAverage(rho_range=(-0.5, 0.0))),
+        (["--predict-with", "educ,age"], HeckmanAverage(prediction_features=["educ", "age"])),
+        (["--search", "lasso"], HeckmanLasso()),
+        (["--search", "lasso", "--criterion", "aic"], HeckmanLasso("aic")),
         (["--honest", "--seed", 4], HeckmanBestSubset(honest=True, random_state=4)),
     ],
 )
@@ -83,7 +131,7 @@ def test_features_and_exclude(shell, mroz):
         shell, "mroz.csv", "--outcome", "lwage", "--features", "educ, exper,age", "--features",
         "kids5", "--exclude", "exper",
     )  # fmt: skip
-    assert sorted([*found["predict"], *found["kept_out"]]) == ["age", "educ", "kids5"]
+    assert sorted(one["feature"] for one in found["inclusion"]) == ["age", "educ", "kids5"]
 
 
 @pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -144,7 +192,7 @@ def test_every_kind_of_file(shell, mroz, name):
     else:
         mroz.to_csv(path, sep="\t" if name.endswith("tsv") else ";", index=False)
     found, _ = results(shell, name, "--outcome", "lwage")
-    same(found, HeckmanBestSubset().fit(mroz[FEATURES], mroz["lwage"]))
+    same(found, HeckmanAverage().fit(mroz[FEATURES], mroz["lwage"]))
 
 
 def test_the_command_in_the_results_asks_the_same(shell, mroz):
@@ -343,8 +391,7 @@ def test_the_outcome_may_be_named_in_any_letters(shell):
 def test_rows_are_worked_on_by_torch_where_a_device_is_named(shell, mroz):
     pytest.importorskip("torch")
     found, _ = results(shell, "mroz.csv", "--outcome", "lwage", "--device", "cpu:0")
-    model = HeckmanBestSubset().fit(mroz[FEATURES], mroz["lwage"])
-    same(found, model)
+    same(found, HeckmanAverage().fit(mroz[FEATURES], mroz["lwage"]))
     assert "--device cpu:0" in found["command"]
 
 

@@ -76,7 +76,7 @@ def test_no_command_prints_what_a_terminal_obeys(shell, table, monkeypatch):
 
 def test_the_report_shows_names_and_obeys_none(shell, table):
     pytest.importorskip("plotly")
-    status, _ = run(*FIT[:4], "--report", "r.html")
+    status, _ = run(*FIT[:4], "--search", "best-subset", "--report", "r.html")
     assert status == 0
     page = (shell.folder / "r.html").read_text(encoding="utf-8").split('id="plotly-source"')[0]
     assert harmless(page)

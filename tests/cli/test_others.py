@@ -141,5 +141,5 @@ def test_the_demo_writes_its_table_and_report(shell):
     status, text = shell("demo", "here")
     assert status == 0
     assert {path.name for path in (shell.folder / "here").iterdir()} == {"mroz.csv", "mroz.html"}
-    assert "Predict: educ, exper" in text
+    assert "Predict: educ (>99%) Cannot be told: exper (41%)" in text
     assert "--force" in shell.refuses("demo", "here")

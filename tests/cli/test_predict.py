@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import HeckmanBestSubset
+from heckmanfa import HeckmanAverage
 from heckmanfa.datasets import load_mroz
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
@@ -18,7 +18,7 @@ FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
 @pytest.fixture
 def saved(shell, mroz):
     assert shell("fit", "mroz.csv", "--outcome", "lwage", "--save", "m.skops")[0] == 0
-    return HeckmanBestSubset().fit(mroz[FEATURES], mroz["lwage"])
+    return HeckmanAverage().fit(mroz[FEATURES], mroz["lwage"])
 
 
 @pytest.mark.parametrize("kind", ["marginal", "selected", "unselected", "selection"])

@@ -84,7 +84,12 @@ def same(memory, passes):
         assert other["estimate"] == pytest.approx(one["estimate"], abs=1e-8 * scale)
         if one["std_error"] is not None:
             assert other["std_error"] == pytest.approx(one["std_error"], rel=1e-7)
-    assert passes["bic"] == pytest.approx(memory["bic"], rel=1e-9)
+    if memory["inclusion"] is None:
+        assert passes["bic"] == pytest.approx(memory["bic"], rel=1e-9)
+    else:
+        for one, other in zip(memory["inclusion"], passes["inclusion"], strict=True):
+            assert other["feature"] == one["feature"]
+            assert other["bic"] == pytest.approx(one["bic"], abs=1e-7)
 
 
 BASE = ("people", "--outcome", "wage", "--exclude", "works,employed,weight,share,town")
@@ -98,10 +103,11 @@ PLAIN = (*BASE, "--search", "none", "--predict-with", "a,b,region")
         (*PLAIN, "--missing", "mean", "--categorical", "grade"),
         (*PLAIN, "--method", "ml"),
         (*BASE, "--always", "a", "--select-only", "c"),
+        (*BASE, "--search", "best-subset", "--always", "a", "--select-only", "c"),
         (*BASE, "--search", "correlation"),
         (*BASE, "--search", "fa-star", "--seed", "3"),
     ],
-    ids=["plain", "mean", "ml", "best-subset", "correlation", "fa-star"],
+    ids=["plain", "mean", "ml", "average", "best-subset", "correlation", "fa-star"],
 )
 def test_a_fit_in_passes_is_the_fit_in_memory(shell, folder, options):
     memory, passes, text = both(shell, *options)

@@ -131,7 +131,9 @@ def test_text_where_numbers_are_needed_is_said_to_be_text(shell, base, option):
 
 def test_a_collinear_column_is_left_out_in_the_head_and_not_counted(shell, base):
     base.assign(age2=2 * base["age"]).to_csv("coll.csv", index=False)
-    code, said = shell("fit", "coll.csv", "--outcome", "wage", "--json", "a.json")
+    code, said = shell(
+        "fit", "coll.csv", "--outcome", "wage", "--search", "best-subset", "--json", "a.json"
+    )
     assert code == 0
     head, rest = said.split("Predict:", 1)
     assert "4 columns became 4 features: 3 numbers and 1 category." in head

@@ -54,6 +54,7 @@ def ask(mroz_file):
     @cache
     def run(**options):
         options.setdefault("features", tuple(FEATURES))
+        options.setdefault("search", "best-subset")
         return analyse(Question(str(mroz_file), "lwage", **options))
 
     return run
@@ -65,7 +66,7 @@ def hostile(mroz_file):
     frame = pd.read_csv(mroz_file)[[*FEATURES, "lwage"]].rename(columns=HOSTILE)
     path = mroz_file.parent / "a & <b>.csv"
     frame.to_csv(path, index=False)
-    return analyse(Question(str(path), HOSTILE["lwage"]))
+    return analyse(Question(str(path), HOSTILE["lwage"], search="best-subset"))
 
 
 @pytest.fixture(scope="session")

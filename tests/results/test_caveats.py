@@ -118,7 +118,8 @@ def table(tmp_path_factory):
 
 
 QUESTIONS = {
-    "search": {"features": tuple(FEATURES)},
+    "average": {"features": tuple(FEATURES)},
+    "search": {"features": tuple(FEATURES), "search": "best-subset"},
     "none": {
         "search": "none",
         "predict_with": ("educ", "region"),
@@ -157,7 +158,13 @@ def test_console_json_and_report_carry_the_same_caveats_and_diagnostics(name, ta
 
 def test_every_model_level_caveat_of_a_table_is_in_the_summary(table):
     analysis = analyse(
-        Question(str(table), "lwage", features=tuple(FEATURES), rho_range=(-0.5, 0.5))
+        Question(
+            str(table),
+            "lwage",
+            search="best-subset",
+            features=tuple(FEATURES),
+            rho_range=(-0.5, 0.5),
+        )
     )
     summary = analysis.model.summary()
     for text in (str(summary), summary.to_markdown(), summary.to_latex(), summary._repr_html_()):

@@ -21,7 +21,7 @@ from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA
+from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
 from heckmanfa.results.average_tables import ALWAYS, PREDICTS, inclusion_frame
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.diagnostics import Diagnostics
@@ -302,7 +302,7 @@ def _model(question: Question, encoding: Encoding) -> Heckman:
         "on_collinear": "drop",
         "on_separation": question.on_separation,
     }
-    if question.search == "none":
+    if question.searched == "none":
         names = encoding.columns if candidates is None else candidates
         return Heckman([name for name in names if name not in never], **common)
     # Columns that must not predict are in no group.
@@ -316,15 +316,17 @@ def _model(question: Question, encoding: Encoding) -> Heckman:
         "feature_groups": groups or None,
         "random_state": question.seed,
     }
-    if question.search == "average":
+    if question.searched == "average":
         return HeckmanAverage(**common)
     common["honest"] = question.honest
-    if question.search == "best-subset":
+    if question.searched == "lasso":
+        return HeckmanLasso(question.criterion or "bic", **common)
+    if question.searched == "best-subset":
         model = HeckmanBestSubset(question.criterion or "bic", **common)
         if question.rho_range is None and len(encoding.columns) <= _FEW_FEATURES:
             model.set_params(tolerance=_NEAR.get(model.criterion))
         return model
-    trained = HeckmanFA(_EXTRACTIONS[question.search], **common)
+    trained = HeckmanFA(_EXTRACTIONS[question.searched], **common)
     trained.set_params(record_path=max(trained.epochs // _PATH_POINTS, 1))
     if question.criterion is not None:
         trained.set_params(criterion=question.criterion)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,7 +14,7 @@ from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
-Search = Literal["best-subset", "average", "fa", "fa-star", "correlation", "none"]
+Search = Literal["average", "best-subset", "fa", "fa-star", "correlation", "lasso", "none"]
 Criterion = Literal["bic", "ebic", "aic", "adjusted_r2", "corrected_bic"]
 Method = Literal["two-step", "ml"]
 WeightKind = Literal["frequency", "sampling"]
@@ -47,7 +47,8 @@ class Question:
     predict_with: tuple[str, ...] = ()
     always: tuple[str, ...] = ()
     select_only: tuple[str, ...] = ()
-    search: Search = "best-subset"
+    search: Search | None = None
+    """None averages, or searches for the best subset if ``honest`` or ``criterion`` ask for one"""
     criterion: Criterion | None = None
     rho_range: tuple[float, float] | None = None
     method: Method = "two-step"
@@ -70,6 +71,13 @@ class Question:
     device: str = "cpu"
 
     @property
+    def searched(self) -> Search:
+        """How prediction features are found: as asked, or as other options imply."""
+        if self.search is not None:
+            return self.search
+        return "best-subset" if self.honest or self.criterion is not None else "average"
+
+    @property
     def roles(self) -> dict[str, str]:
         """Columns that are not features, by the option that names them."""
         named = {
@@ -88,8 +96,9 @@ class Question:
     def command(self) -> str:
         """Return the command that asks this question."""
         words = ["heckmanfa", "fit", self.data, "--outcome", self.outcome]
+        said = replace(self, search=None if self.searched == "average" else self.searched)
         for field in fields(self):
-            value: Any = getattr(self, field.name)
+            value: Any = getattr(said, field.name)
             if field.name in ("data", "outcome") or value == field.default:
                 continue
             flag = _flag(field.name)
@@ -133,7 +142,7 @@ def check_question(question: Question) -> None:
     """Refuse options that do not exist, or that contradict each other."""
     for name, allowed in _CHOICES.items():
         value = getattr(question, name)
-        if value not in allowed and not (name == "criterion" and value is None):
+        if value not in allowed and not (name in ("search", "criterion") and value is None):
             raise InputError(
                 f"{_flag(name)} must be one of {', '.join(allowed)}; got "
                 f"{quoted(value)}{nearest(str(value), allowed)}"
@@ -143,13 +152,14 @@ def check_question(question: Question) -> None:
             raise InputError("--start is the starting value of maximum likelihood: add --method ml")
         if not abs(question.start) < 1:
             raise InputError(f"--start must be a rho inside (-1, 1); got {question.start:g}")
-    if question.search == "average":
+    if question.searched == "average":
         for name in ("criterion", "honest"):
             if getattr(question, name):
                 raise InputError(
-                    f"{_flag(name)} is about choosing features, but --search average chooses none"
+                    f"{_flag(name)} is about choosing features, but --search average chooses none: "
+                    "use --search best-subset"
                 )
-    if question.search == "none":
+    if question.searched == "none":
         for name in ("always", "rho_range", "criterion", "honest"):
             if getattr(question, name):
                 raise InputError(f"{_flag(name)} is about a search, but --search is none")

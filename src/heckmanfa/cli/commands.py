@@ -65,17 +65,18 @@ SelectOnly = Annotated[
     Names, Option(help="Columns that drive selection and must not predict (exclusions).")
 ]
 Search = Annotated[
-    str,
+    str | None,
     Option(
-        help="How to find the prediction features: best-subset (proven optimal), average (over all "
-        "assignments), fa, fa-star or correlation (the paper's), or none."
+        help="Which features predict: average (over all assignments, unless given), best-subset "
+        "(proven optimal), fa, fa-star or correlation (the paper's), lasso, or none. --honest and "
+        "--criterion mean best-subset."
     ),
 ]
 Criterion = Annotated[
     str | None,
     Option(
-        help="bic, ebic, aic, adjusted_r2 or corrected_bic: bic for best-subset, adjusted_r2 for "
-        "the paper's."
+        help="bic, ebic, aic, adjusted_r2 or corrected_bic: bic for best-subset and lasso, "
+        "adjusted_r2 for the paper's."
     ),
 ]
 RhoRange = Annotated[
@@ -115,7 +116,7 @@ def fit(
     predict_with: PredictWith = None,
     always: Always = None,
     select_only: SelectOnly = None,
-    search: Search = "best-subset",
+    search: Search = None,
     criterion: Criterion = None,
     rho_range: RhoRange = None,
     method: Method = "two-step",

@@ -80,7 +80,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     likelihood = None if model.log_likelihood_ is None else likelihood_name(model.fit_)
     results = {
         "heckmanfa": __version__,
-        "question": dataclasses.asdict(question),
+        "question": dataclasses.asdict(question) | {"search": question.searched},
         "command": question.command(),
         "streamed": analysis.streamed,
         "rows": analysis.row_counts,

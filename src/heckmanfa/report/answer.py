@@ -42,7 +42,7 @@ def _which(analysis: Analysis) -> str:
     if analysis.chances is not None:
         return _chances(analysis, analysis.chances)
     verb = "predict" if len(predicting) > 1 else "predicts"
-    if analysis.question.search == "none":
+    if analysis.question.searched == "none":
         verb = "are taken to predict" if len(predicting) > 1 else "is taken to predict"
     if not predicting:
         found = describe_search(analysis.model.fit_)

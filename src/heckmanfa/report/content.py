@@ -166,7 +166,7 @@ def _titles(analysis: Analysis) -> list[str]:
 
 
 def _part_title(analysis: Analysis, part: str) -> str:
-    if part == "left out" and analysis.question.search == "none":
+    if part == "left out" and analysis.question.searched == "none":
         return "Not in the prediction equation"
     return _PARTS[part]
 

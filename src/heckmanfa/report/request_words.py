@@ -23,6 +23,8 @@ _SEARCHES = {
     "features with the highest probabilities are taken, for every number of them.",
     "correlation": "Heckman-C: the features with the highest correlation with the outcome are "
     "taken, for every number of them; nothing is trained.",
+    "lasso": "The path of an adaptive lasso: the features that it drops one after another as its "
+    "penalty grows.",
     "none": "None: the prediction features were given.",
 }
 _CRITERION_ENDS = {
@@ -65,8 +67,8 @@ def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
         "Features": _features(analysis),
     }
     facts |= _roles(question)
-    facts["Search"] = _SEARCHES.get(question.search, question.search)
-    if question.search != "none":
+    facts["Search"] = _SEARCHES.get(question.searched, question.searched)
+    if question.searched != "none":
         facts |= _search(model)
     facts["Estimation"] = _METHODS[model.method]
     if question.start is not None:
@@ -97,7 +99,7 @@ def _roles(question: Question) -> dict[str, str]:
     may = "Each of these, unless kept out below."
     if question.predict_with:
         may = f"Only {listed(question.predict_with)}."
-    facts = {"Predict" if question.search == "none" else "May predict": may}
+    facts = {"Predict" if question.searched == "none" else "May predict": may}
     if question.always:
         facts["Always predict"] = f"{listed(question.always)}."
     if question.select_only:

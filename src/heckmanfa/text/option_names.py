@@ -58,6 +58,11 @@ _PHRASES = (
     (r"; see search_report\(\)", ""),
     (r"\bpass force=True\b", "pass --force"),
     (r"\bUse fewer epochs or a smaller learning_rate\b", "Try another --seed or --search"),
+    (
+        r"\buse another search, such as HeckmanBestSubset, or name each of these columns in its "
+        r"own group in feature_groups\b",
+        "use another --search, such as best-subset, or leave the column out with --exclude",
+    ),
     (r"\bUse a smaller learning_rate\b", "Leave it out with --no-ru"),
     (r"\bcolumns in never\b", "columns in --select-only"),
     (r"\bstopped at max_nodes = ", "stopped at the limit of "),
