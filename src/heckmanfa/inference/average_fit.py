@@ -34,7 +34,7 @@ from heckmanfa.model.quantiles import total_covariance
 from heckmanfa.model.score_moments import gather_score_moments
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.search.averaging.average_outcome import AverageOutcome, Refits
-from heckmanfa.search.averaging.averages import average
+from heckmanfa.search.averaging.averages import average_and_chances
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import Weighting
 from heckmanfa.search.choices import Choices, feasible_choices
@@ -65,7 +65,7 @@ class Averaging(Choose):
     ) -> Choice:
         """Weigh the assignments; the features are those that probably predict."""
         choices = feasible_choices(self.choices, moments, selection.separating, spec.labels)
-        found = average(
+        found, by_bic = average_and_chances(
             moments,
             choices,
             weights=self.weights,
@@ -87,7 +87,7 @@ class Averaging(Choose):
             refits = _refit(spec, selection, moments, kind, found, self.n_refits)
         if self.errors:
             scores = gather_score_moments(moments, choices.columns, selection.rows, kind)
-        return Choice(features, average=AverageOutcome(self.choices, found, scores, refits))
+        return Choice(features, average=AverageOutcome(self.choices, found, scores, refits, by_bic))
 
     def finish(self, fit: Fit) -> Fit:
         """Put averages in place of the estimates of one assignment."""

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from heckmanfa.data.arrays import Array, Floats, empty, like, zeros
-from heckmanfa.data.rows import Block, Positions, Rows, pick
+from heckmanfa.data.rows import Block, Mask, Positions, Rows, pick
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.linalg import dependencies, solve_upper
 from heckmanfa.model.moments import Moments
+
+# Numbers in the matrices of a batch of regressions.
+_BATCH_NUMBERS = 2**21
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,39 @@ def fit_least_squares(
         underdetermined=underdetermined,
         log_likelihood=-0.5 * (fit + m * float(np.log(2.0 * np.pi) + 1.0)),
     )
+
+
+def solve_many(moments: Moments, masks: Mask) -> tuple[Floats, Floats, Floats]:
+    """Regress the outcome on each of N sets of features, (N, K) masks of the columns of X.
+
+    Returns the slopes and their classical standard errors, (N, K), zero where a feature is absent,
+    and the sums of squared residuals, (N,). The features of a set must not be collinear.
+    """
+    scaled, norms = moments.scaled()
+    k, m = len(moments.columns), moments.n_selected
+    columns = np.array(moments.columns, dtype=np.intp)
+    held = masks[:, columns]
+    coef, errors = np.zeros((2, *masks.shape))
+    sse = np.full(len(masks), float(norms[-1] ** 2))
+    sizes = held.sum(axis=1)
+    for j in np.unique(sizes[sizes > 0]):
+        same = np.flatnonzero(sizes == j)
+        places = np.nonzero(held[same])[1].reshape(len(same), j)
+        step = max(_BATCH_NUMBERS // (len(scaled) * (j + 1)), 1)
+        for start in range(0, len(same), step):
+            rows, at = same[start : start + step], places[start : start + step]
+            chosen = np.column_stack([at, np.full(len(rows), k + 1)])
+            r = np.linalg.qr(scaled.T[chosen].transpose(0, 2, 1), mode="r")
+            inverse = np.linalg.inv(r[:, :j, :j])
+            scale = norms[-1] / norms[at]
+            left = r[:, j, j] ** 2 if r.shape[1] > j else np.zeros(len(rows))
+            slopes = np.einsum("bij,bj->bi", inverse, r[:, :j, j])
+            unit = np.sqrt(np.sum(inverse**2, axis=2))
+            spread = np.sqrt(left / (m - j - 1.0)) if m > j + 1 else np.full(len(rows), np.nan)
+            coef[rows[:, None], columns[at]] = slopes * scale
+            errors[rows[:, None], columns[at]] = unit * spread[:, None] * scale
+            sse[rows] = left * norms[-1] ** 2
+    return coef, errors, sse
 
 
 def _scores(block: Block, places: Positions, coef: Floats, inverse_root: Floats) -> Array:

@@ -25,9 +25,10 @@ from heckmanfa.errors import (
 from heckmanfa.fit import Fit
 from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.model.score_moments import classical_scores
 from heckmanfa.results.average_tables import UNSURE, role_of
-from heckmanfa.results.reference import LEVEL, Reference
+from heckmanfa.results.reference import LEVEL, Reference, tails
 from heckmanfa.search.averaging import KINDS, Average, ImrShares, Kind, average, imr_shares
 from heckmanfa.search.averaging.weights import penalties
 from heckmanfa.search.choices import Choices
@@ -88,8 +89,12 @@ class AssignmentWeights:
     left_out: LeftOut | None
     """None if nothing was chosen, or nothing was left out"""
     stand_ins: tuple[StandIn, ...] | None
-    """the largest difference first; None if they were not looked for: in a window of rho, or in an
-    average that was sampled by other weights"""
+    """the largest difference first; None if they were not looked for, in a window of rho"""
+    rejected: float | None
+    """share of BIC weight whose test rejects rho = 0; None in a window of rho"""
+    rho_interval: tuple[float, float] | None
+    """where rho lies with 95%, by the mixture of the assignments' two-step estimates; None in a
+    window of rho"""
     imr_optional: ImrShares | None
     """shares of weight if lambda is optional; None in a window of rho, or in an average that was
     sampled"""
@@ -174,9 +179,18 @@ def _weigh(fit: Fit) -> AssignmentWeights | str:
     given = None if fit.average is None else fit.average.average
     if given is not None and not given.exhaustive:
         # Sampling again would take as long as the fit.
-        judged = window is None and given.weights == "bic"
-        stand_ins = _stand_ins(fit.moments, given) if judged else None
-        return AssignmentWeights(given, None, None, stand_ins, None)
+        assert fit.average is not None
+        found = fit.average.by_bic or given
+        tests = None if window else _tests(fit.moments, found)
+        return AssignmentWeights(
+            average=found,
+            chosen=None,
+            left_out=None,
+            stand_ins=None if tests is None else _stand_ins(found, tests),
+            rejected=None if tests is None else tests.rejected_share,
+            rho_interval=None if tests is None else tests.rho_interval,
+            imr_optional=None,
+        )
     if given is not None and given.weights == "bic":
         found = given
     else:
@@ -187,11 +201,14 @@ def _weigh(fit: Fit) -> AssignmentWeights | str:
                 "No assignment has weight: those that are feasible have more columns than a third "
                 "of the selected rows."
             )
+    tests = None if window else _tests(fit.moments, found)
     return AssignmentWeights(
         average=found,
         chosen=_chosen_weight(fit, found) if given is None else None,
         left_out=_left_out(fit, choices) if given is None else None,
-        stand_ins=None if window else _stand_ins(fit.moments, found),
+        stand_ins=None if tests is None else _stand_ins(found, tests),
+        rejected=None if tests is None else tests.rejected_share,
+        rho_interval=None if tests is None else tests.rho_interval,
         imr_optional=None if window else imr_shares(fit.moments, choices, random_state=_SEED),
     )
 
@@ -255,36 +272,69 @@ def _left_out(fit: Fit, choices: Choices) -> LeftOut | None:
         return LeftOut(away, float("nan"))
 
 
-def _stand_ins(moments: Moments, found: Average) -> tuple[StandIn, ...]:
+@dataclass(frozen=True, eq=False)
+class _Tests:
+    """The tests of rho = 0 in N assignments, by Heckman's covariance."""
+
+    weights: Floats
+    """(N,) summing to one"""
+    rejected: Mask
+    """(N,)"""
+    rho: Floats
+    """(N,)"""
+    rho_errors: Floats
+    """(N,)"""
+
+    @property
+    def rejected_share(self) -> float:
+        return float(np.average(self.rejected, weights=self.weights))
+
+    @property
+    def rho_interval(self) -> tuple[float, float]:
+        ends = mixture_quantiles(
+            self.weights, self.rho[:, None], self.rho_errors[:, None], tails(0.95)
+        )
+        low, high = ends[0].clip(-1.0, 1.0)
+        return float(low), float(high)
+
+
+def _stand_ins(found: Average, tests: _Tests) -> tuple[StandIn, ...]:
     """Find features with 10 to 90% of the weight with and without which lambda's test differs."""
     doubtful = [
         unit
         for unit in found.choices.units
         if role_of(float(found.shares["bic"][unit[0]])) == UNSURE
     ]
-    if not doubtful:
-        return ()
     masks, weight = found.component_masks, found.component_weights
-    rejected = Reference().p_value(_imr_statistics(moments, found.choices, masks)) < LEVEL
     stand_ins = []
     for unit in doubtful:
         held = masks[:, unit[0]]
         if not held.any() or held.all():
             continue
         inside, outside = (
-            float(np.average(rejected[part], weights=weight[part])) for part in (held, ~held)
+            float(np.average(tests.rejected[part], weights=weight[part])) for part in (held, ~held)
         )
         stand_ins.append(StandIn(unit, inside, outside))
     stand_ins = [item for item in stand_ins if item.difference >= STAND_IN]
     return tuple(sorted(stand_ins, key=lambda item: -item.difference))
 
 
-def _imr_statistics(moments: Moments, choices: Choices, masks: Mask) -> Floats:
-    """beta_H over its standard error in each assignment, by Heckman's covariance."""
-    columns = choices.columns
-    mixture = mix_assignments(moments, classical_scores(columns), masks, np.ones(len(masks)))
+def _tests(moments: Moments, found: Average) -> _Tests:
+    """Test lambda in each assignment that carries the weight."""
+    columns = found.choices.columns
+    masks, weights = found.component_masks, found.component_weights
+    mixture = mix_assignments(moments, classical_scores(columns), masks, weights)
     imr = np.zeros((1, len(columns) + 2))
     imr[0, -1] = 1.0
     values, errors = mixture.linear(imr)
+    sigma = mixture.sigma
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(values[:, 0] / errors[:, 0])
+        statistics = values[:, 0] / errors[:, 0]
+        # The derivative of rho by beta_H, given the SSE.
+        slope = (sigma**2 - moments.mean_delta * mixture.imr_coef**2) / sigma**3
+    return _Tests(
+        weights=mixture.weights,
+        rejected=Reference().p_value(statistics) < LEVEL,
+        rho=mixture.rho,
+        rho_errors=np.asarray(errors[:, 0] * slope),
+    )

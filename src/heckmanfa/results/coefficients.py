@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
-from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
@@ -16,9 +14,8 @@ from heckmanfa.results.average_tables import (
     average_facts,
     inclusion_section,
     refuse_test,
-    tidy_average,
-    vcov_average,
 )
+from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
 from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
@@ -31,73 +28,15 @@ _ROW_WORDS = {
     "left_out_zero_weight": "weight zero",
     "left_out_separation": "selection determined exactly",
 }
-_TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
 _COMPARISON = {"estimate": "chosen", "all_features": "all_features", "least_squares": "naive"}
 _COMPARISON_NOTE = (
     "All features: the two-step model in which every allowed feature predicts. Least "
     "squares: the {} features on the selected rows, with no correction."
 )
+__all__ = ["PREFIX", "likelihood_name", "summarize", "tidy", "vcov", "wald_test"]
+
 # The equation of a term in hypotheses; "selection:educ" would be read as an interaction.
 PREFIX = {"prediction": "", "selection": "selection.", "errors": ""}
-
-
-def _estimates(fit: Fit) -> Floats:
-    """Return the estimates in the order of the covariance."""
-    errors = {"imr": fit.imr_coef, "rho": fit.rho, "sigma": fit.sigma}
-    values = [fit.intercept, *fit.coef[fit.equation]]
-    if fit.probit is not None:
-        values += [fit.selection_intercept, *fit.selection_coef[list(fit.probit.features)]]
-    values += [errors[term] for equation, term in fit.terms if equation == "errors"]
-    return np.array(values, dtype=np.float64)
-
-
-def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
-    """Return estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
-    if fit.average is not None:
-        table = tidy_average(fit, _estimates(fit), conf_level)
-        return _without_rho_tests(table) if fit.rho_is_conditioned else table
-    reference = reference_of(fit)
-    quantile = reference.quantile(conf_level)
-    with np.errstate(invalid="ignore"):
-        error = np.sqrt(np.diag(fit.covariance))
-    table = pd.DataFrame(fit.terms, columns=["equation", "term"])
-    table = table.assign(**reference.columns(_estimates(fit), error, conf_level))
-    if fit.probit is None:
-        extra = [("errors", "sigma", fit.sigma)]
-    elif fit.atanh_rho is None or fit.log_sigma is None:
-        extra = [("errors", "rho", fit.rho), ("errors", "sigma", fit.sigma)]
-    else:
-        extra = []
-        ends = np.array([-1.0, 1.0])
-        centre, spread = fit.atanh_rho
-        z = centre / spread
-        limits = np.tanh(centre + quantile * spread * ends)
-        table.loc[_is_error(table, "rho"), _TESTS] = [z, reference.p_value(z), *limits]
-        centre, spread = fit.log_sigma
-        limits = np.exp(centre + quantile * spread * ends)
-        # Nobody tests that sigma is zero.
-        table.loc[_is_error(table, "sigma"), _TESTS] = [np.nan, np.nan, *limits]
-    if fit.rho_is_conditioned:
-        table = _without_rho_tests(table)
-    without_error = pd.DataFrame(extra, columns=["equation", "term", "estimate"])
-    return pd.concat([table, without_error], ignore_index=True) if extra else table
-
-
-def _without_rho_tests(table: pd.DataFrame) -> pd.DataFrame:
-    """Leave out what a window of rho made meaningless: tests and intervals would reflect it."""
-    table.loc[_is_error(table, "imr", "rho"), _TESTS] = np.nan
-    return table
-
-
-def _is_error(table: pd.DataFrame, *terms: str) -> pd.Series:
-    return (table["equation"] == "errors") & table["term"].isin(terms)
-
-
-def vcov(fit: Fit) -> pd.DataFrame:
-    """Return the joint covariance with labels; see `Heckman.vcov`."""
-    labels = pd.MultiIndex.from_tuples(fit.terms, names=["equation", "term"])
-    covariance = fit.covariance.copy() if fit.average is None else vcov_average(fit)
-    return pd.DataFrame(covariance, index=labels, columns=labels)
 
 
 def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) -> Wald:
@@ -127,7 +66,7 @@ def wald_test(fit: Fit, hypothesis: str | ArrayLike, value: ArrayLike | None) ->
         raise InputError("a restriction names no coefficient; write for example 'educ = 0'")
     if np.linalg.matrix_rank(matrix) < len(matrix):
         raise InputError("the restrictions repeat one another; leave out the redundant ones")
-    gap = matrix @ _estimates(fit) - right
+    gap = matrix @ estimates_in_order(fit) - right
     covariance = fit.covariance
     if fit.average is not None:
         # What was averaged has none, and is not tested.

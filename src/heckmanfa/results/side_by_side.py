@@ -65,7 +65,7 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     """
     moments, names = fit.moments, fit.labels
     features = fit.equation
-    candidates = _may_predict(fit, never)
+    candidates = may_predict(fit, never)
     is_whole = fit.average is None and set(candidates) <= set(features)
     corrected = fit.probit is not None and bool(candidates)
     listed = candidates if corrected else features
@@ -100,7 +100,7 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     return SideBySide(values, len(candidates), is_whole, is_solved)
 
 
-def _may_predict(fit: Fit, never: Collection[str]) -> list[int]:
+def may_predict(fit: Fit, never: Collection[str]) -> list[int]:
     """Return the positions of the columns that may predict, in the order of X."""
     if fit.search is not None:
         return [int(column) for column in fit.search.candidates]

@@ -150,3 +150,41 @@ def count(value: int) -> str:
 def plural(value: int, noun: str, nouns: str | None = None) -> str:
     """Format a count with its noun."""
     return f"{count(value)} {noun if value == 1 else nouns or noun + 's'}"
+
+
+# Digits of an effect in a sentence, and its decimals unless it is small or large.
+_EFFECT_DIGITS = 3
+
+
+def effects(*values: float) -> list[str]:
+    """Format effects for a sentence, all with one number of decimals: three, or three digits.
+
+    An exact zero is "0", and NaN is empty.
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if largest and not _SMALL <= largest < _LARGE:
+        return [number(value, _EFFECT_DIGITS).replace("-", "\u2212") for value in values]
+    decimals = _EFFECT_DIGITS
+    if largest >= 1.0 or 0.0 < largest < 0.01:
+        rounded = float(f"{largest:.{_EFFECT_DIGITS - 1}e}")
+        decimals = max(_EFFECT_DIGITS - 1 - math.floor(math.log10(rounded)), 0)
+    return [_effect(value, decimals) for value in values]
+
+
+def _effect(value: float, decimals: int) -> str:
+    if not math.isfinite(value) or value == 0.0:
+        return true_minus(number(value))
+    text = f"{value:,.{decimals}f}"
+    if not float(text.replace(",", "")):
+        # No sign before what rounds to zero.
+        text = text.removeprefix("-")
+    return true_minus(text)
+
+
+def chance_text(share: float) -> str:
+    """Format a chance in whole percent; near certainty either way is ">99%" or "<1%"."""
+    if math.isnan(share):
+        return ""
+    if share < 0.01:
+        return "<1%"
+    return ">99%" if share > 0.99 else percent(share, 0)

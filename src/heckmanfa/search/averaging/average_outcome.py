@@ -39,6 +39,8 @@ class AverageOutcome:
     """sums over the rows that standard errors need; None if these were not asked for"""
     refits: Refits | None = None
     """None unless the method is maximum likelihood"""
+    by_bic: Average | None = None
+    """by BIC weights, from the same chains; None unless assignments were sampled by others"""
 
     @property
     def columns(self) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,33 @@ def average(
     >>> found.n_assignments, (found.shares["bic"] > 0.9).nonzero()[0].tolist()
     (64, [2, 3, 4])
     """
+    return average_and_chances(
+        moments,
+        choices,
+        weights=weights,
+        rho_range=rho_range,
+        names=names,
+        random_state=random_state,
+        max_units=max_units,
+        verbose=verbose,
+    )[0]
+
+
+def average_and_chances(
+    moments: Moments,
+    choices: Choices,
+    *,
+    weights: str,
+    rho_range: Any = None,
+    names: Sequence[str] | None = None,
+    random_state: Any = None,
+    max_units: int = MOST_UNITS,
+    verbose: int = 0,
+) -> tuple[Average, Average | None]:
+    """Return `average`, and if assignments were sampled, that by BIC weights from the same chains.
+
+    Without the second, assignments can be weighed by BIC again in less time than the sampler's.
+    """
     rule = Rule.of(moments, choices, weights, rho_range)
     _refuse_few_rows(rule, choices)
     columns = Columns.of(moments, choices)
@@ -67,7 +95,7 @@ def average(
     with one_blas_thread(), progress_line(verbose, "assignments", total) as progress:
         found = enumerate_assignments(columns, rule, progress=progress)
         kept = kept_of(found, labels, random)
-    return put_together(moments, columns, rule, estimates_of(found), kept)
+    return put_together(moments, columns, rule, estimates_of(found), kept), None
 
 
 def _refuse_few_rows(rule: Rule, choices: Choices) -> None:
@@ -93,8 +121,8 @@ def _sampled(
     names: Sequence[str],
     random: np.random.Generator,
     verbose: int,
-) -> Average:
-    """Average over sampled assignments."""
+) -> tuple[Average, Average | None]:
+    """Average over sampled assignments, by own weights and by BIC if that is another."""
     with one_blas_thread(), progress_line(verbose, "sweeps", None) as progress:
         try:
             found = sample_assignments(columns, rule, random, progress=progress)
@@ -109,8 +137,17 @@ def _sampled(
             "rho_range.",
             SearchWarning,
         )
-    kept = sampled_kept(found, columns, rule)
-    return put_together(moments, columns, rule, sampled_estimates(found, columns, rule), kept)
+    own, by_bic = (
+        put_together(
+            moments,
+            columns,
+            by,
+            sampled_estimates(found, columns, by),
+            sampled_kept(found, columns, by),
+        )
+        for by in (rule, replace(rule, weights="bic"))
+    )
+    return own, None if rule.weights == "bic" else by_bic
 
 
 def imr_shares(

@@ -203,6 +203,9 @@ class _Step:
             rho[~feasible] = np.nan
             self._found.rho[here] = rho
             feasible = rule.goal.in_range(rho)
+        elif self._estimates:
+            self._solve(known, r)
+            rho, sigma = np.zeros_like(sse), np.sqrt(sse * (1.0 / rule.n_selected))
         feasible = feasible & np.isfinite(steps.penalty(rule, "bic", outer))
         if not feasible.any():
             return
@@ -215,9 +218,12 @@ class _Step:
         self._add(outer, log_sse)
 
     def _solve(self, known: list[int], r: Floats) -> Floats:
-        """Solve for all coefficients; return lambda's."""
+        """Solve for all coefficients; return lambda's, or the first column's without lambda."""
         columns, f, first = self._columns, len(known), self._steps.first_inner
         self._subsets.back_substitute()
+        if not known:
+            self._values[:first] = 0.0
+            return np.asarray(self._values[0])
         rows = known if self._estimates else known[:1]
         within = np.asarray(linalg.solve_triangular(r[:f, :f], r[:f, f:], check_finite=False))
         spread = np.zeros((first if self._estimates else 1, r.shape[1] - f))

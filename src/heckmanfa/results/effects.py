@@ -1,0 +1,233 @@
+"""Effects of each column of X in a fitted model, and in models beside it, with 95% intervals.
+
+Nothing here reads rows. Intervals of least squares and of single assignments have classical
+standard errors, unless an average gathered others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.fit import Fit
+from heckmanfa.model.least_squares import fit_least_squares, solve_many
+from heckmanfa.model.mixture import mix_assignments
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.quantiles import mixture_quantiles
+from heckmanfa.model.score_moments import ScoreMoments, classical_scores
+from heckmanfa.results.estimates import tidy
+from heckmanfa.results.reference import Reference, reference_of, tails
+from heckmanfa.results.side_by_side import may_predict
+from heckmanfa.search.averaging.uncorrected import average_uncorrected
+
+CONF_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Effect:
+    """An estimate with its interval; NaN where unknown."""
+
+    estimate: float
+    low: float
+    high: float
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an estimate."""
+        return bool(np.isfinite(self.estimate))
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether both ends of the interval are known."""
+        return bool(np.isfinite(self.low) and np.isfinite(self.high))
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval lies on one side of zero."""
+        return self.has_interval and (self.low > 0.0 or self.high < 0.0)
+
+    @property
+    def std_error(self) -> float:
+        """A quarter of the interval's width, about one standard error."""
+        return (self.high - self.low) / (2.0 * Reference().quantile(CONF_LEVEL))
+
+    @property
+    def z(self) -> float:
+        """The estimate over its standard error; zero if unknown."""
+        error = self.std_error
+        return self.estimate / error if self.known and error > 0.0 else 0.0
+
+
+UNKNOWN = Effect(float("nan"), float("nan"), float("nan"))
+"""no estimate"""
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Effects of all K columns of X by one model."""
+
+    values: Floats
+    """(K, 3) estimate and ends of the interval; NaN where the model has no such column"""
+
+    def of(self, column: int) -> Effect:
+        """Return the effect of one column."""
+        return Effect(*(float(value) for value in self.values[column]))
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """One set of features, with its two-step estimates."""
+
+    mask: Mask
+    """(K,) which columns predict"""
+    bic: float
+    rho: float
+    rho_interval: tuple[float, float]
+    imr: Effect
+    coef: Series
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """What a fitted model and least squares say of every column."""
+
+    table: pd.DataFrame
+    """as `Heckman.tidy` returns it"""
+    own: Series
+    least_squares: Series
+    least_squares_share: Floats | None
+    """(K,) BIC share of each column if the average leaves lambda out; None if not known"""
+    imr: Effect
+    rho: Effect
+
+
+_effects: WeakKeyDictionary[Fit, Effects] = WeakKeyDictionary()
+
+
+def effects_of(fit: Fit) -> Effects:
+    """Collect the effects of a fit; made once, and kept as long as the fit is."""
+    if fit not in _effects:
+        table = tidy(fit, CONF_LEVEL)
+        own = _own(fit, table)
+        series, share = _least_squares(fit, own)
+        imr = _errors_row(table, "imr")
+        rho = _errors_row(table, "rho")
+        if fit.average is None and fit.atanh_rho is None and not fit.rho_is_conditioned:
+            rho = Effect(rho.estimate, *rho_ends(fit.moments, imr, fit.sigma))
+        _effects[fit] = Effects(table, own, series, share, imr, rho)
+    return _effects[fit]
+
+
+def _own(fit: Fit, table: pd.DataFrame) -> Series:
+    values = np.full((fit.n_features, 3), np.nan)
+    rows = table[table["equation"] == "prediction"].iloc[1:]
+    values[fit.equation] = rows[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
+    return Series(values)
+
+
+def _errors_row(table: pd.DataFrame, term: str) -> Effect:
+    row = table[(table["equation"] == "errors") & (table["term"] == term)]
+    if row.empty:
+        return UNKNOWN
+    estimate, *ends = row[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)[0]
+    return Effect(float(estimate), *(float(end) for end in ends))
+
+
+def rho_ends(moments: Moments, imr: Effect, sigma: float) -> tuple[float, float]:
+    """Turn the interval of lambda's coefficient into one of rho, given the SSE.
+
+    rho rises with that coefficient, so both intervals hold zero, or neither does.
+    """
+    rest = max(sigma**2 - moments.mean_delta * imr.estimate**2, 0.0)
+    ends = []
+    for end in (imr.low, imr.high):
+        spread = np.sqrt(rest + moments.mean_delta * end**2)
+        ends.append(float(np.clip(end / spread, -1.0, 1.0)) if spread > 0.0 else float("nan"))
+    return ends[0], ends[1]
+
+
+def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
+    """Least squares on the same features, or averaged alike."""
+    if fit.probit is None:
+        return own, None
+    reference = reference_of(fit)
+    values = np.full((fit.n_features, 3), np.nan)
+    if fit.average is None:
+        found = fit_least_squares(fit.moments, fit.equation)
+        with np.errstate(invalid="ignore"):
+            reach = reference.quantile(CONF_LEVEL) * np.sqrt(np.diag(found.covariance))
+        ends = np.column_stack([found.coef, found.coef - reach, found.coef + reach])
+        values[fit.equation] = ends[1:]
+        return Series(values), None
+    alike = average_uncorrected(fit.moments, fit.average.average, fit.average.by_bic)
+    if alike is None:
+        return Series(values), None
+    columns = fit.equation
+    centres, errors, _ = solve_many(fit.moments, alike.masks)
+    values[columns, 0] = alike.coef[columns]
+    values[columns, 1:] = mixture_quantiles(
+        alike.weights, centres[:, columns], errors[:, columns], tails(CONF_LEVEL), reference.df
+    )
+    share = alike.share if np.isfinite(alike.share).all() else None
+    return Series(values), share
+
+
+def assignments_of(fit: Fit, masks: Mask) -> list[Assignment]:
+    """Estimate some sets of features, (N, K) masks, by two steps."""
+    if not len(masks):
+        return []
+    mixture = mix_assignments(fit.moments, _scores(fit, masks), masks, np.ones(len(masks)))
+    solved = fit.moments.solve(masks)
+    values, errors = mixture.linear(np.eye(mixture.coef.shape[1]))
+    reach = reference_of(fit).quantile(CONF_LEVEL) * errors
+    found = []
+    for row, mask in enumerate(masks):
+        ends = np.column_stack([values[row], values[row] - reach[row], values[row] + reach[row]])
+        imr = Effect(*(float(value) for value in ends[-1]))
+        spread = np.full((fit.n_features, 3), np.nan)
+        spread[list(mixture.scores.columns)] = ends[1:-1]
+        spread[~mask] = np.nan
+        found.append(
+            Assignment(
+                mask=mask,
+                bic=float(solved.bic[row]),
+                rho=float(mixture.rho[row]),
+                rho_interval=rho_ends(fit.moments, imr, float(mixture.sigma[row])),
+                imr=imr,
+                coef=Series(spread),
+            )
+        )
+    return found
+
+
+def _scores(fit: Fit, masks: Mask) -> ScoreMoments:
+    """What standard errors need: that of the average, or nothing for classical ones."""
+    columns = np.flatnonzero(masks.any(axis=0))
+    scores = None if fit.average is None else fit.average.scores
+    if scores is not None and {*columns.tolist()} <= {*scores.columns}:
+        return scores
+    return classical_scores([int(column) for column in columns])
+
+
+def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
+    """Estimate the model in which every feature that may predict does.
+
+    None without a selection equation, if it cannot be solved, or if it is the fitted model.
+    """
+    if fit.probit is None:
+        return None
+    columns = may_predict(fit, never)
+    if not columns or (fit.average is None and {*columns} <= {*fit.features}):
+        return None
+    mask = np.zeros((1, fit.n_features), dtype=bool)
+    mask[0, columns] = True
+    if not fit.moments.solve(mask, exact=True).feasible[0]:
+        return None
+    return assignments_of(fit, mask)[0]
+

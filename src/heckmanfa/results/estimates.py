@@ -1,0 +1,72 @@
+"""Tidy estimates and their covariance, of any fitted model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.fit import Fit
+from heckmanfa.results.average_tables import tidy_average, vcov_average
+from heckmanfa.results.reference import reference_of
+
+_TESTS = ["statistic", "p_value", "ci_low", "ci_high"]
+
+
+def estimates_in_order(fit: Fit) -> Floats:
+    """Return the estimates in the order of the covariance."""
+    errors = {"imr": fit.imr_coef, "rho": fit.rho, "sigma": fit.sigma}
+    values = [fit.intercept, *fit.coef[fit.equation]]
+    if fit.probit is not None:
+        values += [fit.selection_intercept, *fit.selection_coef[list(fit.probit.features)]]
+    values += [errors[term] for equation, term in fit.terms if equation == "errors"]
+    return np.array(values, dtype=np.float64)
+
+
+def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
+    """Return estimates, standard errors, tests and intervals; see `Heckman.tidy`."""
+    if fit.average is not None:
+        table = tidy_average(fit, estimates_in_order(fit), conf_level)
+        return _without_rho_tests(table) if fit.rho_is_conditioned else table
+    reference = reference_of(fit)
+    quantile = reference.quantile(conf_level)
+    with np.errstate(invalid="ignore"):
+        error = np.sqrt(np.diag(fit.covariance))
+    table = pd.DataFrame(fit.terms, columns=["equation", "term"])
+    table = table.assign(**reference.columns(estimates_in_order(fit), error, conf_level))
+    if fit.probit is None:
+        extra = [("errors", "sigma", fit.sigma)]
+    elif fit.atanh_rho is None or fit.log_sigma is None:
+        extra = [("errors", "rho", fit.rho), ("errors", "sigma", fit.sigma)]
+    else:
+        extra = []
+        ends = np.array([-1.0, 1.0])
+        centre, spread = fit.atanh_rho
+        z = centre / spread
+        limits = np.tanh(centre + quantile * spread * ends)
+        table.loc[_is_error(table, "rho"), _TESTS] = [z, reference.p_value(z), *limits]
+        centre, spread = fit.log_sigma
+        limits = np.exp(centre + quantile * spread * ends)
+        # Nobody tests that sigma is zero.
+        table.loc[_is_error(table, "sigma"), _TESTS] = [np.nan, np.nan, *limits]
+    if fit.rho_is_conditioned:
+        table = _without_rho_tests(table)
+    without_error = pd.DataFrame(extra, columns=["equation", "term", "estimate"])
+    return pd.concat([table, without_error], ignore_index=True) if extra else table
+
+
+def _without_rho_tests(table: pd.DataFrame) -> pd.DataFrame:
+    """Leave out what a window of rho made meaningless: tests and intervals would reflect it."""
+    table.loc[_is_error(table, "imr", "rho"), _TESTS] = np.nan
+    return table
+
+
+def _is_error(table: pd.DataFrame, *terms: str) -> pd.Series:
+    return (table["equation"] == "errors") & table["term"].isin(terms)
+
+
+def vcov(fit: Fit) -> pd.DataFrame:
+    """Return the joint covariance with labels; see `Heckman.vcov`."""
+    labels = pd.MultiIndex.from_tuples(fit.terms, names=["equation", "term"])
+    covariance = fit.covariance.copy() if fit.average is None else vcov_average(fit)
+    return pd.DataFrame(covariance, index=labels, columns=labels)

@@ -1,0 +1,112 @@
+"""How the columns of X are called in sentences: features, categories and their levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heckmanfa.fit import Fit
+from heckmanfa.model.linalg import column_norms
+from heckmanfa.model.moments import Moments
+from heckmanfa.text.passage import Name, Passage, passage
+
+OUTCOME = "y"
+"""name of an outcome that came without one"""
+
+# A group of columns from more sources than this is named by the first of them.
+_NAMED = 3
+# Sums of squares are right to this share.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Naming:
+    """Names of the K columns of X, and what one of them is compared with."""
+
+    outcome: str
+    sources: tuple[str, ...]
+    """(K,) the column of the user's table behind each column of X"""
+    levels: tuple[str, ...]
+    """(K,) the level of a category that a dummy marks, otherwise empty"""
+    references: tuple[str, ...]
+    """(K,) the level it is compared with, otherwise empty"""
+    binary: frozenset[int]
+    """columns that hold only 0 and 1, dummies of categories left out"""
+    groups: tuple[tuple[int, ...], ...] = ()
+    """columns that are one column of the table, such as the dummies of one category"""
+    cluster: str = ""
+    """the column of the clusters, if the covariance is clustered by one with a name"""
+
+    @classmethod
+    def of(cls, fit: Fit) -> Naming:
+        """Name columns as the fit knows them: by terms of formulas, or as tables do."""
+        design, labels = fit.origin.design, fit.labels
+        sources = list(labels)
+        if design is not None:
+            for term, columns in design.selection_terms.items():
+                for column in columns if len(columns) > 1 else ():
+                    if column in labels:
+                        sources[labels.index(column)] = term
+        levels = [
+            "" if source == label else _level(source, label)
+            for source, label in zip(sources, labels, strict=True)
+        ]
+        return cls(
+            outcome=OUTCOME if design is None else design.texts[0].split("~")[0].strip(),
+            sources=tuple(sources),
+            levels=tuple(levels),
+            references=("",) * len(labels),
+            binary=binary_columns(fit.moments),
+            groups=fit.spec.groups,
+            cluster=fit.origin.group_column or "",
+        )
+
+    def name_of(self, columns: Sequence[int]) -> str:
+        """Name a feature, or a group of columns."""
+        names = list(dict.fromkeys(self.sources[column] for column in columns))
+        if len(names) > _NAMED:
+            names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+        return " + ".join(names)
+
+    def change_of(self, column: int) -> Passage:
+        """Say what one more of a column is: 'one more educ', 'city = 1 rather than 0'."""
+        name = Name(self.sources[column])
+        if self.levels[column]:
+            level, reference = Name(self.levels[column]), self.references[column]
+            if not reference:
+                return passage(name, " = ", level, " rather than otherwise")
+            return passage(name, " = ", level, " rather than ", Name(reference))
+        if column in self.binary:
+            return passage(name, " = 1 rather than 0")
+        return passage("one more ", name)
+
+    def is_switch(self, column: int) -> bool:
+        """Whether a column is 0 or 1."""
+        return column in self.binary or bool(self.levels[column])
+
+
+def binary_columns(moments: Moments) -> frozenset[int]:
+    """Find the columns that hold only 0 and 1 among the rows with an outcome.
+
+    Their sum is that of their squares. Other columns have such sums by coincidence only.
+    """
+    k, first = len(moments.columns), float(moments.factor[0, 0])
+    total = moments.factor[0, 1 : k + 1] * first
+    squares = column_norms(moments.factor[:, 1 : k + 1]) ** 2
+    constant = {*moments.constant_columns()}
+    alike = np.abs(total - squares) <= _ROUNDING * squares
+    return frozenset(
+        column
+        for column, same in zip(moments.columns, alike, strict=True)
+        if same and column not in constant
+    )
+
+
+def _level(term: str, label: str) -> str:
+    """Return what a formula's dummy adds to its term, such as 'north' in 'region[T.north]'."""
+    rest = label.removeprefix(term)
+    if rest.startswith("[") and rest.endswith("]"):
+        return rest[1:-1].removeprefix("T.")
+    return label

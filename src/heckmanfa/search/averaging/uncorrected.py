@@ -1,0 +1,98 @@
+"""The same average without lambda: least squares on the selected rows, over the same assignments.
+
+If all assignments were evaluated, they are evaluated again without lambda. Sampled ones are
+weighed again instead: an assignment that was drawn by its weight with lambda counts as often as
+its weight without lambda is larger. That ratio is bounded, since lambda never raises the SSE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask, one_blas_thread
+from heckmanfa.model.least_squares import solve_many
+from heckmanfa.model.moments import Moments
+from heckmanfa.search.averaging.columns import Columns
+from heckmanfa.search.averaging.enumeration import enumerate_assignments
+from heckmanfa.search.averaging.exhaustive import estimates_of, kept_of
+from heckmanfa.search.averaging.result import Average, over_columns
+from heckmanfa.search.averaging.weights import Kind, Rule, penalties
+
+# With fewer effective draws than this, sampled assignments say nothing about another weight.
+_LEAST_DRAWS = 100.0
+_SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Uncorrected:
+    """An average over assignments without lambda."""
+
+    coef: Floats
+    """(K,) averages by own weights; a column counts as zero where it is absent"""
+    share: Floats
+    """(K,) BIC share of the assignments that hold each column; NaN if not known"""
+    masks: Mask
+    """(C, K) the assignments that intervals use"""
+    weights: Floats
+    """(C,) summing to one"""
+
+
+def average_uncorrected(
+    moments: Moments, found: Average, by_bic: Average | None = None
+) -> Uncorrected | None:
+    """Average least squares over the assignments of an average, or return None if that is vague.
+
+    ``by_bic`` is the average by BIC weights if that is another, and assignments were sampled. A
+    window of rho does not restrict models without lambda.
+    """
+    if not found.exhaustive:
+        return _weighed_again(moments, found, by_bic or found)
+    choices = found.choices
+    columns = Columns.of(moments, choices, imr=False)
+    rule = Rule.of(moments, choices, found.weights, imr=False)
+    labels = [str(column) for column in range(choices.n_features)]
+    with one_blas_thread():
+        every = enumerate_assignments(columns, rule)
+        kept = kept_of(every, labels, np.random.default_rng(_SEED))
+    estimates = estimates_of(every)
+    coef = np.zeros(choices.n_features)
+    coef[list(columns.positions)] = columns.slopes(estimates.coef)
+    share = over_columns(columns, estimates.inclusion["bic"])
+    masks = np.unpackbits(kept.components, axis=1, count=choices.n_features).astype(bool)
+    return Uncorrected(coef, share, masks, kept.component_weights)
+
+
+def _weighed_again(moments: Moments, found: Average, by_bic: Average) -> Uncorrected | None:
+    """Weigh sampled assignments as they would weigh without lambda."""
+    own: Kind = "aic" if found.weights == "mean" else found.weights
+    weights = _ratios(moments, found, own)
+    if weights is None:
+        return None
+    masks = found.component_masks
+    coef = weights @ solve_many(moments, masks)[0]
+    share = np.full(found.choices.n_features, np.nan)
+    of_bic = _ratios(moments, by_bic, "bic") if by_bic.weights == "bic" else None
+    if of_bic is not None:
+        share = of_bic @ by_bic.component_masks
+    return Uncorrected(coef, share, masks, weights)
+
+
+def _ratios(moments: Moments, found: Average, kind: Kind) -> Floats | None:
+    """Weights without lambda of the assignments drawn by their weights with it, (C,)."""
+    masks, choices, m = found.component_masks, found.choices, found.n_selected
+    held = masks.sum(axis=1)
+    units = sum((masks[:, unit[0]].astype(int) for unit in choices.units), np.zeros_like(held))
+    change = 0.5 * (penalties(m, choices)[kind] - penalties(m, choices, imr=False)[kind])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fit = 0.5 * m * np.log(moments.solve(masks).sse / solve_many(moments, masks)[2])
+    logs = np.nan_to_num(fit + change[held, units], nan=-np.inf)
+    ratio = found.component_weights * np.exp(logs - logs.max())
+    ratio /= ratio.sum()
+    # Draws of equal weight would each have the share 1 / n.
+    drawn = found.component_weights
+    n_draws = 1.0 / float(np.sum(drawn**2))
+    effective = n_draws / float(np.sum(ratio**2 / drawn))
+    return ratio if effective >= min(_LEAST_DRAWS, 0.5 * n_draws) else None
