@@ -108,7 +108,7 @@ def solve_many(moments: Moments, masks: Mask) -> tuple[Floats, Floats, Floats]:
         for start in range(0, len(same), step):
             rows, at = same[start : start + step], places[start : start + step]
             chosen = np.column_stack([at, np.full(len(rows), k + 1)])
-            r = np.linalg.qr(scaled.T[chosen].transpose(0, 2, 1), mode="r")
+            r = np.asarray(np.linalg.qr(scaled.T[chosen].transpose(0, 2, 1), mode="r"))
             inverse = np.linalg.inv(r[:, :j, :j])
             scale = norms[-1] / norms[at]
             left = r[:, j, j] ** 2 if r.shape[1] > j else np.zeros(len(rows))

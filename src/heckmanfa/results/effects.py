@@ -230,4 +230,3 @@ def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
     if not fit.moments.solve(mask, exact=True).feasible[0]:
         return None
     return assignments_of(fit, mask)[0]
-

@@ -1,22 +1,19 @@
 """The numbers of a first screen: chances, roles and effects of features, lambda, and the best set.
 
-Chances are shares of BIC weight, whatever weighs the effects. A feature *predicts* from 90% on,
-cannot be told from 10% to 90%, and below that it may still drive selection. Without chances, roles
-come from the question: what was taken, or chosen, to predict. Nothing here reads rows.
+Chances are shares of BIC weight, whatever weighs the effects. Nothing here reads rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
-from heckmanfa.model.linalg import column_norms
 from heckmanfa.results.assignment_weights import (
     AssignmentWeights,
     are_known,
@@ -24,9 +21,8 @@ from heckmanfa.results.assignment_weights import (
     has_pseudo_weights,
     weights_of,
 )
-from heckmanfa.results.average_tables import ALWAYS, PREDICTS, UNSURE, role_of
+from heckmanfa.results.average_tables import ALWAYS
 from heckmanfa.results.effects import (
-    UNKNOWN,
     Assignment,
     Effect,
     Effects,
@@ -35,91 +31,22 @@ from heckmanfa.results.effects import (
     assignments_of,
     effects_of,
 )
-from heckmanfa.results.exclusions import selection_test
-from heckmanfa.results.naming import Naming
-from heckmanfa.results.reference import LEVEL
-from heckmanfa.search.averaging import Average
-
-Mode = Literal["average", "chosen", "given", "observed"]
-
-DRIVES = "drives selection, no sign that it predicts"
-NEITHER = "no sign of either"
-TAKEN = "taken to predict"
-MAY = "may predict"
-CHOSEN = "chosen to predict"
-NOT_CHOSEN_DRIVES = "drives selection, not chosen to predict"
-NOT_CHOSEN = "not chosen to predict"
-KEPT_OUT_DRIVES = "drives selection"
-KEPT_OUT = "no sign that it drives selection"
-
-ROLES = (
-    *(PREDICTS, ALWAYS, CHOSEN, TAKEN, MAY, UNSURE),
-    *(DRIVES, NOT_CHOSEN_DRIVES, KEPT_OUT_DRIVES, NEITHER, NOT_CHOSEN, KEPT_OUT),
+from heckmanfa.results.feature_evidence import (
+    ROLES,
+    FeatureEvidence,
+    Features,
+    Mode,
+    mode_of,
 )
-"""every role, in the order in which features are listed"""
+from heckmanfa.results.naming import Naming
+from heckmanfa.search.averaging.uncorrected import average_uncorrected
 
 _LATER = (
     "The weights of all assignments take a while to compute, so chances are not given here; "
     "search_report() has them."
 )
 
-
-@dataclass(frozen=True)
-class LevelEvidence:
-    """One level of a category, compared with its reference."""
-
-    name: str
-    column: int
-    effect: Effect
-    least_squares: Effect
-    all_features: Effect | None
-
-
-@dataclass(frozen=True)
-class FeatureEvidence:
-    """What is known of one feature, or of one group of columns that move together."""
-
-    name: str
-    columns: tuple[int, ...]
-    lead: int
-    """the column whose effect is shown: of a category, the level furthest from its reference"""
-    level: str
-    """the level that it marks; empty unless it is a dummy of a category"""
-    reference: str
-    binary: bool
-    """whether the lead is 0 or 1"""
-    candidate: bool
-    """whether it may predict"""
-    in_model: bool
-    """whether the fitted prediction equation holds it"""
-    chance: float | None
-    """share of BIC weight of the sets of features that hold it; of an honest search, the share of
-    halves that chose it"""
-    by_aic: float | None
-    by_ebic: float | None
-    chance_least_squares: float | None
-    """the chance if no set holds lambda"""
-    role: str
-    effect: Effect
-    """per unit of the lead, in the fitted model"""
-    least_squares: Effect
-    all_features: Effect | None
-    scale: float
-    """one standard deviation of the lead among the rows with an outcome; 1 if it is 0 or 1"""
-    selection_p: float
-    """p-value of the joint Wald test in the selection equation; NaN if not tested"""
-    selection_z: float
-    """signed statistic in the selection equation; NaN for groups"""
-    positive: float
-    """share of own weight in which the effect is above zero; NaN for groups"""
-    negative: float
-    levels: tuple[LevelEvidence, ...] = ()
-    """of a group"""
-
-    @property
-    def drives_selection(self) -> bool:
-        """Whether the test in the selection equation rejects at 5%."""
-        return self.selection_p < LEVEL
+_shares: WeakKeyDictionary[Fit, Floats | None] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,15 +166,6 @@ def _likeliest(feature: FeatureEvidence) -> tuple[float, bool, float]:
     return round(chance, 2), feature.role != ALWAYS, abs(feature.effect.z)
 
 
-def mode_of(fit: Fit) -> Mode:
-    """Say how the prediction features of a fit came about."""
-    if fit.probit is None:
-        return "observed"
-    if fit.average is not None:
-        return "average"
-    return "chosen" if fit.search is not None and fit.search.chose else "given"
-
-
 def evidence_of(
     fit: Fit,
     naming: Naming | None = None,
@@ -275,7 +193,8 @@ def evidence_of(
     whole = all_features_of(fit, never)
     units = _units(fit, naming, mode)
     honest = fit.search.honest if fit.search is not None else None
-    features = _Features(fit, naming, mode, effects, weights, whole)
+    share = _least_squares_share(fit, effects, weights)
+    features = Features(fit, naming, mode, effects, weights, whole, share)
     found = tuple(features.make(unit) for unit in units)
     missing = weights if isinstance(weights, str) else ""
     window = None
@@ -334,28 +253,18 @@ def _with_weights(
             rejected_with=first.rejected_with,
             rejected_without=first.rejected_without,
         )
-    return _replaced(evidence, average, weights, best, stand_in)
-
-
-def _replaced(
-    evidence: Evidence,
-    average: Average,
-    weights: AssignmentWeights,
-    best: list[BestAssignment],
-    stand_in: StandInEvidence | None,
-) -> Evidence:
-    values = dict(vars(evidence)) | {
-        "n_assignments": average.n_assignments,
-        "exhaustive": average.exhaustive,
-        "best": best[0] if best else None,
-        "second": best[1] if len(best) > 1 else None,
-        "n_half": weights.n_half,
-        "chosen_weight": weights.chosen,
-        "rejected": weights.rejected,
-        "stand_in": stand_in,
-        "imr_weight": None if weights.imr is None else weights.imr["bic"],
-    }
-    return Evidence(**values)
+    return replace(
+        evidence,
+        n_assignments=average.n_assignments,
+        exhaustive=average.exhaustive,
+        best=best[0] if best else None,
+        second=best[1] if len(best) > 1 else None,
+        n_half=weights.n_half,
+        chosen_weight=weights.chosen,
+        rejected=weights.rejected,
+        stand_in=stand_in,
+        imr_weight=None if weights.imr is None else weights.imr["bic"],
+    )
 
 
 def _weights(fit: Fit, mode: Mode, *, thorough: bool) -> AssignmentWeights | str | None:
@@ -365,6 +274,19 @@ def _weights(fit: Fit, mode: Mode, *, thorough: bool) -> AssignmentWeights | str
     if mode == "average" or thorough or are_known(fit):
         return weights_of(fit)
     return _LATER
+
+
+def _least_squares_share(
+    fit: Fit, effects: Effects, weights: AssignmentWeights | str | None
+) -> Floats | None:
+    """BIC shares of the columns if no set of features holds lambda, (K,); None if not known."""
+    if fit.average is not None or not isinstance(weights, AssignmentWeights):
+        return effects.least_squares_share
+    if fit not in _shares:
+        found = average_uncorrected(fit.moments, weights.average)
+        share = None if found is None else found.share
+        _shares[fit] = share if share is not None and np.isfinite(share).all() else None
+    return _shares[fit]
 
 
 def _rho_with_search(
@@ -406,155 +328,3 @@ def _grouped(naming: Naming, columns: Sequence[int]) -> list[tuple[int, ...]]:
 
 def _names(naming: Naming, units: Sequence[tuple[int, ...]], mask: Mask) -> tuple[str, ...]:
     return tuple(naming.name_of(unit) for unit in units if mask[unit[0]])
-
-
-@dataclass(frozen=True, eq=False)
-class _Features:
-    """Makes the evidence of each feature."""
-
-    fit: Fit
-    naming: Naming
-    mode: Mode
-    effects: Effects
-    weights: AssignmentWeights | str | None
-    whole: Assignment | None
-
-    def make(self, unit: tuple[int, ...]) -> FeatureEvidence:
-        """Collect what is known of one feature or group."""
-        fit, naming = self.fit, self.naming
-        lead = self._lead(unit)
-        average = self._average()
-        candidate = self._is_candidate(unit)
-        chance = self._chance(unit) if candidate else None
-        share = self.effects.least_squares_share
-        alone = len(unit) == 1
-        p, z = self._selection(unit)
-        positive, negative = self._signs(lead) if alone else (np.nan, np.nan)
-        switch = naming.is_switch(lead)
-        known = average is not None and candidate and not self._is_always(unit)
-        return FeatureEvidence(
-            name=naming.name_of(unit),
-            columns=unit,
-            lead=lead,
-            level=naming.levels[lead],
-            reference=naming.references[lead],
-            binary=switch,
-            candidate=candidate,
-            in_model=any(column in fit.equation for column in unit),
-            chance=chance,
-            by_aic=float(average.shares["aic"][unit[0]]) if known and average else None,
-            by_ebic=float(average.shares["ebic"][unit[0]]) if known and average else None,
-            chance_least_squares=float(share[unit[0]]) if share is not None and known else None,
-            role=self._role(unit, chance, p, candidate=candidate),
-            effect=self.effects.own.of(lead),
-            least_squares=self.effects.least_squares.of(lead),
-            all_features=self._of_whole(lead),
-            scale=1.0 if switch else self._deviation(lead),
-            selection_p=p,
-            selection_z=z,
-            positive=positive,
-            negative=negative,
-            levels=() if alone else tuple(self._level(column) for column in unit),
-        )
-
-    def _average(self) -> Average | None:
-        if not isinstance(self.weights, AssignmentWeights):
-            return None
-        return self.weights.average
-
-    def _is_always(self, unit: tuple[int, ...]) -> bool:
-        return self.mode in ("average", "chosen") and unit[0] in choices_of(self.fit).always
-
-    def _is_candidate(self, unit: tuple[int, ...]) -> bool:
-        if self.mode in ("average", "chosen"):
-            return unit[0] in choices_of(self.fit).columns
-        return unit[0] in self.fit.equation
-
-    def _chance(self, unit: tuple[int, ...]) -> float | None:
-        if self._is_always(unit):
-            return None
-        honest = self.fit.search.honest if self.fit.search is not None else None
-        if honest is not None:
-            return float(honest.support[:, unit].any(axis=1).mean())
-        average = self._average()
-        return None if average is None else float(average.shares["bic"][unit[0]])
-
-    def _role(self, unit: tuple[int, ...], chance: float | None, p: float, *, candidate: bool) -> str:
-        drives = p < LEVEL
-        if not candidate:
-            return KEPT_OUT_DRIVES if drives else KEPT_OUT
-        if self._is_always(unit):
-            return ALWAYS
-        if self.mode in ("given", "observed"):
-            return TAKEN
-        honest = self.fit.search is not None and self.fit.search.honest is not None
-        if chance is None and self.mode == "average":
-            return MAY
-        if chance is None or honest:
-            if self.fit.support[unit[0]]:
-                return CHOSEN
-            return NOT_CHOSEN_DRIVES if drives else NOT_CHOSEN
-        role = role_of(chance)
-        if role in (PREDICTS, UNSURE):
-            return role
-        return DRIVES if drives else NEITHER
-
-    def _lead(self, unit: tuple[int, ...]) -> int:
-        """The column with the largest effect, in the first model that has one."""
-        for series in (self.effects.own, None if self.whole is None else self.whole.coef):
-            if series is None:
-                continue
-            size = np.abs(series.values[list(unit), 0])
-            if np.isfinite(size).any():
-                return unit[int(np.nanargmax(size))]
-        return unit[0]
-
-    def _selection(self, unit: tuple[int, ...]) -> tuple[float, float]:
-        """P-value and signed statistic of a feature in the selection equation."""
-        probit, nan = self.fit.probit, float("nan")
-        inside = [] if probit is None else [column for column in unit if column in probit.features]
-        if not inside:
-            return nan, nan
-        test = selection_test(self.fit, inside)
-        if test.note:
-            return nan, nan
-        sign = np.sign(self.fit.selection_coef[inside[0]])
-        return test.p_value, float(sign * np.sqrt(test.chi2)) if len(unit) == 1 else nan
-
-    def _signs(self, column: int) -> tuple[float, float]:
-        if self.mode == "average":
-            assert self.fit.average is not None
-            average = self.fit.average.average
-            return float(average.positive[column]), float(average.negative[column])
-        estimate = self.effects.own.of(column).estimate
-        return float(estimate > 0.0), float(estimate < 0.0)
-
-    def _deviation(self, column: int) -> float:
-        return float(self._deviations()[column])
-
-    def _deviations(self) -> Floats:
-        """Standard deviations among the rows with an outcome, (K,)."""
-        moments = self.fit.moments
-        k, m = len(moments.columns), moments.n_selected
-        # Sampling weights sum to anything.
-        spare = m if has_pseudo_weights(self.fit) or m <= 1.0 else m - 1.0
-        deviations = np.full(moments.n_features, np.nan)
-        squares = column_norms(moments.factor[1:, 1 : k + 1]) ** 2
-        deviations[list(moments.columns)] = np.sqrt(squares / spare)
-        return deviations
-
-    def _of_whole(self, column: int) -> Effect | None:
-        if self.whole is None:
-            return None
-        effect = self.whole.coef.of(column)
-        return effect if effect.known else UNKNOWN
-
-    def _level(self, column: int) -> LevelEvidence:
-        name = self.naming.levels[column] or self.naming.sources[column]
-        return LevelEvidence(
-            name=name,
-            column=column,
-            effect=self.effects.own.of(column),
-            least_squares=self.effects.least_squares.of(column),
-            all_features=self._of_whole(column),
-        )

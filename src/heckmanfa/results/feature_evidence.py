@@ -1,0 +1,273 @@
+"""What is known of one feature: its chance, its role, and its effect by several models.
+
+A feature *predicts* if its chance is 90% or more, and cannot be told from 10% to 90%. Below that it
+may still drive selection. Without chances, roles come from the question: what was taken, or chosen,
+to predict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.fit import Fit
+from heckmanfa.model.linalg import column_norms
+from heckmanfa.results.assignment_weights import (
+    AssignmentWeights,
+    choices_of,
+    has_pseudo_weights,
+)
+from heckmanfa.results.average_tables import ALWAYS, PREDICTS, UNSURE, role_of
+from heckmanfa.results.effects import UNKNOWN, Assignment, Effect, Effects
+from heckmanfa.results.exclusions import selection_test
+from heckmanfa.results.naming import Naming
+from heckmanfa.results.reference import LEVEL
+from heckmanfa.search.averaging import Average
+
+Mode = Literal["average", "chosen", "given", "observed"]
+
+DRIVES = "drives selection, no sign that it predicts"
+NEITHER = "no sign of either"
+TAKEN = "taken to predict"
+MAY = "may predict"
+CHOSEN = "chosen to predict"
+NOT_CHOSEN_DRIVES = "drives selection, not chosen to predict"
+NOT_CHOSEN = "not chosen to predict"
+KEPT_OUT_DRIVES = "drives selection"
+KEPT_OUT = "no sign that it drives selection"
+
+ROLES = (
+    *(PREDICTS, ALWAYS, CHOSEN, TAKEN, MAY, UNSURE),
+    *(DRIVES, NOT_CHOSEN_DRIVES, KEPT_OUT_DRIVES, NEITHER, NOT_CHOSEN, KEPT_OUT),
+)
+"""every role, in the order in which features are listed"""
+
+
+@dataclass(frozen=True)
+class LevelEvidence:
+    """One level of a category, compared with its reference."""
+
+    name: str
+    column: int
+    effect: Effect
+    least_squares: Effect
+    all_features: Effect | None
+
+
+@dataclass(frozen=True)
+class FeatureEvidence:
+    """What is known of one feature, or of one group of columns that move together."""
+
+    name: str
+    columns: tuple[int, ...]
+    lead: int
+    """the column whose effect is shown: of a category, the level furthest from its reference"""
+    level: str
+    """the level that it marks; empty unless it is a dummy of a category"""
+    reference: str
+    binary: bool
+    """whether the lead is 0 or 1"""
+    candidate: bool
+    """whether it may predict"""
+    in_model: bool
+    """whether the fitted prediction equation holds it"""
+    chance: float | None
+    """share of BIC weight of the sets of features that hold it; of an honest search, the share of
+    halves that chose it"""
+    by_aic: float | None
+    by_ebic: float | None
+    chance_least_squares: float | None
+    """the chance if no set holds lambda"""
+    role: str
+    effect: Effect
+    """per unit of the lead, in the fitted model"""
+    least_squares: Effect
+    all_features: Effect | None
+    scale: float
+    """one standard deviation of the lead among the rows with an outcome; 1 if it is 0 or 1"""
+    selection_p: float
+    """p-value of the joint Wald test in the selection equation; NaN if not tested"""
+    selection_z: float
+    """signed statistic in the selection equation; NaN for groups"""
+    positive: float
+    """share of own weight in which the effect is above zero; NaN for groups"""
+    negative: float
+    levels: tuple[LevelEvidence, ...] = ()
+    """of a group"""
+
+    @property
+    def drives_selection(self) -> bool:
+        """Whether the test in the selection equation rejects at 5%."""
+        return self.selection_p < LEVEL
+
+
+def mode_of(fit: Fit) -> Mode:
+    """Say how the prediction features of a fit came about."""
+    if fit.probit is None:
+        return "observed"
+    if fit.average is not None:
+        return "average"
+    return "chosen" if fit.search is not None and fit.search.chose else "given"
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Makes the evidence of each feature."""
+
+    fit: Fit
+    naming: Naming
+    mode: Mode
+    effects: Effects
+    weights: AssignmentWeights | str | None
+    whole: Assignment | None
+    """the model of all features that may predict"""
+    share: Floats | None
+    """(K,) BIC shares without lambda"""
+
+    def make(self, unit: tuple[int, ...]) -> FeatureEvidence:
+        """Collect what is known of one feature or group."""
+        fit, naming = self.fit, self.naming
+        lead = self._lead(unit)
+        average = self._average()
+        candidate = self._is_candidate(unit)
+        chance = self._chance(unit) if candidate else None
+        share = self.share
+        alone = len(unit) == 1
+        p, z = self._selection(unit)
+        positive, negative = self._signs(lead) if alone else (np.nan, np.nan)
+        switch = naming.is_switch(lead)
+        known = chance is not None and not self._is_honest
+        return FeatureEvidence(
+            name=naming.name_of(unit),
+            columns=unit,
+            lead=lead,
+            level=naming.levels[lead],
+            reference=naming.references[lead],
+            binary=switch,
+            candidate=candidate,
+            in_model=any(column in fit.equation for column in unit),
+            chance=chance,
+            by_aic=float(average.shares["aic"][unit[0]]) if known and average else None,
+            by_ebic=float(average.shares["ebic"][unit[0]]) if known and average else None,
+            chance_least_squares=float(share[unit[0]]) if share is not None and known else None,
+            role=self._role(unit, chance, p, candidate=candidate),
+            effect=self.effects.own.of(lead),
+            least_squares=self.effects.least_squares.of(lead),
+            all_features=self._of_whole(lead),
+            scale=1.0 if switch else self._deviation(lead),
+            selection_p=p,
+            selection_z=z,
+            positive=positive,
+            negative=negative,
+            levels=() if alone else tuple(self._level(column) for column in unit),
+        )
+
+    def _average(self) -> Average | None:
+        if not isinstance(self.weights, AssignmentWeights):
+            return None
+        return self.weights.average
+
+    @property
+    def _is_honest(self) -> bool:
+        return self.fit.search is not None and self.fit.search.honest is not None
+
+    def _is_always(self, unit: tuple[int, ...]) -> bool:
+        return self.mode in ("average", "chosen") and unit[0] in choices_of(self.fit).always
+
+    def _is_candidate(self, unit: tuple[int, ...]) -> bool:
+        if self.mode in ("average", "chosen"):
+            return unit[0] in choices_of(self.fit).columns
+        return unit[0] in self.fit.equation
+
+    def _chance(self, unit: tuple[int, ...]) -> float | None:
+        if self._is_always(unit):
+            return None
+        honest = self.fit.search.honest if self.fit.search is not None else None
+        if honest is not None:
+            return float(honest.support[:, unit].any(axis=1).mean())
+        average = self._average()
+        return None if average is None else float(average.shares["bic"][unit[0]])
+
+    def _role(
+        self, unit: tuple[int, ...], chance: float | None, p: float, *, candidate: bool
+    ) -> str:
+        drives = p < LEVEL
+        if not candidate:
+            return KEPT_OUT_DRIVES if drives else KEPT_OUT
+        if self._is_always(unit):
+            return ALWAYS
+        if self.mode in ("given", "observed"):
+            return TAKEN
+        if chance is None and self.mode == "average":
+            return MAY
+        if chance is None or self._is_honest:
+            if self.fit.support[unit[0]]:
+                return CHOSEN
+            return NOT_CHOSEN_DRIVES if drives else NOT_CHOSEN
+        role = role_of(chance)
+        if role in (PREDICTS, UNSURE):
+            return role
+        return DRIVES if drives else NEITHER
+
+    def _lead(self, unit: tuple[int, ...]) -> int:
+        """The column with the largest effect, in the first model that has one."""
+        for series in (self.effects.own, None if self.whole is None else self.whole.coef):
+            if series is None:
+                continue
+            size = np.abs(series.values[list(unit), 0])
+            if np.isfinite(size).any():
+                return unit[int(np.nanargmax(size))]
+        return unit[0]
+
+    def _selection(self, unit: tuple[int, ...]) -> tuple[float, float]:
+        """P-value and signed statistic of a feature in the selection equation."""
+        probit, nan = self.fit.probit, float("nan")
+        inside = [] if probit is None else [column for column in unit if column in probit.features]
+        if not inside:
+            return nan, nan
+        test = selection_test(self.fit, inside)
+        if test.note:
+            return nan, nan
+        sign = np.sign(self.fit.selection_coef[inside[0]])
+        return test.p_value, float(sign * np.sqrt(test.chi2)) if len(unit) == 1 else nan
+
+    def _signs(self, column: int) -> tuple[float, float]:
+        if self.mode == "average":
+            assert self.fit.average is not None
+            average = self.fit.average.average
+            return float(average.positive[column]), float(average.negative[column])
+        estimate = self.effects.own.of(column).estimate
+        return float(estimate > 0.0), float(estimate < 0.0)
+
+    def _deviation(self, column: int) -> float:
+        return float(self._deviations()[column])
+
+    def _deviations(self) -> Floats:
+        """Standard deviations among the rows with an outcome, (K,)."""
+        moments = self.fit.moments
+        k, m = len(moments.columns), moments.n_selected
+        # Sampling weights sum to anything.
+        spare = m if has_pseudo_weights(self.fit) or m <= 1.0 else m - 1.0
+        deviations = np.full(moments.n_features, np.nan)
+        squares = column_norms(moments.factor[1:, 1 : k + 1]) ** 2
+        deviations[list(moments.columns)] = np.sqrt(squares / spare)
+        return deviations
+
+    def _of_whole(self, column: int) -> Effect | None:
+        if self.whole is None:
+            return None
+        effect = self.whole.coef.of(column)
+        return effect if effect.known else UNKNOWN
+
+    def _level(self, column: int) -> LevelEvidence:
+        name = self.naming.levels[column] or self.naming.sources[column]
+        return LevelEvidence(
+            name=name,
+            column=column,
+            effect=self.effects.own.of(column),
+            least_squares=self.effects.least_squares.of(column),
+            all_features=self._of_whole(column),
+        )
