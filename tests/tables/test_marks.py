@@ -144,14 +144,34 @@ def test_what_can_be_read_in_two_ways_is_refused_with_the_column_and_the_option(
 
 
 @pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["$1,200.50", "-$90", "$ 3"], [1200.5, -90, 3]),
+        (["1.200,50 €", "90 €", "-3 €"], [1200.5, 90, -3]),
+        (["EUR 12", "EUR 1.5", "n/a"], [12, 1.5, float("nan")]),
+        (["($1,200.25)", "$90", "$-3"], [-1200.25, 90, -3]),
+    ],
+)
+def test_amounts_of_one_currency_are_numbers_and_the_sign_is_said(tmp_path, cells, numbers):
+    path = tmp_path / "money.csv"
+    path.write_text("a;b\n" + "".join(f"{cell};{row}\n" for row, cell in enumerate(cells)))
+    table = tables.open_table(path)
+    assert table.frame["a"].tolist() == pytest.approx(numbers, nan_ok=True)
+    sign = next(sign for sign in ("$", "€", "EUR") if sign in cells[0])
+    assert table.money == {"a": sign}
+    assert any(f"'a' is in {sign}" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
     ("content", "options", "said"),
     [
         ("a;b\n1,5;1.5\n", {}, r"column 'b' holds '1\.5', .* as in column 'a'; write the file one"),
         ("a;b\n1.5;2\n", {"decimal": ","}, r"'1\.5', which is not a number where ',' .* as asked"),
         ("a;b\n0.5;10,910\n", {"thousands": "none"}, "column 'b' holds '10,910', which is no"),
         ("a;b\n72.1%;1\n80;2\n", {}, "1 number with a per cent sign and 1 without; the first"),
-        ("a;b\n$1,200;1\n$90;2\n", {}, r"amounts of money such as '\$1,200'; leave the currency"),
-        ("a;b\n90 EUR;1\n1.200 EUR;2\n", {}, "amounts of money such as '90 EUR'"),
+        ("a;b\n$1,200;1\n$90;2\n", {}, "column 'a' holds '1,200', and nothing in the file says"),
+        ("a;b\n$1.5;1\n€90;2\n", {}, r"'\$1\.5' and '€90', of which not all have the same curr"),
+        ("a;b\n$1.5;1\n90;2\n", {}, r"'\$1\.5' and '90', of which not all have the same curre"),
         ("a;b\n1;2\n", {"decimal": ";"}, r"--decimal must be '\.' or ','"),
         ("a;b\n1;2\n", {"thousands": "x"}, "--thousands must be"),
         ("a;b\n1;2\n", {"decimal": ".", "thousands": "."}, "they must differ"),

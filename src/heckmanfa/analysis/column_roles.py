@@ -14,6 +14,8 @@ import pandas as pd
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.missing_codes import na_option
+from heckmanfa.data.columns.sentinels import find_suspicions
 from heckmanfa.data.columns.tally import NumberTally, Tally, TextTally
 from heckmanfa.data.columns.values import (
     FALSE_WORDS,
@@ -26,6 +28,7 @@ from heckmanfa.data.columns.values import (
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, InputError, NoOutcomeError, TooFewRowsError
 from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import number, plural
 
 # Characters of a text that a message quotes.
 _SHORT = 30
@@ -39,7 +42,7 @@ def read_roles(
     A missing outcome is NaN; a role without a column is None.
     """
     outcome = _numbers(frame[question.outcome], question.outcome, "--outcome")
-    _check_outcome(question, _counted(outcome))
+    _check_outcome(question, number_tally(outcome))
     selected = weights = groups = None
     if question.selected is not None:
         words = frame[question.selected].astype("string").str.strip().str.lower()
@@ -48,7 +51,7 @@ def read_roles(
         selected = words.isin(TRUE_WORDS).to_numpy(dtype=bool)
     if question.weights is not None:
         weights = _numbers(frame[question.weights], question.weights, "--weights")
-        _check_weights(question, _counted(weights))
+        _check_weights(question, number_tally(weights))
     if question.cluster is not None:
         _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
         groups = frame[question.cluster].to_numpy()
@@ -91,7 +94,8 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
         _check_groups(question.cluster, counted[question.cluster].gaps)
 
 
-def _counted(values: Floats) -> NumberTally:
+def number_tally(values: Floats) -> NumberTally:
+    """Count the numbers of a column; NaN is missing."""
     counted = NumberTally()
     counted.add(values)
     return counted
@@ -117,14 +121,25 @@ def _check_outcome(question: Question, values: NumberTally) -> None:
             "column?"
         )
     if question.selected is None and values.gaps == 0:
-        empty = "Leave the cells of unobserved outcomes empty"
-        if values.zeros:
-            empty = f"{values.zeros} rows hold 0: if that means missing, leave these cells empty"
         raise InputError(
             f"--outcome: column {quoted(name)} is never missing in {n_rows} rows, so there is "
-            f"no selection to model. {empty}, or name a column that says who is selected with "
-            "--selected."
+            f"no selection to model. {_where_missing(name, values)}"
         )
+
+
+def _where_missing(name: str, values: NumberTally) -> str:
+    """Say how a column that is never missing may say which outcomes are."""
+    codes = find_suspicions({name: values}, name)
+    if codes:
+        worst = codes[0]
+        return (
+            f"It holds {worst.code:g} in {plural(worst.rows, 'row')}, and {number(worst.low)} to "
+            f"{number(worst.high)} elsewhere: if {worst.code:g} means missing, pass {worst.option}."
+        )
+    empty = "Leave the cells of unobserved outcomes empty"
+    if values.zeros:
+        empty = f"{values.zeros} rows hold 0: if that means missing, pass {na_option(name, '0')}"
+    return f"{empty}, or name a column that says who is selected with --selected."
 
 
 def _check_selected(name: str, words: set[str], missing: int, n_rows: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from heckmanfa.analysis.column_roles import check_counted, read_roles
+from heckmanfa.analysis.column_roles import check_counted, number_tally, read_roles
 from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
@@ -21,6 +21,9 @@ from heckmanfa.analysis.prepared import (
 from heckmanfa.analysis.request import Question, check_question, feature_names, refuse_text_options
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.missing_codes import blank, codes_of, notes_on_codes
+from heckmanfa.data.columns.sentinels import find_suspicions, notes_on_suspicions
+from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.columns.values import frame_as_stored, notes_on_numbers
 from heckmanfa.data.devices import find_device
 from heckmanfa.data.parquet.parquet_rows import scan_parquet
@@ -94,6 +97,7 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
         decimal=question.decimal,
         thousands=question.thousands,
         sheet=question.sheet,
+        na_values=question.na_values,
         tell=tell,
     )
     columns = [str(name) for name in table.frame.columns]
@@ -131,9 +135,12 @@ def _encode(
 ) -> Prepared:
     """Encode a table in memory, and leave out rows that lack a feature."""
     names = feature_names(question, columns)
-    frame = frame_as_stored(table.frame)
+    codes = codes_of(question.na_values, columns)
+    read = blank(frame_as_stored(table.frame), codes)
+    frame, blanked = read.frame, table.blanked | read.counts
     declared = {*question.categorical, *question.numeric}
-    notes = notes_on_numbers(table.frame, [name for name in names if name not in declared])
+    notes = notes_on_codes(question.na_values, columns, blanked)
+    notes += notes_on_numbers(table.frame, [name for name in names if name not in declared])
     outcome, selected, weight, groups = read_roles(question, frame)
     tell(f"encoding {len(names)} columns")
     encoding, X = Encoding.learn(
@@ -143,12 +150,27 @@ def _encode(
         numeric=question.numeric,
         missing=question.missing,
         untyped=table.untyped,
+        missing_codes=codes,
+        dates=question.dates,
+        min_level_rows=question.min_level_rows,
     )
+    if question.dates is not None and not encoding.dates:
+        notes.append("--dates does nothing here: no feature holds dates.")
     encoding = replace(
         encoding,
         decimal=table.decimal,
         thousands=question.thousands,
         percent=tuple(name for name in encoding.sources if name in table.percent),
+        money={name: table.money[name] for name in encoding.sources if name in table.money},
+    )
+    suspicions = find_suspicions(
+        {question.outcome: number_tally(outcome)}
+        | {
+            name: number_tally(X[name].to_numpy())
+            for name in encoding.sources
+            if name not in encoding.levels
+        },
+        question.outcome,
     )
     kept: Mask = np.asarray(X.notna().all(axis="columns"), dtype=bool)
     refuse_leaks(encoding, frame, X, outcome, selected)
@@ -175,7 +197,8 @@ def _encode(
         n_columns=len(columns),
         binary=frozenset(str(name) for name in X.columns if _is_binary(X[name].to_numpy())),
         files=files,
-        notes=(*table.notes, *notes),
+        notes=(*table.notes, *notes, *notes_on_suspicions(suspicions)),
+        suspicions=suspicions,
     )
 
 
@@ -193,12 +216,20 @@ def _prepare_stream(
             "--honest needs the rows in memory, and these are read in passes: leave it out, name "
             "fewer files, or pass a larger --stream-above to load the rows"
         )
+    for name in ("na_values", "dates"):
+        if getattr(question, name):
+            raise InputError(
+                f"--{name.replace('_', '-')} needs the rows in memory, and these are read in "
+                "passes: store missing values as null and dates as numbers, or pass a larger "
+                "--stream-above to load the rows"
+            )
     learned = learn_streamed(
         table,
         names,
         categorical=question.categorical,
         numeric=question.numeric,
         missing=question.missing,
+        min_level_rows=question.min_level_rows,
         roles=[name for name in question.roles.values() if name != question.cluster],
         groups=[] if question.cluster is None else [question.cluster],
         tell=tell,
@@ -215,6 +246,11 @@ def _prepare_stream(
         missing="drop",
         encoding=learned.encoding,
     )
+    counted = {**learned.roles, **learned.numbers}
+    suspicions = find_suspicions(
+        {name: tally for name, tally in counted.items() if isinstance(tally, NumberTally)},
+        question.outcome,
+    )
     return Prepared(
         question=question,
         encoding=learned.encoding,
@@ -223,7 +259,8 @@ def _prepare_stream(
         n_columns=len(table.columns),
         binary=learned.binary,
         files=tuple(table.paths),
-        notes=(),
+        notes=tuple(notes_on_suspicions(suspicions)),
+        suspicions=suspicions,
     )
 
 

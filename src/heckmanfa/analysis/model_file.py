@@ -38,6 +38,8 @@ from heckmanfa.text.printable import quoted, shown
 _FORMAT = 2
 # Characters of the names of all the columns that an encoding makes.
 _LONGEST_NAMES = 2**25
+# Days from 1970 to any date with four digits for its year are fewer.
+_FAR = 1e7
 _COLUMN_LISTS = ("prediction_features", "selection_features", "always", "never", "feature_groups")
 
 
@@ -244,6 +246,8 @@ def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
         and all(encoding.levels.values())
         and {*needed} <= {*encoding.columns}
         and (encoding.missing == "drop" or {*encoding.columns} <= {*encoding.means})
+        and {*encoding.dates} <= {*encoding.sources} - {*encoding.levels}
+        and all(abs(scale.first) < _FAR for scale in encoding.dates.values())
     )
     if not sound:
         raise UnsoundError("its encoding does not make the features of its model")

@@ -13,6 +13,7 @@ from heckmanfa.analysis.column_roles import errors_in_sources
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.data.devices import to_device
 from heckmanfa.data.parquet.parquet_rows import ParquetRows
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
@@ -57,6 +58,8 @@ class Prepared:
     """files of the table; none if it was in memory, or came through a pipe"""
     notes: tuple[str, ...]
     """sentences about how the table was read, if that could be done in several ways"""
+    suspicions: tuple[Suspicion, ...]
+    """numbers that may be codes for missing, those of the outcome first"""
 
     @property
     def missing_counts(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
 from heckmanfa.errors import InputError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
@@ -28,7 +29,9 @@ _CHOICES = {
     "on_separation": get_args(OnSeparation),
     "weight_kind": get_args(WeightKind),
     "criterion": get_args(Criterion),
+    "dates": get_args(Unit),
 }
+_OPTIONAL = ("search", "criterion", "dates")
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,12 @@ class Question:
     decimal: str | None = None
     thousands: str | None = None
     sheet: str | None = None
+    na_values: tuple[str, ...] = ()
+    """values that mean missing, in all columns, or as ``column=value``"""
+    dates: Unit | None = None
+    """unit in which dates become numbers; None leaves them out"""
+    min_level_rows: int = 0
+    """levels of a category with fewer rows become one; 0 and 1 merge none"""
     seed: int = 0
     stream_above: float = 1.0
     device: str = "cpu"
@@ -108,7 +117,7 @@ class Question:
                 words += [flag, *(f"{end:g}" for end in value)]
             elif isinstance(value, tuple):
                 for name in value:
-                    words += [flag, name]
+                    words += [flag, f'"{name}"' if "," in name else name]
             else:
                 words += [flag, f"{value:.12g}" if isinstance(value, float) else str(value)]
         return shlex.join(words)
@@ -142,7 +151,7 @@ def check_question(question: Question) -> None:
     """Refuse options that do not exist, or that contradict each other."""
     for name, allowed in _CHOICES.items():
         value = getattr(question, name)
-        if value not in allowed and not (name in ("search", "criterion") and value is None):
+        if value not in allowed and not (name in _OPTIONAL and value is None):
             raise InputError(
                 f"{_flag(name)} must be one of {', '.join(allowed)}; got "
                 f"{quoted(value)}{nearest(str(value), allowed)}"

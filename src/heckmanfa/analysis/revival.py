@@ -38,6 +38,7 @@ _PARTS = {
     "AverageOutcome": "heckmanfa.search.averaging.average_outcome",
     "Choices": "heckmanfa.search.choices",
     "Coordinates": "heckmanfa.model.linalg",
+    "DateScale": "heckmanfa.data.columns.dates",
     "Encoding": "heckmanfa.data.columns.encoding",
     "Equation": "heckmanfa.data.formula.design",
     "Fit": "heckmanfa.fit",
@@ -167,6 +168,13 @@ class Revival:
             if not isinstance(getattr(kind, name, None), cached_property)
         }
         check_attributes(kind, state)
+        if dataclasses.is_dataclass(kind):
+            # Attributes that are newer than the file; plain defaults are those of the class.
+            state = {
+                field.name: field.default_factory()
+                for field in dataclasses.fields(kind)
+                if field.default_factory is not dataclasses.MISSING
+            } | state
         made = object.__new__(kind)
         made.__dict__.update(state)
         return made

@@ -45,6 +45,24 @@ Sheet = Annotated[
         help="Sheet of an Excel file, by name or number (the first that is not empty unless given)."
     ),
 ]
+NaValues = Annotated[
+    Names,
+    Option(
+        help="Values that mean missing, such as -99 or refused, in all columns; or in one of them, "
+        "as in income=-99."
+    ),
+]
+Dates = Annotated[
+    str | None,
+    Option(help="Use dates as numbers: days or years since a column's earliest date."),
+]
+MinLevelRows = Annotated[
+    int,
+    Option(
+        min=0,
+        help="Merge the levels of a category that have fewer rows than this into one, (other).",
+    ),
+]
 StreamAbove = Annotated[
     float,
     Option(
@@ -132,6 +150,9 @@ def fit(
     decimal: Decimal = None,
     thousands: Thousands = None,
     sheet: Sheet = None,
+    na_values: NaValues = None,
+    dates: Dates = None,
+    min_level_rows: MinLevelRows = 0,
     honest: Honest = False,
     stream_above: StreamAbove = 1.0,
     device: Device = "cpu",
@@ -216,6 +237,9 @@ def compare(
     decimal: Decimal = None,
     thousands: Thousands = None,
     sheet: Sheet = None,
+    na_values: NaValues = None,
+    dates: Dates = None,
+    min_level_rows: MinLevelRows = 0,
     folds: Annotated[int, Option(min=2, help="Folds of each repeat.")] = 5,
     repeats: Annotated[int, Option(min=1, help="How many times rows are split into folds.")] = 3,
     ru: Annotated[

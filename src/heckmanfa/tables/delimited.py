@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.columns.features import check_wanted, tidy_names
-from heckmanfa.data.columns.values import MISSING_SPELLINGS, shape_of
+from heckmanfa.data.columns.missing_codes import Blanked, Codes, blank, codes_of
+from heckmanfa.data.columns.values import MISSING_SPELLINGS, shape_of, with_columns
 from heckmanfa.errors import DataError, InputError
 from heckmanfa.tables.marks import (
     BLANK,
@@ -29,7 +30,6 @@ from heckmanfa.tables.marks import (
     fractions_prove,
     other_mark,
     read_evidence,
-    with_columns,
 )
 from heckmanfa.text.printable import quoted, shown
 
@@ -60,18 +60,24 @@ class Layout:
     names: tuple[str, ...]
 
 
-def read_delimited(path: Path, columns: Sequence[str] | None, asked: MarkOptions) -> MarkedTable:
+def read_delimited(
+    path: Path,
+    columns: Sequence[str] | None,
+    asked: MarkOptions,
+    na_values: Sequence[str] | Codes = (),
+) -> MarkedTable:
     """Read a delimited text file, compressed with gzip if its name ends in ``.gz``.
 
     ``columns`` must exist; all are read, because all show how numbers are written. In a row with
-    fewer fields than columns, the last columns are missing.
+    fewer fields than columns, the last columns are missing. ``na_values`` are as in `codes_of`.
     """
     try:
         layout = find_layout(path)
         if columns is not None:
             check_wanted(columns, layout.names, path)
         _refuse_cut(path, layout)
-        return _read_numbers(path, layout, asked)
+        codes = codes_of(na_values, layout.names)
+        return _read_numbers(path, layout, asked, codes)
     except pd.errors.ParserError as error:
         raise DataError(f"{shown(path)} cannot be read: {_parser_words(error)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -82,14 +88,15 @@ def read_delimited(path: Path, columns: Sequence[str] | None, asked: MarkOptions
         ) from error
 
 
-def _read_numbers(path: Path, layout: Layout, asked: MarkOptions) -> MarkedTable:
+def _read_numbers(path: Path, layout: Layout, asked: MarkOptions, codes: Codes) -> MarkedTable:
     """Read a file with the decimal mark that its first lines suggest, or with both.
 
     A number with one mark is text with the other, so both readings together show the spelling of
     all values.
     """
     first = asked.settled or layout.decimal
-    frame = _read(path, layout, first)
+    read = blank(_read(path, layout, first), codes)
+    frame = read.frame
     texts = read_evidence(frame, blanks=asked.thousands == BLANK)
     fractions, proof = _fractions(frame)
     proven = {} if proof is None else {first: proof}
@@ -100,14 +107,17 @@ def _read_numbers(path: Path, layout: Layout, asked: MarkOptions) -> MarkedTable
     if asked.settled is not None or (supported and not contradicted):
         decided = decide(others, asked, layout.delimiter, proven)
         marked = apply(frame, texts, decided)
-        return replace(marked, seen=marked.seen or fractions)
-    del frame
-    return _read_twice(path, layout, asked)
+        return replace(marked, seen=marked.seen or fractions, blanked=read.counts)
+    del frame, read
+    return _read_twice(path, layout, asked, codes)
 
 
-def _read_twice(path: Path, layout: Layout, asked: MarkOptions) -> MarkedTable:
+def _read_twice(path: Path, layout: Layout, asked: MarkOptions, codes: Codes) -> MarkedTable:
     """Read a file whose first reading does not show the decimal mark."""
-    frames = {mark: _read(path, layout, mark) for mark in (".", ",")}
+    read: dict[str, Blanked] = {
+        mark: blank(_read(path, layout, mark), codes) for mark in (".", ",")
+    }
+    frames = {mark: found.frame for mark, found in read.items()}
     blanks = asked.thousands == BLANK
     texts = {mark: read_evidence(frame, blanks=blanks) for mark, frame in frames.items()}
     spelt = texts["."] | texts[","]
@@ -121,6 +131,7 @@ def _read_twice(path: Path, layout: Layout, asked: MarkOptions) -> MarkedTable:
         marked,
         frame=with_columns(marked.frame, doubts),
         seen=marked.seen or any(_fractions(frame)[0] for frame in frames.values()),
+        blanked=read[mark].counts,
     )
 
 

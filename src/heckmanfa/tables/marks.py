@@ -9,7 +9,6 @@ is what a column of text shows; `decide` weighs that of all columns.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,15 +27,16 @@ from heckmanfa.data.columns.values import (
     nearly_all,
     shape_of,
     tidy,
+    with_columns,
 )
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
+from heckmanfa.tables.money import amount, currency
 from heckmanfa.text.printable import quoted
 
 MARKS = {".": "points", ",": "commas", "'": "apostrophes", " ": "blanks"}
 """what may separate thousands, and its name"""
 BLANK = " "
-_MONEY = re.compile(r"(?:[$€£¥₹₽₩₺]|\b(?:USD|EUR|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CNY|INR)\b)")
 # This many different texts show whether a column may hold numbers.
 _FIRST = 200
 
@@ -57,8 +57,10 @@ class Evidence:
     """shape of each level; None if it is not a number, or may be a code of digits and blanks"""
     percent: list[bool]
     """which levels end in a per cent sign"""
-    money: str | None = None
-    """a level with a currency sign"""
+    texts: list[str]
+    """the levels without their currency signs"""
+    money: list[str]
+    """the currency sign of each level, empty if it has none"""
     plain: bool = True
     """whether some cells are numbers already"""
     numbers: Mask | None = None
@@ -81,8 +83,8 @@ class Evidence:
 
     def either(self) -> str | None:
         """Return a level whose mark may be the decimal mark or separate thousands."""
-        pairs = zip(self.levels.labels, self.shapes, strict=True)
-        return next((label for label, shape in pairs if shape is not None and shape.either), None)
+        pairs = zip(self.texts, self.shapes, strict=True)
+        return next((text for text, shape in pairs if shape is not None and shape.either), None)
 
 
 def read_evidence(frame: pd.DataFrame, *, blanks: bool) -> dict[str, Evidence]:
@@ -114,7 +116,11 @@ def _read(series: pd.Series[Any], name: str, *, blanks: bool) -> Evidence | None
         levels = levels_of(series)
     except TypeError:
         return None
-    shapes = [shape_of(label) for label in levels.labels]
+    money = [currency(label) for label in levels.labels]
+    texts = [
+        amount(label) if sign else label for label, sign in zip(levels.labels, money, strict=True)
+    ]
+    shapes = [shape_of(text) for text in texts]
     if not blanks and not _has_blanks(shapes):
         shapes = [None if shape and shape.thousands == BLANK else shape for shape in shapes]
     percent = [label.rstrip().endswith("%") for label in levels.labels]
@@ -122,12 +128,9 @@ def _read(series: pd.Series[Any], name: str, *, blanks: bool) -> Evidence | None
     missing = np.array([label.lower() in NUMBER_MARKS for label in levels.labels], dtype=bool)
     good = np.array([shape is not None for shape in shapes], dtype=bool)
     n_given = int(counts[~missing].sum()) + n_plain
-    money = None
-    if not good.any():
-        money = _money(levels, counts, missing)
-    if money is None and not _enough(int(counts[good].sum()) + n_plain, n_given):
+    if not _enough(int(counts[good].sum()) + n_plain, n_given):
         return None
-    return Evidence(name, levels, shapes, percent, money, n_plain > 0, numbers)
+    return Evidence(name, levels, shapes, percent, texts, money, n_plain > 0, numbers)
 
 
 def _enough(good: int, given: int) -> bool:
@@ -135,7 +138,7 @@ def _enough(good: int, given: int) -> bool:
 
 
 def _may_be_number(text: str) -> bool:
-    return shape_of(_MONEY.sub("", text)) is not None or text.strip().lower() in NUMBER_MARKS
+    return shape_of(amount(text)) is not None or text.strip().lower() in NUMBER_MARKS
 
 
 def _has_blanks(shapes: Iterable[Shape | None]) -> bool:
@@ -149,19 +152,6 @@ def _has_blanks(shapes: Iterable[Shape | None]) -> bool:
     ]
     return any(shape.decimal is not None for shape in blanks) or (
         len({shape.lead for shape in [*blanks, *short]}) > 1
-    )
-
-
-def _money(levels: Levels, counts: Any, missing: Any) -> str | None:
-    """Return an amount of money if (nearly) all levels are amounts of money."""
-    amounts = [
-        _MONEY.search(label) is not None and shape_of(_MONEY.sub("", label)) is not None
-        for label in levels.labels
-    ]
-    if not _enough(int(counts[np.array(amounts)].sum()), int(counts[~missing].sum())):
-        return None
-    return next(
-        (label for label, is_amount in zip(levels.labels, amounts, strict=True) if is_amount), None
     )
 
 
@@ -293,10 +283,23 @@ def _doubt(
 ) -> str | None:
     """Explain what is wrong with a column; None if nothing is."""
     name = quoted(column.name)
-    if column.money is not None:
+    currencies = {
+        sign: label
+        for label, sign, shape in zip(
+            column.levels.labels, column.money, column.shapes, strict=True
+        )
+        if shape is not None
+    }
+    if len(currencies) > 1 and set(currencies) != {""}:
+        pair = " and ".join(quoted(label) for label in list(currencies.values())[:2])
         return (
-            f"column {name} holds amounts of money such as {quoted(column.money)}; leave the "
-            f"currency signs out, or pass --categorical {name} to take them as levels"
+            f"column {name} holds {pair}, of which not all have the same currency sign; write all "
+            f"of them one way, or pass --categorical {name} to take them as levels"
+        )
+    if column.plain and currencies and "" not in currencies:
+        return (
+            f"column {name} holds {quoted(next(iter(currencies.values())))} and numbers without a "
+            "currency sign; write all of them one way"
         )
     signs = [
         label
@@ -318,11 +321,12 @@ def _doubt(
             f"{quoted(mark)} is the decimal mark or separates thousands; pass --decimal "
             f"{quoted(mark)} or --decimal {quoted(other_mark(mark))}"
         )
-    pairs = zip(column.levels.labels, column.shapes, strict=True)
     bad = [
         label
-        for label, shape in pairs
-        if shape is not None and decided.number(label, shape) is None
+        for label, text, shape in zip(
+            column.levels.labels, column.texts, column.shapes, strict=True
+        )
+        if shape is not None and decided.number(text, shape) is None
     ]
     if not bad:
         return None
@@ -368,16 +372,17 @@ def convert(series: pd.Series[Any], column: Evidence, decided: NumberFormat) -> 
 
     A column in which some text is not a number, and the rest has no marks, is returned unchanged.
     """
-    pairs = list(zip(column.levels.labels, column.shapes, strict=True))
-    values = [decided.number(label, shape) for label, shape in pairs]
-    codes = column.levels.codes
+    labels, codes = column.levels.labels, column.levels.codes
+    values = [
+        decided.number(text, shape) for text, shape in zip(column.texts, column.shapes, strict=True)
+    ]
     lost = [
         value is None and label.lower() not in NUMBER_MARKS
-        for value, (label, _) in zip(values, pairs, strict=True)
+        for value, label in zip(values, labels, strict=True)
     ]
     marks = any(
         value is not None and as_number(label) != value
-        for value, (label, _) in zip(values, pairs, strict=True)
+        for value, label in zip(values, labels, strict=True)
     )
     if any(lost) and not marks:
         return series
@@ -404,14 +409,10 @@ class MarkedTable:
     """the marks between thousands that occur"""
     percent: tuple[str, ...]
     """columns of percentages, read without their sign"""
-
-
-def with_columns(frame: pd.DataFrame, new: dict[str, pd.Series[Any]]) -> pd.DataFrame:
-    """Replace some columns; unlike ``assign``, this allows a column named self."""
-    frame = frame.copy(deep=False)
-    for name, values in new.items():
-        frame[name] = values
-    return frame
+    money: dict[str, str]
+    """columns of amounts of money, read without their currency sign, and that sign"""
+    blanked: dict[tuple[str, str], int] = field(default_factory=dict)
+    """rows whose value the user says means missing, by column and value"""
 
 
 def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberFormat) -> MarkedTable:
@@ -428,4 +429,9 @@ def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberForm
         seen=any(shape.decimal or shape.thousands or shape.either for shape in shapes),
         thousands="".join(mark for mark in MARKS if mark in used),
         percent=tuple(name for name, column in sure.items() if any(column.percent)),
+        money={
+            name: next(sign for sign in column.money if sign)
+            for name, column in sure.items()
+            if any(column.money)
+        },
     )

@@ -15,6 +15,7 @@ from typing import IO, Any
 import pandas as pd
 
 from heckmanfa.data.columns.features import UNNAMED, check_wanted, tidy_names
+from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
 from heckmanfa.data.files.outputs import ending_of, existing, words_of
 from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of, tidy_columns
 from heckmanfa.errors import DataError, HeckmanfaError, InputError
@@ -124,6 +125,10 @@ class Table:
     """decimal mark that its numbers were read with; None if no number has a mark"""
     percent: tuple[str, ...] = ()
     """columns of percentages, read without their sign"""
+    money: dict[str, str] = field(default_factory=dict)
+    """columns of amounts of money, read without their currency sign, and that sign"""
+    blanked: dict[tuple[str, str], int] = field(default_factory=dict)
+    """rows whose value the user says means missing, by column and value"""
     doubts: dict[str, str] = field(default_factory=dict)
     """columns that can be read in two ways, and why"""
     notes: tuple[str, ...] = ()
@@ -186,20 +191,22 @@ def open_table(
     decimal: str | None = None,
     thousands: str | None = None,
     sheet: str | None = None,
+    na_values: Sequence[str] | Codes = (),
     like: MarkOptions | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Table:
     """Read a table as `read_table` does, and what is known about how it was written.
 
-    ``like`` are options for text and Excel files if neither ``decimal`` nor ``thousands`` is given;
-    ``tell`` gets a few words about what it is waiting for. Columns in doubt are included, as text
-    or in one of the ways to read them.
+    ``na_values`` are values of text and Excel files that mean missing, as in `codes_of`. ``like``
+    are options for such files if neither ``decimal`` nor ``thousands`` is given; ``tell`` gets a
+    few words about what it is waiting for. Columns in doubt are included, as text or in one of the
+    ways to read them.
     """
     asked = MarkOptions(decimal, thousands)
     if is_piped(path):
         with spooled(path, tell) as copy:
-            return _open(copy, columns, asked, like, sheet)
-    return _open(existing(path), columns, asked, like, sheet)
+            return _open(copy, columns, asked, like, sheet, na_values)
+    return _open(existing(path), columns, asked, like, sheet, na_values)
 
 
 def _open(
@@ -208,6 +215,7 @@ def _open(
     asked: MarkOptions,
     like: MarkOptions | None,
     sheet: str | None,
+    na_values: Sequence[str] | Codes,
 ) -> Table:
     ending = ending_of(path)
     if ending not in _KNOWN:
@@ -223,7 +231,7 @@ def _open(
     if path.stat().st_size == 0:
         raise InputError(f"{shown(path)} is empty")
     try:
-        table = _read(path, ending, columns, asked, sheet)
+        table = _read(path, ending, columns, asked, sheet, na_values)
     except (HeckmanfaError, MemoryError):
         raise
     # A damaged file can make a reader fail in any way.
@@ -251,18 +259,25 @@ def _check_options(path: Path, ending: str, asked: MarkOptions, sheet: str | Non
 
 
 def _read(
-    path: Path, ending: str, columns: Sequence[str] | None, asked: MarkOptions, sheet: str | None
+    path: Path,
+    ending: str,
+    columns: Sequence[str] | None,
+    asked: MarkOptions,
+    sheet: str | None,
+    na_values: Sequence[str] | Codes,
 ) -> Table:
     hint, notes = "", []
     if ending.startswith(_TEXT):
-        marked = read_delimited(path, columns, asked)
+        marked = read_delimited(path, columns, asked, na_values)
         if columns is None:
             marked = replace(marked, frame=_without_blanks(marked.frame))
     elif ending in _EXCEL:
         found = read_excel(path, ending, sheet)
         hint, notes = found.hint, [found.note] if found.note else []
-        texts = read_evidence(found.frame, blanks=asked.thousands == BLANK)
-        marked = apply(found.frame, texts, decide(list(texts.values()), asked, None))
+        read = blank(found.frame, codes_of(na_values, list(found.frame.columns)))
+        texts = read_evidence(read.frame, blanks=asked.thousands == BLANK)
+        marked = apply(read.frame, texts, decide(list(texts.values()), asked, None))
+        marked = replace(marked, blanked=read.counts)
     else:
         frame = _read_stata(path) if ending == ".dta" else _read_arrow(path, ending, columns)
         return Table(_of(frame, columns, path))
@@ -272,6 +287,8 @@ def _read(
         untyped=True,
         decimal=marked.decided.decimal if seen else None,
         percent=marked.percent,
+        money=marked.money,
+        blanked=marked.blanked,
         doubts=marked.decided.doubts,
         notes=(*notes, *_notes(marked)),
         hint=hint,
@@ -296,6 +313,8 @@ def _notes(marked: MarkedTable) -> list[str]:
         notes.append(f"Numbers were read with {' and '.join(parts)} (see --decimal).")
     for name in marked.percent:
         notes.append(f"{quoted(name)} is in per cent: 5% was read as 5.")
+    for name, sign in marked.money.items():
+        notes.append(f"{quoted(name)} is in {sign}: its amounts were read without that sign.")
     return notes
 
 

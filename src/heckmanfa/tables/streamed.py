@@ -139,6 +139,8 @@ class Learned:
     """features that hold only 0 and 1"""
     roles: dict[str, Tally]
     """counts of columns that are not features"""
+    numbers: dict[str, NumberTally]
+    """counts of the features that are numbers"""
 
 
 def learn_streamed(
@@ -148,6 +150,7 @@ def learn_streamed(
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     missing: Missing = "drop",
+    min_level_rows: int = 0,
     roles: Sequence[str] = (),
     groups: Sequence[str] = (),
     tell: Callable[[str], None] = lambda words: None,
@@ -182,17 +185,21 @@ def learn_streamed(
     plain = [name for name in starts if name in texts and not columns[name].declared]
     counted = count_columns(table.files, starts, plain, tell)
     learned = [_learned(columns[name], known.get(name), counted.get(name)) for name in features]
-    encoding = Encoding.of_columns(learned, missing)
+    encoding = Encoding.of_columns(learned, missing, min_level_rows)
+    used = [column for column in learned if column.kind.name in encoding.sources]
     return Learned(
         encoding=encoding,
         binary=frozenset(
             name
-            for column in learned
-            if column.kind.is_feature and not (missing == "mean" and column.gaps)
+            for column in used
+            if not (missing == "mean" and column.gaps)
             for name in encoding.columns_of(column.kind.name)
             if column.kind.kind == "category" or column.numbers.binary
         ),
         roles={name: counted[name] for name in (*roles, *groups)},
+        numbers={
+            column.kind.name: column.numbers for column in used if column.kind.kind == "number"
+        },
     )
 
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.dates import DateScale, Unit, scale_of
 from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.kinds import LearnedColumn, encoded_names, learn_columns
-from heckmanfa.data.columns.values import frame_as_stored, is_text, levels_of, to_numbers
+from heckmanfa.data.columns.missing_codes import Codes, blank
+from heckmanfa.data.columns.tally import OTHER
+from heckmanfa.data.columns.values import (
+    frame_as_stored,
+    is_plain_number,
+    is_text,
+    levels_of,
+    to_numbers,
+    with_columns,
+)
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
@@ -50,6 +60,14 @@ class Encoding:
     """sources that were percentages in that file, read without their sign"""
     can_override: tuple[str, ...] = ()
     """columns left out that --numeric or --categorical can make features"""
+    money: dict[str, str] = field(default_factory=dict)
+    """currency signs of the sources that had them in that file, read without them"""
+    missing_codes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """values of sources that mean missing"""
+    merged: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """rare levels of categories that have the level ``(other)``"""
+    dates: dict[str, DateScale] = field(default_factory=dict)
+    """sources of dates, and how they become numbers"""
 
     @classmethod
     def learn(
@@ -61,6 +79,9 @@ class Encoding:
         numeric: Sequence[str] = (),
         missing: Missing = "drop",
         untyped: bool = False,
+        missing_codes: Codes | None = None,
+        dates: Unit | None = None,
+        min_level_rows: int = 0,
     ) -> tuple[Self, pd.DataFrame]:
         """Learn from the rows of a fit, in memory, and return them encoded as by `transform`.
 
@@ -69,6 +90,10 @@ class Encoding:
         With ``missing="mean"``, a missing value of an encoded column becomes the column's mean over
         the rows that have it, here and in other rows. For the dummies of a category, that mean is
         the share of each level. ``untyped`` is as in `learn_columns`.
+
+        ``missing_codes`` are values that mean missing, by column. ``dates`` makes numbers of
+        dates: days or years since the earliest. Levels of a category with fewer than
+        ``min_level_rows`` rows become one level, ``(other)``.
         """
         if missing not in ("drop", "mean"):
             raise InputError(f"missing must be 'drop' or 'mean'; got {quoted(missing)}")
@@ -77,19 +102,39 @@ class Encoding:
         twice = sorted({name for name in features if features.count(name) > 1})
         if twice:
             raise InputError(f"the feature {quoted(twice[0])} is named twice")
-        frame = frame[features]
+        codes = {
+            name: tuple(missing_codes[name])
+            for name in features
+            if missing_codes and name in missing_codes
+        }
+        frame = given = blank(frame[features], codes).frame
+        scales = {} if dates is None else _date_scales(frame, dates, categorical)
+        numbers = {
+            name: pd.Series(scale.numbers(frame[name], name), index=frame.index)
+            for name, scale in scales.items()
+        }
+        frame = with_columns(frame, numbers)
         learned = learn_columns(
             frame,
             categorical=[name for name in categorical if name in features],
-            numeric=[name for name in numeric if name in features],
+            # Days that count the rows are not an identifier.
+            numeric=[name for name in features if name in numeric or name in scales],
             untyped=untyped,
         )
-        encoding = cls.of_columns(learned, missing)
-        return encoding, encoding.transform(frame)
+        encoding = cls.of_columns(learned, missing, min_level_rows)
+        encoding = replace(
+            encoding,
+            missing_codes={name: codes[name] for name in encoding.sources if name in codes},
+            dates={name: scales[name] for name in encoding.sources if name in scales},
+        )
+        return encoding, encoding.transform(given)
 
     @classmethod
-    def of_columns(cls, learned: Sequence[LearnedColumn], missing: Missing) -> Self:
+    def of_columns(
+        cls, learned: Sequence[LearnedColumn], missing: Missing, min_level_rows: int = 0
+    ) -> Self:
         """Make an encoding from what was learned about each column, in the order of features."""
+        learned = [column.with_other(min_level_rows) for column in learned]
         used = [column for column in learned if column.kind.is_feature]
         left_out = [column.kind for column in learned if not column.kind.is_feature]
         if not used:
@@ -105,11 +150,12 @@ class Encoding:
         return cls(
             sources=tuple(sources),
             levels=levels,
-            left_out={kind.name: kind.reason for kind in left_out},
+            left_out={kind.name: f"{kind.reason}{kind.hint}" for kind in left_out},
             missing=missing,
             means={name: mean for column in used for name, mean in column.means().items()},
             n_missing={column.kind.name: column.gaps for column in used if column.gaps},
             can_override=tuple(kind.name for kind in left_out if kind.can_override),
+            merged={column.kind.name: column.merged for column in used if column.merged},
         )
 
     @classmethod
@@ -149,13 +195,15 @@ class Encoding:
         Missing values are NaN (in all dummies of a category), unless means fill them.
         """
         refuse_absent(self.sources, frame.columns)
-        frame = frame_as_stored(frame[list(self.sources)])
+        frame = blank(frame_as_stored(frame[list(self.sources)]), self.missing_codes).frame
         arrays: dict[str, Floats] = {}
         for name in self.sources:
             if name in self.levels:
                 codes = self._codes(frame[name], name)
                 for index, column in enumerate(self.columns_of(name), start=1):
                     arrays[column] = np.where(codes < 0, np.nan, codes == index)
+            elif name in self.dates:
+                arrays[name] = self._date_numbers(frame[name], name)
             else:
                 self._refuse_points(frame[name], name)
                 arrays[name] = to_numbers(frame[name], name)
@@ -164,6 +212,15 @@ class Encoding:
                 arrays[column] = np.where(np.isnan(values), self.means[column], values)
         # No copy into one block: the fit reads a column at a time.
         return pd.DataFrame(arrays, index=frame.index, copy=False)
+
+    def _date_numbers(self, series: pd.Series[Any], name: str) -> Floats:
+        """Return a column of dates as numbers; refuse numbers, whose unit nobody knows."""
+        if is_plain_number(series) and series.notna().any():
+            raise InputError(
+                f"column {quoted(name)} holds numbers, and held dates in the table of the fit; "
+                "write dates, such as 2020-04-03"
+            )
+        return self.dates[name].numbers(series, name)
 
     def _refuse_points(self, series: pd.Series[Any], name: str) -> None:
         """Refuse text with points if commas were the decimal marks of the fit.
@@ -187,6 +244,8 @@ class Encoding:
                 f"column {quoted(name)} holds lists or other objects, not levels"
             ) from error
         known = {level: index for index, level in enumerate(self.levels[name])}
+        if OTHER in known:
+            known |= dict.fromkeys(self.merged.get(name, ()), known[OTHER])
         unseen = [index for index, label in enumerate(found.labels) if label not in known]
         if unseen:
             counts = found.counts()
@@ -228,6 +287,16 @@ class Encoding:
                 f"{plural(len(levels) - 1, 'dummy', 'dummies')}, "
                 f"compared with its most frequent level, {quoted(levels[0])}."
             )
+            rare = self.merged.get(name)
+            if rare:
+                sentences.append(
+                    f"{plural(len(rare), 'rare level')} of {quoted(name)} became {quoted(OTHER)}: "
+                    f"{quoted_list(rare, _SHOWN)}."
+                )
+        sentences += [
+            f"The dates in {quoted(name)} became {scale.unit} since {scale.since}."
+            for name, scale in self.dates.items()
+        ]
         if self.n_missing:
             where = ", ".join(
                 f"{quoted(name)} ({plural(count, 'row')})" for name, count in self.n_missing.items()
@@ -247,6 +316,18 @@ class Encoding:
                 which = "a column"
             sentences.append(f"To use {which} all the same, pass it to --numeric or --categorical.")
         return sentences
+
+
+def _date_scales(
+    frame: pd.DataFrame, unit: Unit, categorical: Sequence[str]
+) -> dict[str, DateScale]:
+    """Return how columns of dates become numbers; those that are to be categories stay."""
+    found = {
+        str(name): scale_of(frame_as_stored(frame[[name]])[name], str(name), unit)
+        for name in frame.columns
+        if name not in categorical
+    }
+    return {name: scale for name, scale in found.items() if scale is not None}
 
 
 def refuse_same_names(columns: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.columns.dates import are_dates
 from heckmanfa.data.columns.tally import NumberTally, TextTally
 from heckmanfa.data.columns.values import (
     NEARLY_ALL,
@@ -62,9 +63,6 @@ _INDEX = re.compile(
     r"|^Unnamed: \d+$",
     re.IGNORECASE,
 )
-_DATE = re.compile(
-    r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?:[ T]\d{1,2}:.*)?"
-)
 
 
 @dataclass(frozen=True)
@@ -77,6 +75,8 @@ class Kind:
     """a phrase for the user that follows the column's name"""
     can_override: bool = True
     """whether the user can make it a feature with --numeric or --categorical"""
+    hint: str = ""
+    """another option that makes it a feature, as a phrase that follows the reason"""
 
     @property
     def is_feature(self) -> bool:
@@ -166,6 +166,26 @@ class LearnedColumn:
     kind: Kind
     tally: NumberTally | TextTally | None
     """None if its type alone decides"""
+    merged: tuple[str, ...] = ()
+    """rare levels that the tally counts as one, `OTHER`"""
+
+    def with_other(self, fewest: int) -> LearnedColumn:
+        """Merge the levels that have fewer rows, of a category or of text with too many levels."""
+        text, name = self.tally, self.kind.name
+        if fewest <= 1 or not isinstance(text, TextTally) or text.more:
+            return self
+        mostly_numbers = text.numbers is not None and 2 * text.n_bad < text.given
+        is_text = self.kind.kind == "text" and not self.kind.hint and not mostly_numbers
+        tally, merged = text.with_other(fewest)
+        if not merged or not (self.kind.kind == "category" or is_text):
+            return self
+        n_levels = len(tally.counts)
+        if n_levels > 1:
+            kind = Kind(name, "category", f"is a category of {n_levels} levels, rare ones merged")
+            return replace(self, kind=kind, tally=tally, merged=merged)
+        reason = f"is a category without two levels of {fewest} rows (--min-level-rows)"
+        kind = Kind(name, "constant", reason, can_override=False)
+        return self if is_text else replace(self, kind=kind)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -324,19 +344,13 @@ def _kind_of_text(text: TextTally, name: str, by_spelling: bool) -> Kind:
             return _constant_or_identifier(spread, name) or Kind(name, "number", reason)
         if nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
             raise InputError(not_numbers(numbers, name, asked=False))
-    if _are_dates(labels):
+    if are_dates(labels):
         return kind_of_dates(name)
     kind = _words(text, numbers, name)
     if kind.kind != "category" and all(as_number(label) is not None for label in labels):
         # A user who misses the column must learn why it was not read as numbers.
         return replace(kind, reason=f"{kind.reason}; it is text that spells numbers")
     return kind
-
-
-def _are_dates(labels: Sequence[str]) -> bool:
-    """Whether (nearly) all texts spell dates."""
-    dated = sum(_DATE.fullmatch(label) is not None for label in labels)
-    return dated >= NEARLY_ALL * len(labels)
 
 
 def _as_numbers(spread: NumberTally, name: str) -> Kind:
@@ -430,4 +444,5 @@ def kind_of_dates(name: str, time: Time = "dates") -> Kind:
         "text",
         f"holds {time}, which no model can use; make numbers of them, such as {UNITS[time]}",
         can_override=False,
+        hint=" (--dates years or --dates days)" if time == "dates" else "",
     )

@@ -8,6 +8,7 @@ the tally only records that there are more than it has counted.
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,15 @@ MOST_LABELS = 100_000
 """distinct texts that a capped tally keeps"""
 MOST_VALUES = 1_000_000
 """distinct numbers that a capped tally keeps"""
+OTHER = "(other)"
+"""the level that rare levels are merged into"""
 
 _SHOWN = 3
+# Numbers that questionnaires and programs write for missing.
+_CODES = frozenset(
+    [-1.0, -7.0, -8.0, -9.0, -77.0, -88.0, -777.0, -888.0, 777.0, 888.0, 7777.0, 8888.0]
+    + [sign * (10.0**n - back) for n in range(2, 7) for back in (1, 2, 3) for sign in (1, -1)]
+)
 
 
 class GapTally:
@@ -61,6 +69,10 @@ class NumberTally:
         """the different integers, if they are kept"""
         self.kept_cut = False
         """whether there are more than these"""
+        self.codes: dict[float, int] = {}
+        """rows of numbers at either end that may be codes for missing, such as -99"""
+        self.rest_low, self.rest_high = np.inf, -np.inf
+        """range of the others"""
         self._seen = seen
         self._most = MOST_VALUES if capped else math.inf
 
@@ -73,8 +85,9 @@ class NumberTally:
         if not len(given):
             return
         self.n += len(given)
-        self.low = min(self.low, float(given.min()))
-        self.high = max(self.high, float(given.max()))
+        low, high = float(given.min()), float(given.max())
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        self._set_codes_apart(given, low, high)
         # Callers that need a finite mean refuse infinite values.
         with np.errstate(invalid="ignore", over="ignore"):
             self.total += float(given.sum())
@@ -86,8 +99,24 @@ class NumberTally:
         if self._seen is not None and self._all_fit():
             self._seen[given.astype(np.intp)] = True
 
+    def _set_codes_apart(self, given: Floats, low: float, high: float) -> None:
+        """Count the codes at the ends of a chunk, and note the range of the rest."""
+        while low in _CODES or high in _CODES:
+            code = low if low in _CODES else high
+            rows = given == code
+            self.codes[code] = self.codes.get(code, 0) + int(np.count_nonzero(rows))
+            given = given[~rows]
+            if not len(given):
+                return
+            low, high = float(given.min()), float(given.max())
+        self.rest_low, self.rest_high = min(self.rest_low, low), max(self.rest_high, high)
+
     def merge(self, other: NumberTally) -> None:
         """Add the counts of later rows."""
+        for code, rows in other.codes.items():
+            self.codes[code] = self.codes.get(code, 0) + rows
+        self.rest_low = min(self.rest_low, other.rest_low)
+        self.rest_high = max(self.rest_high, other.rest_high)
         self.n += other.n
         self.gaps += other.gaps
         self.zeros += other.zeros
@@ -210,6 +239,28 @@ class TextTally:
                 self.more = True
                 return
             self.counts[label] = self.counts.get(label, 0) + rows
+
+    def with_other(self, fewest: int) -> tuple[TextTally, tuple[str, ...]]:
+        """Merge levels with fewer rows into one, `OTHER`; also return the levels merged.
+
+        If they have fewer rows together, the next rarest levels join them.
+        """
+        rarest = sorted(self.counts, key=lambda level: self.counts[level])
+        rare = [level for level in rarest if self.counts[level] < fewest or level == OTHER]
+        if not rare or (rare == [OTHER] and self.counts[OTHER] >= fewest):
+            return self, ()
+        for level in rarest:
+            if sum(self.counts[level] for level in rare) >= fewest:
+                break
+            if level not in rare:
+                rare.append(level)
+        merged = copy(self)
+        merged.counts = {level: n for level, n in self.counts.items() if level not in rare}
+        merged.counts[OTHER] = sum(self.counts[level] for level in rare)
+        if self.declared is not None:
+            kept = {level: None for level in self.declared if level not in rare}
+            merged.declared = {**kept, OTHER: None}
+        return merged, tuple(sorted(rare))
 
     def as_numbers(self) -> tuple[NumberTally, NotNumbers]:
         """Read the column as numbers; true and false are 1 and 0 if there is nothing else."""

@@ -320,6 +320,14 @@ def frame_as_stored(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**changed) if changed else frame
 
 
+def with_columns(frame: pd.DataFrame, new: dict[str, pd.Series[Any]]) -> pd.DataFrame:
+    """Replace some columns; unlike ``assign``, this allows a column named self."""
+    frame = frame.copy(deep=False)
+    for name, values in new.items():
+        frame[name] = values
+    return frame
+
+
 def notes_on_numbers(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Return a sentence for each of these columns that is declared a category but holds numbers."""
     return [

@@ -1,0 +1,130 @@
+"""Values that mean missing because the user says so, such as -99 or ``refused``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.data.columns.values import as_number, is_plain_number, label_of, with_columns
+from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest, plural
+
+Codes = Mapping[str, tuple[str, ...]]
+"""the values of each column that mean missing"""
+_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Blanked:
+    """A table in which codes became missing values."""
+
+    frame: pd.DataFrame
+    counts: dict[tuple[str, str], int]
+    """rows by column and code; only those that occur"""
+
+
+def codes_of(given: Sequence[str] | Codes, columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the codes of each column; codes of columns that are not there are left out.
+
+    ``given`` are values for all columns, or ``column=value``; or codes by column already.
+    """
+    if isinstance(given, Mapping):
+        return {name: tuple(codes) for name, codes in given.items() if name in columns}
+    found: dict[str, list[str]] = {}
+    for item in given:
+        names, code = _split(item, columns)
+        for name in names:
+            found.setdefault(name, []).append(code)
+    return {name: tuple(dict.fromkeys(codes)) for name, codes in found.items()}
+
+
+def _split(item: str, columns: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Return the columns that an item is about, and its value."""
+    # A column's name may hold an equals sign itself; the longest name counts.
+    places = [place for place, sign in enumerate(item) if sign == "="]
+    for place in reversed(places):
+        if item[:place].strip() in columns:
+            code = item[place + 1 :].strip()
+            if not code:
+                raise InputError(
+                    f"--na-values: {quoted(item)} has no value after '='; empty cells are missing "
+                    "anyway"
+                )
+            return [item[:place].strip()], code
+    if places:
+        name = item[: places[0]].strip()
+        raise UnknownFeatureError(
+            f"--na-values: the data has no column {quoted(name)}{nearest(name, columns)}"
+        )
+    return columns, item.strip()
+
+
+def blank(frame: pd.DataFrame, codes: Codes) -> Blanked:
+    """Make the codes of each column missing values; columns without a code are not copied."""
+    counts: dict[tuple[str, str], int] = {}
+    new = {}
+    for name, marks in codes.items():
+        if name not in frame.columns:
+            continue
+        series = frame[name]
+        hits = _hits(series, marks)
+        for code, rows in hits.items():
+            counts[name, code] = int(np.count_nonzero(rows))
+        if hits:
+            new[name] = series.mask(np.logical_or.reduce(list(hits.values())))
+    return Blanked(with_columns(frame, new) if new else frame, counts)
+
+
+def _hits(series: pd.Series[Any], marks: Sequence[str]) -> dict[str, Any]:
+    """Return the rows that hold each code, for the codes that occur."""
+    numbers = {mark: as_number(mark) for mark in marks}
+    if is_plain_number(series):
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        found = {mark: values == number for mark, number in numbers.items() if number is not None}
+        return {mark: rows for mark, rows in found.items() if rows.any()}
+    try:
+        codes, uniques = pd.factorize(series)
+    except TypeError:
+        # Lists and the like have no codes.
+        return {}
+    labels = [label_of(value) for value in uniques]
+    found = {}
+    for mark, number in numbers.items():
+        wanted = label_of(mark).casefold()
+        same = [
+            label.casefold() == wanted or (number is not None and as_number(label) == number)
+            for label in labels
+        ]
+        if any(same):
+            found[mark] = np.array([*same, False])[codes]
+    return found
+
+
+def na_option(name: str, code: str) -> str:
+    """Return the option that makes a value of a column missing, as a shell takes it."""
+    item = f"{name}={code}"
+    # A comma would end the value.
+    item = f'"{item}"' if "," in item else item
+    return f"--na-values {shown(shlex.quote(item))}"
+
+
+def notes_on_codes(
+    given: Sequence[str], columns: Sequence[str], counts: Mapping[tuple[str, str], int]
+) -> list[str]:
+    """Say which values were taken as missing, in how many rows, and which occur nowhere."""
+    notes = []
+    for code in dict.fromkeys(_split(item, columns)[1] for item in given):
+        rows = {name: n for (name, found), n in counts.items() if found == code}
+        named = [f"{quoted(name)} ({plural(n, 'row')})" for name, n in rows.items()]
+        if not named:
+            notes.append(f"{shown(code)}, of --na-values, is in no cell that it is about.")
+            continue
+        more = f" and {len(named) - _NAMED} more columns" if len(named) > _NAMED else ""
+        notes.append(f"{shown(code)} was taken as missing in {', '.join(named[:_NAMED])}{more}.")
+    return notes
