@@ -38,7 +38,9 @@ from heckmanfa.text.wording import nearest
 # Evaluating the formulas takes milliseconds, however few the rows are.
 _FORMULA_ROWS = 2**15
 
-Blocks = Iterator[tuple[Floats, Floats, Iterator[Change]]]
+EffectBlock = tuple[Floats, Floats, Iterator[Change]]
+"""weights that sum to one over all blocks, design (n, 1 + k), and every change"""
+Blocks = Iterator[EffectBlock]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,6 @@ class EffectRows:
     """columns of X that each change moves"""
     n_rows: int
     blocks: Callable[[], Blocks]
-    """yields weights that sum to one over all blocks, design (n, 1 + k), and every change"""
     total: float | None
     """sum of the weights; None without weights"""
     n_left_out: int = 0

@@ -44,6 +44,16 @@ class FitRows:
     """the columns that the formulas made; None for a model from arrays"""
 
 
+@dataclass(frozen=True)
+class GivenRows:
+    """Rows as they were passed to ``fit``, before anything is computed from them."""
+
+    table: FeatureTable
+    sample: Sample
+    design: FormulaDesign | None
+    """the columns that the formulas made; None for a model from arrays"""
+
+
 def read_fit_rows(
     fit: Fit,
     X: Any,
@@ -59,8 +69,37 @@ def read_fit_rows(
     For a model from formulas, X is the data frame, and y and ``selected`` are None. ``clusters``
     says whether the clusters of the fit are needed.
     """
-    spec, design = fit.spec, None
     probit_of(fit, "there is no selection to examine")
+    return _compressed(
+        fit, read_given_rows(fit, X, y, selected, sample_weight, groups, clusters=clusters)
+    )
+
+
+def _compressed(fit: Fit, given: GivenRows) -> FitRows:
+    """Compute again what the fit computed from its rows; refuse other rows."""
+    sample = given.sample
+    if sample.all_selected:
+        raise _other_rows(fit, sample, "no outcome is missing in the rows given")
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        selection, moments = compress_sample(fit.spec, sample)
+    if not _same(moments, fit.moments):
+        raise _other_rows(fit, sample, "the rows given are not those of the fit")
+    return FitRows(given.table, sample, selection.rows, selection.probit, moments, given.design)
+
+
+def read_given_rows(
+    fit: Fit,
+    X: Any,
+    y: Any,
+    selected: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    *,
+    clusters: bool = False,
+) -> GivenRows:
+    """Read rows as `read_fit_rows` does, without a test that they are those of the fit."""
+    spec, design = fit.spec, None
     with warnings.catch_warnings(), one_blas_thread():
         # The fit has already given these warnings.
         warnings.simplefilter("ignore", HeckmanfaWarning)
@@ -95,12 +134,26 @@ def read_fit_rows(
             selection=spec.selection,
             prediction=spec.prediction,
         )
-        if sample.all_selected:
-            raise _other_rows(fit, sample, "no outcome is missing in the rows given")
-        selection, moments = compress_sample(spec, sample)
-    if not _same(moments, fit.moments):
+    return GivenRows(table, sample, design)
+
+
+def rows_for_pictures(
+    fit: Fit, X: Any, y: Any, selected: Any = None, sample_weight: Any = None
+) -> tuple[Rows, FormulaDesign | None]:
+    """Return the rows that a model was fitted to, and the design of its formulas.
+
+    Rows in memory are compared with those of the fit by their moments; rows that are not, and
+    rows without selection, by their number.
+    """
+    given = read_given_rows(fit, X, y, selected, sample_weight)
+    sample = given.sample
+    decided = fit.row_counts.get("left_out_separation", 0)
+    if fit.probit is not None and (sample.rows.in_memory or decided):
+        return _compressed(fit, given).rows, given.design
+    kinds = ("selected", "unselected")
+    if any(sample.row_counts[kind] != fit.row_counts[kind] for kind in kinds):
         raise _other_rows(fit, sample, "the rows given are not those of the fit")
-    return FitRows(table, sample, selection.rows, selection.probit, moments, design)
+    return sample.rows, given.design
 
 
 def probit_of(fit: Fit, consequence: str) -> Probit:

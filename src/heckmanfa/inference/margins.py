@@ -6,7 +6,7 @@ who is selected. The delta method gives standard errors from the joint covarianc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.rows import Mask, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import average_functions, is_averaged
-from heckmanfa.inference.effect_rows import Blocks, EffectRows, array_rows, formula_rows
+from heckmanfa.inference.average_effects import Functions, average_functions, is_averaged
+from heckmanfa.inference.effect_rows import EffectBlock, array_rows, formula_rows
 from heckmanfa.inference.expectations import (
     TARGETS,
     Effect,
@@ -131,7 +131,13 @@ def margins(
     targets = kinds if fit.probit is not None else ["marginal"] * len(kinds)
     with one_blas_thread():
         rows = read(fit, X, estimates, at, features, sample_weight)
-        effects, error, limits, covariance = _judged(fit, estimates, targets, rows, conf_level)
+        effects, error, limits, covariance = judged(
+            fit,
+            estimates,
+            lambda own: sum_effects(own, targets, len(rows.changes), rows.blocks()),
+            apart=np.repeat([target == "selection" for target in targets], len(rows.changes)),
+            conf_level=conf_level,
+        )
     # A target that is not a function of a feature has an effect of zero, without error or test.
     no_effect = np.array(
         [not moved & estimates.used_by(target) for target in targets for moved in rows.moved]
@@ -155,16 +161,14 @@ def margins(
     return Margins(table, covariance, at, float(conf_level), rows.n_rows, tuple(notes), how)
 
 
-def _judged(
-    fit: Fit, estimates: Estimates, targets: Sequence[str], rows: EffectRows, conf_level: float
+def judged(
+    fit: Fit, estimates: Estimates, effects_at: Functions, *, apart: Mask, conf_level: float
 ) -> tuple[Floats, Floats, Floats | None, Floats]:
-    """Return effects, standard errors, limits (None unless averaged) and their covariance."""
+    """Return effects, standard errors, limits (None unless averaged) and their covariance.
 
-    def effects_at(own: Estimates) -> tuple[Floats, Floats]:
-        return _effects(own, targets, len(rows.changes), rows.blocks())
-
+    Effects marked as ``apart`` depend on the selection equation alone.
+    """
     if is_averaged(fit, estimates):
-        apart = np.repeat([target == "selection" for target in targets], len(rows.changes))
         return average_functions(fit, estimates, effects_at, apart, conf_level)
     effects, gradients = effects_at(estimates)
     covariance = gradients @ estimates.covariance @ gradients.T
@@ -172,8 +176,8 @@ def _judged(
         return effects, np.sqrt(np.diag(covariance)), None, covariance
 
 
-def _effects(
-    estimates: Estimates, targets: Sequence[str], n_changes: int, blocks: Blocks
+def sum_effects(
+    estimates: Estimates, targets: Sequence[str], n_changes: int, blocks: Iterable[EffectBlock]
 ) -> tuple[Floats, Floats]:
     """Sum effects and their gradients over the rows, ordered by target, then by change."""
     values = np.zeros((len(targets), n_changes))

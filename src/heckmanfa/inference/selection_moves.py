@@ -1,0 +1,219 @@
+"""What moves the probability of being selected, in passes over the rows of a fit.
+
+One pass gathers averages and spreads, by selected or not; another the average marginal effects
+with their gradients. Rows may be in memory or in files. A column that is the square of another, or
+a product, moves along with its factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Block, Mask, Rows, one_blas_thread, total
+from heckmanfa.fit import Fit
+from heckmanfa.inference.expectations import Estimates, with_ones
+from heckmanfa.inference.formula_variables import Change
+from heckmanfa.inference.margins import judged, sum_effects
+from heckmanfa.results.reference import reference_of
+
+
+@dataclass(frozen=True)
+class Product:
+    """A column of X that is the product of others; the factors of a square are the same."""
+
+    column: int
+    factors: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A feature of the selection equation, and what changes with it."""
+
+    name: str
+    columns: tuple[int, ...]
+    """its columns of X: one, or the dummies of a category"""
+    levels: tuple[str, ...] = ()
+    """level of each dummy"""
+    reference: str = ""
+    """level without a dummy"""
+    products: tuple[Product, ...] = ()
+    """columns of the equation that its columns are factors of"""
+    along: tuple[str, ...] = ()
+    """names of these"""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMeans:
+    """Weights, means and spreads of k columns among rows that are selected, and others."""
+
+    weight: Floats
+    """(2,) sums of weights: not selected, selected"""
+    mean: Floats
+    """(2, k)"""
+    squares: Floats
+    """(2, k) sums of squares about these means"""
+    binary: Mask
+    """(k,) whether a column holds only 0 and 1"""
+
+    @property
+    def overall(self) -> Floats:
+        """(k,) means of all rows."""
+        return np.asarray(self.weight @ self.mean / self.weight.sum())
+
+    @property
+    def spread(self) -> Floats:
+        """(k,) standard deviations of all rows."""
+        between = self.weight @ (self.mean - self.overall) ** 2
+        within = self.squares.sum(axis=0)
+        return np.asarray(np.sqrt((within + between) / max(self.weight.sum() - 1.0, 1.0)))
+
+    def __add__(self, other: GroupMeans) -> GroupMeans:
+        weight = self.weight + other.weight
+        share = np.divide(other.weight, weight, out=np.zeros(2), where=weight > 0)[:, None]
+        gap = other.mean - self.mean
+        return GroupMeans(
+            weight,
+            self.mean + share * gap,
+            self.squares + other.squares + self.weight[:, None] * share * gap**2,
+            self.binary & other.binary,
+        )
+
+
+def group_means(values: Floats, selected: Mask, weight: Floats | None) -> GroupMeans:
+    """Return the means of columns (n, k) among rows that are selected, and others."""
+    weight = np.ones(len(values)) if weight is None else weight
+    parts = []
+    for chosen in (~selected, selected):
+        own, part = weight[chosen], values[chosen]
+        size = float(own.sum())
+        mean = own @ part / size if size > 0 else np.zeros(values.shape[1])
+        parts.append((size, mean, own @ (part - mean) ** 2))
+    sizes, means, squares = zip(*parts, strict=True)
+    binary = np.all((values == 0) | (values == 1), axis=0)
+    return GroupMeans(np.array(sizes), np.array(means), np.array(squares), binary)
+
+
+def _block_means(block: Block) -> GroupMeans:
+    return group_means(block.features, block.selected, block.weight)
+
+
+def _joined(parts: list[GroupMeans]) -> GroupMeans:
+    first, *others = parts
+    for part in others:
+        first = first + part
+    return first
+
+
+def means_of(rows: Rows, columns: Sequence[int]) -> GroupMeans:
+    """Return the means of some columns of X, in one pass."""
+    return _joined(list(rows.map(_block_means, columns=list(columns), merge=_joined)))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One change of a design, by positions in [1, columns]."""
+
+    position: int
+    zeroed: tuple[int, ...]
+    """dummies of the other levels"""
+    products: tuple[tuple[int, tuple[int, ...]], ...]
+    discrete: bool
+
+    def change(self, values: Floats, k: int) -> Change:
+        """Return the change of the design, the first 1 + k columns of ``values``."""
+        if self.discrete:
+            return Change(before=self._at(values, k, 0.0), after=self._at(values, k, 1.0))
+        slopes = np.zeros((len(values) if self.products else 1, 1 + k))
+        slopes[:, self.position] = 1.0
+        for target, factors in self.products:
+            for place, factor in enumerate(factors):
+                if factor == self.position:
+                    others = [*factors[:place], *factors[place + 1 :]]
+                    slopes[:, target] += values[:, others].prod(axis=1)
+        return Change(slopes=slopes)
+
+    def _at(self, values: Floats, k: int, level: float) -> Floats:
+        moved = values.copy()
+        moved[:, list(self.zeroed)] = 0.0
+        moved[:, self.position] = level
+        for target, factors in self.products:
+            moved[:, target] = moved[:, list(factors)].prod(axis=1)
+        return moved[:, : 1 + k]
+
+
+def _block_effects(
+    block: Block, estimates: Estimates, steps: Sequence[_Step], weight_sum: float
+) -> tuple[Floats, Floats]:
+    values = with_ones(block.features)
+    k = len(estimates.columns)
+    weight = np.ones(len(values)) if block.weight is None else block.weight
+
+    def changes() -> Iterator[Change]:
+        return (step.change(values, k) for step in steps)
+
+    parts = [(weight / weight_sum, values[:, : 1 + k], changes())]
+    return sum_effects(estimates, ["selection"], len(steps), parts)
+
+
+def selection_effects(
+    fit: Fit,
+    rows: Rows,
+    moved: Sequence[Moved],
+    means: dict[int, tuple[float, bool]],
+    weight_sum: float,
+    conf_level: float = 0.95,
+) -> list[list[Floats]]:
+    """Return, for each feature and each of its levels, the effect on P(selected) and its ends.
+
+    ``means`` has the standard deviation of each column, and whether it holds only 0 and 1. The
+    effect of a number is its average slope times its standard deviation.
+    """
+    estimates = Estimates.of(fit, prediction=False, selection=True)
+    read = list(estimates.columns)
+    for feature in moved:
+        for product in feature.products:
+            read += [column for column in product.factors if column not in read]
+    place = {column: 1 + i for i, column in enumerate(read)}
+    steps: list[_Step] = []
+    scales: list[float] = []
+    for feature in moved:
+        for column in feature.columns:
+            spread, binary = means[column]
+            discrete = binary or bool(feature.levels)
+            steps.append(
+                _Step(
+                    place[column],
+                    tuple(place[other] for other in feature.columns if other != column),
+                    tuple(
+                        (place[product.column], tuple(place[one] for one in product.factors))
+                        for product in feature.products
+                    ),
+                    discrete,
+                )
+            )
+            scales.append(1.0 if discrete else spread)
+
+    def effects_at(own: Estimates) -> tuple[Floats, Floats]:
+        values, gradients = total(
+            rows.map(_block_effects, own, steps, weight_sum, columns=read, merge=total)
+        )
+        return values, gradients
+
+    with one_blas_thread():
+        effects, errors, limits, _ = judged(
+            fit,
+            estimates,
+            effects_at,
+            apart=np.ones(len(steps), dtype=bool),
+            conf_level=conf_level,
+        )
+    if limits is None:
+        reach = reference_of(fit).quantile(conf_level) * errors
+        limits = np.column_stack([effects - reach, effects + reach])
+    table = np.column_stack([effects, limits]) * np.array(scales)[:, None]
+    found = iter(table)
+    return [[next(found) for _ in feature.columns] for feature in moved]
