@@ -58,6 +58,8 @@ class EffectRows:
     n_left_out: int = 0
     """rows in which a variable is missing"""
     notes: tuple[str, ...] = ()
+    contrasts: tuple[tuple[Any, Any] | None, ...] = ()
+    """levels before and after each change of a variable; None for a slope"""
 
 
 def array_rows(
@@ -157,6 +159,7 @@ def formula_rows(
         total=total,
         n_left_out=int(np.count_nonzero(~complete)),
         notes=tuple(notes),
+        contrasts=tuple(pair for variable in variables for pair in variable.contrasts()),
     )
 
 

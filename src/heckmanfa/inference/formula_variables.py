@@ -154,12 +154,17 @@ class Variable:
 
     def changes(self) -> list[str]:
         """Describe each change: "slope", or the two levels."""
+        return [
+            "slope" if pair is None else " to ".join(map(level_words, pair))
+            for pair in self.contrasts()
+        ]
+
+    def contrasts(self) -> list[tuple[Any, Any] | None]:
+        """Return the levels before and after each change; None stands for a slope."""
         if self.levels is None:
-            return ["slope"]
-        base, *others = (
-            str(int(level)) if isinstance(level, bool) else str(level) for level in self.levels
-        )
-        return [f"{base} to {level}" for level in others]
+            return [None]
+        base, *others = self.levels
+        return [(base, level) for level in others]
 
     def change_design(
         self, frame: pd.DataFrame, design: Floats, columns: FormulaColumns
@@ -201,6 +206,11 @@ class Variable:
                 "infinity near its values there. Leave these rows out, or name other features."
             )
         return np.asarray(slopes)
+
+
+def level_words(level: Any) -> str:
+    """Write a level as tables do: true and false are 1 and 0."""
+    return str(int(level)) if isinstance(level, bool) else str(level)
 
 
 def read_variable(

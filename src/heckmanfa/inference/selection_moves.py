@@ -15,10 +15,13 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Mask, Rows, one_blas_thread, total
 from heckmanfa.fit import Fit
+from heckmanfa.inference.average_effects import Functions
 from heckmanfa.inference.expectations import Estimates, with_ones
 from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.margins import judged, sum_effects
 from heckmanfa.results.reference import reference_of
+
+CONF_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,6 @@ def selection_effects(
     moved: Sequence[Moved],
     means: dict[int, tuple[float, bool]],
     weight_sum: float,
-    conf_level: float = 0.95,
 ) -> list[list[Floats]]:
     """Return, for each feature and each of its levels, the effect on P(selected) and its ends.
 
@@ -203,17 +205,19 @@ def selection_effects(
         )
         return values, gradients
 
-    with one_blas_thread():
-        effects, errors, limits, _ = judged(
-            fit,
-            estimates,
-            effects_at,
-            apart=np.ones(len(steps), dtype=bool),
-            conf_level=conf_level,
-        )
-    if limits is None:
-        reach = reference_of(fit).quantile(conf_level) * errors
-        limits = np.column_stack([effects - reach, effects + reach])
-    table = np.column_stack([effects, limits]) * np.array(scales)[:, None]
+    table = effect_ends(fit, estimates, effects_at, len(steps)) * np.array(scales)[:, None]
     found = iter(table)
     return [[next(found) for _ in feature.columns] for feature in moved]
+
+
+def effect_ends(fit: Fit, estimates: Estimates, effects_at: Functions, n_effects: int) -> Floats:
+    """Return effects on P(selected) and the ends of their 95% intervals, (n_effects, 3)."""
+    apart = np.ones(n_effects, dtype=bool)
+    with one_blas_thread():
+        effects, errors, limits, _ = judged(
+            fit, estimates, effects_at, apart=apart, conf_level=CONF_LEVEL
+        )
+    if limits is None:
+        reach = reference_of(fit).quantile(CONF_LEVEL) * errors
+        limits = np.column_stack([effects - reach, effects + reach])
+    return np.column_stack([effects, limits])

@@ -1,0 +1,358 @@
+"""The numbers of pictures that need the rows of a fit: who is selected, overlap and residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.formula.matrix import to_pandas
+from heckmanfa.data.rows import Block, Mask, Rows, held
+from heckmanfa.data.sample import read_weights
+from heckmanfa.fit import Fit
+from heckmanfa.inference.average_effects import mixed
+from heckmanfa.inference.effect_rows import formula_rows
+from heckmanfa.inference.expectations import Estimates
+from heckmanfa.inference.fit_rows import column_or_values, rows_for_pictures, weights_of
+from heckmanfa.inference.formula_variables import level_words
+from heckmanfa.inference.margins import sum_effects
+from heckmanfa.inference.selection_moves import (
+    GroupMeans,
+    Moved,
+    Product,
+    effect_ends,
+    group_means,
+    means_of,
+    selection_effects,
+)
+from heckmanfa.model.normal import inverse_mills, log_cdf
+from heckmanfa.plots.margin_intervals import SelectionChange, SelectionDriver, SelectionMargins
+from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of
+from heckmanfa.plots.profile_means import Profile, SelectionProfiles
+from heckmanfa.plots.residual_bars import ResidualBars, residual_bars
+from heckmanfa.results.naming import Naming
+from heckmanfa.text.numerals import figure
+from heckmanfa.text.printable import shown
+
+_WEIGHTED = {
+    "frequency": " Each row counts as often as its weight says.",
+    "sampling": " Averages are weighted by the sampling weights.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PictureRows:
+    """The rows of a fit as they were passed to it, and what pictures take from them."""
+
+    fit: Fit
+    naming: Naming
+    X: Any
+    y: Any = None
+    selected: Any = None
+    sample_weight: Any = None
+    derived: Mapping[str, Sequence[str]] | None = None
+    """factors of each column that is a product of others; of a square, the same twice"""
+
+    @cached_property
+    def _read(self) -> tuple[Rows, FormulaDesign | None]:
+        return rows_for_pictures(self.fit, self.X, self.y, self.selected, self.sample_weight)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all rows are in memory, as overlap and residuals need."""
+        return self._read[0].in_memory
+
+    @cached_property
+    def _drivers(self) -> tuple[tuple[SelectionDriver, Profile], ...]:
+        """Features of the selection equation with their averages, the largest effect first."""
+        rows, design = self._read
+        if design is None:
+            found = _from_columns(
+                self.fit, rows, moved_features(self.fit, self.naming, self.derived)
+            )
+        else:
+            found = _from_formulas(self.fit, self.X, self.sample_weight, rows, design)
+        return tuple(sorted(found, key=lambda pair: -np.nan_to_num(abs(pair[0].shown.estimate))))
+
+    def margins(self) -> SelectionMargins | None:
+        """Return what moves the probability of being selected; None if no outcome is missing."""
+        if self.fit.probit is None:
+            return None
+        design = self._read[1]
+        return SelectionMargins(
+            tuple(driver for driver, _ in self._drivers),
+            _interval_words(self.fit, self.naming),
+            formulas=design is not None and _transforms(design),
+        )
+
+    def profiles(self) -> SelectionProfiles | None:
+        """Return averages of selected rows and of others; None if no outcome is missing."""
+        if self.fit.probit is None:
+            return None
+        weighted = _WEIGHTED[self.fit.spec.weight_kind] if self._read[0].weighted else ""
+        return SelectionProfiles(tuple(profile for _, profile in self._drivers), weighted)
+
+    def overlap(self) -> SelectionOverlap | None:
+        """Return rows by their probability of being selected.
+
+        None if no outcome is missing, or if the rows are not in memory.
+        """
+        if self.fit.probit is None or not self.in_memory:
+            return None
+        rows = self._read[0]
+        probability = mixed(self.fit, lambda member: _probability(member, rows))
+        selected, weight = _stacked(rows.map(_row_columns, columns=[]))
+        return overlap_of(probability, selected, weight, self.fit.spec.weight_kind)
+
+    def residuals(self, assignment: Mask | None = None) -> ResidualBars | None:
+        """Return the residuals of an assignment, (K,), or of the model itself.
+
+        None if the rows are not in memory.
+        """
+        if not self.in_memory:
+            return None
+        fit, source = self.fit, "the model"
+        intercept, coef, imr_coef = fit.intercept, fit.coef, fit.imr_coef
+        if assignment is not None:
+            source = "the best assignment"
+            solved = fit.moments.solve(assignment)
+            intercept, coef = float(solved.intercept), np.asarray(solved.coef)
+            imr_coef = float(solved.imr_coef)
+        columns = sorted({*np.flatnonzero(coef).tolist(), *_selecting(fit)})
+        equation = (intercept, coef[columns], imr_coef)
+        selection = (fit.selection_intercept, fit.selection_coef[columns])
+        parts = self._read[0].map(_block_residuals, equation, selection, columns=columns)
+        residuals, weight = _stacked(parts)
+        return residual_bars(
+            residuals,
+            weight,
+            fit.spec.weight_kind,
+            outcome=self.naming.outcome,
+            source="least squares" if fit.probit is None else source,
+        )
+
+
+def moved_features(
+    fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]] | None = None
+) -> list[Moved]:
+    """Return the features of the selection equation, in the order of X.
+
+    The dummies of a category are one feature. A column that is a product of others moves with its
+    factors, and is not a feature of its own if one of them is in the equation.
+    """
+    equation = _selecting(fit)
+    products = _products(fit, naming, derived or {})
+    absorbed = {
+        product.column: product
+        for product in products
+        if product.column in equation and {*product.factors} & {*equation}
+    }
+    found: list[Moved] = []
+    done: set[int] = set()
+    for column in equation:
+        if column in absorbed or column in done:
+            continue
+        columns: tuple[int, ...] = (column,)
+        if naming.levels[column]:
+            source = naming.sources[column]
+            columns = tuple(
+                other
+                for other in equation
+                if naming.levels[other] and naming.sources[other] == source
+            )
+        done.update(columns)
+        own = [product for product in absorbed.values() if {*product.factors} & {*columns}]
+        found.append(
+            Moved(
+                naming.sources[column],
+                columns,
+                tuple(naming.levels[one] for one in columns if naming.levels[one]),
+                naming.references[column],
+                tuple(own),
+                tuple(naming.sources[product.column] for product in own),
+            )
+        )
+    return found
+
+
+def _selecting(fit: Fit) -> list[int]:
+    return [] if fit.probit is None else sorted(int(column) for column in fit.probit.features)
+
+
+def _products(fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]]) -> list[Product]:
+    """Find the columns of products and of their factors, which are read with the rows."""
+    read = {*fit.spec.selection, *fit.spec.prediction}
+    place = {naming.sources[column]: column for column in read if not naming.levels[column]}
+
+    def factors_of(name: str, seen: tuple[str, ...] = ()) -> list[str]:
+        # The cube of a column may be known as the product of its square and itself.
+        if name not in derived or name in seen:
+            return [name]
+        factors = derived[name]
+        factors = [*factors, *factors] if len(factors) == 1 else list(factors)
+        return [one for factor in factors for one in factors_of(factor, (*seen, name))]
+
+    found = []
+    for name in derived:
+        factors = factors_of(name)
+        if name in place and name not in factors and all(factor in place for factor in factors):
+            found.append(Product(place[name], tuple(place[factor] for factor in factors)))
+    return found
+
+
+def _from_columns(
+    fit: Fit, rows: Rows, moved: Sequence[Moved]
+) -> list[tuple[SelectionDriver, Profile]]:
+    """Read effects and averages of columns of X, in two passes."""
+    columns = sorted({column for feature in moved for column in feature.columns})
+    means = means_of(rows, columns)
+    place = {column: position for position, column in enumerate(columns)}
+    spreads = {
+        column: (float(means.spread[position]), bool(means.binary[position]))
+        for column, position in place.items()
+    }
+    effects = selection_effects(fit, rows, moved, spreads, float(means.weight.sum()))
+    found = []
+    for feature, ends in zip(moved, effects, strict=True):
+        kind, changes = "number", []
+        for position, (column, effect) in enumerate(zip(feature.columns, ends, strict=True)):
+            spread, binary = spreads[column]
+            if feature.levels:
+                kind, words = "category", _rather(feature.levels[position], feature.reference)
+            elif binary:
+                kind, words = "binary", "0 to 1"
+            else:
+                words = _one_more(spread)
+            changes.append(SelectionChange(words, *(100.0 * float(end) for end in effect)))
+        driver = SelectionDriver(feature.name, tuple(changes), kind, feature.along)
+        best = changes.index(driver.shown)
+        level = feature.levels[best] if feature.levels else ""
+        found.append((driver, _profile(feature.name, level, means, place[feature.columns[best]])))
+    return found
+
+
+def _from_formulas(
+    fit: Fit, X: Any, sample_weight: Any, rows: Rows, design: FormulaDesign
+) -> list[tuple[SelectionDriver, Profile]]:
+    """Read effects and averages of the variables of formulas, from the frame that has them."""
+    assert design.kept is not None
+    frame = to_pandas(X)
+    weight = column_or_values(
+        frame, weights_of(fit, frame, sample_weight, other_rows=False), "sample_weight"
+    )
+    kept = np.flatnonzero(design.kept)[held(rows, "this picture").used]
+    frame = frame.iloc[kept].reset_index(drop=True)
+    given = None if weight is None else read_weights(weight, len(design.kept))[kept]
+    selected, weights = _stacked(rows.map(_row_columns, columns=[]))
+    estimates = Estimates.of(fit, prediction=False, selection=True)
+    read = formula_rows(fit, frame, estimates, "average", None, given)
+    n = len(read.changes)
+    ends = effect_ends(
+        fit, estimates, lambda own: sum_effects(own, ["selection"], n, read.blocks()), n
+    )
+    names = [name for name, _ in read.changes]
+    found = []
+    for name in dict.fromkeys(names):
+        places = [place for place, other in enumerate(names) if other == name]
+        contrasts = [read.contrasts[place] for place in places]
+        averages = partial(group_means, selected=selected, weight=weights)
+        found.append(_variable(name, frame[name], contrasts, 100.0 * ends[places], averages))
+    return found
+
+
+def _variable(
+    name: str,
+    values: pd.Series[Any],
+    contrasts: Sequence[tuple[Any, Any] | None],
+    ends: Floats,
+    averages: Callable[[Floats], GroupMeans],
+) -> tuple[SelectionDriver, Profile]:
+    """Return the effects of a variable of formulas, in percentage points, and its averages."""
+    kind, level, words = "category", "", []
+    furthest = contrasts[int(np.argmax(np.abs(ends[:, 0])))]
+    if furthest is None or furthest in ((0, 1), (False, True)):
+        means = averages(values.to_numpy(dtype=np.float64)[:, None])
+    else:
+        level = level_words(furthest[1])
+        means = averages((values == furthest[1]).to_numpy(dtype=np.float64)[:, None])
+        words = [_rather(*map(level_words, reversed(pair))) for pair in contrasts if pair]
+    if furthest is None:
+        spread = float(means.spread[0])
+        kind, words, ends = "number", [_one_more(spread)], ends * spread
+    elif not level:
+        kind, words = "binary", ["0 to 1"]
+    changes = [SelectionChange(one, *map(float, row)) for one, row in zip(words, ends, strict=True)]
+    return SelectionDriver(name, tuple(changes), kind), _profile(name, level, means, 0)
+
+
+def _profile(name: str, level: str, means: GroupMeans, position: int) -> Profile:
+    return Profile(
+        name,
+        level,
+        selected=float(means.mean[1, position]),
+        unselected=float(means.mean[0, position]),
+        overall=float(means.overall[position]),
+        spread=float(means.spread[position]),
+    )
+
+
+def _rather(level: str, reference: str) -> str:
+    other = shown(reference, 40) if reference else "otherwise"
+    return f"{shown(level, 40)} rather than {other}"
+
+
+def _one_more(spread: float) -> str:
+    return f"one SD more ({figure(spread)})"
+
+
+def _transforms(design: FormulaDesign) -> bool:
+    """Whether a term of the selection formula is more than a variable."""
+    variables = {*design.selection.numeric, *design.selection.encodings}
+    return any(term not in variables for term in design.selection_terms)
+
+
+def _interval_words(fit: Fit, naming: Naming) -> str:
+    if fit.spec.cov_type == "cluster":
+        by = f" by {shown(naming.cluster, 40)}" if naming.cluster else ""
+        return f"95% intervals clustered{by}"
+    return "robust 95% intervals" if fit.spec.cov_type == "robust" else "95% intervals"
+
+
+def _row_columns(block: Block) -> tuple[Mask, Floats | None]:
+    return block.selected, block.weight
+
+
+def _probability(fit: Fit, rows: Rows) -> Floats:
+    columns = _selecting(fit)
+    equation = fit.selection_intercept, fit.selection_coef[columns]
+    return np.concatenate(list(rows.map(_block_probability, *equation, columns=columns)))
+
+
+def _block_probability(block: Block, intercept: float, coef: Floats) -> Floats:
+    return np.asarray(np.exp(log_cdf(intercept + block.features @ coef)))
+
+
+def _block_residuals(
+    block: Block, equation: tuple[float, Floats, float], selection: tuple[float, Floats]
+) -> tuple[Floats, Floats | None]:
+    block = block.only_selected()
+    intercept, coef, imr_coef = equation
+    residual = block.outcome - intercept - block.features @ coef
+    # Without a selection equation, the coefficient of lambda is NaN.
+    if np.isfinite(imr_coef):
+        index = selection[0] + block.features @ selection[1]
+        residual = residual - imr_coef * inverse_mills(index)
+    return np.asarray(residual), block.weight
+
+
+def _stacked(parts: Any) -> tuple[Any, Floats | None]:
+    """Join the arrays of blocks, and their weights."""
+    arrays, weights = zip(*parts, strict=True)
+    weight = None if weights[0] is None else np.concatenate(weights)
+    return np.concatenate(arrays), weight
