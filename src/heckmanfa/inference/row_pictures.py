@@ -39,6 +39,7 @@ from heckmanfa.plots.residual_bars import ResidualBars, residual_bars
 from heckmanfa.results.naming import Naming
 from heckmanfa.text.numerals import figure
 from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import listed
 
 _WEIGHTED = {
     "frequency": " Each row counts as often as its weight says.",
@@ -175,10 +176,20 @@ def moved_features(
                 tuple(naming.levels[one] for one in columns if naming.levels[one]),
                 naming.references[column],
                 tuple(own),
-                tuple(naming.sources[product.column] for product in own),
+                tuple(_along(naming, product, column) for product in own),
             )
         )
     return found
+
+
+def _along(naming: Naming, product: Product, column: int) -> str:
+    """Say what moves with a column: 'its square, expersq'."""
+    name = shown(naming.sources[product.column], 40)
+    others = [shown(naming.sources[one], 40) for one in product.factors if one != column]
+    if others:
+        return f"its product with {listed(list(dict.fromkeys(others)))}, {name}"
+    what = {2: "its square", 3: "its cube"}.get(len(product.factors), "its power")
+    return f"{what}, {name}"
 
 
 def _selecting(fit: Fit) -> list[int]:

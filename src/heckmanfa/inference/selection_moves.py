@@ -46,7 +46,7 @@ class Moved:
     products: tuple[Product, ...] = ()
     """columns of the equation that its columns are factors of"""
     along: tuple[str, ...] = ()
-    """names of these"""
+    """what these are, in words"""
 
 
 @dataclass(frozen=True, eq=False)

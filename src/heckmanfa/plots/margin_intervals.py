@@ -49,7 +49,7 @@ class SelectionDriver:
     kind: str
     """"number", "binary" or "category" """
     along: tuple[str, ...] = ()
-    """columns that move with it: its square, and products with others"""
+    """what moves with it, in words: "its square, expersq" """
 
     @property
     def shown(self) -> SelectionChange:
@@ -98,7 +98,7 @@ class SelectionMargins:
     def _caption(self) -> str:
         words = [f"Average marginal effects of the probit with {self.intervals}{self._others()}."]
         for driver in [driver for driver in self.rows if driver.along][:_FEW]:
-            words.append(f"{shown(driver.name, 40)} moves with {listed(driver.along)}.")
+            words.append(f"{shown(driver.name, 40)} moves with {' and '.join(driver.along)}.")
         if self.formulas:
             words.append("A variable moves all terms of the formulas that it is in.")
         if len(self.drivers) > len(self.rows):
@@ -151,7 +151,7 @@ class SelectionMargins:
         if not math.isnan(change.low):
             lines.append(f"95% interval {self.points(change.low)} to {self.points(change.high)}")
         if driver.along:
-            lines.append(f"moves with {listed(driver.along)}")
+            lines.append(f"moves with {' and '.join(driver.along)}")
         return "\n".join(lines)
 
     @property
@@ -220,7 +220,7 @@ def points(value: float, largest: float) -> str:
 def label_room(names: Sequence[str], width: int) -> float:
     """Return where the rows of a picture begin, right of their names."""
     widest = max((cells(cut(name, label_cells(width))) for name in names), default=0)
-    return 16.0 + 8.2 * max(widest, 4)
+    return 14.0 + 9.6 * max(widest, 4)
 
 
 def name_row(drawing: Drawing, name: str, left: float, y: float) -> None:

@@ -13,7 +13,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.plots._canvas import canvas
 from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import Drawing, Scale
+from heckmanfa.plots.svg.drawing import Drawing, Scale, Tick
 from heckmanfa.text.numerals import figure
 from heckmanfa.text.table import LegendItem, PictureText, Table, lay_out
 from heckmanfa.text.wording import count, plural
@@ -21,7 +21,11 @@ from heckmanfa.text.wording import count, plural
 N_BINS = 20
 _LAMBDA_AT = (0.1, 0.25, 0.5, 0.75, 0.9)
 # Room above the bars, their height, and room below, in px.
-_TOP, _TALL, _BOTTOM = 40, 230, 42
+_TOP, _TALL, _BOTTOM = 40, 240, 42
+_FLOOR = _TOP + _TALL
+# What words about the bars need above and below them.
+_ROOM = 20
+_QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _WITH, _WITHOUT, _NOWHERE = "with an outcome", "without", "no row with an outcome"
 
 
@@ -53,8 +57,8 @@ class SelectionOverlap:
         """Return the words and numbers of the picture."""
         legend = (
             LegendItem(_WITH, "bar", "this"),
-            LegendItem(_WITHOUT, "hatch", "ink"),
-            *([LegendItem(_NOWHERE, "hatch", "")] if self._blank() else []),
+            LegendItem(_WITHOUT, "framed", "ink"),
+            *([LegendItem(_NOWHERE, "slanted", "pale")] if self._blank() else []),
         )
         return PictureText(
             title="Do those with an outcome cover those without?",
@@ -128,11 +132,11 @@ class SelectionOverlap:
 
     def svg(self, width: int) -> str:
         """Return the drawing, ``width`` CSS pixels wide."""
-        drawing = Drawing(width, _TOP + _TALL + _BOTTOM, self.text().alt)
+        drawing = Drawing(width, _FLOOR + _BOTTOM, self.text().alt)
         x = Scale(0.0, 1.0, 46, width - 14)
         most = max(*self.selected, *self.unselected, 1.0)
         up, down = (max(*side, 0.2 * most) for side in (self.selected, self.unselected))
-        y = Scale(-1.1 * down, 1.1 * up, _TOP + _TALL, _TOP)
+        y = Scale(-down, up, _FLOOR - _ROOM, _TOP + _ROOM)
         self._hatch_blank(drawing, x, y)
         for tick in y.ticks(6):
             if tick.value:
@@ -143,15 +147,15 @@ class SelectionOverlap:
         for place in range(len(self.selected)):
             self._bar(drawing, x, y, place)
         drawing.line(x.start, y(0.0), x.end, y(0.0), "zero")
-        drawing.text(x.start + 6, y.end + 14, f"{_WITH} ({self._unit})", "tick halo")
-        drawing.text(x.end - 6, y.start - 8, f"{_WITHOUT} ({self._unit})", "tick halo", "end")
+        drawing.text(x.start + 6, _TOP + 14, f"{_WITH} ({self._unit})", "tick halo")
+        drawing.text(x.end - 6, _FLOOR - 6, f"{_WITHOUT} ({self._unit})", "tick halo", "end")
         drawing.text(x.start, 13, "lambda", "tick")
         for share in _LAMBDA_AT:
             drawing.text(x(share), 27, f"{_lambda(share):.1f}", "tick", "middle")
             drawing.line(x(share), 31, x(share), 35, "axis")
-        ticks = Scale(0.0, 100.0, x.start, x.end).ticks(5, unit="%")
+        ticks = [Tick(share, x(share), f"{100 * share:.0f}%") for share in _QUARTERS]
         drawing.x_axis(
-            x, y.end, y.start, ticks, "probability of being selected", grid=False, zero=False
+            x, _TOP, _FLOOR, ticks, "probability of being selected", grid=False, zero=False
         )
         return drawing.svg()
 
@@ -161,8 +165,8 @@ class SelectionOverlap:
             for place, (low, high) in enumerate(zip(self.edges[:-1], self.edges[1:], strict=True)):
                 left, right = x(max(start, float(low))), x(min(end, float(high)))
                 top, bottom = y(self.selected[place]), y(-self.unselected[place])
-                drawing.hatch(left, y.end, right - left, top - y.end, lines="\\")
-                drawing.hatch(left, bottom, right - left, y.start - bottom, lines="\\")
+                drawing.hatch(left, _TOP, right - left, top - _TOP, "hatch pale", "\\")
+                drawing.hatch(left, bottom, right - left, _FLOOR - bottom, "hatch pale", "\\")
 
     def _bar(self, drawing: Drawing, x: Scale, y: Scale, place: int) -> None:
         low, high = self.edges[place], self.edges[place + 1]
@@ -171,7 +175,7 @@ class SelectionOverlap:
             return
         left, wide, middle = x(low) + 0.5, x(high) - x(low) - 1, y(0.0)
         with drawing.group("row", None, self.tooltip(place)):
-            drawing.rect(left - 0.5, y.end, wide + 1, y.start - y.end, "hit")
+            drawing.rect(left - 0.5, _TOP, wide + 1, _TALL, "hit")
             if inside > 0:
                 drawing.rect(left, y(inside), wide, middle - y(inside), "bar this")
             if outside > 0:

@@ -68,7 +68,8 @@ class LegendItem:
 
     label: str
     mark: str
-    """its shape: "circle", "hollow", "diamond", "square", "bar", "hatch", "line", "ribbon"; of
+    """its shape: "circle", "hollow", "diamond", "square", "bar", "hatch", "slanted"
+    (a hatch the other way), "framed" (a hatch in a frame), "line", "ribbon"; of
     the first four, with "-" before it, on a line that is an interval"""
     cls: str
     """CSS classes, as in the picture"""

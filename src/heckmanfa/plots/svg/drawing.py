@@ -6,16 +6,17 @@ drawing. Nothing here has a colour, a style attribute or an id. A picture is dra
 
 Classes, which the page styles:
 
-- colours: this, ols, all (series), pos, neg (signs), ok, caution, problem, muted, ink, absent;
+- colours: this, ols, all (series), pos, neg (signs), ok, caution, problem, muted, ink, absent,
+  pale (between muted and paper);
 - lines: line (grid, 1 px), zero (ink, 1.25 px), cut (1 px, dashed), interval (2.25 px, stroke in
   the colour of its series), arrow (the end of a clipped interval), axis (ticks below an axis),
-  curve (2.5 px), outline (2 px of ink around a column, without fill);
+  curve (2.5 px), outline (2 px of ink around a column, without fill), frame (the same in 1 px);
 - areas: bar, band (16% of its colour), wash (13% of the accent, behind a row), hatch (thin muted
   lines), hit (transparent; all of a row, for pointer and focus);
 - marks: mark (1.25 px edge of paper), hollow (paper inside, edge of 2 px in its colour);
 - text: lab (names, 13.5 px semibold), sub (below a name, 12.5 px muted), tick (12.5 px muted),
   title (of an axis, 12.5 px muted), head (of a group of rows, 13 px semibold muted), value
-  (numbers at the right, 12.5 px);
+  (numbers at the right, 12.5 px), halo (an edge of paper around text over other shapes);
 - groups: row (has a hit area, which is washed on hover and focus).
 """
 
@@ -283,7 +284,7 @@ def _escaped(value: object) -> str:
     return _NOT_XML.sub("\ufffd", str(value)).translate(_ESCAPES)
 
 
-_LEGEND_WIDTH = {"bar": 22, "hatch": 22, "line": 26, "ribbon": 22}
+_LEGEND_WIDTH = {"bar": 22, "hatch": 22, "slanted": 22, "framed": 22, "line": 26, "ribbon": 22}
 _LEGEND_HEIGHT = 14
 
 
@@ -308,6 +309,11 @@ def legend_mark(item: LegendItem) -> str:
         drawn.line(0, y, width, y, f"curve {item.cls}")
     elif shape == "hatch":
         drawn.hatch(0, 1, width, 12, f"hatch {item.cls}".strip())
+    elif shape == "slanted":
+        drawn.hatch(0, 1, width, 12, f"hatch {item.cls}".strip(), "\\")
+    elif shape == "framed":
+        drawn.hatch(0.5, 1.5, width - 1, 11, f"hatch {item.cls}".strip())
+        drawn.rect(0.5, 1.5, width - 1, 11, "frame")
     else:
         drawn.rect(0, 2, width, 10, f"{'band' if shape == 'ribbon' else 'bar'} {item.cls}")
     hidden = f'role="group" aria-label="{escape("")}"'
