@@ -20,8 +20,8 @@ from scipy import stats
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError
-from heckmanfa.fit import Fitted
-from heckmanfa.inference.fit_rows import read_fit_rows
+from heckmanfa.fit import Fit, Fitted
+from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
 from heckmanfa.inference.profile_climb import Ascent, Climb, in_order
 from heckmanfa.inference.profile_report import ProfileReport, why_no_interval
 from heckmanfa.model.likelihood import rho_text
@@ -178,9 +178,13 @@ def profile_rho(
     sample_weight: Any = None,
 ) -> RhoProfile:
     """Maximise the likelihood for each of many values of rho; see `Heckman.profile_rho`."""
-    fit = model.fit_
+    checked = _read_grid(grid)
+    return profile_of(model.fit_, read_fit_rows(model.fit_, X, y, selected, sample_weight), checked)
+
+
+def profile_of(fit: Fit, read: FitRows, grid: int | ArrayLike) -> RhoProfile:
+    """Maximise the likelihood of the prediction features of a fit, in its rows, at values of rho."""
     targets = np.arctanh(_read_grid(grid))
-    read = read_fit_rows(fit, X, y, selected, sample_weight)
     with one_blas_thread():
         climb = Climb.of_rho(Ascent.build(fit, read))
         points = climb.along(targets)

@@ -73,12 +73,14 @@ class RhoBar:
     """A 95% interval of rho."""
 
     label: str
-    """what it takes as known: "features known" or "with the search" """
+    """beside the bar: "features known", "with the search", or "95% of rho" """
     how: str
     """what it follows from: "likelihood", ..."""
     low: float
     high: float
     estimate: float
+    given: str = ""
+    """what it takes as given, in words: "were the features known" """
 
     @property
     def words(self) -> str:
@@ -179,7 +181,7 @@ class OverRho:
         elif self.bars:
             grey = "Grey, and the bar below" if len(self.bars) == 1 else "Grey, and the bars below"
             are = "95% interval of rho" if len(self.bars) == 1 else "95% intervals of rho"
-            given = ", ".join(f"{bar.words} {_WHILE[bar.label]}" for bar in self.bars)
+            given = ", ".join(f"{bar.words} {bar.given}".rstrip() for bar in self.bars)
             words.append(f"{grey}: {are}, {given}.")
         if self.no_bars and self.window is None:
             words.append(self.no_bars)
@@ -259,9 +261,6 @@ class OverRho:
             _draw_panel(ax, self, panel)
         _draw_legend(drawn, self)
         return drawn.axes
-
-
-_WHILE = {"features known": "were the features known", "with the search": "with the search"}
 
 
 class _Curves:

@@ -1,0 +1,429 @@
+"""The numbers behind the pictures of rho and lambda: rho by assignment, coefficients over an assumed
+rho, and the coefficient of lambda estimated in several ways.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
+from heckmanfa.fit import Fit
+from heckmanfa.inference.fit_rows import FitRows
+from heckmanfa.inference.likelihood_profile import RhoProfile, profile_of
+from heckmanfa.inference.rho_curve import RhoCurve
+from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.likelihood import fit_likelihood
+from heckmanfa.model.mixture import mix_assignments
+from heckmanfa.model.quantiles import mixture_quantiles
+from heckmanfa.model.score_moments import ScoreMoments, classical_scores
+from heckmanfa.model.two_step import fit_two_step
+from heckmanfa.plots.imr_intervals import ImrEstimate, ImrEstimates
+from heckmanfa.plots.over_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
+from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
+from heckmanfa.results.assignment_weights import choices_of, weights_of
+from heckmanfa.results.evidence import Evidence, FeatureEvidence
+from heckmanfa.results.reference import reference_of, tails
+from heckmanfa.search.averaging import Average
+from heckmanfa.text.printable import shown
+
+# The range of rho in the picture, and its share of what the data allow.
+_WIDEST, _ALLOWED = 0.9, 0.98
+_POINTS = 37
+# Points of a likelihood profile; its maxima and the ends of its interval are found beside them.
+_GRID = 15
+_LEVEL = 0.95
+
+
+def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
+    """Return rho by assignment; None if the assignments have no weights."""
+    if evidence.mode not in ("average", "chosen"):
+        return None
+    weighed = weights_of(evidence.fit)
+    if isinstance(weighed, str):
+        return None
+    found = weighed.average
+    masks, weight = found.component_masks, found.component_weights
+    rho = np.asarray(evidence.fit.moments.solve(masks).rho)
+    unit = None
+    if evidence.stand_in is not None:
+        unit = _telling_apart(found.choices.units, masks, weight, rho)
+    held = np.ones(len(masks), dtype=bool) if unit is None else masks[:, unit[0]]
+    split = {}
+    if unit is not None:
+        # The components carry 99% of the weight or are a sample; shares are exact.
+        share = float(found.own_share[unit[0]])
+        weight = weight * np.where(
+            held, share / weight[held].sum(), (1.0 - share) / weight[~held].sum()
+        )
+        split = {
+            "chance": share,
+            "mean_inside": float(np.average(rho[held], weights=weight[held])),
+            "mean_outside": float(np.average(rho[~held], weights=weight[~held])),
+        }
+    return RhoByAssignment(
+        outcome=evidence.naming.outcome,
+        bins=bins_of(rho, weight, held),
+        weights=_weights_name(found),
+        n_assignments=len(masks),
+        share=math.nan if found.components_drawn else float(found.leading_weight[: len(masks)].sum()),
+        mean=float(np.average(rho, weights=weight)),
+        feature="" if unit is None else evidence.naming.name_of(unit),
+        window=evidence.window,
+        **split,
+    )
+
+
+def _telling_apart(
+    units: Sequence[tuple[int, ...]], masks: Mask, weight: Floats, rho: Floats
+) -> tuple[int, ...] | None:
+    """Find the feature whose presence explains most of the variance of rho."""
+    best, found = 0.0, None
+    for unit in units:
+        held = masks[:, unit[0]]
+        share = float(weight[held].sum())
+        if held.all() or not held.any():
+            continue
+        apart = np.average(rho[held], weights=weight[held])
+        apart -= np.average(rho[~held], weights=weight[~held])
+        score = abs(apart) * math.sqrt(max(share * (1.0 - share), 0.0))
+        if score > best:
+            best, found = score, unit
+    return found
+
+
+def _weights_name(found: Average) -> str:
+    return "AIC and BIC" if found.weights == "mean" else found.weights.upper()
+
+
+# Coefficients over rho. ---------------------------------------------------------------------------
+
+
+def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
+    """Return coefficients over an assumed rho; None without selection or without a feature.
+
+    ``read`` are the rows of the fit, None if they are not in memory.
+    """
+    fit = evidence.fit
+    if fit.probit is None:
+        return None
+    model, mask = _shown_model(evidence)
+    inside = [one for one in evidence.ordered() if mask[one.columns[0]]]
+    if not inside:
+        return None
+    columns = [int(column) for column in np.flatnonzero(mask)]
+    curve = RhoCurve.build(fit.moments, columns, [fit.labels[column] for column in columns])
+    profile = None if evidence.window else _profile(fit, mask, read)
+    rho_hat = _rho_hat(evidence, mask, profile)
+    second = _second_maximum(fit, mask, profile)
+    bars, missing = ((), "") if evidence.window else _bars(evidence, mask, profile, read)
+    reach = min(_WIDEST, _ALLOWED * curve.reach)
+    panels = [
+        _panel(curve, 1 + columns.index(one.lead), one, reach, (rho_hat, second), fit)
+        for one in inside[:MOST_PANELS]
+    ]
+    return OverRho(
+        outcome=evidence.naming.outcome,
+        model=model,
+        features=tuple(one.name for one in inside),
+        panels=tuple(panels),
+        rho_hat=rho_hat,
+        bars=bars,
+        no_bars=missing,
+        window=evidence.window,
+        second_maximum=second,
+        classical=fit.spec.errors_differ,
+    )
+
+
+def _shown_model(evidence: Evidence) -> tuple[str, Mask]:
+    """Return the name of the model whose coefficients are shown, and its features."""
+    fit = evidence.fit
+    if evidence.mode == "average" and evidence.best is not None:
+        return "best assignment", np.asarray(evidence.best.mask, dtype=bool)
+    support = np.asarray(fit.support, dtype=bool)
+    if evidence.mode == "average":
+        return "the likeliest features", support
+    if evidence.mode == "chosen":
+        return "honest" if evidence.honest else "chosen assignment", support
+    return "this model", support
+
+
+def _panel(
+    curve: RhoCurve,
+    place: int,
+    feature: FeatureEvidence,
+    reach: float,
+    marked: tuple[float, float],
+    fit: Fit,
+) -> RhoPanel:
+    """Return one coefficient over rho, and at the values that are marked."""
+    grid = np.linspace(-reach, reach, _POINTS)
+    tenths = np.arange(-9, 10) / 10.0
+    grid = np.unique(np.round(np.concatenate([grid, tenths[np.abs(tenths) <= reach]]), 12))
+    quantile = reference_of(fit).quantile(_LEVEL)
+
+    def points(rho: Floats) -> list[RhoPoint]:
+        centre = curve.estimate(rho)[:, place]
+        error = quantile * curve.std_error(rho)[:, place]
+        return [
+            RhoPoint(float(r), float(c), float(c - e), float(c + e))
+            for r, c, e in zip(rho, centre, error, strict=True)
+        ]
+
+    at_hat, at_second = (
+        points(np.array([rho]))[0] if abs(rho) <= reach else None for rho in marked
+    )
+    return RhoPanel(
+        feature=feature.name,
+        detail=_level_words(feature),
+        points=tuple(points(grid)),
+        at_hat=at_hat,
+        sign_change=float(curve.sign_changes()[place]),
+        at_second=at_second,
+    )
+
+
+def _level_words(feature: FeatureEvidence) -> str:
+    if not feature.level:
+        return ""
+    reference = f" rather than {shown(feature.reference)}" if feature.reference else ""
+    return f"{shown(feature.level)}{reference}"
+
+
+def _profile(fit: Fit, mask: Mask, read: FitRows | None) -> RhoProfile | None:
+    """Profile the likelihood of some features over rho; None if that is not possible."""
+    if read is None:
+        return None
+    same = bool(np.array_equal(mask, fit.support)) and fit.average is None
+    spec = fit.spec if same else replace(fit.spec, start=None)
+    alone = replace(fit, spec=spec, support=mask, average=None, search=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        try:
+            return profile_of(alone, read, _GRID)
+        except HeckmanfaError:
+            return None
+
+
+def _rho_hat(evidence: Evidence, mask: Mask, profile: RhoProfile | None) -> float:
+    fit = evidence.fit
+    if fit.average is None:
+        return float(fit.rho)
+    if fit.spec.method == "ml" and profile is not None and math.isfinite(profile.rho_hat):
+        return profile.rho_hat
+    return float(fit.moments.solve(mask).rho)
+
+
+def _second_maximum(fit: Fit, mask: Mask, profile: RhoProfile | None) -> float:
+    """Return rho at another maximum of the likelihood; NaN unless maximum likelihood has one."""
+    if fit.spec.method != "ml":
+        return math.nan
+    if fit.average is None and fit.second_maximum is not None:
+        return float(fit.second_maximum[1])
+    if profile is None:
+        return math.nan
+    others = profile.maxima[~profile.maxima["reported"].astype(bool)]
+    return float(others["rho"].iloc[0]) if len(others) else math.nan
+
+
+def _bars(
+    evidence: Evidence, mask: Mask, profile: RhoProfile | None, read: FitRows | None
+) -> tuple[tuple[RhoBar, ...], str]:
+    """Return what is known of rho, and why a bar is missing."""
+    searched = evidence.mode in ("average", "chosen")
+    label = "features known" if searched else "95% of rho"
+    given = "were the features known" if searched else ""
+    bars, missing = [], ""
+    known = _known_interval(evidence, mask, profile)
+    if known is not None:
+        how, low, high, estimate = known
+        bars.append(RhoBar(label, how, low, high, estimate, given))
+    elif profile is not None and profile.no_interval:
+        missing = f"No likelihood interval of rho: {profile.no_interval}."
+    elif read is None:
+        missing = "The likelihood interval of rho is not shown: it needs all rows in memory."
+    else:
+        missing = "The likelihood gives no interval of rho here."
+    rho = evidence.rho
+    if searched and not evidence.honest and math.isfinite(rho.low) and math.isfinite(rho.high):
+        how = "mixture of assignments"
+        bars.append(
+            RhoBar("with the search", how, rho.low, rho.high, rho.estimate, "with the search")
+        )
+    return tuple(bars), missing
+
+
+def _known_interval(
+    evidence: Evidence, mask: Mask, profile: RhoProfile | None
+) -> tuple[str, float, float, float] | None:
+    """Return an interval of rho for given features: by the likelihood, or as good as there is."""
+    fit = evidence.fit
+    if profile is not None and not profile.no_interval:
+        low, high = profile.interval(_LEVEL)
+        if math.isfinite(low) and math.isfinite(high):
+            return "likelihood", low, high, profile.rho_hat
+    quantile = reference_of(fit).quantile(_LEVEL)
+    if fit.average is None and fit.atanh_rho is not None:
+        centre, error = fit.atanh_rho
+        ends = np.tanh([centre - quantile * error, centre + quantile * error])
+        if np.all(np.isfinite(ends)):
+            return "maximum likelihood, Wald", float(ends[0]), float(ends[1]), float(fit.rho)
+    scores = None if fit.average is None else fit.average.scores
+    if scores is not None:
+        alone = mix_assignments(fit.moments, scores, mask[None], np.ones(1))
+        rho, error = float(alone.rho[0]), float(alone.errors.rho[0])
+        if math.isfinite(error):
+            low, high = rho - quantile * error, rho + quantile * error
+            return "two-step", max(low, -1.0), min(high, 1.0), rho
+    return None
+
+
+# The coefficient of lambda. -----------------------------------------------------------------------
+
+
+def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates | None:
+    """Return the coefficient of lambda, several ways; None without selection."""
+    fit = evidence.fit
+    if fit.probit is None:
+        return None
+    if evidence.mode == "given":
+        rows = [_own(evidence, "this model"), *_other_method(evidence, read)]
+    else:
+        rows = _ways(evidence)
+    if evidence.window is not None:
+        # An interval would reflect the window.
+        rows = [replace(row, low=math.nan, high=math.nan) for row in rows]
+    return ImrEstimates(tuple(rows), evidence.naming.outcome, evidence.window)
+
+
+def _own(evidence: Evidence, label: str, detail: str = "") -> ImrEstimate:
+    """Return the model's own coefficient."""
+    features = None if detail else _names(evidence, np.asarray(evidence.fit.support, dtype=bool))
+    imr = evidence.imr
+    return ImrEstimate(label, imr.estimate, imr.low, imr.high, features, detail)
+
+
+def _names(evidence: Evidence, mask: Mask) -> tuple[str, ...]:
+    return tuple(one.name for one in evidence.features if mask[one.columns[0]])
+
+
+def _ways(evidence: Evidence) -> list[ImrEstimate]:
+    """Return the ways of a model that chose or averaged."""
+    fit, rows = evidence.fit, []
+    if evidence.honest:
+        rows.append(_own(evidence, "honest", "split halves"))
+    elif evidence.mode == "average":
+        rows.append(_own(evidence, "averaged", _averaged_over(fit)))
+    else:
+        rows.append(_own(evidence, "chosen"))
+    if evidence.mode == "chosen":
+        rows += _averaged(evidence)
+    shown_masks = [] if evidence.mode == "average" else [np.asarray(fit.support, dtype=bool)]
+    for label, one in (("best", evidence.best), ("second best", evidence.second)):
+        if one is None:
+            continue
+        mask = np.asarray(one.mask, dtype=bool)
+        if evidence.honest or not any(np.array_equal(mask, other) for other in shown_masks):
+            imr = one.imr
+            names = _names(evidence, mask)
+            rows.append(ImrEstimate(label, imr.estimate, imr.low, imr.high, names))
+            shown_masks.append(mask)
+    return rows + _with_all(evidence, shown_masks)
+
+
+def _averaged_over(fit: Fit) -> str:
+    """Say over what an average is."""
+    assert fit.average is not None
+    found, refits = fit.average.average, fit.average.refits
+    if refits is not None and len(refits.weight) < found.n_assignments:
+        return f"{len(refits.weight)} heaviest, ML"
+    return "all assignments" if found.exhaustive else "sampled assignments"
+
+
+def _averaged(evidence: Evidence) -> list[ImrEstimate]:
+    """Average over the assignments that a search allows, by BIC weights."""
+    fit = evidence.fit
+    if evidence.window is not None or fit.spec.errors_differ:
+        return []
+    weighed = weights_of(fit)
+    if isinstance(weighed, str):
+        return []
+    found = weighed.average
+    scores = classical_scores(found.choices.columns)
+    mixture = mix_assignments(
+        fit.moments, scores, found.component_masks, found.component_weights
+    )
+    values, errors = mixture.linear(np.eye(len(scores.columns) + 2)[-1:])
+    low, high = mixture_quantiles(mixture.weights, values, errors, tails(_LEVEL))[0]
+    return [ImrEstimate("averaged", found.imr_coef, float(low), float(high), None, "BIC weights")]
+
+
+def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:
+    """Estimate with every feature that may predict, unless that was done or cannot be."""
+    fit = evidence.fit
+    choices = choices_of(fit)
+    mask = np.isin(np.arange(fit.n_features), choices.columns)
+    if not mask.any() or any(np.array_equal(mask, other) for other in others):
+        return []
+    solved = fit.moments.solve(mask)
+    inside = evidence.window is None or evidence.window[0] <= solved.rho <= evidence.window[1]
+    if not bool(solved.feasible) or not inside:
+        return []
+    imr = np.eye(len(choices.columns) + 2)[-1:]
+    mixture = mix_assignments(fit.moments, _scores(fit), mask[None], np.ones(1))
+    values, errors = mixture.linear(imr)
+    estimate, reach = float(values[0, 0]), float(errors[0, 0]) * _quantile(fit)
+    count = f"all {int(mask.sum())} columns" if fit.spec.groups else f"all {int(mask.sum())}"
+    return [
+        ImrEstimate(
+            *("all features", estimate, estimate - reach, estimate + reach),
+            detail=count,
+            sets_range=False,
+        )
+    ]
+
+
+def _scores(fit: Fit) -> ScoreMoments:
+    if fit.average is not None and fit.average.scores is not None:
+        return fit.average.scores
+    return classical_scores(choices_of(fit).columns)
+
+
+def _quantile(fit: Fit) -> float:
+    return reference_of(fit).quantile(_LEVEL)
+
+
+def _other_method(evidence: Evidence, read: FitRows | None) -> list[ImrEstimate]:
+    """Estimate the same features by the method that the model did not use, classically."""
+    fit = evidence.fit
+    assert fit.probit is not None
+    features, quantile = fit.features, _quantile(fit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        try:
+            two_step = fit_two_step(fit.moments, fit.probit, features, CLASSICAL)
+            if fit.spec.method == "ml":
+                place = 1 + len(features)
+                estimate = float(two_step.coef[place])
+                variance = float(two_step.covariance[place, place])
+                label = "two-step"
+            elif read is None:
+                return []
+            else:
+                label = "maximum likelihood"
+                ml = fit_likelihood(read.moments, read.probit, two_step, CLASSICAL, read.rows, None)
+                if not ml.converged:
+                    return []
+                estimate = float(ml.rho * ml.sigma)
+                variance = float(ml.reported_covariance()[-3, -3])
+        except HeckmanfaError:
+            return []
+    reach = quantile * math.sqrt(max(variance, 0.0))
+    return [ImrEstimate(label, estimate, estimate - reach, estimate + reach, None, "same features")]
