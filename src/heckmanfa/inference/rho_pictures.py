@@ -22,12 +22,12 @@ from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import fit_likelihood
 from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.model.score_moments import ScoreMoments, classical_scores
+from heckmanfa.model.score_moments import classical_scores
 from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.plots.imr_intervals import ImrEstimate, ImrEstimates
 from heckmanfa.plots.over_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
-from heckmanfa.results.assignment_weights import choices_of, weights_of
+from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.evidence import Evidence, FeatureEvidence
 from heckmanfa.results.reference import reference_of, tails
 from heckmanfa.search.averaging import Average
@@ -122,7 +122,7 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     profile = None if evidence.window else _profile(fit, mask, read)
     rho_hat = _rho_hat(evidence, mask, profile)
     second = _second_maximum(fit, mask, profile)
-    bars, missing = ((), "") if evidence.window else _bars(evidence, mask, profile, read)
+    bars, missing = ((), "") if evidence.window else _bars(evidence, profile, read)
     reach = min(_WIDEST, _ALLOWED * curve.reach)
     panels = [
         _panel(curve, 1 + columns.index(one.lead), one, reach, (rho_hat, second), fit)
@@ -234,55 +234,54 @@ def _second_maximum(fit: Fit, mask: Mask, profile: RhoProfile | None) -> float:
 
 
 def _bars(
-    evidence: Evidence, mask: Mask, profile: RhoProfile | None, read: FitRows | None
+    evidence: Evidence, profile: RhoProfile | None, read: FitRows | None
 ) -> tuple[tuple[RhoBar, ...], str]:
-    """Return what is known of rho, and why a bar is missing."""
+    """Return what is known of rho, and why the likelihood says nothing of it."""
     searched = evidence.mode in ("average", "chosen")
     label = "features known" if searched else "95% of rho"
     given = "were the features known" if searched else ""
     bars, missing = [], ""
-    known = _known_interval(evidence, mask, profile)
+    if profile is None and read is None:
+        missing = "Its likelihood interval is not shown: it needs all rows in memory."
+    elif profile is None or profile.no_interval:
+        why = "the likelihood cannot be profiled" if profile is None else profile.no_interval
+        missing = f"It has no likelihood interval: {why}."
+    known = _known_interval(evidence, profile)
     if known is not None:
-        how, low, high, estimate = known
-        bars.append(RhoBar(label, how, low, high, estimate, given))
-    elif profile is not None and profile.no_interval:
-        missing = f"No likelihood interval of rho: {profile.no_interval}."
-    elif read is None:
-        missing = "The likelihood interval of rho is not shown: it needs all rows in memory."
-    else:
-        missing = "The likelihood gives no interval of rho here."
-    rho = evidence.rho
-    if searched and not evidence.honest and math.isfinite(rho.low) and math.isfinite(rho.high):
-        how = "mixture of assignments"
-        bars.append(
-            RhoBar("with the search", how, rho.low, rho.high, rho.estimate, "with the search")
-        )
+        bars.append(RhoBar(label, *known, given))
+    if searched and evidence.rho_with_search is not None:
+        how = "split halves" if evidence.honest else "mixture of assignments"
+        ends = evidence.rho_with_search
+        bars.append(RhoBar("with the search", how, *ends, _searched_rho(evidence), "with the search"))
     return tuple(bars), missing
 
 
 def _known_interval(
-    evidence: Evidence, mask: Mask, profile: RhoProfile | None
+    evidence: Evidence, profile: RhoProfile | None
 ) -> tuple[str, float, float, float] | None:
-    """Return an interval of rho for given features: by the likelihood, or as good as there is."""
-    fit = evidence.fit
-    if profile is not None and not profile.no_interval:
+    """Return how an interval of rho for given features is known, its ends and rho-hat."""
+    if profile is not None:
         low, high = profile.interval(_LEVEL)
         if math.isfinite(low) and math.isfinite(high):
             return "likelihood", low, high, profile.rho_hat
-    quantile = reference_of(fit).quantile(_LEVEL)
-    if fit.average is None and fit.atanh_rho is not None:
-        centre, error = fit.atanh_rho
-        ends = np.tanh([centre - quantile * error, centre + quantile * error])
-        if np.all(np.isfinite(ends)):
-            return "maximum likelihood, Wald", float(ends[0]), float(ends[1]), float(fit.rho)
-    scores = None if fit.average is None else fit.average.scores
-    if scores is not None:
-        alone = mix_assignments(fit.moments, scores, mask[None], np.ones(1))
-        rho, error = float(alone.rho[0]), float(alone.errors.rho[0])
-        if math.isfinite(error):
-            low, high = rho - quantile * error, rho + quantile * error
-            return "two-step", max(low, -1.0), min(high, 1.0), rho
-    return None
+    if evidence.honest:
+        return None
+    if evidence.mode == "average":
+        best = evidence.best
+        found = None if best is None else ("two-step", *best.rho_interval, best.rho)
+    else:
+        rho = evidence.rho
+        how = "two-step" if evidence.fit.spec.method == "two-step" else "maximum likelihood, Wald"
+        found = how, rho.low, rho.high, rho.estimate
+    return None if found is None or not all(map(math.isfinite, found[1:3])) else found
+
+
+def _searched_rho(evidence: Evidence) -> float:
+    """Return the estimate of rho beside the interval that allows for the search."""
+    weighed = None if evidence.honest or evidence.mode == "average" else weights_of(evidence.fit)
+    if weighed is None or isinstance(weighed, str):
+        return evidence.rho.estimate
+    return weighed.average.rho
 
 
 # The coefficient of lambda. -----------------------------------------------------------------------
@@ -367,63 +366,47 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
 
 def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:
     """Estimate with every feature that may predict, unless that was done or cannot be."""
-    fit = evidence.fit
-    choices = choices_of(fit)
-    mask = np.isin(np.arange(fit.n_features), choices.columns)
-    if not mask.any() or any(np.array_equal(mask, other) for other in others):
+    whole, window = evidence.all_features, evidence.window
+    if whole is None or any(np.array_equal(whole.mask, other) for other in others):
         return []
-    solved = fit.moments.solve(mask)
-    inside = evidence.window is None or evidence.window[0] <= solved.rho <= evidence.window[1]
-    if not bool(solved.feasible) or not inside:
+    if window is not None and not window[0] <= whole.rho <= window[1]:
         return []
-    imr = np.eye(len(choices.columns) + 2)[-1:]
-    mixture = mix_assignments(fit.moments, _scores(fit), mask[None], np.ones(1))
-    values, errors = mixture.linear(imr)
-    estimate, reach = float(values[0, 0]), float(errors[0, 0]) * _quantile(fit)
-    count = f"all {int(mask.sum())} columns" if fit.spec.groups else f"all {int(mask.sum())}"
+    count = len(_names(evidence, whole.mask))
+    imr = whole.imr
     return [
         ImrEstimate(
-            *("all features", estimate, estimate - reach, estimate + reach),
-            detail=count,
+            *("all features", imr.estimate, imr.low, imr.high),
+            detail="" if count == 1 else f"all {count} that may predict",
             sets_range=False,
         )
     ]
 
 
-def _scores(fit: Fit) -> ScoreMoments:
-    if fit.average is not None and fit.average.scores is not None:
-        return fit.average.scores
-    return classical_scores(choices_of(fit).columns)
-
-
-def _quantile(fit: Fit) -> float:
-    return reference_of(fit).quantile(_LEVEL)
-
-
 def _other_method(evidence: Evidence, read: FitRows | None) -> list[ImrEstimate]:
-    """Estimate the same features by the method that the model did not use, classically."""
+    """Estimate the same features by the method that the model did not use."""
     fit = evidence.fit
     assert fit.probit is not None
-    features, quantile = fit.features, _quantile(fit)
+    kind = fit.spec.covariance_kind(0)
+    ml = fit.spec.method == "two-step"
+    # Clusters are not among what was read, and robust standard errors take a pass over the rows.
+    if kind.cov_type == "cluster" or (read is None and (ml or fit.spec.errors_differ)):
+        return []
+    rows = None if read is None else read.rows
+    features = fit.features
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
-            two_step = fit_two_step(fit.moments, fit.probit, features, CLASSICAL)
-            if fit.spec.method == "ml":
-                place = 1 + len(features)
-                estimate = float(two_step.coef[place])
-                variance = float(two_step.covariance[place, place])
-                label = "two-step"
-            elif read is None:
-                return []
-            else:
-                label = "maximum likelihood"
-                ml = fit_likelihood(read.moments, read.probit, two_step, CLASSICAL, read.rows, None)
-                if not ml.converged:
+            found = fit_two_step(fit.moments, fit.probit, features, CLASSICAL if ml else kind, rows)
+            place = 1 + len(features)
+            estimate, variance = float(found.coef[place]), float(found.covariance[place, place])
+            if ml and read is not None:
+                other = fit_likelihood(read.moments, read.probit, found, kind, read.rows)
+                if not other.converged:
                     return []
-                estimate = float(ml.rho * ml.sigma)
-                variance = float(ml.reported_covariance()[-3, -3])
+                estimate = other.rho * other.sigma
+                variance = float(other.reported_covariance()[-3, -3])
         except HeckmanfaError:
             return []
-    reach = quantile * math.sqrt(max(variance, 0.0))
+    reach = reference_of(fit).quantile(_LEVEL) * math.sqrt(max(variance, 0.0))
+    label = "maximum likelihood" if ml else "two-step"
     return [ImrEstimate(label, estimate, estimate - reach, estimate + reach, None, "same features")]
