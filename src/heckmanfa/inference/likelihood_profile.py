@@ -183,7 +183,7 @@ def profile_rho(
 
 
 def profile_of(fit: Fit, read: FitRows, grid: int | ArrayLike) -> RhoProfile:
-    """Maximise the likelihood of the prediction features of a fit, in its rows, at values of rho."""
+    """Maximise the likelihood of a fit's prediction features, in its rows, at values of rho."""
     targets = np.arctanh(_read_grid(grid))
     with one_blas_thread():
         climb = Climb.of_rho(Ascent.build(fit, read))

@@ -1,5 +1,7 @@
-"""The numbers behind the pictures of rho and lambda: rho by assignment, coefficients over an assumed
-rho, and the coefficient of lambda estimated in several ways.
+"""The numbers behind the pictures of rho and lambda.
+
+They are rho by assignment, coefficients over an assumed rho, and the coefficient of lambda in
+several ways. What the likelihood says needs the rows; without them, two-step intervals stand in.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from heckmanfa.plots.imr_intervals import ImrEstimate, ImrEstimates
 from heckmanfa.plots.over_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import weights_of
-from heckmanfa.results.evidence import Evidence, FeatureEvidence
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.reference import reference_of, tails
 from heckmanfa.search.averaging import Average
 from heckmanfa.text.printable import shown
@@ -72,7 +75,9 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
         bins=bins_of(rho, weight, held),
         weights=_weights_name(found),
         n_assignments=len(masks),
-        share=math.nan if found.components_drawn else float(found.leading_weight[: len(masks)].sum()),
+        share=math.nan
+        if found.components_drawn
+        else float(found.leading_weight[: len(masks)].sum()),
         mean=float(np.average(rho, weights=weight)),
         feature="" if unit is None else evidence.naming.name_of(unit),
         window=evidence.window,
@@ -252,7 +257,9 @@ def _bars(
     if searched and evidence.rho_with_search is not None:
         how = "split halves" if evidence.honest else "mixture of assignments"
         ends = evidence.rho_with_search
-        bars.append(RhoBar("with the search", how, *ends, _searched_rho(evidence), "with the search"))
+        bars.append(
+            RhoBar("with the search", how, *ends, _searched_rho(evidence), "with the search")
+        )
     return tuple(bars), missing
 
 
@@ -356,9 +363,7 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
         return []
     found = weighed.average
     scores = classical_scores(found.choices.columns)
-    mixture = mix_assignments(
-        fit.moments, scores, found.component_masks, found.component_weights
-    )
+    mixture = mix_assignments(fit.moments, scores, found.component_masks, found.component_weights)
     values, errors = mixture.linear(np.eye(len(scores.columns) + 2)[-1:])
     low, high = mixture_quantiles(mixture.weights, values, errors, tails(_LEVEL))[0]
     return [ImrEstimate("averaged", found.imr_coef, float(low), float(high), None, "BIC weights")]
@@ -376,7 +381,7 @@ def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:
     return [
         ImrEstimate(
             *("all features", imr.estimate, imr.low, imr.high),
-            detail="" if count == 1 else f"all {count} that may predict",
+            detail=f"{count} features" if count > 1 else "",
             sets_range=False,
         )
     ]

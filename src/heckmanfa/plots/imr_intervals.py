@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from heckmanfa.plots._canvas import canvas, label_of
 from heckmanfa.plots.palette import LIGHT
 from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale, label_cells
-from heckmanfa.text.numerals import figure, interval, with_minus
+from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
 from heckmanfa.text.shortening import cells, cut
 from heckmanfa.text.table import Column, PictureText, Table
-from heckmanfa.text.wording import plural, some
+from heckmanfa.text.wording import effects, plural, some
 
 _ROW = 36
 _MORE = 0.1
@@ -41,6 +41,12 @@ class ImrEstimate:
     def is_found(self) -> bool:
         """Whether the interval excludes zero, a test at the 5% level."""
         return self.low > 0.0 or self.high < 0.0
+
+    @property
+    def numbers(self) -> tuple[str, str]:
+        """The estimate and its interval; the latter is empty if there is none."""
+        estimate, low, high = effects(self.estimate, self.low, self.high)
+        return estimate, f"{low} to {high}" if low and high else ""
 
     def under(self, most: int) -> str:
         """Say what is estimated, in at most so many cells."""
@@ -116,11 +122,11 @@ class ImrEstimates:
 
     def _alt(self) -> str:
         first = self.estimates[0]
-        given = interval(first.low, first.high)
+        estimate, given = first.numbers
         given = f", 95% interval {given}" if given else ""
         return (
             f"Intervals of the coefficient of lambda, {plural(len(self.estimates), 'way')} of "
-            f"estimating it. {first.label.capitalize()}: {figure(first.estimate)}{given}. "
+            f"estimating it. {first.label.capitalize()}: {estimate}{given}. "
             f"{self.found_words()} All numbers are in the table."
         )
 
@@ -142,8 +148,7 @@ class ImrEstimates:
             [
                 one.label,
                 one.described,
-                figure(one.estimate),
-                interval(one.low, one.high),
+                *one.numbers,
             ]
             for one in self.estimates
         )
@@ -160,8 +165,8 @@ class ImrEstimates:
         for place, one in enumerate(self.estimates):
             top = 8 + _ROW * place
             y = top + _ROW / 2
-            given = interval(one.low, one.high)
-            words = f"{one.label}: {figure(one.estimate)}"
+            estimate, given = one.numbers
+            words = f"{one.label}: {estimate}"
             words += f"\n95% interval {given}" if given else ""
             words += f"\n{one.described}" if one.described else ""
             with drawing.group("row", label=words):

@@ -11,11 +11,12 @@ from heckmanfa.plots.palette import LIGHT
 from heckmanfa.plots.rho_curves import panel_canvas
 from heckmanfa.plots.rho_histogram import outside_window
 from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale
-from heckmanfa.text.numerals import figure, interval, with_minus
+from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name, named
 from heckmanfa.text.printable import shown
 from heckmanfa.text.shortening import cut
 from heckmanfa.text.table import Column, LegendItem, PictureText, Table
+from heckmanfa.text.wording import effects
 
 MOST_PANELS = 4
 """A picture shows this many coefficients at most."""
@@ -23,7 +24,7 @@ MOST_PANELS = 4
 # Heights and rooms in px.
 _PANEL, _HEAD, _BETWEEN = 170, 22, 12
 _LEFT, _RIGHT, _BAR = 52, 14, 16
-_TABLE_RHO = (-0.8, -0.4, 0.0, 0.4, 0.8)
+_TABLE_RHO = (-0.9, -0.5, 0.0, 0.5, 0.9)
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,9 @@ class RhoBar:
 
     @property
     def words(self) -> str:
-        """The interval and what it follows from."""
-        return f"{_rho(self.low)} to {_rho(self.high)} ({self.how})"
+        """The interval, what it takes as given, and what it follows from."""
+        parts = f"{_rho(self.low)} to {_rho(self.high)}", self.given, f"({self.how})"
+        return " ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,7 @@ class OverRho:
     def _alt(self) -> str:
         first = self.panels[0]
         low, high = first.points[0], first.points[-1]
+        at_low, at_high = effects(low.estimate, high.estimate)
         n_turning = sum(panel.turns for panel in self.panels)
         m = len(self.panels)
         turning = (
@@ -167,7 +170,7 @@ class OverRho:
         )
         return (
             f"Coefficients over an assumed rho. That of {shown(first.feature, 40)} goes from "
-            f"{figure(low.estimate)} at rho = {_rho(low.rho)} to {figure(high.estimate)} at "
+            f"{at_low} at rho = {_rho(low.rho)} to {at_high} at "
             f"{_rho(high.rho)}. {turning} in that range. All numbers are in the table."
         )
 
@@ -181,7 +184,7 @@ class OverRho:
         elif self.bars:
             grey = "Grey, and the bar below" if len(self.bars) == 1 else "Grey, and the bars below"
             are = "95% interval of rho" if len(self.bars) == 1 else "95% intervals of rho"
-            given = ", ".join(f"{bar.words} {bar.given}".rstrip() for bar in self.bars)
+            given = ", ".join(bar.words for bar in self.bars)
             words.append(f"{grey}: {are}, {given}.")
         if self.no_bars and self.window is None:
             words.append(self.no_bars)
@@ -272,7 +275,12 @@ class _Curves:
         step = _HEAD + _PANEL + _BETWEEN
         self._tops = [_HEAD + step * place for place in range(len(picture.panels))]
         self._bottom = self._tops[-1] + _PANEL
-        height = self._bottom + 42 + _BAR * len(picture.bars)
+        # Beside each bar where there is room for all of them, otherwise above it.
+        self._beside = all(
+            self._x.clipped(bar.high)[0] + 8 + 7.0 * len(bar.label) <= width for bar in picture.bars
+        )
+        self._step = _BAR if self._beside else 2 * _BAR
+        height = self._bottom + 44 + self._step * len(picture.bars)
         self._drawing = Drawing(width, height, picture.text().alt)
 
     def svg(self) -> str:
@@ -284,7 +292,7 @@ class _Curves:
         title = "rho that is assumed"
         drawing.x_axis(x, self._bottom, self._bottom, x.ticks(most), title, grid=False, zero=False)
         for place, bar in enumerate(picture.bars):
-            self._bar(self._bottom + 44 + _BAR * place, bar)
+            self._bar(self._bottom + 44 + self._step * place, bar)
         return drawing.svg()
 
     def _panel(self, top: float, panel: RhoPanel) -> None:
@@ -314,7 +322,7 @@ class _Curves:
         drawing, x = self._drawing, self._x
         if panel.turns:
             at, height = x(panel.sign_change), y(0.0)
-            drawing.line(at, height - 7, at, height + 7, "ink")
+            drawing.line(at, height - 7, at, height + 7, "interval ink")
             words = f"sign turns at {_rho(panel.sign_change)}"
             room = 7.0 * len(words)
             # Beside the tick where there is room, on the side of zero that the curve leaves.
@@ -340,21 +348,19 @@ class _Curves:
             lines.append(f"sign turns at rho = {_rho(panel.sign_change)}")
         return "\n".join(lines)
 
-    def _bar(self, y: float, bar: RhoBar) -> None:
+    def _bar(self, top: float, bar: RhoBar) -> None:
         drawing, x = self._drawing, self._x
-        with drawing.group("row", label=f"95% interval of rho, {bar.label}: {bar.words}"):
-            drawing.hit(y - _BAR / 2, _BAR)
+        y = top + self._step - _BAR / 2
+        with drawing.group("row", label=f"95% interval of rho: {bar.words}"):
+            drawing.hit(top, self._step)
             drawing.interval(x, y, bar.low, bar.high, "this")
             if x.low <= bar.estimate <= x.high:
                 drawing.circle(x(bar.estimate), y, "mark this", 3.5)
-            room = 7.0 * len(bar.label)
-            right, left = x.clipped(bar.high)[0], x.clipped(bar.low)[0]
-            if right + 8 + room <= drawing.width:
+            left, right = x.clipped(bar.low)[0], x.clipped(bar.high)[0]
+            if self._beside:
                 drawing.text(right + 8, y + 4, bar.label, "tick")
-            elif left - 8 - room >= 0:
-                drawing.text(left - 8, y + 4, bar.label, "tick", "end")
             else:
-                drawing.text(x.end, y - 5, bar.label, "tick halo", "end")
+                drawing.text(min(left, x.end - 7.0 * len(bar.label)), y - 9, bar.label, "tick")
 
 
 def _draw_panel(ax: Any, picture: OverRho, panel: RhoPanel) -> None:
@@ -402,7 +408,8 @@ def _draw_legend(drawn: Canvas, picture: OverRho) -> None:
 
 
 def _point(point: RhoPoint) -> str:
-    return f"{figure(point.estimate)} ({interval(point.low, point.high)})"
+    estimate, low, high = effects(point.estimate, point.low, point.high)
+    return f"{estimate} ({low} to {high})"
 
 
 def _rho(value: float) -> str:

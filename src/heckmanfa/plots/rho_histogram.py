@@ -232,9 +232,10 @@ class RhoByAssignment:
             bars = panel.bar(left, inside, widths, align="edge", zorder=2, **filled)
             if self.feature:
                 first, second = self._legend()
-                marks[label_of(first.label)] = bars
+                marks[label_of(f"{first.label}, mean {_rho(self.mean_inside)}")] = bars
                 hatched = {"facecolor": LIGHT["paper"], "edgecolor": LIGHT["muted"]}
-                marks[label_of(second.label)] = panel.bar(
+                words = f"{second.label}, mean {_rho(self.mean_outside)}"
+                marks[label_of(words)] = panel.bar(
                     *(left, [one.outside for one in self.bins], widths, inside),
                     align="edge",
                     zorder=2,
@@ -247,6 +248,7 @@ class RhoByAssignment:
                 panel.axvspan(first_end, last_end, color=LIGHT["absent"], zorder=0, linewidth=0)
             panel.axvline(0.0, color=LIGHT["ink"], linewidth=0.8, zorder=3)
             panel.set_xlim(low, high)
+            panel.set_ylim(0.0, 1.05 * self.top)
             panel.set_xlabel("rho of an assignment")
             panel.set_ylabel(f"weight ({self.weights})")
             panel.yaxis.set_major_formatter(lambda value, _: f"{100.0 * value:g}%")
@@ -289,13 +291,13 @@ class _Histogram:
         drawing, x, y, picture = self._drawing, self._x, self._y, self._picture
         left, right = (x(edge) for edge in one.edges)
         middle, high = y(100.0 * one.inside), y(100.0 * (one.inside + one.outside))
-        with drawing.group("row", picture.feature or None, picture.tooltip(one)):
+        with drawing.group("row", label=picture.tooltip(one)):
             drawing.rect(left, y.end, right - left, y.start - y.end, "hit")
             drawing.rect(left + 0.5, middle, right - left - 1, y.start - middle, "bar this")
             if one.outside > 0:
                 box = left + 0.5, high, right - left - 1, middle - high
                 drawing.hatch(*box)
-                drawing.rect(*box, "frame")
+                drawing.rect(*box, "hatch")
 
     def _means(self) -> None:
         """Name above the bars what they are, where their means are."""
