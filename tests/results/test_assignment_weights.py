@@ -263,6 +263,11 @@ def test_sampled_assignments_have_about_the_same_weights(rows, monkeypatch):
     }
     assert {*lines} == {"assignment_weight", "weight_kinds"}
     assert lines["assignment_weight"].startswith(f"about {share_text(found.best)}; ")
+    # Its chains by BIC say as much about rho as a search does.
+    kept = replace(averaged, average=replace(outcome, by_bic=found.average))
+    assert weights_of(kept).rejected == found.rejected
+    assert found.rejected == pytest.approx(exact.rejected, abs=0.02)
+    assert found.rho_interval == pytest.approx(exact.rho_interval, abs=0.02)
 
 
 def test_an_honest_choice_is_weighed_in_all_rows(rows):

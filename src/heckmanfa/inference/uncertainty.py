@@ -24,9 +24,11 @@ from heckmanfa.inference.rho_curve import RhoCurve
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
 from heckmanfa.results.document import Finding, Section
+from heckmanfa.results.effects import CONF_LEVEL, Effect
 from heckmanfa.results.reference import Reference, check_level, reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.results.selection_verdict import LITTLE_RHO
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import listed, plural
 
@@ -228,6 +230,25 @@ def uncertainty_interval(
         errors_differ=fit.spec.errors_differ,
         averaged=fit.average is not None,
     )
+
+
+def bounds_of(fit: Fit, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)) -> dict[int, Effect]:
+    """Where the coefficient of each prediction feature lies for rho in a range, by column of X.
+
+    The estimate is that at rho = 0. Nothing is returned where there is no selection equation, or
+    where the rows are too few for such a range.
+    """
+    if fit.probit is None:
+        return {}
+    try:
+        found = uncertainty_interval(fit, rho, CONF_LEVEL, 61).tidy().iloc[1:]
+    except InputError:
+        return {}
+    ends = found[["ols", "ui_low", "ui_high"]].to_numpy(dtype=np.float64)
+    return {
+        column: Effect(*(float(value) for value in row))
+        for column, row in zip(fit.features, ends, strict=True)
+    }
 
 
 def _read_range(rho: Any) -> tuple[float, float]:

@@ -89,12 +89,13 @@ class AssignmentWeights:
     left_out: LeftOut | None
     """None if nothing was chosen, or nothing was left out"""
     stand_ins: tuple[StandIn, ...] | None
-    """the largest difference first; None if they were not looked for, in a window of rho"""
+    """the largest difference first; None if they were not looked for: in a window of rho, or in an
+    average that was sampled by other weights alone"""
     rejected: float | None
-    """share of BIC weight whose test rejects rho = 0; None in a window of rho"""
+    """share of BIC weight whose test rejects rho = 0; None likewise"""
     rho_interval: tuple[float, float] | None
-    """where rho lies with 95%, by the mixture of the assignments' two-step estimates; None in a
-    window of rho"""
+    """where rho lies with 95%, by the mixture of the assignments' two-step estimates; None
+    likewise"""
     imr_optional: ImrShares | None
     """shares of weight if lambda is optional; None in a window of rho, or in an average that was
     sampled"""
@@ -181,7 +182,9 @@ def _weigh(fit: Fit) -> AssignmentWeights | str:
         # Sampling again would take as long as the fit.
         assert fit.average is not None
         found = fit.average.by_bic or given
-        tests = None if window else _tests(fit.moments, found)
+        # Older model files have no draws by BIC.
+        judged = window is None and found.weights == "bic"
+        tests = _tests(fit.moments, found) if judged else None
         return AssignmentWeights(
             average=found,
             chosen=None,

@@ -1,0 +1,420 @@
+"""The answer to a question about a table: a headline, and four tiles that back it.
+
+Which features predict, how much the likeliest matters, whether selection mattered, and how far to
+trust it. Every output prints these words: summary, console, JSON, notebook and report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from heckmanfa.results.average_tables import ALWAYS, PREDICTS
+from heckmanfa.results.checks import Check, badge
+from heckmanfa.results.effects import Effect
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
+from heckmanfa.results.headline import amount, by_certainty, halves, headline
+from heckmanfa.results.selection_verdict import LITTLE_RHO, VerdictKind, verdict
+from heckmanfa.text.passage import Name, Passage, join, passage
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import chance_text, count, effects, plural
+
+MOST_SURE = 3
+MOST_UNSURE = 7
+"""chips of each kind that a first screen has room for"""
+
+_KINDS: dict[VerdictKind, str] = {
+    "yes": "caution",
+    "little": "ok",
+    "unknown": "unknown",
+    "not asked": "unknown",
+    "nothing missing": "ok",
+}
+# An honest share of halves below this is not worth a chip.
+_SELDOM = 0.1
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One question of the first screen, and its answer."""
+
+    question: str
+    title: str
+    kind: str
+    """ok, caution, problem, unknown, or nothing"""
+    words: Passage
+
+    def __str__(self) -> str:
+        """Return the answer in plain text."""
+        words = str(self.words)
+        title = self.title if self.title[-1:] in (".", ":", "") else f"{self.title}."
+        return f"{title} {words}".strip()
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A feature with its chance."""
+
+    name: str
+    chance: str
+    """in words, such as ">99%"; empty without chances"""
+    sure: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found, in the order of a first screen.
+
+    Iterating gives its sentences; ``str`` joins them.
+    """
+
+    headline: Passage
+    lede: Passage
+    which: Tile
+    how_much: Tile
+    selection: Tile
+    trust: Tile
+    sure: tuple[Chip, ...] = ()
+    unsure: tuple[Chip, ...] = ()
+    n_more: int = 0
+    """features of either kind without a chip"""
+    sure_label: str = ""
+    """words before the first chips; empty if they predict"""
+    unsure_label: str = "Cannot be told:"
+    """words before the others"""
+    may_write: Passage = field(default_factory=Passage)
+    """a sentence that may be copied into a paper"""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Headline with lede, how much, whether selection mattered, and how far to trust it."""
+        return (
+            str(join([self.headline, self.lede])),
+            str(self.how_much),
+            f"{self.selection.question} {self.selection}",
+            f"{self.trust.question} {self.trust}",
+        )
+
+    def lines(self) -> tuple[str, str, str]:
+        """Return the answer in three lines, for a console."""
+        first, second, _, last = self.sentences
+        return first, second, last
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.sentences)
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def answer_of(
+    evidence: Evidence,
+    checks: Sequence[Check] = (),
+    *,
+    bounds: Mapping[int, Effect] | None = None,
+    may_write: Passage | None = None,
+) -> Answer:
+    """Put the numbers of a first screen into words.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    checks : sequence of Check
+        The gravest first; see `heckmanfa.results.checks.ordered_checks`.
+    bounds : mapping of int to Effect, optional
+        For each column of X, its estimate at rho = 0 and where it lies for rho from -0.3 to 0.3.
+        Used in place of estimates that nothing but normality identifies.
+    may_write : Passage, optional
+        A sentence that may be copied.
+    """
+    found = verdict(evidence)
+    selection = Tile("Did selection matter?", found.title, _KINDS[found.kind], found.words)
+    chips = _chips(evidence)
+    return Answer(
+        headline=headline(evidence),
+        lede=_lede(evidence) or found.sentence,
+        which=Tile(f"Which features predict {shown(evidence.outcome)}?", "", "", _which(evidence)),
+        how_much=_how_much(evidence, bounds),
+        selection=selection,
+        trust=_trust(checks),
+        sure=chips.sure,
+        unsure=chips.unsure,
+        n_more=chips.n_more,
+        sure_label=chips.sure_label,
+        unsure_label=chips.unsure_label,
+        may_write=may_write or Passage(),
+    )
+
+
+def opening(evidence: Evidence) -> Passage:
+    """Return the headline and the lede."""
+    return join([headline(evidence), _lede(evidence) or verdict(evidence).sentence])
+
+
+def _lede(evidence: Evidence) -> Passage:
+    """Say that a feature and lambda stand in for each other, if one does."""
+    stand_in = evidence.stand_in
+    if stand_in is None or evidence.no_exclusion:
+        return passage()
+    name, y = Name(stand_in.name), Name(evidence.outcome)
+    if stand_in.rejected_without > stand_in.rejected_with:
+        sure = any(feature.role in (PREDICTS, CHOSEN, ALWAYS) for feature in evidence.features)
+        too = " too" if sure else ""
+        return passage(
+            "Either ",
+            name,
+            " predicts ",
+            y,
+            f"{too}, or selection mattered: these data do not tell which.",
+        )
+    return passage(
+        "Selection mattered only if ",
+        name,
+        " predicts ",
+        y,
+        ": these data do not tell whether it does.",
+    )
+
+
+# Which features predict. --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Chips:
+    sure: tuple[Chip, ...]
+    unsure: tuple[Chip, ...]
+    n_more: int
+    sure_label: str = ""
+    unsure_label: str = "Cannot be told:"
+
+
+def _chips(evidence: Evidence) -> _Chips:
+    """Features for the first screen, each with its chance."""
+    always = [feature for feature in evidence.ordered() if feature.role == ALWAYS]
+    if evidence.honest:
+        return _halves_chips(evidence, always)
+    if not evidence.has_chances:
+        taken = [
+            feature
+            for feature in evidence.ordered()
+            if feature.role in (TAKEN, CHOSEN, MAY, ALWAYS)
+        ]
+        label = f"{taken[0].role.capitalize()}:" if taken else ""
+        room = MOST_SURE + MOST_UNSURE
+        chips = tuple(Chip(feature.name, "", True) for feature in taken[:room])
+        return _Chips(chips, (), len(taken) - len(chips), label, "")
+    sure, unsure, _ = by_certainty(evidence)
+    first = [
+        *(Chip(feature.name, _chance(feature), True) for feature in sure),
+        *(Chip(feature.name, "always included", True) for feature in always),
+    ]
+    second = [Chip(feature.name, _chance(feature), False) for feature in unsure]
+    more = max(len(first) - MOST_SURE, 0) + max(len(second) - MOST_UNSURE, 0)
+    return _Chips(tuple(first[:MOST_SURE]), tuple(second[:MOST_UNSURE]), more)
+
+
+def _halves_chips(evidence: Evidence, always: Sequence[FeatureEvidence]) -> _Chips:
+    found = [feature for feature in evidence.ordered() if feature.chance is not None]
+    chosen = [feature for feature in found if feature.role == CHOSEN]
+    seldom = sorted(
+        (
+            feature
+            for feature in found
+            if feature.role != CHOSEN and (feature.chance or 0.0) >= _SELDOM
+        ),
+        key=lambda feature: -(feature.chance or 0.0),
+    )
+    first = [
+        *(Chip(feature.name, halves(evidence, feature), True) for feature in chosen),
+        *(Chip(feature.name, "always included", True) for feature in always),
+    ]
+    second = [Chip(feature.name, halves(evidence, feature), False) for feature in seldom]
+    more = max(len(first) - MOST_SURE, 0) + max(len(second) - MOST_UNSURE, 0)
+    return _Chips(
+        tuple(first[:MOST_SURE]),
+        tuple(second[:MOST_UNSURE]),
+        more,
+        "Chosen in at least half of the halves:",
+        "Chosen in fewer:",
+    )
+
+
+def _chance(feature: FeatureEvidence) -> str:
+    return "" if feature.chance is None else chance_text(feature.chance)
+
+
+def _which(evidence: Evidence) -> Passage:
+    """Say what chances are, and how much weight the best set has."""
+    if evidence.honest:
+        return passage(
+            f"How many of {evidence.n_halves} random halves of the rows chose it. Effects are "
+            "estimated on the other halves."
+        )
+    if evidence.mode == "observed":
+        return passage("No outcome is missing, so nothing was searched.")
+    if evidence.mode == "given":
+        return passage("This was said beforehand: nothing was searched, so there are no chances.")
+    if not evidence.has_chances:
+        return _without_chances(evidence)
+    how = "all" if evidence.exhaustive else "the"
+    sets = f"{how} {count(evidence.n_assignments)} sets of features"
+    if not evidence.exhaustive:
+        sets += " that a sampler drew"
+    if evidence.window is not None:
+        low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
+        sets += f" with rho in [{low}, {high}]"
+    said = passage(f"Chance that it predicts: its share of the weight (by BIC) of {sets}.")
+    return join([said, _best(evidence)])
+
+
+def _without_chances(evidence: Evidence) -> Passage:
+    averaged = evidence.mode == "average"
+    if evidence.pseudo:
+        how = "Effects are averaged over sets of features. " if averaged else ""
+        return passage(
+            f"{how}With sampling weights there is no likelihood to weigh sets of features by, so "
+            "no chances are given."
+        )
+    if averaged:
+        return passage("Every feature is always included, so there are no chances.")
+    return passage(evidence.chances_missing)
+
+
+def _best(evidence: Evidence) -> Passage:
+    """Say how much weight the best set has, and the chosen one if that is another."""
+    best = evidence.best
+    if best is None:
+        return passage()
+    about = "" if evidence.exhaustive else "about "
+    named_best = _set(best.names)
+    words = passage("The best set, ", named_best, f", has {about}{chance_text(best.weight)}.")
+    if evidence.mode != "chosen":
+        return words
+    if evidence.chosen == best.names:
+        return passage(
+            "The search chose the best set, ",
+            named_best,
+            f", which has {about}{chance_text(best.weight)}.",
+        )
+    weight = evidence.chosen_weight
+    has = "" if weight is None else f", has {about}{chance_text(weight)}"
+    if not has:
+        return join([words, passage("The search chose ", _set(evidence.chosen), ".")])
+    return join(
+        [words, passage("The set that the search chose, ", _set(evidence.chosen), f"{has}.")]
+    )
+
+
+def _set(names: Sequence[str]) -> Passage:
+    """Write a set of features as 'educ + exper'."""
+    if not names:
+        return passage("the empty one")
+    if len(names) > MOST_UNSURE:
+        first = join((passage(Name(name)) for name in names[: MOST_UNSURE - 1]), " + ")
+        return passage(first, f" + {len(names) - MOST_UNSURE + 1} more")
+    return join((passage(Name(name)) for name in names), " + ")
+
+
+# How much. ----------------------------------------------------------------------------------------
+
+
+def _how_much(evidence: Evidence, bounds: Mapping[int, Effect] | None) -> Tile:
+    question, main = "How much?", evidence.main
+    if main is None:
+        return Tile(question, "No effect to report", "", passage("No feature is in the model."))
+    change = evidence.naming.change_of(main.lead)
+    if evidence.no_exclusion:
+        return _range(evidence, main, change, (bounds or {}).get(main.lead))
+    title = str(passage(amount(main.effect, evidence.outcome), " for ", change))
+    return Tile(question, title, "", join([_interval(evidence, main), _beside(evidence, main)]))
+
+
+def _range(
+    evidence: Evidence, main: FeatureEvidence, change: Passage, bound: Effect | None
+) -> Tile:
+    """Give a range in place of an estimate that nothing but normality identifies."""
+    why = "No feature drives selection alone, so nothing but normality identifies an estimate."
+    question, y = "How much?", Name(evidence.outcome)
+    if bound is None or not bound.has_interval:
+        return Tile(question, "No estimate to rely on", "", passage(why))
+    low, high = effects(bound.low, bound.high)
+    title = str(passage(f"{low} to {high} ", y, " for ", change))
+    reach = effects(LITTLE_RHO)[0].rstrip("0")
+    words = f"95% uncertainty interval for rho from \u2212{reach} to {reach}. {why}"
+    return Tile(question, title, "", passage(words))
+
+
+def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
+    """Give the interval, and say what kind it is."""
+    effect, spec = main.effect, evidence.fit.spec
+    if not effect.has_interval:
+        return passage("Its interval is not known.")
+    _, low, high = effects(effect.estimate, effect.low, effect.high)
+    kind: tuple[str | Name, ...] = ()
+    if spec.cov_type == "robust":
+        kind = (" (robust)",)
+    elif spec.cov_type == "cluster":
+        cluster = evidence.naming.cluster
+        kind = (", clustered by ", Name(cluster)) if cluster else (" (clustered)",)
+    allows = {"average": ", which allows for the search", "chosen": ", which ignores the search"}
+    search = allows.get(evidence.mode, "")
+    if evidence.honest:
+        search = allows["average"]
+    return passage(f"95% interval {low} to {high}", *kind, f"{search}.")
+
+
+def _beside(evidence: Evidence, main: FeatureEvidence) -> Passage:
+    """Give least squares with its own interval."""
+    plain = main.least_squares
+    if evidence.mode == "observed":
+        return passage()
+    if not plain.known:
+        return passage("Least squares was not averaged alike: the sampled sets say too little.")
+    value, low, high = effects(plain.estimate, plain.low, plain.high)
+    ends = f" ({low} to {high})" if plain.has_interval else ""
+    return passage(f"Least squares, which ignores selection, says {value}{ends}.")
+
+
+# How far to trust it. -----------------------------------------------------------------------------
+
+
+def _trust(checks: Sequence[Check]) -> Tile:
+    question = "Can it be trusted?"
+    if not checks:
+        return Tile(question, "Not checked", "unknown", passage("diagnostics() has the checks."))
+    level, words = badge(checks)
+    grave = [check for check in checks if check.level in ("problem", "caution")]
+    said = passage(" ".join(_sentence(check.title) for check in grave[:2]))
+    if not grave:
+        said = passage(f"{plural(len(checks), 'check')} found nothing to warn of.")
+    return Tile(question, words, level, said)
+
+
+def _sentence(title: str) -> str:
+    return title if title.endswith((".", "!", "?")) else f"{title}."
+
+
+def roles_frame(evidence: Evidence) -> pd.DataFrame:
+    """Return a row for each feature: its chance, its role, and its effect with an interval.
+
+    Features come by role, the likeliest first. A category has the effect of the level furthest
+    from its reference. A chance or an effect that is not known is NaN.
+    """
+    nan = float("nan")
+    return pd.DataFrame(
+        [
+            {
+                "feature": feature.name,
+                "chance": nan if feature.chance is None else feature.chance,
+                "role": feature.role,
+                "effect": feature.effect.estimate,
+                "ci_low": feature.effect.low,
+                "ci_high": feature.effect.high,
+            }
+            for feature in evidence.ordered()
+        ],
+        columns=["feature", "chance", "role", "effect", "ci_low", "ci_high"],
+    )

@@ -1,0 +1,138 @@
+"""The first line of an answer: which features predict, or how much one of them matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heckmanfa.results.average_tables import ALWAYS, PREDICTS, UNSURE
+from heckmanfa.results.effects import Effect
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.feature_evidence import CHOSEN, FeatureEvidence
+from heckmanfa.text.passage import Name, Passage, join, named, passage
+from heckmanfa.text.wording import chance_text, effects, plural
+
+_NAMED = 3
+
+
+def headline(evidence: Evidence) -> Passage:
+    """Say what was found in one or two short sentences."""
+    if evidence.honest:
+        return _of_halves(evidence)
+    if not evidence.has_chances:
+        return _of_effect(evidence)
+    sure, unsure, rest = by_certainty(evidence)
+    y = Name(evidence.outcome)
+    if not sure:
+        return _nothing_sure(evidence)
+    if len(sure) <= _NAMED:
+        does = " predicts " if len(sure) == 1 else " predict "
+        first = passage(named([feature.name for feature in sure]), does, y, ".")
+    else:
+        total = len(sure) + len(unsure) + len(rest)
+        first = passage(f"{len(sure)} of {total} features predict ", y, ".")
+        if len(sure) == total:
+            first = passage(f"All {total} features predict ", y, ".")
+    return join([first, _about_others(unsure, rest)])
+
+
+def by_certainty(
+    evidence: Evidence,
+) -> tuple[list[FeatureEvidence], list[FeatureEvidence], list[FeatureEvidence]]:
+    """Features with a chance: those that predict, those that cannot be told, and the others.
+
+    In each, the likeliest come first. Features that are always included are not among them.
+    """
+    found = [feature for feature in evidence.ordered() if feature.chance is not None]
+    sure = [feature for feature in found if feature.role == PREDICTS]
+    unsure = [feature for feature in found if feature.role == UNSURE]
+    rest = [feature for feature in found if feature.role not in (PREDICTS, UNSURE)]
+    return sure, unsure, rest
+
+
+def _about_others(unsure: Sequence[FeatureEvidence], rest: Sequence[FeatureEvidence]) -> Passage:
+    if len(unsure) == 1:
+        return passage("For ", Name(unsure[0].name), " the data cannot say.")
+    if unsure:
+        return passage(f"For {len(unsure)} other features the data cannot say.")
+    if len(rest) == 1:
+        return passage("There is no sign that ", Name(rest[0].name), " does.")
+    return passage(f"There is no sign that the other {len(rest)} do.") if rest else passage()
+
+
+def _nothing_sure(evidence: Evidence) -> Passage:
+    found = [feature for feature in evidence.features if feature.chance is not None]
+    likeliest = max(found, key=lambda feature: (feature.chance or 0.0, abs(feature.effect.z)))
+    assert likeliest.chance is not None
+    other = "other " if any(feature.role == ALWAYS for feature in evidence.features) else ""
+    y, said = Name(evidence.outcome), chance_text(likeliest.chance)
+    if likeliest.role == UNSURE:
+        start = passage(f"No {other}feature surely predicts ", y, "; ")
+    else:
+        start = passage(f"There is no sign that any {other}feature predicts ", y, "; ")
+    if len(found) == 1:
+        if likeliest.role == UNSURE:
+            return passage(
+                "Whether ", Name(likeliest.name), " predicts ", y, f" cannot be told ({said})."
+            )
+        return passage(
+            "There is no sign that ", Name(likeliest.name), " predicts ", y, f" ({said})."
+        )
+    return passage(start, Name(likeliest.name), f" is the likeliest ({said}).")
+
+
+def halves(evidence: Evidence, feature: FeatureEvidence) -> str:
+    """Say how many halves of an honest search chose a feature."""
+    return f"{round((feature.chance or 0.0) * evidence.n_halves)} of {evidence.n_halves}"
+
+
+def _of_halves(evidence: Evidence) -> Passage:
+    """Headline of an honest search, which counts the halves that chose a feature."""
+    y, n = Name(evidence.outcome), plural(evidence.n_halves, "random half", "random halves")
+    found = [feature for feature in evidence.ordered() if feature.chance is not None]
+    chosen = [feature for feature in found if feature.role == CHOSEN]
+    if not chosen:
+        first = passage(f"In at least half of {n}, no feature was chosen to predict ", y)
+        if not found:
+            return passage(first, ".")
+        likeliest = max(found, key=lambda feature: feature.chance or 0.0)
+        return passage(
+            first, "; ", Name(likeliest.name), f" came closest ({halves(evidence, likeliest)})."
+        )
+    if len(chosen) == 1:
+        return passage(
+            Name(chosen[0].name),
+            " was chosen to predict ",
+            y,
+            f" in {halves(evidence, chosen[0])} halves.",
+        )
+    who = named([feature.name for feature in chosen])
+    if len(chosen) > _NAMED:
+        who = passage(f"{len(chosen)} of {len(found)} features")
+    return passage(who, " were chosen to predict ", y, f" in at least half of {n}.")
+
+
+def _of_effect(evidence: Evidence) -> Passage:
+    """Headline without chances: the clearest effect."""
+    y, main = Name(evidence.outcome), evidence.main
+    if main is None:
+        return passage("No feature is taken to predict ", y, ": there is an intercept alone.")
+    if evidence.no_exclusion:
+        return passage(
+            "What goes with ", y, " is hardly identified: no feature drives selection alone."
+        )
+    change = evidence.naming.change_of(main.lead)
+    said = passage(change, " goes with ", amount(main.effect, evidence.outcome), ".")
+    if evidence.mode != "observed":
+        return passage("With selection accounted for, ", said)
+    if len(evidence.candidates) > 1:
+        return passage("With the other features held equal, ", said)
+    first, *others = said.parts
+    if isinstance(first, str):
+        return Passage((first[0].upper() + first[1:], *others))
+    return said
+
+
+def amount(effect: Effect, outcome: str) -> Passage:
+    """Say how much more or less of the outcome an effect is."""
+    size, _, _ = effects(abs(effect.estimate), effect.low, effect.high)
+    return passage(f"{size} {'more' if effect.estimate >= 0.0 else 'less'} ", Name(outcome))

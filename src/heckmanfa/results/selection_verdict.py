@@ -1,0 +1,175 @@
+"""Did selection matter? One of three verdicts, with the number behind it.
+
+*Yes*: the 95% interval of lambda's coefficient excludes zero, and at least 90% of the BIC weight
+rejects rho = 0. *Too little to matter*: the 95% interval of rho that allows for the search lies
+within 0.3 of zero, and the main effect moves by less than half its standard error without the
+correction. Otherwise it cannot be told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heckmanfa.results.effects import Effect
+from heckmanfa.results.evidence import Evidence, StandInEvidence
+from heckmanfa.text.passage import Name, Passage, join, passage
+from heckmanfa.text.wording import chance_text, effects
+
+VerdictKind = Literal["yes", "little", "unknown", "not asked", "nothing missing"]
+
+LITTLE_RHO = 0.3
+"""a correlation of the errors up to this size matters little"""
+
+_MOST_REJECT = 0.9
+_MOVES_LITTLE = 0.5
+
+_TITLES: dict[VerdictKind, str] = {
+    "yes": "Yes",
+    "little": "Too little to matter",
+    "unknown": "Cannot be told",
+    "nothing missing": "No outcome is missing: nothing to correct",
+}
+
+
+@dataclass(frozen=True)
+class SelectionVerdict:
+    """Whether selection mattered."""
+
+    kind: VerdictKind
+    title: str
+    words: Passage
+    """the numbers behind it"""
+    sentence: Passage
+    """the verdict in one sentence"""
+
+
+def verdict(evidence: Evidence) -> SelectionVerdict:
+    """Judge whether selection mattered."""
+    if evidence.mode == "observed":
+        words = passage("Every row has ", Name(evidence.outcome), ", so least squares is fitted.")
+        sentence = passage("No outcome is missing, so there is no selection to correct for.")
+        return _of("nothing missing", words, sentence)
+    if evidence.window is not None:
+        low, high = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
+        kept = f"rho was kept in [{low}, {high}]"
+        return SelectionVerdict(
+            "not asked",
+            f"Not asked: {kept}",
+            passage("So rho tests nothing, and has no interval."),
+            passage(f"Whether selection mattered was not asked: {kept}."),
+        )
+    if evidence.no_exclusion:
+        words = join([_correction(evidence), passage("Only the normality of the errors says so.")])
+        sentence = passage(
+            "Whether selection mattered cannot be told: no feature drives selection alone."
+        )
+        return _of("unknown", words, sentence)
+    if _mattered(evidence):
+        return _of("yes", join([_correction(evidence), _weight(evidence)]), _yes(evidence))
+    if _is_little(evidence):
+        return _of("little", _why_little(evidence), _little(evidence))
+    words = join([_correction(evidence), _hangs_on(evidence.stand_in) or _weight(evidence)])
+    return _of("unknown", words, _unknown(evidence))
+
+
+def _of(kind: VerdictKind, words: Passage, sentence: Passage) -> SelectionVerdict:
+    return SelectionVerdict(kind, _TITLES[kind], words, sentence)
+
+
+def _tested(evidence: Evidence) -> tuple[str, Effect]:
+    """What is tested: rho after maximum likelihood, otherwise lambda's coefficient."""
+    if evidence.fit.spec.method == "ml":
+        return "rho", evidence.rho
+    return "The correction (lambda)", evidence.imr
+
+
+def _mattered(evidence: Evidence) -> bool:
+    excluded = _tested(evidence)[1].excludes_zero
+    if evidence.mode == "given" or evidence.pseudo:
+        return excluded
+    return excluded and (evidence.rejected or 0.0) >= _MOST_REJECT
+
+
+def _is_little(evidence: Evidence) -> bool:
+    main, ends = evidence.main, evidence.rho_with_search
+    if main is None or ends is None or not main.least_squares.known:
+        return False
+    moved = abs(main.effect.estimate - main.least_squares.estimate)
+    inside = max(-ends[0], ends[1]) <= LITTLE_RHO
+    return inside and moved < _MOVES_LITTLE * main.effect.std_error
+
+
+def _correction(evidence: Evidence) -> Passage:
+    what, effect = _tested(evidence)
+    value, low, high = effects(effect.estimate, effect.low, effect.high)
+    if not effect.has_interval:
+        return passage(f"{what} is {value}; its interval is not known.")
+    return passage(f"{what} is {value}, 95% interval {low} to {high}.")
+
+
+def _weight(evidence: Evidence) -> Passage:
+    if evidence.rejected is None:
+        return passage()
+    return passage(f"{chance_text(evidence.rejected)} of the weight (by BIC) rejects rho = 0.")
+
+
+def _hangs_on(stand_in: StandInEvidence | None) -> Passage:
+    """Say with which feature lambda is significant, and without which not."""
+    if stand_in is None:
+        return passage()
+    name = Name(stand_in.name)
+    shares = {"without ": stand_in.rejected_without, "with ": stand_in.rejected_with}
+    more, less = sorted(shares, key=lambda which: -shares[which])
+    return passage(
+        more.capitalize(),
+        name,
+        f" it is significant ({chance_text(shares[more])} of the weight); {less}",
+        name,
+        f" it is not ({chance_text(shares[less])}).",
+    )
+
+
+def _yes(evidence: Evidence) -> Passage:
+    _, effect = _tested(evidence)
+    if evidence.rejected is not None:
+        share = chance_text(evidence.rejected)
+        return passage(f"Selection mattered: {share} of the weight (by BIC) rejects rho = 0.")
+    low, high = effects(effect.low, effect.high)
+    of = "rho" if evidence.fit.spec.method == "ml" else "lambda"
+    return passage(f"Selection mattered: the 95% interval of {of} is {low} to {high}.")
+
+
+def _why_little(evidence: Evidence) -> Passage:
+    main = evidence.main
+    assert main is not None
+    assert evidence.rho_with_search is not None
+    rho, low, high = effects(evidence.rho.estimate, *evidence.rho_with_search)
+    (moved,) = effects(abs(main.effect.estimate - main.least_squares.estimate))
+    return passage(
+        f"rho is {rho}, 95% interval {low} to {high}. Without the correction, the effect of ",
+        Name(main.name),
+        f" moves by {moved}, less than half its standard error.",
+    )
+
+
+def _little(evidence: Evidence) -> Passage:
+    assert evidence.rho_with_search is not None
+    low, high = effects(*evidence.rho_with_search)
+    return passage(f"Selection mattered too little to change this: rho is {low} to {high} (95%).")
+
+
+def _unknown(evidence: Evidence) -> Passage:
+    ends = evidence.rho_with_search
+    if evidence.rejected is not None and (ends is None or ends[0] * ends[1] > 0.0):
+        share = chance_text(evidence.rejected)
+        return passage(
+            f"Whether selection mattered cannot be told: {share} of the weight (by BIC) rejects "
+            "rho = 0."
+        )
+    if ends is None:
+        return passage("Whether selection mattered cannot be told.")
+    low, high = effects(*ends)
+    return passage(
+        f"Whether selection mattered cannot be told: the 95% interval of rho is {low} to {high}."
+    )
