@@ -17,15 +17,19 @@ from heckmanfa.analysis.column_roles import in_sources, joint_groups, source_col
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.analysis.request import Question
+from heckmanfa.analysis.table_names import naming_of
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
+from heckmanfa.inference.uncertainty import bounds_of
+from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.average_tables import ALWAYS, PREDICTS, inclusion_frame
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat
+from heckmanfa.results.evidence import Evidence, evidence_of
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
 from heckmanfa.search.strategies import Extraction
@@ -61,6 +65,27 @@ class Analysis(Prepared):
     """warnings of the fit, which name options instead of parameters"""
 
     @cached_property
+    def evidence(self) -> Evidence:
+        """The numbers behind the answer: chances, roles and effects of the table's columns."""
+        fit = self.model.fit_
+        return evidence_of(fit, naming_of(self, fit), never=self._never)
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The answer in sentences: which features predict, how much, and how far to trust it."""
+        bounds = bounds_of(self.model.fit_) if self.evidence.no_exclusion else None
+        return answer_of(self.evidence, bounds=bounds)
+
+    @cached_property
+    def roles(self) -> pd.DataFrame:
+        """A row for each column of the table: feature, chance, role, effect, ci_low, ci_high.
+
+        Columns come by role, the likeliest first. A category has the effect of the level furthest
+        from its reference. What is not known is NaN.
+        """
+        return roles_frame(self.evidence)
+
+    @cached_property
     def uncertainty(self) -> UncertaintyInterval | None:
         """Where each coefficient lies for rho in a range; None without a selection equation."""
         return self.model.uncertainty_interval() if self.is_corrected else None
@@ -91,11 +116,7 @@ class Analysis(Prepared):
     @cached_property
     def comparison(self) -> SideBySide:
         """The model beside least squares and the all-features model."""
-        groups = self.encoding.groups
-        never = {
-            column for name in self.question.select_only for column in groups.get(name, [name])
-        }
-        return side_by_side(self.model.fit_, never)
+        return side_by_side(self.model.fit_, self._never)
 
     @cached_property
     def coefficients(self) -> pd.DataFrame:
@@ -223,6 +244,12 @@ class Analysis(Prepared):
         dummies = joint_groups(self.encoding).values()
         groups = [[name for name in group if name in known] for group in dummies]
         return [group for group in groups if len(group) > 1]
+
+    @property
+    def _never(self) -> list[str]:
+        """Columns of X that must not predict."""
+        groups = self.encoding.groups
+        return [dummy for name in self.question.select_only for dummy in groups.get(name, [name])]
 
     def _sources(self, columns: Sequence[Any]) -> list[str]:
         """Name the columns of the table behind encoded columns, each once."""

@@ -30,7 +30,9 @@ def naming_of(prepared: Prepared, fit: Fit) -> Naming:
         levels=tuple(levels),
         references=tuple(references),
         binary=frozenset(
-            place for label, place in places.items() if label in prepared.binary and not levels[place]
+            place
+            for label, place in places.items()
+            if label in prepared.binary and not levels[place]
         ),
         groups=tuple(groups),
         cluster=question.cluster or "",
