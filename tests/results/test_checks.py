@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 import heckmanfa
-from heckmanfa.results.check_words import CHECK_OF_CAVEAT, CHECK_WORDS, NO_CHECKS, Kind
+from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.results.check_keys import CHECK_OF_CAVEAT, CHECKS_OF_WARNING, NO_CHECKS
+from heckmanfa.results.check_kinds import Kind
+from heckmanfa.results.check_words import CHECK_WORDS
 from heckmanfa.results.checks import (
     Check,
     badge,
@@ -30,7 +33,7 @@ def keys_in_source(*classes):
     """First arguments of the calls that make findings or caveats, where these are constants."""
     found = set()
     for path in SOURCE.rglob("*.py"):
-        if path.name in ("checks.py", "check_words.py"):
+        if path.name in ("checks.py", "check_words.py", "check_keys.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
@@ -50,6 +53,9 @@ def test_every_finding_and_caveat_has_words_or_is_known_to_check_nothing():
     for key in keys:
         assert key in NO_CHECKS or CHECK_OF_CAVEAT.get(key, key) in CHECK_WORDS, key
     assert {*CHECK_OF_CAVEAT.values()} <= {*CHECK_WORDS}
+    assert {key for keys in CHECKS_OF_WARNING.values() for key in keys} <= {*CHECK_WORDS}
+    kinds = {*HeckmanfaWarning.__subclasses__()}
+    assert kinds == {*CHECKS_OF_WARNING}
     assert NO_CHECKS.isdisjoint(CHECK_WORDS)
     assert NO_CHECKS.isdisjoint(CHECK_OF_CAVEAT)
 

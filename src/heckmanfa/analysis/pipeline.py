@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from heckmanfa.analysis.best_set import best_model
+from heckmanfa.analysis.checking import Subject, checks_of_answer
 from heckmanfa.analysis.column_roles import in_sources, joint_groups, source_columns
+from heckmanfa.analysis.derived import derived_columns
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.analysis.request import Question
@@ -27,6 +30,7 @@ from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.average_tables import ALWAYS, PREDICTS, inclusion_frame
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
+from heckmanfa.results.checks import Check
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.evidence import Evidence, evidence_of
@@ -63,6 +67,8 @@ class Analysis(Prepared):
     """rows of the table by how they were used, or why they were left out"""
     warnings: tuple[str, ...]
     """warnings of the fit, which name options instead of parameters"""
+    warning_kinds: tuple[type[HeckmanfaWarning], ...] = ()
+    """the kind of each of them"""
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -138,6 +144,37 @@ class Analysis(Prepared):
             replace(caveat, sentence=in_options(caveat.sentence), claim=in_options(caveat.claim))
             for caveat in caveats_of_table(self.model.fit_, self.diagnostics, table)
         ]
+
+    @cached_property
+    def best_model(self) -> Heckman:
+        """A model of one assignment, fitted to the rows: of an average, the best by BIC."""
+        return best_model(self, self.model, self._make)
+
+    @cached_property
+    def derived_columns(self) -> dict[str, tuple[str, ...]]:
+        """Columns that are the square of another, or the product of two; none if streamed."""
+        return {} if self.loaded is None else derived_columns(self.loaded.X, self.encoding)
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """How far to trust the answer, the gravest first."""
+        subject = Subject(
+            prepared=self,
+            model=self.model,
+            best_model=lambda: self.best_model,
+            make=self._make,
+            findings=self.diagnostics.checks(),
+            caveats=self.caveats,
+            warned=list(zip(self.warning_kinds, self.warnings, strict=True)),
+            row_counts=self.row_counts,
+            derived=self.derived_columns,
+            source_of=self.source_of,
+        )
+        return checks_of_answer(subject)
+
+    def _make(self, question: Question) -> Heckman:
+        """Return the unfitted estimator of another question about the same columns."""
+        return _model(question, self.encoding)
 
     @property
     def is_corrected(self) -> bool:
@@ -282,11 +319,11 @@ def analyse(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         prepared.fit(model)
-    messages = [
-        in_options(in_sources(str(warning.message), prepared.encoding))
+    messages = {
+        in_options(in_sources(str(warning.message), prepared.encoding)): warning.category
         for warning in caught
         if issubclass(warning.category, HeckmanfaWarning)
-    ]
+    }
     counts = model.row_counts_ | {"total": prepared.n_rows}
     # The fit counted the rows that are not in memory.
     lost = counts.pop("left_out_regressor_missing", 0)
@@ -296,7 +333,8 @@ def analyse(
         **{field.name: getattr(prepared, field.name) for field in fields(prepared)},
         model=model,
         row_counts=counts | {"left_out_regressor_missing": lost},
-        warnings=tuple(dict.fromkeys(messages)),
+        warnings=tuple(messages),
+        warning_kinds=tuple(messages.values()),
     )
 
 

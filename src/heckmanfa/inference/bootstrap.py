@@ -194,6 +194,7 @@ class Bootstrap(Report):
                 "the model."
                 if many
                 else "The model can be fitted to resampled data.",
+                short=f"{self.n_failed:,} of {self.n_boot:,}",
             )
         ]
         if self.searched:

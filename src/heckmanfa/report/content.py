@@ -13,7 +13,7 @@ from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.report.answer import answer
 from heckmanfa.report.request_words import rows_by_use
 from heckmanfa.results.average_tables import inclusion_frame, inclusion_section
-from heckmanfa.results.check_words import NO_CHECKS
+from heckmanfa.results.check_keys import NO_CHECKS
 from heckmanfa.results.checks import check_of_finding
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.document import Code, Finding, Findings, Heading, Notes, PageBlock, Paragraph

@@ -217,14 +217,18 @@ def _weight_finding(found: AssignmentWeights) -> Finding:
     value = f"{_about(found)}{share_text(share)}; {_n_half(found)} {carry} half"
     clear = (found.chosen is None or found.chosen_is_best) and found.n_half == 1
     words = "It outweighs all others together." if clear else "The data do not single it out."
+    case = "not drawn"
     if found.chosen is not None and not found.chosen_is_best:
-        words = f"The best by BIC has {share_text(found.best)}."
+        case, words = "chosen", f"The best by BIC has {share_text(found.best)}."
     return Finding(
         "assignment_weight",
         f"BIC weight of the {'best' if found.chosen is None else 'chosen'} assignment",
         value,
         "ok" if clear else "caution",
         words,
+        case=case,
+        short=f"{_about(found)}{share_text(share)} of the BIC weight; "
+        f"{_n_half(found)} {carry} half of it",
     )
 
 
@@ -259,7 +263,7 @@ def _stand_in_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
     words = " ".join(stand_in_sentence(fit, item) for item in found.stand_ins[:3])
     first = found.stand_ins[0]
     case = "" if first.rejected_without > first.rejected_with else "with"
-    names = (_unit(fit, first.columns),)
+    names = tuple(unit_names(fit, first.columns))
     return [Finding(key, name, value, "caution", words, case=case, names=names)]
 
 

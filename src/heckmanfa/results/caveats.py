@@ -142,7 +142,14 @@ def search_findings(fit: Fit) -> list[Finding]:
     """Return the caveats about the search as lines of the diagnostics."""
     caveats = {caveat.key: caveat for caveat in caveats_of_fit(fit, weighed=False)}
     found = [
-        Finding(key, name, value, _VERDICTS[caveats[key].severity], caveats[key].sentence)
+        Finding(
+            key,
+            name,
+            value,
+            _VERDICTS[caveats[key].severity],
+            caveats[key].sentence,
+            short="rho = 0 is not tested" if key == "window" else "",
+        )
         for key, name, value in (
             ("window", "test of rho = 0", "none"),
             ("search_ignored", "standard errors after the search", "features taken as known"),

@@ -6,69 +6,7 @@ A check has the key of the finding or caveat that it is made from. Titles are wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
-
-from heckmanfa.errors import (
-    AllObservedWarning,
-    BinaryOutcomeWarning,
-    ConvergenceWarning,
-    CovarianceWarning,
-    DroppedFeaturesWarning,
-    FewClustersWarning,
-    FrequencyWeightWarning,
-    HeckmanfaWarning,
-    LeakageWarning,
-    MissingFeaturesWarning,
-    NoExclusionWarning,
-    RhoOutsideWarning,
-    SearchWarning,
-    SecondMaximumWarning,
-    TextNumbersWarning,
-    UnderdeterminedWarning,
-)
-from heckmanfa.results.document import Level
-
-
-class Kind(IntEnum):
-    """What a check is about; the gravest kind first."""
-
-    INVALID = 0
-    """the estimates are not those of the model"""
-    ASSUMPTION = 1
-    """what the model assumes is rejected"""
-    SEARCH = 2
-    """the choice of features is not stable"""
-    IDENTIFICATION = 3
-    """little tells selection from prediction"""
-    EXCLUSION = 4
-    """an exclusion is doubtful"""
-    ROWS = 5
-    """the rows, the columns, and what was not done"""
-
-
-@dataclass(frozen=True)
-class CheckWords:
-    """A check in plain words."""
-
-    kind: Kind
-    name: str
-    """its label if it is fine"""
-    title: str
-    """what is wrong if it is not fine, in a sentence"""
-    do: str
-    """what to do then"""
-    why: str = ""
-    """why it matters, in place of what the finding means; empty keeps that"""
-    titles: Mapping[str, str] = field(default_factory=dict)
-    """other titles, by the case of the finding"""
-    gravest: Level = "problem"
-    """the level that it never passes"""
-
-
-UNTESTED = "untested"
-"""case of a finding whose test could not be made"""
+from heckmanfa.results.check_kinds import UNTESTED, CheckWords, Kind
 
 _STRONGER = (
     "Look for a feature that drives selection strongly and has no reason to predict, and name it "
@@ -129,8 +67,8 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.ASSUMPTION,
         "normality of the errors of {outcome}",
         "The errors of {outcome} are not normal.",
-        "Keep two steps, which need this less than --method ml does. Do not lean on p-values near "
-        "5%. If {outcome} is skewed, try its logarithm.",
+        "Do not lean on --method ml or on p-values near 5%. If {outcome} is skewed, transform it, "
+        "and report the range over rho.",
         why="The correction assumes that they are.",
     ),
     "normality_selection": CheckWords(
@@ -194,7 +132,8 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.SEARCH,
         "best set",
         "The best set changes with the sample.",
-        "Report the averaged numbers and the chance of each feature, not the best set alone.",
+        "Report the averaged numbers (--search average) and the chance of each feature, not the "
+        "best set alone.",
         titles={
             "not drawn": "No set of features stands out.",
             "chosen": "The chosen set is not the best by BIC.",
@@ -284,6 +223,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "With sampling weights there are no chances.",
         "Report the averaged effects, and no chance. If the weights count rows, use "
         "--weight-kind frequency.",
+        why="They leave only a pseudo-likelihood to weigh sets of features by.",
         gravest="note",
     ),
     "not_weighed": CheckWords(
@@ -304,8 +244,9 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.IDENTIFICATION,
         "exclusions",
         "The exclusions are weak for their number.",
-        "Name one or two features that surely do not predict, with --select-only, rather than "
-        "many by search.",
+        "Rely on one or two features that drive selection strongly and surely do not predict, and "
+        "name them with --select-only.",
+        dos={"none": f"{_STRONGER} Until then, report the range over rho."},
         titles={
             "none": "No feature is excluded from the prediction.",
             "undriving": "There is no evidence that the exclusions drive selection.",
@@ -316,8 +257,9 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.IDENTIFICATION,
         "features that probably do not predict",
         "The features that probably do not predict drive selection weakly for their number.",
-        "Name one or two features that surely do not predict, with --select-only, rather than "
-        "many by search.",
+        "Rely on one or two features that drive selection strongly and surely do not predict, and "
+        "name them with --select-only.",
+        dos={"none": f"{_STRONGER} Until then, report the range over rho."},
         titles={
             "none": "Every feature of the selection equation probably predicts.",
             "undriving": "There is no evidence that the features that probably do not predict "
@@ -339,6 +281,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "{names} and lambda stand in for each other.",
         "Decide by what you know about {names}: fit with --always and with --select-only, and "
         "report both.",
+        why="What looks like selection may be the effect of {names}, or the other way round.",
         titles={"with": "Selection shows only where {names} predicts."},
     ),
     "imr_optional": CheckWords(
@@ -346,6 +289,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "weight of lambda, if it is optional",
         "The weights do not tell whether rho is zero.",
         "Report least squares beside the corrected estimates.",
+        why="This is how strongly the data ask for a correction.",
         gravest="note",
     ),
     "uncertainty": CheckWords(
@@ -353,6 +297,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "signs over rho",
         "The sign of {names} depends on rho.",
         "Draw no conclusion from that sign alone, and report the range over rho.",
+        why="Another rho in that range turns it.",
     ),
     "window": CheckWords(
         Kind.IDENTIFICATION,
@@ -379,6 +324,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "condition number",
         "Some prediction columns are nearly collinear.",
         "Leave out redundant features with --exclude, or interpret their coefficients together.",
+        why="Small changes in the data move their coefficients, and standard errors are large.",
     ),
     "what_if": CheckWords(
         Kind.EXCLUSION,
@@ -404,6 +350,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "rows that lack a feature",
         "Many rows were left out because they lack a feature.",
         "Leave out the columns with the gaps (--exclude), or fill them in (--missing mean).",
+        titles={"few": "A few rows were left out because they lack a feature."},
     ),
     "rows_dropped": CheckWords(
         Kind.ROWS,
@@ -425,12 +372,6 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "Say that predictions for these rows are extrapolated.",
         why="lambda was learned within the range of the fit and nowhere else.",
     ),
-    "imr_range": CheckWords(
-        Kind.ROWS,
-        "range of lambda in the fit",
-        "The range of lambda in the fit is narrow.",
-        "Do not predict beyond it.",
-    ),
     "clusters": CheckWords(
         Kind.ROWS,
         "clusters",
@@ -444,12 +385,6 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "columns",
         "Some columns were left out.",
         "Say so, or leave out the columns that they copy, with --exclude.",
-    ),
-    "separation": CheckWords(
-        Kind.ROWS,
-        "columns that decide selection",
-        "Columns and rows were left out because they decide selection exactly.",
-        "Leave such columns out with --exclude, or merge their rare levels.",
     ),
     "frequency_weights": CheckWords(
         Kind.ROWS,
@@ -478,68 +413,16 @@ CHECK_WORDS: dict[str, CheckWords] = {
     "derived": CheckWords(
         Kind.ROWS,
         "columns made from others",
-        "{names} is made from other columns.",
-        "Read such columns together: force them in with --always, or leave the derived ones out "
-        "with --exclude. The picture of who is selected moves them together.",
+        "Some columns are squares or products of others.",
+        "Keep them together with --always, or leave the derived ones out with --exclude. The "
+        "picture of who is selected moves them together.",
         gravest="note",
     ),
     "not_run": CheckWords(
         Kind.ROWS,
         "checks that were not run",
         "Some checks were not run.",
-        "To run them, fit a sample of the rows in memory, or raise --stream-above.",
-        gravest="note",
-    ),
-    "honest_fit": CheckWords(
-        Kind.ROWS,
-        "honest estimates",
-        "The fit statistics are not those of the honest estimates.",
-        "Quote the honest estimates and their standard errors.",
+        "Do not take for fine what was not checked.",
         gravest="note",
     ),
 }
-
-CHECK_OF_CAVEAT = {
-    "all_observed": "selection",
-    "not_converged": "convergence",
-    "errors_missing": "standard_errors",
-    "few_clusters": "clusters",
-    "second_maximum": "maxima",
-    "rho_at_bounds": "rho",
-    "no_exclusion": "exclusions",
-    "weak_exclusions": "exclusions",
-    "lambda_collinear": "imr_r2",
-    "extrapolated": "outside_range",
-    "assignment_weight": "best_set",
-    "bootstrap_search": "best_set",
-}
-"""Findings and caveats that say what another check says."""
-
-CHECK_OF_WARNING: dict[type[HeckmanfaWarning], str] = {
-    AllObservedWarning: "selection",
-    NoExclusionWarning: "exclusions",
-    LeakageWarning: "leakage",
-    BinaryOutcomeWarning: "binary_outcome",
-    TextNumbersWarning: "text_numbers",
-    MissingFeaturesWarning: "rows_lost",
-    UnderdeterminedWarning: "underdetermined",
-    DroppedFeaturesWarning: "dropped_features",
-    FrequencyWeightWarning: "frequency_weights",
-    FewClustersWarning: "clusters",
-    RhoOutsideWarning: "rho",
-    SecondMaximumWarning: "maxima",
-    ConvergenceWarning: "convergence",
-    SearchWarning: "search_warning",
-    CovarianceWarning: "covariance",
-}
-"""The check that says what a warning of the fit says."""
-
-NO_CHECKS = frozenset(
-    {
-        *("adjusted_r2", "average", "honest", "honest_and_all_rows", "honest_target"),
-        *("honest_window", "kept_out", "no_choice", "none_kept_out", "normal_law", "not_causal"),
-        *("nothing_searched", "reference_distribution", "rho_not_found", "rho_scale"),
-        "two_step_errors",
-    }
-)
-"""Findings and caveats that say what an estimate is, and check nothing."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from heckmanfa.results.check_words import (
-    CHECK_OF_CAVEAT,
-    CHECK_WORDS,
-    UNTESTED,
-    CheckWords,
-    Kind,
-)
+from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.results.check_keys import CHECK_OF_CAVEAT, CHECKS_OF_WARNING, NO_CHECKS
+from heckmanfa.results.check_kinds import UNTESTED, CheckWords, Kind
+from heckmanfa.results.check_words import CHECK_WORDS
 from heckmanfa.results.document import Caveat, Finding, Level
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
@@ -25,6 +22,8 @@ _BADGES: dict[Level, str] = {
     "caution": "Read with care",
 }
 _NO_WARNING = "No warning found"
+# Notes among the caveats that are about how far to trust an answer.
+_NOTED = frozenset({"honest_failures", "not_weighed", "trained_on_sample"})
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,38 @@ def fine_words(checks: Sequence[Check]) -> str:
     return "; ".join(check.line for check in checks if check.level == "ok")
 
 
+def checks_of(
+    findings: Iterable[Finding], caveats: Iterable[Caveat], outcome: str
+) -> tuple[Check, ...]:
+    """Return findings and caveats as checks, in order; what a finding says, no caveat repeats."""
+    found = [check_of_finding(item, outcome) for item in findings if item.key not in NO_CHECKS]
+    known = {check.key for check in found}
+    if "less_likely" in known:
+        known.add("exclusions")
+    if "best_set" in known:
+        # The weights of all assignments say more than how many are nearly as good.
+        known.add("near_ties")
+    for caveat in caveats:
+        key = CHECK_OF_CAVEAT.get(caveat.key, caveat.key)
+        told = caveat.severity != "note" or key in _NOTED
+        if told and key not in known and key not in NO_CHECKS:
+            found.append(plain_check(key, caveat.severity, caveat.sentence, outcome))
+    return ordered_checks(found)
+
+
+def checks_of_warnings(
+    warnings: Iterable[tuple[type[HeckmanfaWarning], str]], known: Iterable[Check], outcome: str
+) -> list[Check]:
+    """Return the warnings of a fit that no check says already."""
+    said = {check.key for check in known if check.level != "ok"}
+    found = []
+    for kind, words in warnings:
+        keys = CHECKS_OF_WARNING.get(kind, ("fit_warning",))
+        if said.isdisjoint(keys):
+            found.append(plain_check(keys[0], "caution", words, outcome))
+    return found
+
+
 def check_of_finding(finding: Finding, outcome: str) -> Check:
     """Return a line of the diagnostics as a check of a table with this outcome."""
     key = CHECK_OF_CAVEAT.get(finding.key, finding.key)
@@ -102,51 +133,29 @@ def check_of_finding(finding: Finding, outcome: str) -> Check:
     level = _at_most(finding.verdict, about)
     value = true_minus(finding.short or finding.value)
     meaning = true_minus(in_options(finding.meaning))
+    name = _filled(about.name, finding, outcome)
     if level == "ok":
-        name = _filled(about.name, finding, outcome)
         return Check(key, level, f"{name}: {value}.", value, meaning, name=name)
-    if finding.case == UNTESTED:
-        # What could not be tested is no sign of a fault.
-        level = "note"
+    untested = finding.case == UNTESTED
     return Check(
         key=key,
-        level=level,
+        # What could not be tested is no sign of a fault.
+        level="note" if untested else level,
         title=_title(about, finding, outcome),
         value=value,
-        words=about.why if about.why and finding.case != UNTESTED else meaning,
-        do=_filled(about.do, finding, outcome),
-        name=_filled(about.name, finding, outcome),
+        words=meaning if untested or not about.why else _filled(about.why, finding, outcome),
+        do=_filled(about.dos.get(finding.case, about.do), finding, outcome),
+        name=name,
     )
-
-
-def check_of_caveat(caveat: Caveat, outcome: str, value: str = "") -> Check:
-    """Return a caveat as a check."""
-    key = CHECK_OF_CAVEAT.get(caveat.key, caveat.key)
-    return plain_check(key, caveat.severity, in_options(caveat.sentence), outcome, value)
 
 
 def plain_check(
-    key: str,
-    level: Level,
-    words: str,
-    outcome: str,
-    value: str = "",
-    *,
-    case: str = "",
-    names: Sequence[str] = (),
+    key: str, level: Level, words: str, outcome: str, value: str = "", *, case: str = ""
 ) -> Check:
     """Return a check that is not fine, of what no finding says."""
     about = CHECK_WORDS[key]
-    finding = Finding(key, about.name, value, "caution", words, case=case, names=tuple(names))
-    return Check(
-        key=key,
-        level=_at_most(level, about),
-        title=_title(about, finding, outcome),
-        value=true_minus(value),
-        words=true_minus(words),
-        do=_filled(about.do, finding, outcome),
-        name=_filled(about.name, finding, outcome),
-    )
+    finding = Finding(key, about.name, value, "problem", words, case=case)
+    return replace(check_of_finding(finding, outcome), level=_at_most(level, about))
 
 
 def _at_most(level: Level, about: CheckWords) -> Level:

@@ -1,0 +1,235 @@
+"""The checks of an answer: what its diagnostics, its rows and resampled rows say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from heckmanfa.analysis.best_set import (
+    NOT_IN_MEMORY,
+    Make,
+    best_set_finding,
+    resample,
+)
+from heckmanfa.analysis.prepared import Prepared
+from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
+from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.fit import Fit
+from heckmanfa.inference.searching import Honest
+from heckmanfa.results.assignment_weights import has_pseudo_weights, weights_of
+from heckmanfa.results.checks import (
+    Check,
+    checks_of,
+    checks_of_warnings,
+    ordered_checks,
+    plain_check,
+)
+from heckmanfa.results.document import Caveat, Finding
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import count, listed, percent, plural, share_text
+
+_N_TESTS = 5
+# What a fit says of rows that it left out, by its count.
+_LEFT_OUT = {
+    "left_out_outcome_missing": "are selected but lack the outcome",
+    "left_out_zero_weight": "have a weight of zero",
+    "left_out_separation": "have a selection that a column decides exactly",
+}
+# Findings about a search in all rows, which honest estimates do not rest on.
+_OF_ONE_SEARCH = frozenset({"assignment_weight", "left_out", "weight_kinds"})
+# Derived columns that are listed one by one.
+_LISTED = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What the checks of an answer are about."""
+
+    prepared: Prepared
+    model: Heckman
+    best_model: Callable[[], Heckman]
+    make: Make
+    findings: Sequence[Finding]
+    """lines of the diagnostics"""
+    caveats: Sequence[Caveat]
+    warned: Sequence[tuple[type[HeckmanfaWarning], str]]
+    """warnings of the fit, with their kind"""
+    row_counts: Mapping[str, int]
+    derived: Mapping[str, tuple[str, ...]]
+    """columns that are squares or products of others"""
+    source_of: Callable[[str], str]
+    """names the column of the table behind a column of X"""
+
+    @property
+    def outcome(self) -> str:
+        """Name of the outcome."""
+        return self.prepared.question.outcome
+
+    @property
+    def fit(self) -> Fit:
+        """The fit of the model."""
+        return self.model.fit_
+
+    def sources(self, columns: Sequence[str]) -> list[str]:
+        """Name the columns of the table behind columns of X, each once."""
+        return list(dict.fromkeys(self.source_of(str(column)) for column in columns))
+
+
+@dataclass
+class _Missed:
+    """Checks that were not run."""
+
+    n: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, n: int, reason: str) -> None:
+        self.n += n
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+
+def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
+    """Return every check of an answer, the gravest first."""
+    fit, outcome, missed = subject.fit, subject.outcome, _Missed()
+    findings = [_in_table(finding, subject) for finding in subject.findings]
+    caveats = [*subject.caveats]
+    honest = None if fit.search is None else fit.search.honest
+    if isinstance(honest, Honest):
+        findings = [item for item in findings if item.key not in _OF_ONE_SEARCH]
+        caveats = [caveat for caveat in caveats if caveat.key not in _OF_ONE_SEARCH]
+        findings += honest.findings()
+    if fit.probit is not None:
+        findings += _specification(subject, missed)
+        findings = _with_best_set(subject, findings, missed)
+        if subject.prepared.streamed:
+            # The share of rows beyond the range of lambda.
+            missed.add(1, NOT_IN_MEMORY)
+    found = [*checks_of(findings, caveats, outcome)]
+    found += [*_of_rows(subject), *_of_derived(subject)]
+    found += [_not_run(missed, outcome)] if missed.n else []
+    found = _with_form(found)
+    return ordered_checks([*found, *checks_of_warnings(subject.warned, found, outcome)])
+
+
+def _in_table(finding: Finding, subject: Subject) -> Finding:
+    """Name the columns of the table in a finding about columns of X."""
+    if not finding.names:
+        return finding
+    names = tuple(subject.sources(finding.names))
+    found = weights_of(subject.fit) if finding.key == "stand_ins" else ""
+    if isinstance(found, str) or not found.stand_ins:
+        return replace(finding, names=names)
+    first = found.stand_ins[0]
+    without, inside = share_text(first.rejected_without), share_text(first.rejected_with)
+    short = f"without it, {without} of the BIC weight rejects rho = 0; with it, {inside}"
+    return replace(finding, names=names, short=short)
+
+
+def _specification(subject: Subject, missed: _Missed) -> list[Finding]:
+    """Test what the model assumes, where its rows are in memory."""
+    loaded = subject.prepared.loaded
+    if loaded is None:
+        missed.add(_N_TESTS, NOT_IN_MEMORY)
+        return []
+    if has_pseudo_weights(subject.fit):
+        missed.add(_N_TESTS, "Tests of normality and of forms are not known for sampling weights")
+        return []
+    try:
+        tests = subject.best_model().specification_tests(
+            loaded.X, loaded.y, selected=loaded.selected, sample_weight=loaded.weight
+        )
+    except HeckmanfaError as error:
+        missed.add(_N_TESTS, f"The model cannot be tested: {str(error).rstrip('.')}")
+        return []
+    return tests.findings()
+
+
+def _with_form(checks: list[Check]) -> list[Check]:
+    """Say of errors that are not normal whether the form of the correction holds all the same."""
+    form = next((item for item in checks if item.key == "correction_form"), None)
+    if form is None or form.level != "ok":
+        return checks
+    do = (
+        f"Keep two steps: the form of their correction is not rejected ({form.value}). Do not lean "
+        "on --method ml or on p-values near 5%."
+    )
+    return [
+        replace(check, do=do)
+        if check.key == "normality_prediction" and check.level == "caution"
+        else check
+        for check in checks
+    ]
+
+
+def _with_best_set(subject: Subject, findings: list[Finding], missed: _Missed) -> list[Finding]:
+    """Say how often the best set wins in samples of the rows, in place of its weight alone."""
+    fit = subject.fit
+    chose = fit.search is not None and fit.search.chose and fit.search.honest is None
+    if fit.average is None and not chose:
+        return findings
+    drawn = resample(subject.prepared, fit, subject.make)
+    if isinstance(drawn, str):
+        missed.add(1, drawn)
+        return findings
+    best = [fit.feature_names[int(column)] for column in np.flatnonzero(drawn.best)]
+    said = best_set_finding(fit, drawn, subject.sources(best))
+    others = [finding for finding in findings if finding.key != "assignment_weight"]
+    if len(others) < len(findings) and said.verdict == "ok":
+        # No sample contradicts it, but its weight may.
+        weight = next(finding for finding in findings if finding.key == "assignment_weight")
+        if weight.verdict != "ok":
+            said = replace(weight, meaning=f"{weight.meaning} {said.meaning}")
+    return [*others, said, *drawn.findings]
+
+
+def _of_rows(subject: Subject) -> list[Check]:
+    """Count the rows that were left out, where no caveat does."""
+    counts, outcome = subject.row_counts, subject.outcome
+    total, found = counts["total"], []
+    lost = counts.get("left_out_regressor_missing", 0)
+    if lost and not any(caveat.key == "rows_lost" for caveat in subject.caveats):
+        words = f"{count(lost)} of {count(total)} ({percent(lost / total)}) lack a feature."
+        found.append(plain_check("rows_lost", "note", words, outcome, case="few"))
+    others = {
+        key: n
+        for key, n in counts.items()
+        if key.startswith("left_out_") and key != "left_out_regressor_missing" and n
+    }
+    if others:
+        clauses = [f"{count(n)} {_LEFT_OUT[key]}" for key, n in others.items()]
+        words = f"Of {count(total)} rows, {listed(clauses)}."
+        found.append(plain_check("rows_dropped", "note", words, outcome))
+    return found
+
+
+def _of_derived(subject: Subject) -> list[Check]:
+    """Name the columns that are squares or products of others."""
+    if not subject.derived:
+        return []
+    said = [_made_from(name, others) for name, others in subject.derived.items()]
+    fit = subject.fit
+    searched = fit.average is not None or (fit.search is not None and fit.search.chose)
+    apart = "the search takes them apart" if searched else "each has a coefficient of its own"
+    if len(said) == 1:
+        all_of = "Both" if len(next(iter(subject.derived.values()))) == 1 else "All three"
+        check = plain_check(
+            "derived", "note", f"{all_of} are columns here; {apart}.", subject.outcome
+        )
+        return [replace(check, title=f"{said[0]}.")]
+    more = f"; and {len(said) - _LISTED} more" if len(said) > _LISTED else ""
+    words = f"{'; '.join(said[:_LISTED])}{more}. {apart[0].upper()}{apart[1:]}."
+    return [plain_check("derived", "note", words, subject.outcome, f"{len(said)} columns")]
+
+
+def _made_from(name: str, others: Sequence[str]) -> str:
+    what = "square" if len(others) == 1 else "product"
+    return f"{shown(name)} is the {what} of {listed(others)}"
+
+
+def _not_run(missed: _Missed, outcome: str) -> Check:
+    """Count the checks that were not run, and say why."""
+    check = plain_check("not_run", "note", f"{'. '.join(missed.reasons)}.", outcome)
+    were = "was" if missed.n == 1 else "were"
+    return replace(check, title=f"{plural(missed.n, 'check')} {were} not run.")
