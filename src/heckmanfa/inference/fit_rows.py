@@ -45,7 +45,7 @@ class FitRows:
 
 
 @dataclass(frozen=True)
-class GivenRows:
+class ReadRows:
     """Rows as they were passed to ``fit``, before anything is computed from them."""
 
     table: FeatureTable
@@ -75,7 +75,7 @@ def read_fit_rows(
     )
 
 
-def _compressed(fit: Fit, given: GivenRows) -> FitRows:
+def _compressed(fit: Fit, given: ReadRows) -> FitRows:
     """Compute again what the fit computed from its rows; refuse other rows."""
     sample = given.sample
     if sample.all_selected:
@@ -97,7 +97,7 @@ def read_given_rows(
     groups: Any = None,
     *,
     clusters: bool = False,
-) -> GivenRows:
+) -> ReadRows:
     """Read rows as `read_fit_rows` does, without a test that they are those of the fit."""
     spec, design = fit.spec, None
     with warnings.catch_warnings(), one_blas_thread():
@@ -134,7 +134,7 @@ def read_given_rows(
             selection=spec.selection,
             prediction=spec.prediction,
         )
-    return GivenRows(table, sample, design)
+    return ReadRows(table, sample, design)
 
 
 def rows_for_pictures(

@@ -85,11 +85,13 @@ class PictureRows:
         """Return what moves the probability of being selected; None if no outcome is missing."""
         if self.fit.probit is None:
             return None
-        design = self._read[1]
+        drivers, design = tuple(driver for driver, _ in self._drivers), self._read[1]
+        names = {driver.name for driver in drivers}
         return SelectionMargins(
-            tuple(driver for driver, _ in self._drivers),
+            drivers,
             _interval_words(self.fit, self.naming),
-            formulas=design is not None and _transforms(design),
+            # A term that is not a variable's name holds more than the variable.
+            formulas=design is not None and not names.issuperset(design.selection_terms),
         )
 
     def profiles(self) -> SelectionProfiles | None:
@@ -320,12 +322,6 @@ def _rather(level: str, reference: str) -> str:
 
 def _one_more(spread: float) -> str:
     return f"one SD more ({figure(spread)})"
-
-
-def _transforms(design: FormulaDesign) -> bool:
-    """Whether a term of the selection formula is more than a variable."""
-    variables = {*design.selection.numeric, *design.selection.encodings}
-    return any(term not in variables for term in design.selection_terms)
 
 
 def _interval_words(fit: Fit, naming: Naming) -> str:

@@ -198,6 +198,7 @@ class SelectionMargins:
                 linestyle="none",
                 marker="o",
                 color=LIGHT["this"],
+                markersize=5.5,
                 markeredgecolor=LIGHT["paper"],
                 zorder=3,
             )

@@ -191,6 +191,7 @@ class SelectionProfiles:
                 [one.inside for one in rows],
                 places,
                 color=LIGHT["this"],
+                markersize=5.5,
                 markeredgecolor=LIGHT["paper"],
                 **style,
             )
