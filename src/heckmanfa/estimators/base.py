@@ -9,34 +9,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from heckmanfa.data.arrays import Floats, host, is_dask
+from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
-from heckmanfa.estimators.scoring import (
-    ScoredRegressor,
-    check_selected,
-    log_likelihood_of_rows,
-)
+from heckmanfa.estimators.scoring import ScoredRegressor, check_selected, log_likelihood_of_rows
 from heckmanfa.fit import Fit
 from heckmanfa.inference import prediction
 from heckmanfa.inference.coefficient_profile import CoefficientProfile, profile_coefficient
-from heckmanfa.inference.exclusions import WhatIf, what_if
+from heckmanfa.inference.diagnosed import diagnose_fit
 from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
-from heckmanfa.inference.prediction import (
-    IntervalKind,
-    Kind,
-    Missing,
-    check_interval,
-    mills_ratios,
-)
-from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
+from heckmanfa.inference.pictures import Pictures
+from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
+from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results import caveats, coefficients, maketables
-from heckmanfa.results.diagnostics import Diagnostics, diagnose
+from heckmanfa.results.diagnostics import Diagnostics
+from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.reference import Wald
 from heckmanfa.results.reports import Report, read_reports
 from heckmanfa.results.summary import Summary
@@ -142,7 +134,7 @@ class SelectionModel(ScoredRegressor):
         fit = self.fit_
         check_missing(missing)
         if return_interval is not None:
-            check_interval(return_interval, conf_level)
+            prediction.check_interval(return_interval, conf_level)
         prediction.check_kind(fit, kind)
         if is_dask(X):
             options = {"kind": kind, "conf_level": conf_level, "missing": missing}
@@ -373,7 +365,8 @@ class SelectionModel(ScoredRegressor):
 
         ``X_new`` are rows to predict for; the other arguments are as passed to `fit`.
         """
-        return mills_ratios(self.fit_, X, y, X_new, selected=selected, sample_weight=sample_weight)
+        rows = {"selected": selected, "sample_weight": sample_weight}
+        return prediction.mills_ratios(self.fit_, X, y, X_new, **rows)
 
     def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
         """Both equations as a table, with row counts and warnings; prints and shows HTML.
@@ -402,19 +395,22 @@ class SelectionModel(ScoredRegressor):
             As in `summary`: their findings are added. Those of `uncertainty_interval` and, unless
             this is an average, `what_if` need no rows and are always included.
         """
-        fit = self.fit_
-        index = None
-        if X is not None and fit.probit is not None:
-            table = prediction.read_rows(fit, X, prediction=False, selection=True, missing="nan")
-            index = host(prediction.selection_index(fit, table))
-        reports = read_reports(include)
-        given = {type(report) for report in reports}
-        if fit.probit is not None and UncertaintyInterval not in given:
-            reports = [uncertainty_interval(fit, (-0.3, 0.3), 0.95, 61), *reports]
-        if fit.probit is not None and fit.average is None and WhatIf not in given:
-            own = int(UncertaintyInterval not in given)
-            reports = [*reports[:own], what_if(fit), *reports[own:]]
-        return diagnose(fit, index, reports, caveats.search_findings(fit))
+        return diagnose_fit(self.fit_, X, read_reports(include))
+
+    def pictures(
+        self, X: Any = None, y: Any = None, *, selected: Any = None, sample_weight: Any = None
+    ) -> Pictures:
+        """Pictures as data with words, an SVG drawing and a Matplotlib one, made when first read.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As passed to `fit`. Pictures of effects, chances and assignments need no rows.
+        """
+        fit, evidence = self.fit_, evidence_of(self.fit_)
+        given = (y, selected, sample_weight)
+        rows = None if X is None else PictureRows(fit, evidence.naming, X, *given)
+        return Pictures(evidence, rows)
 
     # The plug-in format of the package maketables. --------------------------------------------
 

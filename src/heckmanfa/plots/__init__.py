@@ -11,12 +11,16 @@ from heckmanfa.plots._coefficients import coefficients
 from heckmanfa.plots.candidate_points import specification_curve
 from heckmanfa.plots.mills_ratios import imr_overlap
 from heckmanfa.plots.profile_curve import rho_profile
+from heckmanfa.plots.public_pictures import assignments, chances, forest
 from heckmanfa.plots.rho_curves import uncertainty
 from heckmanfa.plots.training_path import assignment_path
 
 __all__ = [
     "assignment_path",
+    "assignments",
+    "chances",
     "coefficients",
+    "forest",
     "imr_overlap",
     "rho_profile",
     "specification_curve",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from heckmanfa.text.wording import number
+from heckmanfa.text.wording import effects
 
 MINUS = "\N{MINUS SIGN}"
 """a true minus, as wide as a plus"""
@@ -15,15 +15,9 @@ def with_minus(text: str) -> str:
     return text.replace("-", MINUS)
 
 
-def figure(value: float, digits: int = 3) -> str:
-    """Format a number with this many significant digits and a true minus; empty if it is NaN.
-
-    Numbers below one have three decimals at most, as effects have in prose.
-    """
-    value = float(value)
-    if 1e-3 <= abs(value) < 1.0:
-        return with_minus(f"{value:.{digits}f}")
-    return with_minus(number(value, digits))
+def figure(value: float) -> str:
+    """Format a number as `effects` does; empty if it is NaN."""
+    return effects(value)[0]
 
 
 def signed(text: str) -> str:
@@ -47,8 +41,6 @@ def chance(share: float) -> str:
     return f"{100.0 * share:.0f}%"
 
 
-def interval(low: float, high: float, digits: int = 3) -> str:
+def interval(low: float, high: float) -> str:
     """Format the ends of an interval: ``0.059 to 0.134``; empty if one is NaN."""
-    if math.isnan(low) or math.isnan(high):
-        return ""
-    return f"{figure(low, digits)} to {figure(high, digits)}"
+    return "" if math.isnan(low) or math.isnan(high) else " to ".join(effects(low, high))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MOST_LINES = 500
+"""Rows of a picture's table at most."""
+
 
 @dataclass(frozen=True)
 class Column:

@@ -17,7 +17,9 @@ Classes, which the page styles:
 - text: lab (names, 13.5 px semibold), sub (below a name, 12.5 px muted), tick (12.5 px muted),
   title (of an axis, 12.5 px muted), head (of a group of rows, 13 px semibold muted), value
   (numbers at the right, 12.5 px), halo (an edge of paper around text over other shapes);
-- groups: row (has a hit area, which is washed on hover and focus).
+- groups: row (has a hit area, which is washed on hover and focus); columns (a column of
+  assignments, whose rectangle, column, is outlined on hover);
+- cell (a stroke of 20 px, as thick as a cell of an assignment is high).
 """
 
 from __future__ import annotations

@@ -1,0 +1,35 @@
+"""`Heckman.diagnostics`: a fit, rows to predict for, and reports on it, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from heckmanfa.data.arrays import host
+from heckmanfa.fit import Fit
+from heckmanfa.inference import prediction
+from heckmanfa.inference.exclusions import WhatIf, what_if
+from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
+from heckmanfa.results.caveats import search_findings
+from heckmanfa.results.diagnostics import Diagnostics, diagnose
+from heckmanfa.results.reports import Report
+
+_RHO_RANGE, _LEVEL, _GRID = (-0.3, 0.3), 0.95, 61
+
+
+def diagnose_fit(fit: Fit, X: Any, reports: Sequence[Report]) -> Diagnostics:
+    """Return the diagnostics of a fit, with reports that need no rows added to those given.
+
+    X holds rows to predict for, or is None.
+    """
+    index = None
+    if X is not None and fit.probit is not None:
+        table = prediction.read_rows(fit, X, prediction=False, selection=True, missing="nan")
+        index = host(prediction.selection_index(fit, table))
+    given = {type(report) for report in reports}
+    added: list[Report] = []
+    if fit.probit is not None and UncertaintyInterval not in given:
+        added.append(uncertainty_interval(fit, _RHO_RANGE, _LEVEL, _GRID))
+    if fit.probit is not None and fit.average is None and WhatIf not in given:
+        added.append(what_if(fit))
+    return diagnose(fit, index, [*added, *reports], search_findings(fit))

@@ -1,0 +1,114 @@
+"""Pictures of a fitted model: each is data, with its words, an SVG drawing and a Matplotlib one."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from heckmanfa.errors import InputError
+from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
+from heckmanfa.inference.rho_pictures import (
+    imr_estimates_of,
+    over_rho_of,
+    rho_by_assignment_of,
+)
+from heckmanfa.inference.row_pictures import PictureRows
+from heckmanfa.plots.assignment_columns import AssignmentColumns
+from heckmanfa.plots.chance_bars import Chances
+from heckmanfa.plots.forest_intervals import Forest
+from heckmanfa.plots.imr_intervals import ImrEstimates
+from heckmanfa.plots.margin_intervals import SelectionMargins
+from heckmanfa.plots.over_rho import OverRho
+from heckmanfa.plots.overlap_bars import SelectionOverlap
+from heckmanfa.plots.profile_means import SelectionProfiles
+from heckmanfa.plots.residual_bars import ResidualBars
+from heckmanfa.plots.rho_histogram import RhoByAssignment
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
+
+
+class Pictures:
+    """The pictures of a fitted model, each made when it is first read.
+
+    A picture that has nothing to show for this model is None. Each has ``text()``, the words
+    around it with its numbers as a table; ``svg(width)``, a drawing as text; and ``draw(ax)``,
+    which draws it with Matplotlib.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        The numbers of the first screen.
+    rows : PictureRows, optional
+        The rows of the fit. Without them, pictures that need them are refused.
+    """
+
+    def __init__(self, evidence: Evidence, rows: PictureRows | None = None) -> None:
+        self.evidence = evidence
+        self._rows = rows
+
+    @cached_property
+    def forest(self) -> Forest:
+        """P1: effects of the likeliest features by up to three models, with intervals."""
+        return forest_of(self.evidence)
+
+    @cached_property
+    def chances(self) -> Chances | None:
+        """P2: how sure it is that each feature predicts; None without chances."""
+        return chances_of(self.evidence)
+
+    @cached_property
+    def assignments(self) -> AssignmentColumns | None:
+        """P3: the best assignments, each as wide as its weight; None without weights."""
+        return columns_of(self.evidence)
+
+    @cached_property
+    def margins(self) -> SelectionMargins | None:
+        """P4: what moves the probability of being selected; None if all are."""
+        return self._needed("margins").margins()
+
+    @cached_property
+    def profiles(self) -> SelectionProfiles | None:
+        """P5: rows with an outcome beside those without; None if all have one."""
+        return self._needed("profiles").profiles()
+
+    @cached_property
+    def rho(self) -> RhoByAssignment | None:
+        """P6: rho by assignment; None without weights."""
+        return rho_by_assignment_of(self.evidence)
+
+    @cached_property
+    def over_rho(self) -> OverRho | None:
+        """P7: coefficients over an assumed rho; None if no outcome is missing."""
+        return over_rho_of(self.evidence, self._fit_rows)
+
+    @cached_property
+    def overlap(self) -> SelectionOverlap | None:
+        """P8: probabilities of being selected; None if all are, or rows are not in memory."""
+        return self._needed("overlap").overlap()
+
+    @cached_property
+    def imr(self) -> ImrEstimates | None:
+        """P9: the coefficient of lambda in several ways; None if no outcome is missing."""
+        return imr_estimates_of(self.evidence, self._fit_rows)
+
+    @cached_property
+    def residuals(self) -> ResidualBars | None:
+        """P10: residuals beside the normal curve; None if rows are not in memory."""
+        best = self.evidence.best if self.evidence.mode == "average" else None
+        return self._needed("residuals").residuals(None if best is None else best.mask)
+
+    def _needed(self, picture: str) -> PictureRows:
+        """Return the rows of the fit; refuse a picture that needs them if they were not given."""
+        if self._rows is None:
+            raise InputError(
+                f"the picture {picture!r} needs the rows of the fit: call pictures(X, y), with "
+                "selected and sample_weight as they were passed to fit"
+            )
+        return self._rows
+
+    @cached_property
+    def _fit_rows(self) -> FitRows | None:
+        """The rows as both equations have them; None if not given, or not in memory."""
+        rows = self._rows
+        if rows is None or rows.fit.probit is None or not rows.in_memory:
+            return None
+        return read_fit_rows(rows.fit, rows.X, rows.y, rows.selected, rows.sample_weight)

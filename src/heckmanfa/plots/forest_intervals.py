@@ -1,0 +1,345 @@
+"""P1, the forest: what goes with the outcome, by several models, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from heckmanfa.plots._canvas import canvas, label_of
+from heckmanfa.plots.palette import LIGHT
+from heckmanfa.plots.svg.drawing import NARROW, WIDE, Drawing, Scale, cut, label_cells
+from heckmanfa.text.passage import Name
+from heckmanfa.text.printable import shown
+from heckmanfa.text.shortening import cells
+from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
+from heckmanfa.text.wording import effects
+
+MOST_ROWS = 5
+"""Rows that are drawn; the table holds all."""
+
+_ALT = 300
+_ROW, _APART, _TOP, _BELOW = 60.0, 13.0, 8.0, 44.0
+_PAD = 0.1
+# About the width of a letter of a name, in px.
+_LETTER = 8.2
+_ROW_INCHES, _MARGIN_INCHES = 0.42, 1.05
+_BESIDE = 0.24
+_MARKERS = {"circle": "o", "diamond": "D", "square": "s"}
+_MODELS = {1: "", 2: ", by two models", 3: ", by three models"}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate with its 95% interval; NaN where a number is not known."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is an estimate."""
+        return math.isfinite(self.value)
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """The estimate and its interval, with one number of decimals; empty where unknown."""
+        value, low, high = effects(self.value, self.low, self.high)
+        return value, f"{low} to {high}" if low and high else ""
+
+    def __str__(self) -> str:
+        value, ends = self.words
+        return f"{value} ({ends})" if ends else value
+
+
+@dataclass(frozen=True)
+class Series:
+    """A model whose estimates are drawn."""
+
+    label: str
+    cls: str
+    """its colour: "this", "ols" or "all" """
+    shape: str
+    """its mark: "circle", "diamond" or "square" """
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """A feature, or a level of a category."""
+
+    name: str
+    """of the feature"""
+    change: str
+    """what the effect is of: "one SD (2.28) more", "1 rather than 0", "north rather than south" """
+    estimates: tuple[Estimate, ...]
+    """of each series"""
+    share: str = ""
+    """how sure it is to predict: "41%", or "12 of 100" halves; empty if that is not known"""
+    role: str = ""
+    is_sure: bool = True
+    """whether its mark is filled"""
+    is_switch: bool = False
+    """whether its effect is of a change from 0 to 1, or of a level"""
+    level: str = ""
+    """of a category"""
+    is_leading: bool = True
+    """whether it stands for its feature; the other levels of a category are in the table only"""
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Effects of features by several models, in one unit, in the order of the picture."""
+
+    kind: ClassVar[str] = "forest"
+
+    outcome: str
+    series: tuple[Series, ...]
+    rows: tuple[ForestRow, ...]
+    """the first few are drawn, and the table holds all"""
+    about: str
+    """what the estimates are, in a sentence"""
+    order: str = "likeliest"
+    """what the features that are drawn are, as in "the 5 likeliest" """
+    hollow: str = ""
+    """what a hollow mark means"""
+    halves: bool = False
+    """whether shares count the halves of an honest search that chose a feature"""
+
+    @property
+    def drawn(self) -> tuple[ForestRow, ...]:
+        """The rows of the picture."""
+        return tuple(row for row in self.rows if row.is_leading)[:MOST_ROWS]
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return sum(row.is_leading for row in self.rows)
+
+    def scale(self, start: float, end: float) -> Scale:
+        """Return the axis: the intervals of the first two series, a tenth beyond them, and zero."""
+        found: list[float] = []
+        for row in self.drawn:
+            for estimate in row.estimates[:2]:
+                found += (estimate.value, estimate.low, estimate.high)
+        return Scale.over(found, start, end, pad=_PAD, include=(0.0,))
+
+    # Words. -----------------------------------------------------------------------------------
+
+    def text(self) -> PictureText:
+        """Return the words around the picture, and its numbers as a table."""
+        by = _MODELS.get(len(self.series), f", by {len(self.series)} models")
+        return PictureText(
+            title=f"What goes with {shown(self.outcome)}{by}",
+            alt=self._alt(),
+            caption=self._caption(),
+            table=self._table(),
+            legend=tuple(LegendItem(one.label, f"-{one.shape}", one.cls) for one in self.series),
+        )
+
+    def _alt(self) -> str:
+        start, end = f"Forest plot for {cut(self.outcome, 30)}.", " All numbers are in the table."
+        if not self.drawn:
+            return f"{start} No feature may predict.{end}"
+        row = self.drawn[0]
+        found = [
+            f"{estimate} by {one.label}"
+            for one, estimate in zip(self.series, row.estimates, strict=True)
+            if estimate.is_known
+        ]
+        finding = f" {cut(row.name, 30)}, {cut(row.change, 50)}: "
+        for many in range(len(found), 0, -1):
+            text = f"{start}{finding}{'; '.join(found[:many])}.{end}"
+            if len(text) <= _ALT:
+                return text
+        return f"{start}{finding}not known.{end}"
+
+    def _caption(self) -> str:
+        parts = [self.about]
+        if self._runs_on():
+            parts.append("An arrow: the interval runs on.")
+        if self.hollow and not all(row.is_sure for row in self.drawn):
+            parts.append(f"Hollow: {self.hollow}.")
+        if self.n_features > len(self.drawn):
+            parts.append(f"The {len(self.drawn)} {self.order} of {self.n_features:,} features.")
+        if len(self.rows) > MOST_LINES:
+            parts.append(f"The table holds the first {MOST_LINES}; the rest: `--save-table`.")
+        return " ".join(parts)
+
+    def _runs_on(self) -> bool:
+        axis = self.scale(0.0, 1.0)
+        return any(
+            axis.clipped(end)[1]
+            for row in self.drawn
+            for estimate in row.estimates
+            for end in (estimate.low, estimate.high)
+        )
+
+    def _columns(self) -> list[Column]:
+        """Return the columns of words; empty ones are left out."""
+        columns = [
+            Column("Feature", is_number=False, is_feature=True),
+            Column("Change", is_number=False),
+        ]
+        if any(row.share for row in self.rows):
+            columns.append(Column("Chosen in halves" if self.halves else "Chance"))
+        if any(row.role for row in self.rows):
+            columns.append(Column("Role", is_number=False))
+        return columns
+
+    def _table(self) -> Table:
+        columns = self._columns()
+        titles = [column.title for column in columns]
+        lines = []
+        for row in self.rows[:MOST_LINES]:
+            share = [row.share] if "Chance" in titles or "Chosen in halves" in titles else []
+            line = [Name(row.name).key, row.change, *share]
+            if "Role" in titles:
+                line.append(row.role)
+            for estimate in row.estimates:
+                line += estimate.words
+            lines.append(tuple(line))
+        for one in self.series:
+            columns += (
+                Column("Estimate", group=one.label),
+                Column("95% interval", group=one.label),
+            )
+        caption = f"What goes with {shown(self.outcome)}: estimates with 95% intervals"
+        return Table(tuple(columns), tuple(lines), caption, "forest-table")
+
+    def _label(self, row: ForestRow) -> str:
+        """Return the words of a row's tooltip, a line each."""
+        lines = [shown(row.name) + (f": {row.role}" if row.role else "")]
+        if row.share:
+            lines.append(f"chosen in {row.share} halves" if self.halves else f"chance {row.share}")
+        lines.append(f"{row.change}:")
+        lines += [
+            f"{estimate} by {one.label}"
+            for one, estimate in zip(self.series, row.estimates, strict=True)
+            if estimate.is_known
+        ]
+        return "\n".join(lines)
+
+    # Drawings. --------------------------------------------------------------------------------
+
+    def svg(self, width: int) -> str:
+        """Draw the picture as SVG, this many px wide."""
+        rows, most = self.drawn, label_cells(width)
+        names = [cut(row.name, most) for row in rows]
+        below = [[cut(line, most) for line in _below(row)] for row in rows]
+        longest = max((cells(text) for texts in (names, *below) for text in texts), default=0)
+        left = max(_LETTER * longest + 14.0, 60.0)
+        bottom = _TOP + _ROW * len(rows)
+        drawn = Drawing(width, bottom + _BELOW, self._alt())
+        axis = self.scale(left, width - 14.0)
+        ticks = axis.ticks(6 if width >= WIDE else 5, signed=True)
+        drawn.x_axis(axis, 2.0, bottom, ticks, self._unit(width))
+        for number, (row, name, lines) in enumerate(zip(rows, names, below, strict=True)):
+            top = _TOP + _ROW * number
+            middle = top + _ROW / 2
+            with drawn.group("row", data_f=row.name, label=self._label(row)):
+                drawn.hit(top, _ROW)
+                first = middle + 4.5 - 8.0 * len(lines)
+                drawn.text(left - 12.0, first, name, "lab", "end")
+                for line, words in enumerate(lines, start=1):
+                    drawn.text(left - 12.0, first + 16.0 * line, words, "sub", "end")
+                for offset, one, estimate in self._marks(row):
+                    _draw_estimate(drawn, axis, middle + _APART * offset, one, estimate, row)
+        return drawn.svg()
+
+    def _unit(self, width: int) -> str:
+        """Return the title of the axis."""
+        outcome, is_wide = cut(self.outcome, label_cells(width)), width >= WIDE
+        switches = [row.is_switch for row in self.drawn]
+        if all(switches):
+            return f"more {outcome}"
+        if any(switches):
+            unit = "one standard deviation more" if is_wide else "one SD more"
+            return f"more {outcome} with {unit} (0/1: 0 to 1)"
+        unit = "one standard deviation more of the feature" if is_wide else "one SD more"
+        return f"more {outcome} with {unit}"
+
+    def _marks(self, row: ForestRow) -> Iterator[tuple[float, Series, Estimate]]:
+        """Return the estimates of a row from top to bottom, with their distance from its middle."""
+        middle = (len(self.series) - 1) / 2
+        for number, (one, estimate) in enumerate(zip(self.series, row.estimates, strict=True)):
+            yield number - middle, one, estimate
+
+    def draw(self, ax: Any = None) -> Any:
+        """Draw the picture with Matplotlib; return its Axes."""
+        rows, axis = self.drawn, self.scale(0.0, 1.0)
+        with canvas(ax, _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1)) as drawn:
+            (panel,) = drawn.axes
+            panel.axvline(0.0, color=LIGHT["ink"], linewidth=0.8, zorder=1)
+            for number, row in enumerate(rows):
+                for offset, one, estimate in self._marks(row):
+                    _plot_estimate(panel, axis, number + _BESIDE * offset, one, estimate, row)
+            labels = ["\n".join([cut(row.name, 24), *_below(row)]) for row in rows]
+            panel.set_yticks(range(len(rows)), [label_of_lines(label) for label in labels])
+            panel.tick_params(axis="y", length=0)
+            panel.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+            panel.set_xlim(axis.low, axis.high)
+            panel.set_xlabel(label_of(self._unit(NARROW)))
+            if len(self.series) > 1:
+                drawn.legend({one.label: _legend_mark(panel, one) for one in self.series})
+        return panel
+
+
+def label_of_lines(text: str) -> str:
+    """Write several lines as a picture shows them."""
+    return "\n".join(label_of(line) for line in text.split("\n"))
+
+
+def _below(row: ForestRow) -> list[str]:
+    """Return what is written below a name."""
+    return [line for line in (row.level, f"in {row.share}" if row.share else "") if line]
+
+
+def _draw_estimate(
+    drawn: Drawing, axis: Scale, y: float, one: Series, estimate: Estimate, row: ForestRow
+) -> None:
+    drawn.interval(axis, y, estimate.low, estimate.high, one.cls)
+    x, side = axis.clipped(estimate.value)
+    if side:
+        # The arrow of an interval says so already.
+        if math.isnan(estimate.low) or math.isnan(estimate.high):
+            drawn.arrow(x, y, side, one.cls)
+    elif one.shape == "diamond":
+        drawn.diamond(x, y, f"mark {one.cls}")
+    elif one.shape == "square":
+        drawn.square(x, y, f"mark {one.cls}")
+    else:
+        drawn.circle(x, y, f"{'mark' if row.is_sure else 'hollow'} {one.cls}")
+
+
+def _plot_estimate(
+    panel: Any, axis: Scale, y: float, one: Series, estimate: Estimate, row: ForestRow
+) -> None:
+    color = LIGHT[one.cls]
+    ends = [min(max(end, axis.low), axis.high) for end in (estimate.low, estimate.high)]
+    if not any(map(math.isnan, ends)):
+        panel.plot(ends, [y, y], color=color, linewidth=1.2, zorder=2, solid_capstyle="butt")
+    for end, marker in ((estimate.low, "<"), (estimate.high, ">")):
+        side = axis.clipped(end)[1]
+        if side == (-1 if marker == "<" else 1):
+            x = axis.low if side < 0 else axis.high
+            panel.plot([x], [y], marker=marker, color=color, markersize=4, clip_on=False, zorder=3)
+    if not axis.low <= estimate.value <= axis.high:
+        return
+    hollow = one.shape == "circle" and not row.is_sure
+    panel.plot(
+        [estimate.value],
+        [y],
+        marker=_MARKERS[one.shape],
+        markerfacecolor="white" if hollow else color,
+        markeredgecolor=color if hollow else "white",
+        markeredgewidth=1.2 if hollow else 0.6,
+        markersize=5.0,
+        zorder=4,
+    )
+
+
+def _legend_mark(panel: Any, one: Series) -> Any:
+    (mark,) = panel.plot([], [], color=LIGHT[one.cls], marker=_MARKERS[one.shape], markersize=4.5)
+    return mark

@@ -1,0 +1,307 @@
+"""Pictures of the evidence, which need no rows: effects, chances and the best assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
+from heckmanfa.plots.assignment_columns import (
+    MIXED,
+    NEGATIVE,
+    POSITIVE,
+    AssignmentColumns,
+    n_drawn,
+)
+from heckmanfa.plots.chance_bars import ChanceRow, Chances
+from heckmanfa.plots.forest_intervals import MOST_ROWS, Estimate, Forest, ForestRow, Series
+from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
+from heckmanfa.results.average_tables import ALWAYS, PREDICTS, UNSURE
+from heckmanfa.results.effects import UNKNOWN, Effect, assignments_of
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
+from heckmanfa.results.reference import reference_of
+from heckmanfa.text.numerals import chance, figure
+from heckmanfa.text.printable import shown
+
+_SURE = (PREDICTS, ALWAYS, TAKEN, CHOSEN, MAY)
+_UNTOLD = "whether it predicts cannot be told"
+_NO_SIGN = "no sign that it predicts"
+
+
+# P1. ------------------------------------------------------------------------------------------
+
+
+def forest_of(evidence: Evidence) -> Forest:
+    """Return what the forest shows: the likeliest features, by up to three models."""
+    features = sorted(
+        (item for item in evidence.ordered() if item.candidate),
+        # What the fitted model does not hold has nothing of its own to show.
+        key=lambda item: not item.effect.known,
+    )
+    series = _series(evidence, features)
+    rows = [row for item in features for row in _forest_rows(evidence, item, len(series))]
+    first = [item.role for item in features[:MOST_ROWS] if item.role not in _SURE]
+    hollow = [words for words, some in _hollow(evidence, first).items() if some]
+    return Forest(
+        outcome=evidence.outcome,
+        series=tuple(series),
+        rows=tuple(rows),
+        about=_about(evidence),
+        order="likeliest" if evidence.has_chances else "clearest",
+        hollow=", or ".join(hollow),
+        halves=evidence.honest,
+    )
+
+
+def _hollow(evidence: Evidence, roles: Sequence[str]) -> dict[str, bool]:
+    """Say what hollow marks of these roles mean."""
+    if evidence.honest or not evidence.has_chances:
+        words = "chosen by less than half of the halves" if evidence.honest else "not chosen"
+        return {words: bool(roles)}
+    return {_UNTOLD: UNSURE in roles, _NO_SIGN: any(role != UNSURE for role in roles)}
+
+
+def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Series]:
+    """Name the models; one without any estimate is left out from the end."""
+    if evidence.mode == "observed":
+        return [Series("least squares", "this", "circle")]
+    own, alike = "this model", "least squares, same features"
+    if evidence.mode == "average":
+        own, alike = "this model, averaged", "least squares, averaged alike"
+    if evidence.honest:
+        own = "this model, honest halves"
+    found = [Series(own, "this", "circle"), Series(alike, "ols", "diamond")]
+    if any(item.all_features is not None for item in features):
+        found.append(Series("Heckman, all features", "all", "square"))
+    elif not any(item.least_squares.known for item in features):
+        found.pop()
+    return found
+
+
+def _about(evidence: Evidence) -> str:
+    if evidence.mode == "average":
+        return (
+            "Averages over sets of features, with 95% intervals; a set without the feature counts "
+            "as zero."
+        )
+    if evidence.honest:
+        return (
+            "Estimates with 95% intervals, each of the coefficient in the models that halves chose."
+        )
+    if evidence.mode == "chosen":
+        return "Estimates for the chosen features, with 95% intervals that ignore the search."
+    return "Estimates with 95% intervals."
+
+
+def _forest_rows(
+    evidence: Evidence, feature: FeatureEvidence, n_series: int
+) -> Iterator[ForestRow]:
+    """Return the row of a feature, and those of the other levels of a category."""
+    role, is_sure = feature.role, feature.role in _SURE
+    share = share_words(evidence, feature)
+    effects = (feature.effect, feature.least_squares, feature.all_features)
+    yield ForestRow(
+        name=feature.name,
+        change=_change(evidence, feature),
+        estimates=_estimates(effects, feature.scale, n_series),
+        share=share,
+        role=role,
+        is_sure=is_sure,
+        is_switch=feature.binary,
+        level=shown(feature.level),
+    )
+    for level in feature.levels:
+        if level.column == feature.lead:
+            continue
+        is_switch = evidence.naming.is_switch(level.column)
+        name = shown(level.name)
+        change = f"one more {name}"
+        if evidence.naming.levels[level.column]:
+            change = _rather(name, evidence.naming.references[level.column])
+        elif is_switch:
+            change = f"{name}: 1 rather than 0"
+        yield ForestRow(
+            name=feature.name,
+            change=change,
+            estimates=_estimates(
+                (level.effect, level.least_squares, level.all_features), 1.0, n_series
+            ),
+            share=share,
+            role=role,
+            is_sure=is_sure,
+            is_switch=is_switch,
+            level=name,
+            is_leading=False,
+        )
+
+
+def _estimates(
+    effects: Sequence[Effect | None], scale: float, n_series: int
+) -> tuple[Estimate, ...]:
+    found = [UNKNOWN if effect is None else effect for effect in effects[:n_series]]
+    return tuple(
+        Estimate(scale * effect.estimate, scale * effect.low, scale * effect.high)
+        for effect in found
+    )
+
+
+def _change(evidence: Evidence, feature: FeatureEvidence) -> str:
+    """Say what the effect of a feature is of."""
+    if feature.level:
+        return _rather(shown(feature.level), feature.reference)
+    of = ""
+    if len(feature.columns) > 1:
+        of = shown(evidence.naming.sources[feature.lead])
+    if feature.binary:
+        return f"{of}: 1 rather than 0" if of else "1 rather than 0"
+    return f"one SD ({figure(feature.scale)}) more" + (f" of {of}" if of else "")
+
+
+def _rather(level: str, reference: str) -> str:
+    return f"{level} rather than {shown(reference) if reference else 'otherwise'}"
+
+
+def share_words(evidence: Evidence, feature: FeatureEvidence) -> str:
+    """Write how sure a feature is to predict: a chance, or how many halves chose it."""
+    if feature.chance is None:
+        return ""
+    if evidence.honest:
+        return f"{round(feature.chance * evidence.n_halves)} of {evidence.n_halves}"
+    return chance(feature.chance)
+
+
+# P2. ------------------------------------------------------------------------------------------
+
+
+def chances_of(evidence: Evidence) -> Chances | None:
+    """Return how sure it is that each feature predicts; None without chances."""
+    if not evidence.has_chances:
+        return None
+    return Chances(
+        rows=tuple(_chance_row(item) for item in _may_predict(evidence)),
+        about=_about_chances(evidence),
+        halves=evidence.n_halves if evidence.honest else 0,
+    )
+
+
+def _may_predict(evidence: Evidence) -> list[FeatureEvidence]:
+    return [item for item in evidence.ordered() if item.candidate]
+
+
+def _chance_row(feature: FeatureEvidence) -> ChanceRow:
+    return ChanceRow(
+        name=feature.name,
+        role=feature.role,
+        share=1.0 if feature.chance is None else feature.chance,
+        is_forced=feature.chance is None,
+        least_squares=_number(feature.chance_least_squares),
+        by_aic=_number(feature.by_aic),
+        by_ebic=_number(feature.by_ebic),
+    )
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _about_chances(evidence: Evidence) -> str:
+    """Say what a feature without any effect gets, and where chances come from."""
+    if evidence.honest:
+        return "Each half chose features, and the other half estimated their effects."
+    m = evidence.fit.moments.n_selected
+    nothing = chance(1.0 / (1.0 + np.sqrt(m)))
+    parts = [f"A feature that says nothing gets about {nothing} with {m:,.0f} rows."]
+    if evidence.window is not None:
+        low, high = (figure(end) for end in evidence.window)
+        parts.append(f"Only assignments with rho from {low} to {high} count.")
+    if not evidence.exhaustive:
+        parts.append("The assignments are a sample.")
+    return " ".join(parts)
+
+
+# P3. ------------------------------------------------------------------------------------------
+
+
+def columns_of(evidence: Evidence) -> AssignmentColumns | None:
+    """Return the best assignments; None if assignments have no weights."""
+    if not evidence.has_chances:
+        return None
+    if evidence.honest:
+        return _of_halves(evidence)
+    weights = weights_of(evidence.fit)
+    return _of_weights(evidence, weights) if isinstance(weights, AssignmentWeights) else None
+
+
+def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentColumns:
+    average, features = weights.average, _may_predict(evidence)
+    n = n_drawn(average.leading_weight)
+    found = assignments_of(evidence.fit, average.leading_masks[:n])
+    reference = reference_of(evidence.fit)
+    width = np.array([item.imr.high - item.imr.low for item in found])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = np.array([item.imr.estimate for item in found]) / (
+            0.5 * width / reference.quantile(0.95)
+        )
+    coef = np.array([item.coef.values[:, 0] for item in found])
+    by = {"mean": "AIC and BIC"}.get(average.weights, average.weights.upper())
+    return AssignmentColumns(
+        rows=tuple(_chance_row(item) for item in features),
+        weight=average.leading_weight[:n],
+        cells=_cells(features, coef, average.leading_masks[:n]),
+        bic=np.array([item.bic for item in found]),
+        rho=np.array([item.rho for item in found]),
+        imr_p=np.asarray(reference.p_value(statistic)),
+        n_others=max(average.n_assignments - n, 0),
+        n_half=weights.n_half,
+        weights=by,
+        is_sampled=not average.exhaustive,
+    )
+
+
+def _of_halves(evidence: Evidence) -> AssignmentColumns:
+    """Return the assignments that halves chose, the most frequent first."""
+    assert evidence.fit.search is not None
+    honest = evidence.fit.search.honest
+    assert honest is not None
+    features, total = _may_predict(evidence), len(honest.estimates)
+    masks, where, counts = np.unique(
+        honest.support, axis=0, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(-counts, kind="stable")
+    weight = counts[order] / total
+    n = n_drawn(weight)
+    k = len(honest.labels)
+    means = np.full((n, k + 4), np.nan)
+    for place, mask in enumerate(order[:n]):
+        values = honest.estimates[where.ravel() == mask]
+        known = np.isfinite(values).any(axis=0)
+        means[place, known] = np.nanmean(values[:, known], axis=0)
+    unknown = np.full(n, np.nan)
+    return AssignmentColumns(
+        rows=tuple(_chance_row(item) for item in features),
+        weight=weight[:n],
+        cells=_cells(features, means[:, 1 : k + 1], masks[order[:n]]),
+        bic=unknown,
+        rho=means[:, k + 2],
+        imr_p=unknown,
+        n_others=len(order) - n,
+        n_half=int(np.searchsorted(np.cumsum(weight), 0.5 - 1e-12)) + 1,
+        halves=total,
+    )
+
+
+def _cells(features: Sequence[FeatureEvidence], coef: Floats, masks: Mask) -> NDArray[np.int8]:
+    """Return the sign of each feature or group in each assignment, (features, N)."""
+    cells = np.zeros((len(features), len(masks)), dtype=np.int8)
+    for row, feature in enumerate(features):
+        columns = list(feature.columns)
+        held, own = masks[:, columns], coef[:, columns]
+        above = ((own > 0) & held).any(axis=1)
+        below = ((own < 0) & held).any(axis=1)
+        signs = np.where(above, np.where(below, MIXED, POSITIVE), NEGATIVE)
+        cells[row] = np.where(held.any(axis=1), signs, 0)
+    return cells
