@@ -157,7 +157,7 @@ def profile_coefficient(
     read_grid = _check_grid(grid)
     read = read_fit_rows(fit, X, y, selected, sample_weight)
     with one_blas_thread():
-        climb = Climb.of_coefficient(Ascent.build(fit, read), place)
+        climb = Climb.of_coefficient(Ascent.build(fit, read.rows), place)
         two_step = climb.ascent.two_step
         centre, error = float(two_step.coef[place]), np.sqrt(two_step.covariance[place, place])
         if climb.top is not None:
@@ -174,7 +174,7 @@ def profile_coefficient(
                 "rho runs to -1 or 1. Use the two-step estimates, or other features."
             )
         peaks = climb.peaks(points)
-        ends = [] if why_no_interval(fit, read) else _ends(climb, peaks)
+        ends = [] if why_no_interval(fit) else _ends(climb, peaks)
     order = _apart([*peaks, *reversed(ends), *points])
     maxima = pd.DataFrame(
         [(peak.value, peak.height, peak is climb.top) for peak in peaks],
@@ -188,7 +188,7 @@ def profile_coefficient(
         maxima=maxima,
         estimate=float("nan") if climb.top is None else climb.top.value,
         two_step=float(two_step.coef[place]),
-        no_interval=why_no_interval(fit, read),
+        no_interval=why_no_interval(fit),
         caveats=tuple(search_notes(fit, "profile")),
     )
 

@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import one_blas_thread
+from heckmanfa.data.rows import Rows, one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit, Fitted
-from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
+from heckmanfa.inference.fit_rows import read_fit_rows
 from heckmanfa.inference.profile_climb import Ascent, Climb, in_order
 from heckmanfa.inference.profile_report import ProfileReport, why_no_interval
 from heckmanfa.model.likelihood import rho_text
@@ -179,14 +179,15 @@ def profile_rho(
 ) -> RhoProfile:
     """Maximise the likelihood for each of many values of rho; see `Heckman.profile_rho`."""
     checked = _read_grid(grid)
-    return profile_of(model.fit_, read_fit_rows(model.fit_, X, y, selected, sample_weight), checked)
+    read = read_fit_rows(model.fit_, X, y, selected, sample_weight)
+    return profile_of(model.fit_, read.rows, checked)
 
 
-def profile_of(fit: Fit, read: FitRows, grid: int | ArrayLike) -> RhoProfile:
+def profile_of(fit: Fit, rows: Rows, grid: int | ArrayLike) -> RhoProfile:
     """Maximise the likelihood of a fit's prediction features, in its rows, at values of rho."""
     targets = np.arctanh(_read_grid(grid))
     with one_blas_thread():
-        climb = Climb.of_rho(Ascent.build(fit, read))
+        climb = Climb.of_rho(Ascent.build(fit, rows))
         points = climb.along(targets)
         peaks = climb.peaks(points)
         falls = np.array([0.5 * stats.chi2.ppf(level, 1) for level in _LEVELS])
@@ -203,7 +204,7 @@ def profile_of(fit: Fit, read: FitRows, grid: int | ArrayLike) -> RhoProfile:
         maxima=maxima,
         rho_hat=float("nan") if climb.top is None else float(np.tanh(climb.top.value)),
         two_step=float(climb.ascent.two_step.solution.rho),
-        no_interval=why_no_interval(fit, read),
+        no_interval=why_no_interval(fit),
         caveats=tuple(search_notes(fit, "profile")),
     )
 

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows
+from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.likelihood import ascent, climb_from, newton
 from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
@@ -52,9 +52,12 @@ class Ascent:
     """None if maximum likelihood does not converge"""
 
     @classmethod
-    def build(cls, fit: Fit, read: FitRows) -> Ascent:
-        """Climb from the two-step estimates or the model's start, as maximum likelihood does."""
-        rows, moments, probit = read.rows, read.moments, read.probit
+    def build(cls, fit: Fit, rows: Rows) -> Ascent:
+        """Climb from the two-step estimates or the model's start, as maximum likelihood does.
+
+        ``rows`` are those that both equations of the fit were fitted to.
+        """
+        moments, probit = fit.moments, probit_of(fit, "there is no selection to examine")
         two_step = fit_two_step(moments, probit, fit.features, CLASSICAL, rows)
         problem = Problem.build(moments, probit, two_step.features)
         starts = ProfileStarts.build(moments, probit, two_step.features, problem)

@@ -17,7 +17,6 @@ from scipy.interpolate import CubicHermiteSpline
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.plots.profile_curve import ProfileCurve, draw_profile
 from heckmanfa.results.reference import check_level
@@ -133,11 +132,11 @@ class ProfileReport(Report):
         return CubicHermiteSpline(places, self.log_likelihood[known], self.slope[known])
 
 
-def why_no_interval(fit: Fit, read: FitRows) -> str:
+def why_no_interval(fit: Fit) -> str:
     """Say why a likelihood ratio is not valid for a fit; empty if it is."""
     if fit.rho_is_conditioned:
         return "rho was conditioned on by rho_range"
-    if fit.spec.weight_kind == "sampling" and read.sample.rows.weighted:
+    if fit.spec.weight_kind == "sampling" and fit.weighted:
         return "with sampling weights the sum of log densities is not a log-likelihood"
     if not is_classical(fit.spec.cov_type):
         return (

@@ -14,10 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask
+from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_of
 from heckmanfa.inference.rho_curve import RhoCurve
 from heckmanfa.model.covariance import CLASSICAL
@@ -110,10 +109,10 @@ def _weights_name(found: Average) -> str:
 # Coefficients over rho. ---------------------------------------------------------------------------
 
 
-def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
+def over_rho_of(evidence: Evidence, rows: Rows | None) -> OverRho | None:
     """Return coefficients over an assumed rho; None without selection or without a feature.
 
-    ``read`` are the rows of the fit, None if they are not in memory.
+    ``rows`` are those of the fit; None if they are not in memory.
     """
     fit = evidence.fit
     if fit.probit is None:
@@ -124,10 +123,10 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         return None
     columns = [int(column) for column in np.flatnonzero(mask)]
     curve = RhoCurve.build(fit.moments, columns, [fit.labels[column] for column in columns])
-    profile = None if evidence.window else _profile(fit, mask, read)
+    profile = None if evidence.window else _profile(fit, mask, rows)
     rho_hat = _rho_hat(evidence, mask, profile)
     second = _second_maximum(fit, mask, profile)
-    bars, missing = ((), "") if evidence.window else _bars(evidence, profile, read)
+    bars, missing = ((), "") if evidence.window else _bars(evidence, profile, rows)
     reach = min(_WIDEST, _ALLOWED * curve.reach)
     panels = [
         _panel(curve, 1 + columns.index(one.lead), one, reach, (rho_hat, second), fit)
@@ -202,9 +201,9 @@ def _level_words(feature: FeatureEvidence) -> str:
     return f"{shown(feature.level)}{reference}"
 
 
-def _profile(fit: Fit, mask: Mask, read: FitRows | None) -> RhoProfile | None:
+def _profile(fit: Fit, mask: Mask, rows: Rows | None) -> RhoProfile | None:
     """Profile the likelihood of some features over rho; None if that is not possible."""
-    if read is None:
+    if rows is None:
         return None
     same = bool(np.array_equal(mask, fit.support)) and fit.average is None
     spec = fit.spec if same else replace(fit.spec, start=None)
@@ -212,7 +211,7 @@ def _profile(fit: Fit, mask: Mask, read: FitRows | None) -> RhoProfile | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
-            return profile_of(alone, read, _GRID)
+            return profile_of(alone, rows, _GRID)
         except HeckmanfaError:
             return None
 
@@ -239,14 +238,14 @@ def _second_maximum(fit: Fit, mask: Mask, profile: RhoProfile | None) -> float:
 
 
 def _bars(
-    evidence: Evidence, profile: RhoProfile | None, read: FitRows | None
+    evidence: Evidence, profile: RhoProfile | None, rows: Rows | None
 ) -> tuple[tuple[RhoBar, ...], str]:
     """Return what is known of rho, and why the likelihood says nothing of it."""
     searched = evidence.mode in ("average", "chosen")
     label = "features known" if searched else "95% of rho"
     given = "were the features known" if searched else ""
     bars, missing = [], ""
-    if profile is None and read is None:
+    if profile is None and rows is None:
         missing = "Its likelihood interval is not shown: it needs all rows in memory."
     elif profile is None or profile.no_interval:
         why = "the likelihood cannot be profiled" if profile is None else profile.no_interval
@@ -294,19 +293,24 @@ def _searched_rho(evidence: Evidence) -> float:
 # The coefficient of lambda. -----------------------------------------------------------------------
 
 
-def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates | None:
+def imr_estimates_of(evidence: Evidence, rows: Rows | None) -> ImrEstimates | None:
     """Return the coefficient of lambda, several ways; None without selection."""
     fit = evidence.fit
     if fit.probit is None:
         return None
+    note = ""
     if evidence.mode == "given":
-        rows = [_own(evidence, "this model"), *_other_method(evidence, read)]
+        ways = [_own(evidence, "this model"), *_other_method(evidence, rows)]
     else:
-        rows = _ways(evidence)
+        ways = _ways(evidence)
+        if fit.spec.method == "ml" and len(ways) > 1:
+            note = "All but the first are two-step estimates."
+        elif fit.average is None and fit.spec.errors_differ and len(ways) > 1:
+            note = "All but the first have classical intervals."
     if evidence.window is not None:
         # An interval would reflect the window.
-        rows = [replace(row, low=math.nan, high=math.nan) for row in rows]
-    return ImrEstimates(tuple(rows), evidence.naming.outcome, evidence.window)
+        ways = [replace(way, low=math.nan, high=math.nan) for way in ways]
+    return ImrEstimates(tuple(ways), evidence.naming.outcome, evidence.window, note)
 
 
 def _own(evidence: Evidence, label: str, detail: str = "") -> ImrEstimate:
@@ -322,26 +326,23 @@ def _names(evidence: Evidence, mask: Mask) -> tuple[str, ...]:
 
 def _ways(evidence: Evidence) -> list[ImrEstimate]:
     """Return the ways of a model that chose or averaged."""
-    fit, rows = evidence.fit, []
+    own = np.asarray(evidence.fit.support, dtype=bool)
+    masks: list[Mask] = []
     if evidence.honest:
-        rows.append(_own(evidence, "honest", "split halves"))
+        ways = [_own(evidence, "honest", "split halves")]
     elif evidence.mode == "average":
-        rows.append(_own(evidence, "averaged", _averaged_over(fit)))
+        ways = [_own(evidence, "averaged", _averaged_over(evidence.fit))]
     else:
-        rows.append(_own(evidence, "chosen"))
+        ways = [_own(evidence, "chosen")]
+        masks.append(own)
     if evidence.mode == "chosen":
-        rows += _averaged(evidence)
-    shown_masks = [] if evidence.mode == "average" else [np.asarray(fit.support, dtype=bool)]
+        ways += _averaged(evidence)
     for label, one in (("best", evidence.best), ("second best", evidence.second)):
-        if one is None:
-            continue
-        mask = np.asarray(one.mask, dtype=bool)
-        if evidence.honest or not any(np.array_equal(mask, other) for other in shown_masks):
-            imr = one.imr
-            names = _names(evidence, mask)
-            rows.append(ImrEstimate(label, imr.estimate, imr.low, imr.high, names))
-            shown_masks.append(mask)
-    return rows + _with_all(evidence, shown_masks)
+        if one is not None and not any(np.array_equal(one.mask, mask) for mask in masks):
+            ends = one.imr.estimate, one.imr.low, one.imr.high
+            ways.append(ImrEstimate(label, *ends, _names(evidence, one.mask)))
+            masks.append(one.mask)
+    return ways + _with_all(evidence, masks)
 
 
 def _averaged_over(fit: Fit) -> str:
@@ -387,16 +388,15 @@ def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:
     ]
 
 
-def _other_method(evidence: Evidence, read: FitRows | None) -> list[ImrEstimate]:
+def _other_method(evidence: Evidence, rows: Rows | None) -> list[ImrEstimate]:
     """Estimate the same features by the method that the model did not use."""
     fit = evidence.fit
     assert fit.probit is not None
     kind = fit.spec.covariance_kind(0)
     ml = fit.spec.method == "two-step"
     # Clusters are not among what was read, and robust standard errors take a pass over the rows.
-    if kind.cov_type == "cluster" or (read is None and (ml or fit.spec.errors_differ)):
+    if kind.cov_type == "cluster" or (rows is None and (ml or fit.spec.errors_differ)):
         return []
-    rows = None if read is None else read.rows
     features = fit.features
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
@@ -404,8 +404,8 @@ def _other_method(evidence: Evidence, read: FitRows | None) -> list[ImrEstimate]
             found = fit_two_step(fit.moments, fit.probit, features, CLASSICAL if ml else kind, rows)
             place = 1 + len(features)
             estimate, variance = float(found.coef[place]), float(found.covariance[place, place])
-            if ml and read is not None:
-                other = fit_likelihood(read.moments, read.probit, found, kind, read.rows)
+            if ml and rows is not None:
+                other = fit_likelihood(fit.moments, fit.probit, found, kind, rows)
                 if not other.converged:
                     return []
                 estimate = other.rho * other.sigma

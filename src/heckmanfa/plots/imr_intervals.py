@@ -82,6 +82,8 @@ class ImrEstimates:
     outcome: str
     window: tuple[float, float] | None = None
     """the window that rho was kept in, so nothing is tested"""
+    note: str = ""
+    """a sentence about how the ways differ; empty if there is nothing to say"""
 
     @property
     def n_found(self) -> int:
@@ -133,8 +135,10 @@ class ImrEstimates:
     def _caption(self) -> str:
         clipped = any(one.low < self.ends[0] or one.high > self.ends[1] for one in self.estimates)
         arrow = " An arrow runs on." if clipped else ""
+        note = f" {self.note}" if self.note else ""
         return (
-            f"lambda, the inverse Mills ratio, carries the correction. {self.found_words()}{arrow}"
+            "lambda, the inverse Mills ratio, carries the correction. "
+            f"{self.found_words()}{arrow}{note}"
         )
 
     def _table(self) -> Table:
