@@ -13,11 +13,11 @@ from heckmanfa.inference.rho_pictures import (
 )
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.assignment_columns import AssignmentColumns
+from heckmanfa.plots.assumed_rho import OverRho
 from heckmanfa.plots.chance_bars import Chances
 from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.imr_intervals import ImrEstimates
 from heckmanfa.plots.margin_intervals import SelectionMargins
-from heckmanfa.plots.over_rho import OverRho
 from heckmanfa.plots.overlap_bars import SelectionOverlap
 from heckmanfa.plots.profile_means import SelectionProfiles
 from heckmanfa.plots.residual_bars import ResidualBars

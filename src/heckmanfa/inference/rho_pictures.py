@@ -17,6 +17,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
+from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_of
 from heckmanfa.inference.rho_curve import RhoCurve
 from heckmanfa.model.covariance import CLASSICAL
@@ -25,8 +26,8 @@ from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.model.score_moments import classical_scores
 from heckmanfa.model.two_step import fit_two_step
+from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.imr_intervals import ImrEstimate, ImrEstimates
-from heckmanfa.plots.over_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.evidence import Evidence
@@ -41,16 +42,19 @@ _POINTS = 37
 # Points of a likelihood profile; its maxima and the ends of its interval are found beside them.
 _GRID = 15
 _LEVEL = 0.95
+_COVARIANCES = {"robust": "robust", "cluster": "clustered"}
 
 
 def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
-    """Return rho by assignment; None if the assignments have no weights."""
+    """Return rho by assignment; None if there is only one, or they have no weights."""
     if evidence.mode not in ("average", "chosen"):
         return None
     weighed = weights_of(evidence.fit)
     if isinstance(weighed, str):
         return None
     found = weighed.average
+    if found.n_assignments == 1:
+        return None
     masks, weight = found.component_masks, found.component_weights
     rho = np.asarray(evidence.fit.moments.solve(masks).rho)
     unit = None
@@ -109,14 +113,15 @@ def _weights_name(found: Average) -> str:
 # Coefficients over rho. ---------------------------------------------------------------------------
 
 
-def over_rho_of(evidence: Evidence, rows: Rows | None) -> OverRho | None:
+def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     """Return coefficients over an assumed rho; None without selection or without a feature.
 
-    ``rows`` are those of the fit; None if they are not in memory.
+    ``read`` are the rows of the fit; None if they are not in memory.
     """
     fit = evidence.fit
     if fit.probit is None:
         return None
+    rows = None if read is None else read.rows
     model, mask = _shown_model(evidence)
     inside = [one for one in evidence.ordered() if mask[one.columns[0]]]
     if not inside:
@@ -152,8 +157,9 @@ def _shown_model(evidence: Evidence) -> tuple[str, Mask]:
     if evidence.mode == "average" and evidence.best is not None:
         return "best assignment", np.asarray(evidence.best.mask, dtype=bool)
     support = np.asarray(fit.support, dtype=bool)
-    if evidence.mode == "average":
-        return "the likeliest features", support
+    if fit.average is not None:
+        # Without BIC weights, the average still has its own.
+        return "heaviest assignment", np.asarray(fit.average.average.leading_masks[0])
     if evidence.mode == "chosen":
         return "honest" if evidence.honest else "chosen assignment", support
     return "this model", support
@@ -247,9 +253,13 @@ def _bars(
     bars, missing = [], ""
     if profile is None and rows is None:
         missing = "Its likelihood interval is not shown: it needs all rows in memory."
-    elif profile is None or profile.no_interval:
-        why = "the likelihood cannot be profiled" if profile is None else profile.no_interval
-        missing = f"It has no likelihood interval: {why}."
+    elif profile is None:
+        missing = "Its likelihood interval is not known: the likelihood has no clear maximum."
+    elif evidence.pseudo:
+        missing = "With sampling weights there is no likelihood, and no interval from one."
+    elif profile.no_interval:
+        kind = _COVARIANCES.get(evidence.fit.spec.cov_type or "", "such")
+        missing = f"It has no likelihood interval: {kind} standard errors do not assume the model."
     known = _known_interval(evidence, profile)
     if known is not None:
         bars.append(RhoBar(label, *known, given))
@@ -293,14 +303,17 @@ def _searched_rho(evidence: Evidence) -> float:
 # The coefficient of lambda. -----------------------------------------------------------------------
 
 
-def imr_estimates_of(evidence: Evidence, rows: Rows | None) -> ImrEstimates | None:
+def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates | None:
     """Return the coefficient of lambda, several ways; None without selection."""
     fit = evidence.fit
     if fit.probit is None:
         return None
     note = ""
     if evidence.mode == "given":
-        ways = [_own(evidence, "this model"), *_other_method(evidence, rows)]
+        ways = [
+            _own(evidence, "this model"),
+            *_other_method(evidence, None if read is None else read.rows),
+        ]
     else:
         ways = _ways(evidence)
         if fit.spec.method == "ml" and len(ways) > 1:
@@ -337,11 +350,13 @@ def _ways(evidence: Evidence) -> list[ImrEstimate]:
         masks.append(own)
     if evidence.mode == "chosen":
         ways += _averaged(evidence)
+    alone = evidence.n_assignments == 1
     for label, one in (("best", evidence.best), ("second best", evidence.second)):
-        if one is not None and not any(np.array_equal(one.mask, mask) for mask in masks):
-            ends = one.imr.estimate, one.imr.low, one.imr.high
-            ways.append(ImrEstimate(label, *ends, _names(evidence, one.mask)))
-            masks.append(one.mask)
+        if one is None or alone or any(np.array_equal(one.mask, mask) for mask in masks):
+            continue
+        ends = one.imr.estimate, one.imr.low, one.imr.high
+        ways.append(ImrEstimate(label, *ends, _names(evidence, one.mask)))
+        masks.append(one.mask)
     return ways + _with_all(evidence, masks)
 
 

@@ -17,7 +17,14 @@ from heckmanfa.text.wording import effects, plural, some
 
 _ROW = 36
 _MORE = 0.1
-_WORDS = ("no", "one", "two", "three", "four", "five", "six")
+_WORDS = ("none", "one", "two", "three", "four", "five", "six")
+_PAIR = 2
+# Of two ways, and of more.
+_NONE_OR_ALL = {False: ("Neither finds", "None of {} finds"), True: ("Both find", "All {} find")}
+
+
+def _count(value: int) -> str:
+    return _WORDS[value] if value < len(_WORDS) else str(value)
 
 
 @dataclass(frozen=True)
@@ -103,8 +110,7 @@ class ImrEstimates:
     def text(self) -> PictureText:
         """Return the words and numbers of the picture."""
         m = len(self.estimates)
-        ways = _WORDS[m] if m < len(_WORDS) else str(m)
-        title = "The coefficient of lambda" + (f", {ways} ways" if m > 1 else "")
+        title = "The coefficient of lambda" + (f", {_count(m)} ways" if m > 1 else "")
         return PictureText(
             title=title, alt=self._alt(), caption=self._caption(), table=self._table()
         )
@@ -117,17 +123,17 @@ class ImrEstimates:
             return f"rho was kept in [{low}, {high}], so none of these tests it."
         if m == 1:
             return f"Its 95% interval {'excludes' if n else 'includes'} 0."
-        count = "none" if n == 0 else ("all" if n == m else _WORDS[min(n, len(_WORDS) - 1)])
-        of = f" of {_WORDS[m] if m < len(_WORDS) else m}" if 0 < n < m else f" of the {m}"
-        verb = "finds" if n in (0, 1) else "find"
-        return f"{count.capitalize()}{of} {verb} it at 5%."
+        if n in (0, m):
+            return f"{_NONE_OR_ALL[n == m][m > _PAIR].format(_count(m))} it at 5%."
+        return f"{_count(n).capitalize()} of {_count(m)} {'finds' if n == 1 else 'find'} it at 5%."
 
     def _alt(self) -> str:
         first = self.estimates[0]
         estimate, given = first.numbers
         given = f", 95% interval {given}" if given else ""
+        what = "Intervals" if self.window is None else "Estimates"
         return (
-            f"Intervals of the coefficient of lambda, {plural(len(self.estimates), 'way')} of "
+            f"{what} of the coefficient of lambda, {plural(len(self.estimates), 'way')} of "
             f"estimating it. {first.label.capitalize()}: {estimate}{given}. "
             f"{self.found_words()} All numbers are in the table."
         )

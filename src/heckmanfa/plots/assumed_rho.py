@@ -195,18 +195,15 @@ class OverRho:
                 f"The likelihood has a second maximum at rho = {_rho(self.second_maximum)}."
             )
         if self.classical:
-            words.append("The intervals of the coefficients are classical ones here.")
+            words.append("The intervals of the coefficients are classical here.")
         return " ".join(words)
 
     def _which(self) -> str:
         """Say of which model the coefficients are, and how many of them are shown."""
-        shown_of = (
-            f"the {len(self.panels)} likeliest" if len(self.panels) < len(self.features) else ""
-        )
         if len(self.features) == 1:
             return f"The coefficient of {shown(self.features[0])}"
-        if shown_of:
-            return f"Coefficients, {shown_of} of {len(self.features)} features,"
+        if len(self.panels) < len(self.features):
+            return f"Coefficients of {len(self.panels)} of {len(self.features)} features,"
         return f"Each coefficient of {named(self.features)}"
 
     def _table(self) -> Table:

@@ -1,0 +1,335 @@
+"""The opening words of a report's sections.
+
+They say which features predict, who is selected, and whether selection mattered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from heckmanfa.plots.margin_intervals import SelectionDriver, SelectionMargins
+from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
+from heckmanfa.results.average_tables import ALWAYS
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
+from heckmanfa.results.headline import by_certainty, halves
+from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.text.passage import Name, Passage, join, named, passage
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import chance_text, percent, plural
+
+# A chance that moves by this much is worth a sentence.
+_MOVES = 0.1
+_MOVES_FAR = 0.25
+# How many features of each direction a sentence about selection names.
+_DRIVERS = 2
+_SELECTED_BY = "moves who is selected (p < 0.05)"
+
+
+# Did selection matter? ----------------------------------------------------------------------------
+
+
+def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
+    """Say whether selection mattered, what that hangs on, and what least squares as a rival gets.
+
+    One passage is one paragraph. There is none if no outcome is missing.
+    """
+    if evidence.mode == "observed":
+        return ()
+    found = verdict(evidence)
+    first = join([found.words, _hangs_on(evidence) if found.kind == "unknown" else passage()])
+    return tuple(part for part in (first, _as_rival(evidence)) if part)
+
+
+def _hangs_on(evidence: Evidence) -> Passage:
+    """Name the feature with and without which the verdict differs, or say that none is that."""
+    if evidence.window is not None or evidence.honest or evidence.no_exclusion:
+        return passage()
+    one = evidence.stand_in
+    if one is None:
+        unsure = by_certainty(evidence)[1]
+        if evidence.rejected is None or not unsure:
+            return passage()
+        return passage(
+            "It hangs on no single feature: with or without any that cannot be told, the share of "
+            "weight that rejects rho = 0 differs by less than 50 points."
+        )
+    name = Name(one.name)
+    if one.rejected_with > one.rejected_without:
+        return passage("It hangs on one feature: whether ", name, " predicts.")
+    feature = evidence.of_column(one.columns[0])
+    if feature is not None and feature.drives_selection:
+        return passage(
+            "It hangs on one feature: ",
+            name,
+            " drives selection so strongly that it and lambda stand in for each other.",
+        )
+    return passage("It hangs on one feature: ", name, " and lambda stand in for each other.")
+
+
+def _as_rival(evidence: Evidence) -> Passage:
+    """Say what weight least squares would take, and what that would do to a chance."""
+    weighed = _weights(evidence)
+    if weighed is None or weighed.imr_optional is None:
+        return passage()
+    share = 1.0 - weighed.imr_optional.imr["bic"]
+    if math.isnan(share):
+        return passage()
+    words = passage(
+        "Were least squares let in as a rival, by the same BIC, it would take "
+        f"{chance_text(share)} of the weight",
+        passage() if evidence.honest else _moved(evidence, weighed),
+    )
+    if share >= 0.5:
+        return words + ": BIC leans to fewer terms, and that is no proof that rho is zero."
+    return words + ", although BIC leans to fewer terms."
+
+
+def _moved(evidence: Evidence, weighed: AssignmentWeights) -> Passage:
+    """Name the feature whose chance would change most."""
+    assert weighed.imr_optional is not None
+    shares = weighed.imr_optional.features["bic"]
+    found = [feature for feature in evidence.features if feature.chance is not None]
+    if not found:
+        return passage()
+
+    def change(feature: FeatureEvidence) -> float:
+        return float(shares[feature.columns[0]]) - (feature.chance or 0.0)
+
+    most = max(found, key=lambda feature: abs(change(feature)))
+    if abs(change(most)) < _MOVES:
+        return passage()
+    way = "rise" if change(most) > 0.0 else "fall"
+    to = chance_text(float(shares[most.columns[0]]))
+    return passage(", and the chance of ", Name(most.name), f" would {way} to {to}")
+
+
+def _weights(evidence: Evidence) -> AssignmentWeights | None:
+    """Return the weights of all assignments, if the evidence has them."""
+    if evidence.best is None:
+        return None
+    found = weights_of(evidence.fit)
+    return None if isinstance(found, str) else found
+
+
+# Which features predict. --------------------------------------------------------------------------
+
+
+def which_words(evidence: Evidence) -> Passage:
+    """Say in a few sentences which features predict, and how that is known."""
+    if evidence.mode in ("given", "observed"):
+        return _beforehand(evidence)
+    if evidence.honest:
+        return _of_halves(evidence)
+    if not evidence.has_chances:
+        return _without_chances(evidence)
+    return join([_assignments(evidence), _sure(evidence), _without_correction(evidence)])
+
+
+def roles_rule(evidence: Evidence) -> Passage:
+    """Say how a feature gets its role, and what chance a feature without any effect has."""
+    if not evidence.has_chances:
+        return _rule_without_chances(evidence)
+    if evidence.honest:
+        return passage(
+            "Chosen to predict: by at least half of the halves. Of the others, a feature drives "
+            f"selection where it {_SELECTED_BY}."
+        )
+    nothing = percent(1.0 / (1.0 + math.sqrt(evidence.fit.moments.n_selected)), 0)
+    return passage(
+        "Predicts: a chance of at least 90%. Cannot be told: from 10% to 90%. Below 10% there is "
+        f"no sign that a feature predicts; it drives selection where it {_SELECTED_BY}, and "
+        "otherwise there is no sign of either. Some features below 10% predict weakly. A feature "
+        f"without any effect typically has a chance of about {nothing}, 1 / (1 + √m) with m rows "
+        "that have an outcome."
+    )
+
+
+def _rule_without_chances(evidence: Evidence) -> Passage:
+    roles = {feature.role for feature in evidence.features}
+    parts = []
+    if TAKEN in roles:
+        parts.append("Taken to predict: said beforehand.")
+    if CHOSEN in roles:
+        parts.append("Chosen to predict: by the search.")
+    if MAY in roles:
+        parts.append("May predict: its effect is averaged over sets with it and without it.")
+    if ALWAYS in roles:
+        parts.append("Always included: said beforehand.")
+    if evidence.mode != "observed" and any(not one.in_model for one in evidence.features):
+        parts.append(f"Of the others, a feature drives selection where it {_SELECTED_BY}.")
+    return passage(" ".join(parts))
+
+
+def _beforehand(evidence: Evidence) -> Passage:
+    """The question named the features."""
+    taken = [feature.name for feature in evidence.features if feature.in_model]
+    y = Name(evidence.outcome)
+    if not taken:
+        return passage("No feature is taken to predict ", y, ": there is an intercept alone.")
+    are = "is" if len(taken) == 1 else "are"
+    first = passage(named(taken), f" {are} taken to predict ", y, "; nothing was searched.")
+    others = sum(not feature.in_model for feature in evidence.features)
+    if not others or evidence.mode == "observed":
+        return first
+    rest = passage(
+        f"{plural(others, 'other feature')} {'is' if others == 1 else 'are'} in the selection "
+        "equation alone."
+    )
+    return join([first, rest])
+
+
+def _of_halves(evidence: Evidence) -> Passage:
+    """Features were chosen in random halves of the rows."""
+    found = [feature for feature in evidence.ordered() if feature.chance is not None]
+    chosen = [feature for feature in found if feature.role == CHOSEN]
+    first = passage(
+        f"Each of {plural(evidence.n_halves, 'random half', 'random halves')} of the rows chose "
+        "its features, and the other half estimated them."
+    )
+    if not chosen:
+        return join([first, passage("No feature was chosen by at least half of them.")])
+    most = max(chosen, key=lambda feature: feature.chance or 0.0)
+    second = passage(Name(most.name), f" was chosen by {halves(evidence, most)}")
+    if len(chosen) == 1:
+        return join([first, second + ", no other by as many as half of them."])
+    others = [feature.name for feature in chosen if feature is not most]
+    return join([first, passage(second, ", ", named(others), " by at least half of them.")])
+
+
+def _without_chances(evidence: Evidence) -> Passage:
+    """A search or an average without weights that are probabilities."""
+    if evidence.pseudo and evidence.mode == "average":
+        return passage(
+            "Effects are averaged over sets of features. With sampling weights there is no "
+            "likelihood to weigh these by, so no chances are given."
+        )
+    first = passage()
+    if evidence.mode == "chosen":
+        y = Name(evidence.outcome)
+        if evidence.chosen:
+            are = "was" if len(evidence.chosen) == 1 else "were"
+            first = passage(named(evidence.chosen), f" {are} chosen to predict ", y, ".")
+        else:
+            first = passage("No feature was chosen to predict ", y, ".")
+    else:
+        first = passage("Every feature that may predict is always included.")
+    why = evidence.chances_missing
+    return join([first, passage(why)]) if why else first
+
+
+def _assignments(evidence: Evidence) -> Passage:
+    """Say what an assignment is, and what all of them have in common."""
+    selecting = sum(_selects(evidence, feature) for feature in evidence.features)
+    features = "the one feature is" if selecting == 1 else f"all {selecting} features are"
+    return passage(
+        f"An assignment is a set of features that predict; {features} in the selection equation."
+    )
+
+
+def _selects(evidence: Evidence, feature: FeatureEvidence) -> bool:
+    probit = evidence.fit.probit
+    return probit is not None and any(column in probit.features for column in feature.columns)
+
+
+def _sure(evidence: Evidence) -> Passage:
+    """Name the features in nearly every assignment, or the likeliest."""
+    sure, unsure, rest = by_certainty(evidence)
+    if sure:
+        verb = "is" if len(sure) == 1 else "are"
+        names = named([feature.name for feature in sure])
+        return passage(names, f" {verb} in nearly every assignment that counts.")
+    likeliest = max([*unsure, *rest], key=lambda feature: feature.chance or 0.0)
+    share = chance_text(likeliest.chance or 0.0)
+    return passage(
+        "No feature is in nearly every assignment that counts; ",
+        Name(likeliest.name),
+        f" is in those with {share} of the weight.",
+    )
+
+
+def _without_correction(evidence: Evidence) -> Passage:
+    """Say which chance the correction for selection changes most."""
+    found = [
+        feature
+        for feature in evidence.features
+        if feature.chance is not None and feature.chance_least_squares is not None
+    ]
+    one = evidence.stand_in
+    feature = None if one is None else evidence.of_column(one.columns[0])
+    if feature is None or feature not in found:
+        feature = max(found, key=_corrected, default=None)
+    if feature is None or _corrected(feature) < _MOVES_FAR:
+        return passage()
+    chance, free = chance_text(feature.chance or 0.0), feature.chance_least_squares or 0.0
+    words = passage(
+        Name(feature.name),
+        f" has a chance of {chance}; without the correction for selection it would have "
+        f"{chance_text(free)}",
+    )
+    takes_over = one is not None and feature.columns == one.columns and free > (feature.chance or 0)
+    if not takes_over or one is None or one.rejected_with > one.rejected_without:
+        return words + "."
+    return passage(words, ", because lambda takes over what ", Name(feature.name), " says.")
+
+
+def _corrected(feature: FeatureEvidence) -> float:
+    return abs((feature.chance or 0.0) - (feature.chance_least_squares or 0.0))
+
+
+# Who is selected. ---------------------------------------------------------------------------------
+
+
+def who_words(evidence: Evidence, margins: SelectionMargins | None) -> Passage:
+    """Say how many rows have an outcome, and what goes with that most.
+
+    ``margins`` are the data of the picture of who is selected; None if they were not computed.
+    """
+    if evidence.mode == "observed":
+        return passage()
+    counts = evidence.fit.row_counts
+    share = counts["selected"] / (counts["selected"] + counts["unselected"])
+    first = passage(f"{chance_text(share)} of the rows have an outcome.")
+    if margins is None:
+        return first
+    clear = [one for one in margins.drivers if one.shown.low > 0.0 or one.shown.high < 0.0]
+    clear.sort(key=lambda one: -abs(one.shown.estimate))
+    towards = [one for one in clear if one.shown.estimate > 0.0]
+    away = [one for one in clear if one.shown.estimate < 0.0]
+    if not clear:
+        nothing = "No feature clearly goes with being selected: every 95% interval includes 0."
+        return join([first, passage(nothing)])
+    parts = []
+    if towards:
+        parts.append(passage(_changes(towards), f" {_go(towards)} with being selected"))
+    if away:
+        verb = "" if towards else f" {_go(away)}"
+        parts.append(passage(_changes(away), f"{verb} with not being selected"))
+    said = join(parts, "; ")
+    return join([first, passage(_capitalised(said), ".")])
+
+
+def _go(drivers: Sequence[SelectionDriver]) -> str:
+    return "goes" if len(drivers) == 1 else "go"
+
+
+def _changes(drivers: Sequence[SelectionDriver]) -> Passage:
+    """Name the strongest changes: 'more exper and city = 1'."""
+    return join([_change(one) for one in drivers[:_DRIVERS]], " and ")
+
+
+def _change(driver: SelectionDriver) -> Passage:
+    if driver.kind == "number":
+        return passage("more ", Name(driver.name))
+    if driver.kind == "binary":
+        return passage(Name(driver.name), " = 1")
+    return passage(Name(driver.name), f" ({shown(driver.shown.words)})")
+
+
+def _capitalised(words: Passage) -> Passage:
+    """Begin a sentence: with a capital, unless it begins with a name."""
+    first, *rest = words.parts
+    if isinstance(first, str):
+        first = first[:1].upper() + first[1:]
+    return Passage((first, *rest))
