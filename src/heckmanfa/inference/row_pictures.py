@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.products import MOST_ROWS, find_products
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Block, Mask, Rows, held
@@ -58,7 +59,7 @@ class PictureRows:
     selected: Any = None
     sample_weight: Any = None
     derived: Mapping[str, Sequence[str]] | None = None
-    """factors of each column that is a product of others; of a square, the same twice"""
+    """factors of each column that is a square or a product of others; None to look for such"""
 
     @cached_property
     def _read(self) -> tuple[Rows, FormulaDesign | None]:
@@ -74,9 +75,10 @@ class PictureRows:
         """Features of the selection equation with their averages, the largest effect first."""
         rows, design = self._read
         if design is None:
-            found = _from_columns(
-                self.fit, rows, moved_features(self.fit, self.naming, self.derived)
-            )
+            derived = self.derived
+            if derived is None:
+                derived = _find_derived(self.fit, self.naming, rows)
+            found = _from_columns(self.fit, rows, moved_features(self.fit, self.naming, derived))
         else:
             found = _from_formulas(self.fit, self.X, self.sample_weight, rows, design)
         return tuple(sorted(found, key=lambda pair: -np.nan_to_num(abs(pair[0].shown.estimate))))
@@ -141,16 +143,14 @@ class PictureRows:
         )
 
 
-def moved_features(
-    fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]] | None = None
-) -> list[Moved]:
+def moved_features(fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]]) -> list[Moved]:
     """Return the features of the selection equation, in the order of X.
 
     The dummies of a category are one feature. A column that is a product of others moves with its
     factors, and is not a feature of its own if one of them is in the equation.
     """
     equation = _selecting(fit)
-    products = _products(fit, naming, derived or {})
+    products = _products(fit, naming, derived)
     absorbed = {
         product.column: product
         for product in products
@@ -198,10 +198,22 @@ def _selecting(fit: Fit) -> list[int]:
     return [] if fit.probit is None else sorted(int(column) for column in fit.probit.features)
 
 
+def _find_derived(fit: Fit, naming: Naming, rows: Rows) -> dict[str, tuple[str, ...]]:
+    """Look for squares and products among the columns of numbers, in evenly spread rows."""
+    columns = [column for column in sorted(fit.spec.selection) if not naming.levels[column]]
+    some = rows.pilot(MOST_ROWS).map(_block_features, columns=columns)
+    values = np.concatenate(list(some))
+    return find_products(values, [naming.sources[column] for column in columns])
+
+
+def _block_features(block: Block) -> Floats:
+    return block.features
+
+
 def _products(fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]]) -> list[Product]:
-    """Find the columns of products and of their factors, which are read with the rows."""
-    read = {*fit.spec.selection, *fit.spec.prediction}
-    place = {naming.sources[column]: column for column in read if not naming.levels[column]}
+    """Find the columns of products and of their factors, of those that every row has."""
+    known = [column for column in fit.spec.selection if not naming.levels[column]]
+    place = {naming.sources[column]: column for column in known}
 
     def factors_of(name: str, seen: tuple[str, ...] = ()) -> list[str]:
         # The cube of a column may be known as the product of its square and itself.
