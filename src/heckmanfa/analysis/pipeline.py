@@ -18,6 +18,7 @@ from heckmanfa.analysis.checking import Subject, checks_of_answer
 from heckmanfa.analysis.column_roles import in_sources, joint_groups, source_columns
 from heckmanfa.analysis.derived import derived_columns
 from heckmanfa.analysis.loading import prepare
+from heckmanfa.analysis.picture_rows import pictures_of
 from heckmanfa.analysis.prepared import Prepared
 from heckmanfa.analysis.request import Question
 from heckmanfa.analysis.table_names import naming_of
@@ -26,6 +27,7 @@ from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
+from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.average_tables import ALWAYS, PREDICTS, inclusion_frame
@@ -154,6 +156,14 @@ class Analysis(Prepared):
     def derived_columns(self) -> dict[str, tuple[str, ...]]:
         """Columns that are the square of another, or the product of two; none if streamed."""
         return {} if self.loaded is None else derived_columns(self.loaded.X, self.encoding)
+
+    def pictures(self) -> Pictures:
+        """Return the pictures of the answer, each made when it is first read."""
+        return self._pictures
+
+    @cached_property
+    def _pictures(self) -> Pictures:
+        return pictures_of(self, self.evidence, self.derived_columns)
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:

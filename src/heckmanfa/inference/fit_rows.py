@@ -139,8 +139,8 @@ def read_given_rows(
 
 def rows_for_pictures(
     fit: Fit, X: Any, y: Any, selected: Any = None, sample_weight: Any = None
-) -> tuple[Rows, FormulaDesign | None]:
-    """Return the rows that a model was fitted to, and the design of its formulas.
+) -> tuple[Rows, ReadRows | FitRows]:
+    """Return the rows that a model was fitted to, and what was read with them.
 
     Rows in memory are compared with those of the fit by their moments; rows that are not, and
     rows without selection, by their number.
@@ -149,11 +149,12 @@ def rows_for_pictures(
     sample = given.sample
     decided = fit.row_counts.get("left_out_separation", 0)
     if fit.probit is not None and (sample.rows.in_memory or decided):
-        return _compressed(fit, given).rows, given.design
+        read = _compressed(fit, given)
+        return read.rows, read
     kinds = ("selected", "unselected")
     if any(sample.row_counts[kind] != fit.row_counts[kind] for kind in kinds):
         raise _other_rows(fit, sample, "the rows given are not those of the fit")
-    return sample.rows, given.design
+    return sample.rows, given
 
 
 def probit_of(fit: Fit, consequence: str) -> Probit:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
-from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
+from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.inference.rho_pictures import (
     imr_estimates_of,
     over_rho_of,
@@ -93,22 +96,29 @@ class Pictures:
     @cached_property
     def residuals(self) -> ResidualBars | None:
         """P10: residuals beside the normal curve; None if rows are not in memory."""
-        best = self.evidence.best if self.evidence.mode == "average" else None
-        return self._needed("residuals").residuals(None if best is None else best.mask)
+        return self._needed("residuals").residuals(self._best)
+
+    @property
+    def _best(self) -> Mask | None:
+        """The best assignment of an average; None if the model has a single one."""
+        average = self.evidence.fit.average
+        if average is None:
+            return None
+        if self.evidence.best is not None:
+            return self.evidence.best.mask
+        # Sampling weights leave no BIC, but the average has weights of its own.
+        return np.asarray(average.average.leading_masks[0])
 
     def _needed(self, picture: str) -> PictureRows:
         """Return the rows of the fit; refuse a picture that needs them if they were not given."""
         if self._rows is None:
             raise InputError(
-                f"the picture {picture!r} needs the rows of the fit: call pictures(X, y), with "
-                "selected and sample_weight as they were passed to fit"
+                f"the picture {picture!r} needs the rows of the fit: pass X and y (and selected, "
+                "sample_weight) as they were passed to fit"
             )
         return self._rows
 
     @cached_property
     def _fit_rows(self) -> FitRows | None:
         """The rows as both equations have them; None if not given, or not in memory."""
-        rows = self._rows
-        if rows is None or rows.fit.probit is None or not rows.in_memory:
-            return None
-        return read_fit_rows(rows.fit, rows.X, rows.y, rows.selected, rows.sample_weight)
+        return None if self._rows is None else self._rows.fit_rows

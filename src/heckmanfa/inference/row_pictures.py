@@ -20,7 +20,13 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import mixed
 from heckmanfa.inference.effect_rows import formula_rows
 from heckmanfa.inference.expectations import Estimates
-from heckmanfa.inference.fit_rows import column_or_values, rows_for_pictures, weights_of
+from heckmanfa.inference.fit_rows import (
+    FitRows,
+    ReadRows,
+    column_or_values,
+    rows_for_pictures,
+    weights_of,
+)
 from heckmanfa.inference.formula_variables import level_words
 from heckmanfa.inference.margins import sum_effects
 from heckmanfa.inference.selection_moves import (
@@ -62,7 +68,7 @@ class PictureRows:
     """factors of each column that is a square or a product of others; None to look for such"""
 
     @cached_property
-    def _read(self) -> tuple[Rows, FormulaDesign | None]:
+    def _read(self) -> tuple[Rows, ReadRows | FitRows]:
         return rows_for_pictures(self.fit, self.X, self.y, self.selected, self.sample_weight)
 
     @property
@@ -70,10 +76,20 @@ class PictureRows:
         """Whether all rows are in memory, as overlap and residuals need."""
         return self._read[0].in_memory
 
+    @property
+    def fit_rows(self) -> FitRows | None:
+        """The rows as both equations have them; None without selection, or not in memory."""
+        rows, read = self._read
+        return read if rows.in_memory and isinstance(read, FitRows) else None
+
+    @property
+    def _design(self) -> FormulaDesign | None:
+        return self._read[1].design
+
     @cached_property
     def _drivers(self) -> tuple[tuple[SelectionDriver, Profile], ...]:
         """Features of the selection equation with their averages, the largest effect first."""
-        rows, design = self._read
+        rows, design = self._read[0], self._design
         if design is None:
             derived = self.derived
             if derived is None:
@@ -87,7 +103,7 @@ class PictureRows:
         """Return what moves the probability of being selected; None if no outcome is missing."""
         if self.fit.probit is None:
             return None
-        drivers, design = tuple(driver for driver, _ in self._drivers), self._read[1]
+        drivers, design = tuple(driver for driver, _ in self._drivers), self._design
         names = {driver.name for driver in drivers}
         return SelectionMargins(
             drivers,
@@ -207,7 +223,7 @@ def _find_derived(fit: Fit, naming: Naming, rows: Rows) -> dict[str, tuple[str, 
 
 
 def _block_features(block: Block) -> Floats:
-    return block.features
+    return np.asarray(block.features)
 
 
 def _products(fit: Fit, naming: Naming, derived: Mapping[str, Sequence[str]]) -> list[Product]:

@@ -13,6 +13,7 @@ from heckmanfa.plots.mills_ratios import imr_overlap
 from heckmanfa.plots.profile_curve import rho_profile
 from heckmanfa.plots.public_pictures import assignments, chances, forest
 from heckmanfa.plots.rho_curves import uncertainty
+from heckmanfa.plots.selection_pictures import overlap, profiles, residuals, selection_margins
 from heckmanfa.plots.training_path import assignment_path
 
 __all__ = [
@@ -22,7 +23,11 @@ __all__ = [
     "coefficients",
     "forest",
     "imr_overlap",
+    "overlap",
+    "profiles",
+    "residuals",
     "rho_profile",
+    "selection_margins",
     "specification_curve",
     "uncertainty",
 ]
