@@ -33,10 +33,12 @@ from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.average_tables import ALWAYS, PREDICTS, inclusion_frame
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.checks import Check
+from heckmanfa.results.claims import Claim, claims_of
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.evidence import Evidence, evidence_of
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
+from heckmanfa.results.may_write import may_write
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
 from heckmanfa.search.strategies import Extraction
 from heckmanfa.text.option_names import in_options
@@ -82,7 +84,8 @@ class Analysis(Prepared):
     def answer(self) -> Answer:
         """The answer in sentences: which features predict, how much, and how far to trust it."""
         bounds = bounds_of(self.model.fit_) if self.evidence.no_exclusion else None
-        return answer_of(self.evidence, bounds=bounds)
+        written = may_write(self.evidence, self.checks, bounds=bounds)
+        return answer_of(self.evidence, self.checks, bounds=bounds, may_write=written)
 
     @cached_property
     def roles(self) -> pd.DataFrame:
@@ -181,6 +184,11 @@ class Analysis(Prepared):
             source_of=self.source_of,
         )
         return checks_of_answer(subject)
+
+    @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """What may not be claimed, the gravest first."""
+        return claims_of(self.evidence, self.caveats, self.checks)
 
     def _make(self, question: Question) -> Heckman:
         """Return the unfitted estimator of another question about the same columns."""

@@ -246,7 +246,7 @@ def diagnostic_blocks(analysis: Analysis) -> list[PageBlock]:
 
 def _with_advice(check: Finding) -> Finding:
     if check.key in NO_CHECKS:
-        return check
+        return replace(check, meaning=in_options(check.meaning))
     done = check_of_finding(check, "the outcome")
     meaning = " ".join(part for part in (in_options(check.meaning), done.do) if part)
     return replace(check, meaning=meaning)

@@ -71,7 +71,7 @@ def _of_average(fit: Fit) -> list[Caveat]:
     """Caveats of an average, whose summary has the weights of assignments and features."""
     if has_pseudo_weights(fit):
         words = "sampling weights leave only a pseudo-likelihood to weigh assignments by."
-        claim = f"That the chance of a feature is a probability: {words}"
+        claim = f"That features have known chances to predict: {words}"
         return [Caveat("pseudo_weights", "caution", f"Chances are rough: {words}", claim)]
     found = weights_of(fit) if are_known(fit) else ""
     return [] if isinstance(found, str) else [*_of_stand_ins(fit, found), *_of_imr(found)]

@@ -1,0 +1,300 @@
+"""What may not be claimed: each claim that an answer does not support, and why, with a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from heckmanfa.results.checks import Check
+from heckmanfa.results.document import Caveat
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.feature_evidence import DRIVES, NEITHER, FeatureEvidence
+from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.text.passage import Name, Passage, named, passage
+from heckmanfa.text.wording import chance_text, effects, plural, true_minus
+
+# A set with more of the weight than this leaves little to others.
+_ALONE = 0.95
+
+# The gravest first; what is wrong with the fit itself comes before all of these.
+_ORDER = (
+    *("all_observed", "no_exclusion", "window", "search_ignored", "best_interval", "honest_target"),
+    *("average", "search", "best_weight", "near_ties", "stand_in", "no_selection"),
+    *("rho_not_found", "weak_exclusions", "lambda_collinear", "outside_weight", "sampled"),
+    *("exclusions", "rows_lost", "filled_in", "extrapolated", "pseudo_weights", "normal_law"),
+    *("chance", "not_causal"),
+)
+# Caveats whose claim is made here, with the names of the table and more numbers.
+_MADE_HERE = frozenset({"assignment_weight", "stand_ins", "kept_out", "search_ignored"})
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that an answer does not show."""
+
+    key: str
+    """which claim it is, for programs"""
+    lead: Passage
+    """the claim, from "That" to a colon"""
+    why: Passage
+    """why it may not be made"""
+
+    def __str__(self) -> str:
+        """Return the claim and why it may not be made."""
+        return f"{self.lead} {self.why}"
+
+    @classmethod
+    def of(cls, caveat: Caveat) -> Claim:
+        """Return the claim that a caveat rules out; its lead holds no name of a column."""
+        lead, _, why = caveat.claim.partition(": ")
+        return cls(caveat.key, passage(f"{lead}:"), passage(true_minus(why)))
+
+
+def claims_of(
+    evidence: Evidence, caveats: Iterable[Caveat], checks: Sequence[Check] = ()
+) -> tuple[Claim, ...]:
+    """Return what may not be claimed, the gravest first.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    caveats : iterable of Caveat
+        Those of the answer, the gravest first.
+    checks : sequence of Check
+        Their numbers stand behind some claims.
+    """
+    made = [
+        *_search_ignored(evidence),
+        *_best_interval(evidence),
+        *_best_weight(evidence),
+        *_stand_in(evidence),
+        *_no_selection(evidence),
+        *_exclusions(evidence),
+        *_chance(evidence),
+    ]
+    keys = {claim.key for claim in made}
+    told = _MADE_HERE | ({"near_ties"} if "best_weight" in keys else set())
+    given = [caveat for caveat in caveats if caveat.claim and caveat.key not in told]
+    claims = [*(_with_checks(Claim.of(caveat), checks) for caveat in given), *made]
+    return tuple(sorted(claims, key=lambda claim: _rank(claim.key)))
+
+
+def _rank(key: str) -> int:
+    return _ORDER.index(key) if key in _ORDER else -1
+
+
+def _with_checks(claim: Claim, checks: Sequence[Check]) -> Claim:
+    """Say of the normality of the errors whether it is rejected."""
+    if claim.key != "normal_law":
+        return claim
+    for check in checks:
+        if check.key == "normality_prediction" and check.level == "caution":
+            words = f"it rests on their being normal, and that is rejected here ({check.value})."
+            return Claim(claim.key, claim.lead, passage(words))
+    return claim
+
+
+def _search_ignored(evidence: Evidence) -> list[Claim]:
+    """The intervals of features that the same rows chose are those of features known beforehand."""
+    main = evidence.main
+    if evidence.mode != "chosen" or evidence.honest or main is None:
+        return []
+    why = passage("they are those of features known beforehand, and tend to be too narrow.")
+    if main.effect.has_interval:
+        _, low, high = effects(main.effect.estimate, main.effect.low, main.effect.high)
+        why = passage(
+            f"{low} to {high} for ",
+            Name(main.name),
+            " is that of features known beforehand, and such intervals tend to be too narrow. "
+            "Those of --search average and --honest are not.",
+        )
+    lead = passage("That intervals and p-values account for the search:")
+    return [Claim("search_ignored", lead, why)]
+
+
+def _best_interval(evidence: Evidence) -> list[Claim]:
+    """The interval of the best set is that of features known beforehand."""
+    main, best = evidence.main, evidence.best
+    if evidence.mode != "average" or main is None or best is None:
+        return []
+    alone = best.coef.of(main.lead)
+    if not alone.has_interval or not main.effect.has_interval:
+        return []
+    low, high, first, last = effects(alone.low, alone.high, main.effect.low, main.effect.high)
+    if (low, high) == (first, last):
+        return []
+    return [
+        Claim(
+            "best_interval",
+            passage("That the interval of the best set accounts for the search:"),
+            passage(
+                f"{low} to {high} for ",
+                Name(main.name),
+                f" is that of features known beforehand. Averaged, it is {first} to {last}.",
+            ),
+        )
+    ]
+
+
+def _best_weight(evidence: Evidence) -> list[Claim]:
+    """How much of the weight the best set leaves to others."""
+    best = evidence.best
+    if best is None or evidence.honest:
+        return []
+    names, weight, which = best.names, best.weight, "best"
+    if evidence.mode == "chosen":
+        names, which = evidence.chosen, "chosen"
+        weight = best.weight if evidence.chosen_weight is None else evidence.chosen_weight
+        which = "best" if evidence.chosen_weight is None else "chosen"
+    if weight >= _ALONE:
+        return []
+    about = "" if evidence.exhaustive else "about "
+    why = f"the {which} set has {about}{chance_text(weight)} of the weight"
+    if weight < best.weight * (1.0 - 1e-6):
+        why += f", and the best by BIC {about}{chance_text(best.weight)}"
+    if evidence.n_half > 1:
+        half = f"{evidence.n_half:,}"
+        if not evidence.exhaustive:
+            half = f"about {float(f'{evidence.n_half:.1e}'):,.0f}"
+        why += f"; it takes {half} sets to make up half of it"
+    return [Claim("best_weight", passage(*_those_predict(names)), passage(f"{why}."))]
+
+
+def _those_predict(names: Sequence[str]) -> tuple[str | Passage, ...]:
+    if not names:
+        return ("That no feature predicts:",)
+    verb = "predicts" if len(names) == 1 else "predict"
+    return "That ", named(names), f" {verb}, and no others do:"
+
+
+def _stand_in(evidence: Evidence) -> list[Claim]:
+    """A feature and lambda that take each other's place."""
+    item = evidence.stand_in
+    if item is None or evidence.honest:
+        return []
+    name = Name(item.name)
+    feature = next((one for one in evidence.features if one.columns == item.columns), None)
+    alone = None if feature is None else feature.chance_least_squares
+    if alone is None:
+        why = passage(
+            f"its chance is {chance_text(item.chance)}. Without it, "
+            f"{chance_text(item.rejected_without)} of the weight rejects rho = 0; with it, "
+            f"{chance_text(item.rejected_with)}."
+        )
+    else:
+        place = "it and lambda take each other's place"
+        if item.rejected_with > item.rejected_without:
+            place = "selection is found only with it"
+        why = passage(
+            f"{chance_text(item.chance)} with the correction, {chance_text(alone)} without: "
+            f"{place}."
+        )
+    return [Claim("stand_in", passage("That ", name, " predicts, or that it does not:"), why)]
+
+
+def _no_selection(evidence: Evidence) -> list[Claim]:
+    """An average that does not find selection does not rule it out."""
+    if evidence.mode != "average" or verdict(evidence).kind != "unknown":
+        return []
+    what, effect = "the coefficient of lambda", evidence.imr
+    if evidence.fit.spec.method == "ml":
+        what, effect = "rho", evidence.rho
+    if not effect.has_interval:
+        return []
+    value, low, high = effects(effect.estimate, effect.low, effect.high)
+    if effect.excludes_zero:
+        lead = "That there is selection on what was not observed:"
+        share = "" if evidence.rejected is None else chance_text(evidence.rejected)
+        why = f"only {share} of the weight rejects rho = 0." if share else ""
+        why = why or f"{what} is {value} ({low} to {high}), and rests on the exclusions."
+    else:
+        lead = "That there is no selection on what was not observed:"
+        why = f"{what} is {value}, 95% interval {low} to {high}, which does not show that it is 0."
+    return [Claim("no_selection", passage(lead), passage(why))]
+
+
+def _exclusions(evidence: Evidence) -> list[Claim]:
+    """No data can show that a feature has no effect of its own."""
+    if evidence.mode == "observed":
+        return []
+    lead, y = passage("That the exclusions are valid:"), Name(evidence.outcome)
+    selecting = set() if evidence.fit.probit is None else {*evidence.fit.probit.features}
+    drives = [one for one in evidence.features if not selecting.isdisjoint(one.columns)]
+    kept_out = [one for one in drives if not one.candidate]
+    left = [one for one in drives if one.candidate and not one.in_model]
+    if evidence.mode == "average":
+        left = [one for one in drives if one.role in (DRIVES, NEITHER)]
+    parts: list[Passage] = []
+    if kept_out:
+        parts.append(passage("the model assumes that ", _no_effect(kept_out, y)))
+    if left:
+        which = passage(f"that {plural(len(left), 'feature')} hardly {_appear(left)} in the ")
+        which = passage(which, "prediction is no evidence that ", _they_have(left, y))
+        if evidence.mode != "average":
+            which = passage("that ", _were_not_chosen(left), " is no evidence that ")
+            which = passage(which, _they_have(left, y))
+        parts.append(which)
+    if not parts:
+        return []
+    why = parts[0] if len(parts) == 1 else passage(parts[0], "; ", parts[1])
+    return [Claim("exclusions", lead, passage(why, ", and no data can show that."))]
+
+
+def _no_effect(features: Sequence[FeatureEvidence], y: Name) -> Passage:
+    have = "has no effect of its" if len(features) == 1 else "have no effect of their"
+    return passage(named([one.name for one in features], 6), f" {have} own on ", y)
+
+
+def _they_have(features: Sequence[FeatureEvidence], y: Name) -> Passage:
+    have = "it has no effect of its" if len(features) == 1 else "they have no effect of their"
+    return passage(f"{have} own on ", y)
+
+
+def _appear(features: Sequence[FeatureEvidence]) -> str:
+    return "appears" if len(features) == 1 else "appear"
+
+
+def _were_not_chosen(features: Sequence[FeatureEvidence]) -> Passage:
+    was = "was" if len(features) == 1 else "were"
+    return passage(named([one.name for one in features], 6), f" {was} not chosen to predict")
+
+
+def _chance(evidence: Evidence) -> list[Claim]:
+    """A chance depends on the kind of weights."""
+    if evidence.honest:
+        return []
+    known = [one for one in evidence.ordered() if one.chance is not None and one.by_aic is not None]
+    unsure = [one for one in known if 0.1 <= (one.chance or 0.0) < 0.9]
+    if not known:
+        return []
+    one = unsure[0] if unsure else known[0]
+    chance, aic, ebic = (chance_text(_share(one, kind)) for kind in ("bic", "aic", "ebic"))
+    # With few features there is nothing for EBIC to add to BIC.
+    by = f"With AIC it is {aic}, with EBIC, which favours few features, {ebic}"
+    surest = known[0]
+    least = min(_share(surest, kind) for kind in ("bic", "aic", "ebic"))
+    rest: tuple[str | Name, ...] = (".",)
+    if surest is not one and least >= 0.9:
+        rest = ("; for ", Name(surest.name), f" it stays at {chance_text(least)} or more.")
+        if least > 0.99:
+            rest = ("; for ", Name(surest.name), " it stays above 99%.")
+    inside = ""
+    if evidence.window is not None:
+        low, high = (true_minus(f"{end:g}") for end in evidence.window)
+        inside = f" of the sets with rho in [{low}, {high}]"
+    return [
+        Claim(
+            "chance",
+            passage(f"That a chance of {chance} is a fact about ", Name(one.name), ":"),
+            passage(
+                f"it is a share of the weight{inside} by BIC, with each set as likely as any other "
+                f"beforehand. {by}",
+                *rest,
+            ),
+        )
+    ]
+
+
+def _share(feature: FeatureEvidence, kind: str) -> float:
+    value = {"bic": feature.chance, "aic": feature.by_aic, "ebic": feature.by_ebic}[kind]
+    return float("nan") if value is None else value

@@ -1,0 +1,228 @@
+"""What may be written: a paragraph about an answer that is true as it stands, to be copied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from heckmanfa.results.average_caveats import describe_average
+from heckmanfa.results.average_tables import PREDICTS, UNSURE
+from heckmanfa.results.checks import Check, badge
+from heckmanfa.results.effects import Effect
+from heckmanfa.results.evidence import Evidence
+from heckmanfa.results.feature_evidence import FeatureEvidence
+from heckmanfa.results.headline import amount, halves
+from heckmanfa.results.search_caveats import describe_search
+from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.text.passage import Name, Passage, join, named, passage
+from heckmanfa.text.wording import chance_text, count, effects, plural
+
+# Features named one by one.
+_NAMED = 6
+
+
+def may_write(
+    evidence: Evidence,
+    checks: Sequence[Check] = (),
+    *,
+    bounds: Mapping[int, Effect] | None = None,
+) -> Passage:
+    """Return a paragraph for a paper: the main effect, what cannot be told, the gravest check.
+
+    If a check says that the answer is not to be relied on, no estimate is in it.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    checks : sequence of Check
+        The gravest first.
+    bounds : mapping of int to Effect, optional
+        For each column of X, where its coefficient lies for rho from -0.3 to 0.3.
+    """
+    if badge(checks)[0] == "problem" or evidence.no_exclusion:
+        return _unreliable(evidence, checks, bounds)
+    return join([_effect(evidence), _which(evidence), _selection(evidence), _gravest(checks)])
+
+
+def _rows(evidence: Evidence) -> str:
+    """Count the rows of the fit."""
+    counts = evidence.fit.row_counts
+    selected = counts["selected"]
+    total = selected + counts.get("unselected", 0)
+    if evidence.mode == "observed":
+        return plural(total, "row")
+    return f"{plural(total, 'row')}, {count(selected)} with an outcome"
+
+
+def _unreliable(
+    evidence: Evidence, checks: Sequence[Check], bounds: Mapping[int, Effect] | None
+) -> Passage:
+    """Say that nothing was found that may be relied on, and why."""
+    y = Name(evidence.outcome)
+    said = [
+        passage("The model of ", y, f" ({_rows(evidence)}) is not to be relied on."),
+        *(passage(check.title) for check in checks if check.level == "problem"),
+    ]
+    main = evidence.main
+    bound = None if main is None else (bounds or {}).get(main.lead)
+    if evidence.no_exclusion and main is not None and bound is not None and bound.has_interval:
+        low, high = effects(bound.low, bound.high)
+        said.append(
+            passage(
+                "If rho is anywhere from \u22120.3 to 0.3, ",
+                evidence.naming.change_of(main.lead),
+                f" goes with {low} to {high} more ",
+                y,
+                " (95% uncertainty interval).",
+            )
+        )
+    said.append(passage("No estimate of it is reported as a finding."))
+    return join(said)
+
+
+def _effect(evidence: Evidence) -> Passage:
+    """Give the main effect with its interval, how it was found, and least squares."""
+    main, y = evidence.main, Name(evidence.outcome)
+    if main is None or not main.effect.known:
+        return passage("No feature was found that predicts ", y, f" ({_rows(evidence)}).")
+    change = evidence.naming.change_of(main.lead)
+    start = passage("Allowing for selection, ", change)
+    if evidence.mode == "observed":
+        start = _capital(change)
+    inside = [_interval(evidence, main), _how(evidence), passage(_rows(evidence))]
+    inside.append(_least_squares(evidence, main))
+    return passage(
+        start, " went with ", amount(main.effect, evidence.outcome), " (", join(inside, "; "), ")."
+    )
+
+
+def _capital(words: Passage) -> Passage:
+    first, *others = words.parts
+    if isinstance(first, str):
+        return Passage((first[:1].upper() + first[1:], *others))
+    return words
+
+
+def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
+    effect, spec = main.effect, evidence.fit.spec
+    if not effect.has_interval:
+        return passage("its interval is not known")
+    _, low, high = effects(effect.estimate, effect.low, effect.high)
+    kind: tuple[str | Name, ...] = ()
+    if spec.cov_type == "robust":
+        kind = (", robust",)
+    elif spec.cov_type == "cluster":
+        cluster = evidence.naming.cluster
+        kind = (", clustered by ", Name(cluster)) if cluster else (", clustered",)
+    return passage(f"95% interval {low} to {high}", *kind)
+
+
+def _how(evidence: Evidence) -> Passage:
+    """Say how the estimate was found."""
+    fit = evidence.fit
+    steps = "maximum likelihood" if fit.spec.method == "ml" else "two steps"
+    if evidence.mode == "observed":
+        return passage("least squares, with no outcome missing")
+    if evidence.mode == "average":
+        sampling = " of a pseudo-likelihood, with sampling weights" if evidence.pseudo else ""
+        features = plural(len(evidence.candidates), "feature")
+        return passage(f"{describe_average(fit)}{sampling}; {features}; {steps}")
+    if evidence.mode == "chosen":
+        which = named(evidence.chosen, _NAMED) if evidence.chosen else passage("no feature")
+        if evidence.honest:
+            return passage(which, f" {describe_search(fit)}; {steps}")
+        how = f" chosen to predict, {describe_search(fit)}; the interval takes that as known"
+        return passage(which, f"{how}; {steps}")
+    return passage(f"features chosen beforehand; {steps}")
+
+
+def _least_squares(evidence: Evidence, main: FeatureEvidence) -> Passage:
+    if evidence.mode == "observed" or not main.least_squares.known:
+        return passage()
+    effect = main.effect
+    _, value = effects(effect.estimate, main.least_squares.estimate)
+    return passage(f"least squares: {value}")
+
+
+def _which(evidence: Evidence) -> Passage:
+    """Say which features predict as far as that is known, and for which it cannot be told."""
+    y = Name(evidence.outcome)
+    if evidence.honest:
+        main = evidence.main
+        if main is None or main.chance is None:
+            return passage()
+        return passage(
+            Name(main.name), f" was chosen in {halves(evidence, main)} random halves of the rows."
+        )
+    if not evidence.has_chances:
+        return passage()
+    found = evidence.ordered()
+    sure = [one for one in found if one.role == PREDICTS]
+    unsure = [one for one in found if one.role == UNSURE]
+    said = []
+    if sure:
+        verb = "predicts" if len(sure) == 1 else "predict"
+        said.append(passage("By BIC weights, ", _with_chances(sure), f" {verb} ", y, "."))
+    if unsure:
+        start = "Whether " if sure else "By BIC weights, whether "
+        verb = "predicts" if len(unsure) == 1 else "predict"
+        said.append(passage(start, _with_chances(unsure), f" {verb} ", y, " cannot be told."))
+    if not said:
+        said.append(passage("By BIC weights, there is no sign that any feature predicts ", y, "."))
+    return join(said)
+
+
+def _with_chances(features: Sequence[FeatureEvidence]) -> Passage:
+    """Name features with their chances."""
+    if len(features) > _NAMED:
+        first = [_with_chance(one) for one in features[: _NAMED - 1]]
+        return passage(join(first, ", "), f" and {len(features) - len(first)} more")
+    parts = [_with_chance(one) for one in features]
+    if len(parts) == 1:
+        return parts[0]
+    return passage(join(parts[:-1], ", "), " and ", parts[-1])
+
+
+def _with_chance(feature: FeatureEvidence) -> Passage:
+    return passage(Name(feature.name), f" ({chance_text(feature.chance or 0.0)})")
+
+
+def _selection(evidence: Evidence) -> Passage:
+    """Say whether selection on what was not observed took place, as far as that is known."""
+    found = verdict(evidence).kind
+    what, effect = "coefficient of lambda", evidence.imr
+    if evidence.fit.spec.method == "ml":
+        what, effect = "rho", evidence.rho
+    value, low, high = effects(effect.estimate, effect.low, effect.high)
+    numbers = f"{what} {value}, {low} to {high}" if effect.has_interval else f"{what} {value}"
+    if found == "nothing missing":
+        return passage()
+    if found == "not asked":
+        assert evidence.window is not None
+        first, last = (f"{end:g}".replace("-", "\u2212") for end in evidence.window)
+        return passage(
+            f"rho was kept in [{first}, {last}]: whether selection on what was not observed took "
+            "place was not asked."
+        )
+    if found == "yes":
+        share = ""
+        if evidence.rejected is not None:
+            share = f"; {chance_text(evidence.rejected)} of the BIC weight rejects rho = 0"
+        return passage(f"Selection on what was not observed took place ({numbers}{share}).")
+    if found == "little":
+        return passage(
+            f"Selection on what was not observed mattered too little to change this ({numbers})."
+        )
+    if effect.excludes_zero and evidence.rejected is not None:
+        numbers += f"; only {chance_text(evidence.rejected)} of the BIC weight rejects rho = 0"
+    return passage(
+        f"The data do not tell whether selection on what was not observed took place ({numbers})."
+    )
+
+
+def _gravest(checks: Sequence[Check]) -> Passage:
+    """State the gravest check that is not fine."""
+    for check in checks:
+        if check.level == "caution":
+            value = f" ({check.value})" if check.value else ""
+            return passage(f"{check.title.removesuffix('.')}{value}.")
+    return passage()

@@ -1,0 +1,231 @@
+"""What may not be claimed about an answer, and what may be written, against its numbers."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+
+from heckmanfa import Heckman
+from heckmanfa.analysis import Question, analyse
+from heckmanfa.datasets import load_mroz
+from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.checks import badge, plain_check
+from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.may_write import may_write
+from heckmanfa.text.passage import Name
+
+FEATURES = [
+    *["educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"],
+    *["fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"],
+]
+FEW = ("educ", "exper", "age", "kids5", "nwifeinc")
+MINUS = "\u2212"
+
+
+@cache
+def mroz(**options):
+    frame = load_mroz()[[*FEATURES, "lwage"]].astype(float).assign(w=1.5, county=0.0)
+    frame["county"] = np.arange(len(frame)) % 50
+    options.setdefault("features", tuple(FEATURES))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return analyse(Question("mroz", "lwage", **options), frame=frame)
+
+
+def claims(analysis):
+    return {claim.key: str(claim) for claim in analysis.claims}
+
+
+def written(analysis):
+    return str(analysis.answer.may_write)
+
+
+def percent(share):
+    return f"{100 * share:.0f}%"
+
+
+def names_of(passage):
+    return {part.text for part in passage.parts if isinstance(part, Name)}
+
+
+SPECIAL = {
+    "average": {},
+    "chosen": {"search": "best-subset"},
+    "given": {"search": "none", "features": FEW, "select_only": ("kids5",)},
+    "no exclusion": {"search": "none", "features": FEW},
+    "honest": {"honest": True, "features": FEW},
+    "window": {"rho_range": (-0.9, -0.1), "features": FEW},
+    "sampling weights": {"weights": "w", "weight_kind": "sampling", "features": FEW},
+    "clusters": {"cluster": "county", "features": FEW},
+    "ml": {"method": "ml", "search": "none", "features": FEW, "select_only": ("kids5",)},
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_every_claim_has_a_lead_and_a_reason_and_none_comes_twice(name):
+    analysis = mroz(**SPECIAL[name])
+    assert analysis.claims
+    for claim in analysis.claims:
+        assert str(claim.lead).startswith("That ")
+        assert str(claim.lead).endswith(":")
+        assert str(claim.why).endswith(".")
+        assert not re.search(r"(?<![\w.-])-\d", str(claim))
+    keys = [claim.key for claim in analysis.claims]
+    assert len({*keys}) == len(keys)
+    assert keys[-1] == "not_causal"
+    assert {"kept_out", "assignment_weight", "stand_ins"}.isdisjoint(keys)
+
+
+@pytest.mark.parametrize("name", ["average", "chosen"])
+def test_the_weight_of_the_best_set_is_that_of_the_weights_of_all(name):
+    analysis = mroz(**SPECIAL[name])
+    weights = weights_of(analysis.model.fit_)
+    said = claims(analysis)["best_weight"]
+    assert said.startswith("That educ and exper predict, and no others do:")
+    assert f"has {percent(weights.best)} of the weight" in said
+    assert f"it takes {weights.n_half} sets to make up half of it" in said
+    lead = next(claim.lead for claim in analysis.claims if claim.key == "best_weight")
+    assert names_of(lead) == {"educ", "exper"}
+
+
+def test_the_feature_that_stands_in_for_lambda_has_its_chances_with_and_without_the_correction():
+    analysis = mroz()
+    exper = next(one for one in analysis.evidence.features if one.name == "exper")
+    weights = weights_of(analysis.model.fit_)
+    share = weights.average.shares["bic"][FEATURES.index("exper")]
+    assert claims(analysis)["stand_in"] == (
+        f"That exper predicts, or that it does not: {percent(share)} with the correction, "
+        f"{percent(exper.chance_least_squares)} without: it and lambda take each other's place."
+    )
+
+
+def test_a_chance_is_given_by_three_kinds_of_weights():
+    analysis = mroz()
+    shares = weights_of(analysis.model.fit_).average.shares
+    by = {kind: percent(shares[kind][FEATURES.index("exper")]) for kind in ("bic", "aic", "ebic")}
+    said = claims(analysis)["chance"]
+    assert said.startswith(f"That a chance of {by['bic']} is a fact about exper:")
+    assert (
+        f"With AIC it is {by['aic']}, with EBIC, which favours few features, {by['ebic']}" in said
+    )
+    assert min(shares[kind][0] for kind in by) > 0.99
+    assert said.endswith("; for educ it stays above 99%.")
+
+
+def test_intervals_of_the_best_set_and_of_the_average_stand_side_by_side():
+    analysis = mroz()
+    alone = Heckman(["educ", "exper"]).fit(
+        load_mroz()[FEATURES].astype(float), load_mroz()["lwage"]
+    )
+    ends = alone.tidy().set_index(["equation", "term"]).loc[("prediction", "educ")]
+    mixed = analysis.estimates.set_index(["equation", "term"]).loc[("prediction", "educ")]
+    said = claims(analysis)["best_interval"]
+    assert f"{ends['ci_low']:.3f} to {ends['ci_high']:.3f} for educ" in said
+    assert f"Averaged, it is {mixed['ci_low']:.3f} to {mixed['ci_high']:.3f}." in said
+
+
+def test_normality_that_is_rejected_stands_behind_the_claim_about_it():
+    check = next(one for one in mroz().checks if one.key == "normality_prediction")
+    assert check.level == "caution"
+    assert f"that is rejected here ({check.value})" in claims(mroz())["normal_law"]
+
+
+def test_exclusions_are_named_by_who_made_them():
+    said = claims(mroz(**SPECIAL["given"]))["exclusions"]
+    assert "the model assumes that kids5 has no effect of its own on lwage" in said
+    unlikely = (mroz().model.inclusion_["bic"] < 0.1).sum()
+    assert (
+        f"that {unlikely} features hardly appear in the prediction" in claims(mroz())["exclusions"]
+    )
+    chosen = claims(mroz(**SPECIAL["chosen"]))["exclusions"]
+    assert "not chosen to predict is no evidence" in chosen
+    assert "exclusions" not in claims(mroz(**SPECIAL["no exclusion"]))
+
+
+def test_honest_estimates_speak_of_halves_and_not_of_chances():
+    analysis = mroz(**SPECIAL["honest"])
+    said = " ".join(claims(analysis).values())
+    assert "each is of the coefficient in the models that halves of the rows chose" in said
+    assert "account for the search" not in said
+    assert "chance" not in f"{said} {written(analysis)}"
+    assert re.search(r"was chosen in \d+ of 50 random halves", written(analysis))
+
+
+def test_in_a_window_rho_tests_nothing_and_is_not_tested():
+    analysis = mroz(**SPECIAL["window"])
+    assert "it tests nothing" in claims(analysis)["window"]
+    assert {"no_selection", "rho_not_found", "stand_in"}.isdisjoint(claims(analysis))
+    assert f"rho was kept in [{MINUS}0.9, {MINUS}0.1]" in written(analysis)
+    assert "coefficient of lambda" not in written(analysis)
+
+
+# What may be written. ---------------------------------------------------------------------------
+
+
+def test_the_paragraph_about_an_average_names_its_weights_and_numbers():
+    analysis = mroz()
+    table = analysis.estimates.set_index(["equation", "term"])
+    educ, imr = table.loc[("prediction", "educ")], table.loc[("errors", "imr")]
+    said = written(analysis)
+    assert said.startswith(
+        f"Allowing for selection, one more educ went with {educ['estimate']:.3f} more lwage (95% "
+        f"interval {educ['ci_low']:.3f} to {educ['ci_high']:.3f}; averaged over all 32,768 "
+        "assignments, weighted by AIC; 15 features; two steps; 753 rows, 428 with an outcome; "
+        "least squares: "
+    )
+    plain = next(one for one in analysis.evidence.features if one.name == "educ").least_squares
+    assert f"least squares: {plain.estimate:.3f})" in said
+    assert "By BIC weights, educ (>99%) predicts lwage. Whether exper (41%)" in said
+    assert f"lambda {MINUS}{abs(imr['estimate']):.3f}, {MINUS}{abs(imr['ci_low']):.3f} to" in said
+    assert said.endswith("The errors of lwage are not normal (chi2(2) = 299.4, p < 0.001).")
+    assert {"educ", "exper", "lwage"} <= names_of(analysis.answer.may_write)
+
+
+def test_what_is_not_to_be_relied_on_has_no_estimate_in_its_paragraph():
+    analysis = mroz(**SPECIAL["no exclusion"])
+    assert badge(analysis.checks)[1] == "Do not rely on it"
+    said = written(analysis)
+    assert "is not to be relied on. No feature is excluded from the prediction." in said
+    assert said.endswith("No estimate of it is reported as a finding.")
+    educ = analysis.model.tidy().set_index(["equation", "term"]).loc[("prediction", "educ")]
+    assert f"{educ['estimate']:.3f}" not in said
+    assert "went with" not in said
+    # Any other problem does the same to an answer that was fine.
+    grave = plain_check("convergence", "problem", "It stopped.", "lwage")
+    said = str(may_write(mroz().evidence, [grave, *mroz().checks]))
+    assert "The iteration did not converge." in said
+    assert "went with" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("chosen", "educ and exper chosen to predict, best by BIC of all 32,768 assignments"),
+        ("given", "features chosen beforehand; two steps"),
+        ("sampling weights", "weighted by AIC of a pseudo-likelihood, with sampling weights"),
+        ("clusters", ", clustered by county; averaged over"),
+        ("ml", "maximum likelihood; 753 rows"),
+    ],
+)
+def test_the_paragraph_says_how_the_estimate_was_found(name, words):
+    said = written(mroz(**SPECIAL[name]))
+    assert words in said
+    assert said.startswith("Allowing for selection, one more ")
+    if name in ("given", "sampling weights", "ml"):
+        assert "BIC" not in said
+
+
+def test_least_squares_allows_for_no_selection():
+    frame = load_mroz().dropna(subset="lwage")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Heckman(list(FEW)).fit(frame[list(FEW)].astype(float), frame["lwage"])
+
+    said = str(may_write(evidence_of(model.fit_)))
+    assert "llowing for selection" not in said
+    assert "least squares, with no outcome missing; 428 rows" in said
+    assert "lambda" not in said
