@@ -388,7 +388,8 @@ def _averaged(evidence: Evidence) -> list[ImrEstimate]:
 def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:
     """Estimate with every feature that may predict, unless that was done or cannot be."""
     whole, window = evidence.all_features, evidence.window
-    if whole is None or any(np.array_equal(whole.mask, other) for other in others):
+    same = whole is not None and any(np.array_equal(whole.mask, other) for other in others)
+    if whole is None or same or evidence.n_assignments == 1:
         return []
     if window is not None and not window[0] <= whole.rho <= window[1]:
         return []
@@ -428,5 +429,5 @@ def _other_method(evidence: Evidence, rows: Rows | None) -> list[ImrEstimate]:
         except HeckmanfaError:
             return []
     reach = reference_of(fit).quantile(_LEVEL) * math.sqrt(max(variance, 0.0))
-    label = "maximum likelihood" if ml else "two-step"
-    return [ImrEstimate(label, estimate, estimate - reach, estimate + reach, None, "same features")]
+    label, detail = ("ML", "maximum likelihood") if ml else ("two-step", "same features")
+    return [ImrEstimate(label, estimate, estimate - reach, estimate + reach, None, detail)]

@@ -59,6 +59,11 @@ class RhoPanel:
         return min(self.points, key=lambda point: abs(point.rho - rho))
 
     @property
+    def rises(self) -> bool:
+        """Whether the coefficient rises with rho."""
+        return self.points[-1].estimate > self.points[0].estimate
+
+    @property
     def turns(self) -> bool:
         """Whether the sign turns among the points."""
         return self.points[0].rho <= self.sign_change <= self.points[-1].rho
@@ -322,13 +327,12 @@ class _Curves:
             drawing.line(at, height - 7, at, height + 7, "interval ink")
             words = f"sign turns at {_rho(panel.sign_change)}"
             room = 7.0 * len(words)
-            # Beside the tick where there is room, on the side of zero that the curve leaves.
-            end = at + 8 + room > x.end
-            below = height + 18 < y.start
+            # On the side of zero, left or right of the tick, that the curve leaves free.
+            left = at + 8 + room > x.end
+            below = panel.rises != left and height + 18 < y.start
             place = height + 17 if below else height - 10
-            drawing.text(
-                at + (-8 if end else 8), place, words, "tick halo", "end" if end else "start"
-            )
+            beside = at - 8 if left else at + 8
+            drawing.text(beside, place, words, "tick halo", "end" if left else "start")
         second = panel.at_second
         if second is not None:
             drawing.circle(x(second.rho), y(second.estimate), "hollow problem")
