@@ -13,6 +13,7 @@ from heckmanfa.plots.mills_ratios import imr_overlap
 from heckmanfa.plots.profile_curve import rho_profile
 from heckmanfa.plots.public_pictures import assignments, chances, forest
 from heckmanfa.plots.rho_curves import uncertainty
+from heckmanfa.plots.rho_pictured import imr_estimates, over_rho, rho_by_assignment
 from heckmanfa.plots.selection_pictures import overlap, profiles, residuals, selection_margins
 from heckmanfa.plots.training_path import assignment_path
 
@@ -22,10 +23,13 @@ __all__ = [
     "chances",
     "coefficients",
     "forest",
+    "imr_estimates",
     "imr_overlap",
+    "over_rho",
     "overlap",
     "profiles",
     "residuals",
+    "rho_by_assignment",
     "rho_profile",
     "selection_margins",
     "specification_curve",

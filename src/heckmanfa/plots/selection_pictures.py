@@ -56,7 +56,7 @@ def selection_margins(
     -------
     matplotlib.axes.Axes
     """
-    pictures = _pictures(source, X, y, selected, sample_weight)
+    pictures = pictures_of(source, X, y, selected, sample_weight)
     return _known(pictures.margins, pictures).draw(ax)
 
 
@@ -85,7 +85,7 @@ def profiles(
     -------
     matplotlib.axes.Axes
     """
-    pictures = _pictures(source, X, y, selected, sample_weight)
+    pictures = pictures_of(source, X, y, selected, sample_weight)
     return _known(pictures.profiles, pictures).draw(ax)
 
 
@@ -114,7 +114,7 @@ def overlap(
     -------
     matplotlib.axes.Axes
     """
-    pictures = _pictures(source, X, y, selected, sample_weight)
+    pictures = pictures_of(source, X, y, selected, sample_weight)
     return _known(pictures.overlap, pictures).draw(ax)
 
 
@@ -143,11 +143,12 @@ def residuals(
     -------
     matplotlib.axes.Axes
     """
-    pictures = _pictures(source, X, y, selected, sample_weight)
+    pictures = pictures_of(source, X, y, selected, sample_weight)
     return _known(pictures.residuals, pictures, without=False).draw(ax)
 
 
-def _pictures(source: RowPictured, X: Any, y: Any, selected: Any, sample_weight: Any) -> Any:
+def pictures_of(source: RowPictured, X: Any, y: Any, selected: Any, sample_weight: Any) -> Any:
+    """Return the pictures of a source, with rows if these were given."""
     if X is None:
         return source.pictures()
     return source.pictures(X, y, selected=selected, sample_weight=sample_weight)
