@@ -1,0 +1,354 @@
+"""Pictures of rho and lambda: their numbers against plain least squares, and their words."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from dataclasses import replace
+from itertools import product
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, plots
+from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, NotIdentifiedError
+from heckmanfa.inference.rho_pictures import (
+    imr_estimates_of,
+    over_rho_of,
+    rho_by_assignment_of,
+)
+from heckmanfa.plots.rho_histogram import apart, bins_of
+from heckmanfa.results.evidence import evidence_of
+
+FEW = ["educ", "exper", "age", "kids5", "city", "huswage"]
+WIDTHS = (540, 358)
+HOSTILE = ["<b>&\"'</b>", "\u202eevil\x1b[2J", "=1+1", "x" * 300, "$a_b$ {}", "-->]]>"]
+
+
+def fitted(model, X, y, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        return model.fit(X, y, **more)
+
+
+@pytest.fixture(scope="module")
+def mroz():
+    frame = load_mroz()
+    return frame[FEW], frame["lwage"]
+
+
+@pytest.fixture(scope="module")
+def average(mroz):
+    return fitted(HeckmanAverage(), *mroz)
+
+
+@pytest.fixture(scope="module")
+def plain(average, mroz):
+    """Every assignment by least squares of its own: its mask, BIC weight, rho and beta_H."""
+    X, y = (np.asarray(part, dtype=float) for part in mroz)
+    seen = np.isfinite(y)
+    lam = average.inverse_mills(mroz[0])[seen]
+    index = stats.norm.ppf(average.predict_selection(mroz[0]))[seen]
+    mean_delta, m = np.mean(lam * (lam + index)), seen.sum()
+    masks = np.array(list(product([False, True], repeat=len(FEW))))
+    bic, rho, imr = [], [], []
+    for mask in masks:
+        design = np.column_stack([np.ones(m), X[seen][:, mask], lam])
+        b = np.linalg.lstsq(design, y[seen], rcond=None)[0]
+        sse = np.sum((y[seen] - design @ b) ** 2)
+        bic.append(m * np.log(sse / m) + design.shape[1] * np.log(m))
+        rho.append(b[-1] / np.sqrt(sse / m + mean_delta * b[-1] ** 2))
+        imr.append(b[-1])
+    weight = np.exp(-0.5 * (np.array(bic) - min(bic)))
+    return SimpleNamespace(
+        masks=masks, weight=weight / weight.sum(), rho=np.array(rho), imr=np.array(imr)
+    )
+
+
+def test_bins_hold_the_weight_of_plain_assignments(average, plain):
+    picture = average.pictures().rho
+    # The feature that explains most of the variance of rho.
+    scores = []
+    for column in range(len(FEW)):
+        held = plain.masks[:, column]
+        p = plain.weight[held].sum()
+        means = [np.average(plain.rho[part], weights=plain.weight[part]) for part in (held, ~held)]
+        scores.append(abs(means[0] - means[1]) * np.sqrt(p * (1 - p)))
+    best = int(np.argmax(scores))
+    assert picture.feature == FEW[best]
+    held = plain.masks[:, best]
+    assert picture.chance == pytest.approx(plain.weight[held].sum(), abs=1e-9)
+    assert picture.weights == "BIC"
+    # The components leave out 1% of the weight.
+    for bin_ in picture.bins:
+        inside = (plain.rho >= bin_.low) & (plain.rho < bin_.high)
+        assert bin_.inside == pytest.approx(plain.weight[inside & held].sum(), abs=0.011)
+        assert bin_.outside == pytest.approx(plain.weight[inside & ~held].sum(), abs=0.011)
+    assert sum(bin_.inside for bin_ in picture.bins) == pytest.approx(picture.chance, abs=1e-3)
+    for part, mean in ((held, picture.mean_inside), (~held, picture.mean_outside)):
+        assert mean == pytest.approx(
+            np.average(plain.rho[part], weights=plain.weight[part]), abs=0.01
+        )
+
+
+def test_a_rho_beyond_one_and_at_an_edge_is_in_the_right_bin():
+    rho = np.array([-1.2, -1.0, -0.3, 0.1, 0.15, 1.0, 1.01, 5.0])
+    bins = bins_of(rho, np.full(8, 0.125), np.array([True] * 4 + [False] * 4))
+    found = {bin_.words: (bin_.inside, bin_.outside) for bin_ in bins}
+    assert found["below \N{MINUS SIGN}1"] == (0.125, 0.0)
+    assert found["\N{MINUS SIGN}1.00 to \N{MINUS SIGN}0.95"] == (0.125, 0.0)
+    assert found["\N{MINUS SIGN}0.30 to \N{MINUS SIGN}0.25"] == (0.125, 0.0)
+    assert found["0.10 to 0.15"] == (0.125, 0.0)
+    assert found["0.15 to 0.20"] == (0.0, 0.125)
+    assert found["0.95 to 1.00"] == (0.0, 0.125)
+    assert found["above 1"] == (0.0, 0.25)
+    assert sum(bin_.inside + bin_.outside for bin_ in bins) == pytest.approx(1.0)
+    assert [bin_.edges[0] for bin_ in bins] == pytest.approx(np.arange(-1.05, 1.01, 0.05))
+
+
+def test_words_above_bars_never_overlap():
+    for a, b in ((100.0, 101.0), (60.0, 500.0), (520.0, 530.0), (50.0, 52.0)):
+        left, right = apart(a, b, 60.0, 40.0, (46.0, 540.0))
+        assert right - left >= 100.0
+        assert right + 40.0 <= 540.0
+        assert left - 60.0 >= 40.0
+
+
+def test_curves_are_the_moments_solved_at_each_rho(average, mroz):
+    picture = average.pictures().over_rho
+    best = evidence_of(average.fit_).best
+    assert picture.features == best.names
+    X, y = (np.asarray(part, dtype=float) for part in mroz)
+    seen = np.isfinite(y)
+    lam = average.inverse_mills(mroz[0])[seen]
+    index = stats.norm.ppf(average.predict_selection(mroz[0]))[seen]
+    design = np.column_stack([np.ones(seen.sum()), X[seen][:, best.mask]])
+    m, j = seen.sum(), int(best.mask.sum())
+    ols, c = (np.linalg.lstsq(design, target, rcond=None)[0] for target in (y[seen], lam))
+    s2 = np.sum((y[seen] - design @ ols) ** 2) / (m - j - 1)
+    shrinkage = (np.sum(index * lam) + lam @ design @ c) / (m - j)
+    names = [FEW[column] for column in np.flatnonzero(best.mask)]
+    for panel in picture.panels:
+        place = 1 + names.index(panel.feature)
+        assert panel.at(0.0).rho == 0.0
+        assert panel.at(0.0).estimate == pytest.approx(ols[place], rel=1e-8)
+        for point in panel.points:
+            sigma = np.sqrt(s2 / (1 - shrinkage * point.rho**2))
+            expected = ols[place] - point.rho * sigma * c[place]
+            assert point.estimate == pytest.approx(expected, rel=1e-6)
+            assert point.low < point.estimate < point.high
+        turn = panel.sign_change
+        if not math.isnan(turn):
+            sigma = np.sqrt(s2 / (1 - shrinkage * turn**2))
+            assert ols[place] - turn * sigma * c[place] == pytest.approx(0.0, abs=1e-9)
+    own = Heckman(prediction_features=names).fit(*mroz)
+    assert picture.rho_hat == pytest.approx(own.rho_)
+    # The model's own intervals: those of uncertainty_interval.
+    table = own.uncertainty_interval((-0.9, 0.9), n_grid=37).path()
+    first = table[(table["term"] == "educ") & (table["rho"] == -0.9)].iloc[0]
+    panel = next(panel for panel in picture.panels if panel.feature == "educ")
+    assert panel.points[0].low == pytest.approx(first["ci_low"])
+    assert panel.points[0].high == pytest.approx(first["ci_high"])
+
+
+def test_bars_are_the_likelihood_profile_and_the_mixture(average, mroz):
+    picture = average.pictures(*mroz).over_rho
+    known, searched = picture.bars
+    own = Heckman(prediction_features=list(picture.features), method="ml").fit(*mroz)
+    profile = own.profile_rho(*mroz, grid=9)
+    assert (known.low, known.high) == pytest.approx(profile.interval(), abs=1e-4)
+    assert known.estimate == pytest.approx(own.rho_, abs=1e-6)
+    row = average.tidy().set_index("term").loc["rho"]
+    assert (searched.low, searched.high) == pytest.approx((row["ci_low"], row["ci_high"]))
+    assert searched.estimate == pytest.approx(average.rho_)
+    assert not picture.no_bars
+    # Without rows, a two-step interval stands in for the likelihood's.
+    without = average.pictures().over_rho
+    assert without.bars[0].how == "two-step"
+    assert without.bars[0].low < without.bars[0].estimate < without.bars[0].high
+    assert "needs all rows in memory" in without.text().caption
+
+
+def test_ways_of_lambda_are_fits_of_their_own(average, mroz, plain):
+    picture = average.pictures().imr
+    found = {way.label: way for way in picture.estimates}
+    assert list(found) == ["averaged", "best", "second best", "all features"]
+    row = average.tidy().set_index("term").loc["imr"]
+    assert found["averaged"].estimate == pytest.approx(average.imr_coef_)
+    assert (found["averaged"].low, found["averaged"].high) == pytest.approx(
+        (row["ci_low"], row["ci_high"])
+    )
+    order = np.argsort(-plain.weight)
+    for label, place in (("best", 0), ("second best", 1)):
+        names = [FEW[column] for column in np.flatnonzero(plain.masks[order[place]])]
+        assert found[label].features == tuple(names)
+        own = Heckman(prediction_features=names).fit(*mroz).tidy().set_index("term").loc["imr"]
+        expected = own[["estimate", "ci_low", "ci_high"]].to_list()
+        way = found[label]
+        assert [way.estimate, way.low, way.high] == pytest.approx(expected, rel=1e-6)
+        assert way.estimate == pytest.approx(plain.imr[order[place]], rel=1e-6)
+    whole = fitted(Heckman(), *mroz).tidy().set_index("term").loc["imr"]
+    assert found["all features"].estimate == pytest.approx(whole["estimate"])
+    assert found["all features"].high == pytest.approx(whole["ci_high"])
+    n = sum(way.low > 0 or way.high < 0 for way in picture.estimates)
+    assert picture.n_found == n
+    # It does not set the range, and runs on.
+    assert picture.ends[1] < found["all features"].high
+    assert "arrow" in picture.text().caption
+
+
+@pytest.mark.parametrize("method", ["two-step", "ml"])
+def test_a_model_without_a_search_stands_beside_the_other_method(mroz, method):
+    names = ["educ", "exper"]
+    model = Heckman(prediction_features=names, method=method).fit(*mroz)
+    pictures = model.pictures(*mroz)
+    assert pictures.rho is None
+    first, second = pictures.imr.estimates
+    for way, how in ((first, method), (second, {"ml": "two-step", "two-step": "ml"}[method])):
+        own = Heckman(prediction_features=names, method=how).fit(*mroz).tidy()
+        row = own.set_index("term").loc["imr"]
+        expected = row[["estimate", "ci_low", "ci_high"]].to_list()
+        assert [way.estimate, way.low, way.high] == pytest.approx(expected, rel=1e-5)
+    (bar,) = pictures.over_rho.bars
+    interval = model.profile_rho(*mroz, grid=9).interval()
+    assert (bar.low, bar.high) == pytest.approx(interval, abs=1e-4)
+    assert pictures.over_rho.rho_hat == model.rho_
+
+
+def test_a_window_is_shaded_and_tests_nothing(mroz):
+    model = fitted(HeckmanAverage(rho_range=(-0.3, 0.3)), *mroz)
+    pictures = model.pictures(*mroz)
+    rho, over_rho, imr = pictures.rho, pictures.over_rho, pictures.imr
+    assert not rho.feature
+    assert rho.bins[0].low >= -0.3
+    assert rho.bins[-1].high <= 0.3
+    assert rho.ends[0] < -0.3 < 0.3 < rho.ends[1]
+    assert over_rho.bars == ()
+    assert over_rho.shaded() == [(-0.9, -0.3), (0.3, 0.9)]
+    assert all(math.isnan(way.low) and math.isnan(way.high) for way in imr.estimates)
+    assert "at 5%" not in imr.text().caption
+    for picture in (rho, over_rho, imr):
+        assert "[\N{MINUS SIGN}0.3, 0.3]" in picture.text().caption
+
+
+def test_honest_comes_first_and_robust_has_no_likelihood_interval(mroz):
+    honest = fitted(HeckmanBestSubset(honest=True, n_splits=4, random_state=0), *mroz)
+    first, *others = honest.pictures().imr.estimates
+    assert first.label == "honest"
+    assert first.estimate == pytest.approx(honest.imr_coef_)
+    assert [way.label for way in others] == ["averaged", "best", "second best", "all features"]
+    robust = fitted(HeckmanBestSubset(cov_type="robust"), *mroz)
+    pictures = robust.pictures(*mroz)
+    assert "robust standard errors do not assume the model" in pictures.over_rho.text().caption
+    assert pictures.over_rho.bars[0].how == "two-step"
+    assert "classical" in pictures.over_rho.text().caption
+    assert "classical" in pictures.imr.text().caption
+
+
+def test_a_second_maximum_is_marked():
+    data = make_selection(600, 4, 2, rho=0.5, random_state=1)
+    model = fitted(Heckman(prediction_features=[0, 1], method="ml"), data.X, data.y)
+    fit = model.fit_
+    for rho, in_view in ((0.7, True), (0.97, False)):
+        changed = replace(fit, second_maximum=(-1.0, rho))
+        picture = over_rho_of(evidence_of(changed), None)
+        assert "second maximum at rho = " + f"{rho:.2f}" in picture.text().caption
+        marked = [item.mark for item in picture.text().legend]
+        assert ("hollow" in marked) == in_view
+        assert ("hollow problem" in picture.svg(540)) == in_view
+
+
+def test_without_selection_there_is_nothing_to_draw(mroz):
+    X, y = mroz
+    seen = y.notna()
+    with pytest.warns(AllObservedWarning):
+        model = Heckman().fit(X[seen], y[seen])
+    pictures = model.pictures()
+    assert (pictures.rho, pictures.over_rho, pictures.imr) == (None, None, None)
+    for draw in (plots.rho_by_assignment, plots.over_rho, plots.imr_estimates):
+        with pytest.raises(NotIdentifiedError):
+            draw(model)
+
+
+def numbers_in(picture):
+    """Every cell of the tables of a picture, and the titles of their columns."""
+    tables = picture.text().tables
+    cells = {cell for table in tables for row in table.rows for cell in row}
+    return cells | {column.title for table in tables for column in table.columns}
+
+
+def test_tables_hold_what_pictures_show(average, mroz):
+    pictures = average.pictures(*mroz)
+    cells = numbers_in(pictures.rho)
+    for bin_ in pictures.rho.bins:
+        if bin_.inside + bin_.outside > 0:
+            words = pictures.rho.tooltip(bin_)
+            assert bin_.words in cells
+            assert set(re.findall(r"<?[\d.]+%", words)) <= cells
+    cells = numbers_in(pictures.imr)
+    for title in titles(pictures.imr.svg(540)):
+        estimate, interval = re.match(r".*?: (\S+)\n95% interval (.*?)\n", title).groups()
+        assert {estimate, interval} <= cells
+    cells = " ".join(numbers_in(pictures.over_rho))
+    for title in titles(pictures.over_rho.svg(540)):
+        found = re.findall(r"\N{MINUS SIGN}?\d+\.\d+", title)
+        assert found
+        assert all(number in cells for number in found)
+
+
+def titles(svg):
+    root = ElementTree.fromstring(svg)
+    return [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
+
+
+@pytest.mark.parametrize("searching", [True, False])
+def test_hostile_names_stay_text(searching):
+    data = make_selection(400, 6, 2, rho=0.5, random_state=0)
+    X = pd.DataFrame(data.X, columns=HOSTILE)
+    model = HeckmanAverage() if searching else Heckman(prediction_features=HOSTILE[1:5])
+    pictures = fitted(model, X, data.y).pictures(X, data.y)
+    for picture in (pictures.rho, pictures.over_rho, pictures.imr):
+        if picture is None:
+            continue
+        text = picture.text()
+        assert len(text.alt) <= 300
+        for width in WIDTHS:
+            root = ElementTree.fromstring(picture.svg(width))
+            tags = {element.tag.split("}")[1] for element in root.iter()}
+            assert tags <= {"svg", "g", "title", "rect", "line", "path", "circle", "text"}
+            everything = picture.svg(width) + text.caption + text.alt
+            assert "\x1b" not in everything
+            assert "\u202e" not in everything
+            assert root.get("width") == str(width)
+        picture.draw()
+        plt.close("all")
+
+
+def test_functions_return_axes_that_show_the_numbers(average, mroz):
+    picture = average.pictures().rho
+    ax = plots.rho_by_assignment(average)
+    heights = [patch.get_height() for patch in ax.patches]
+    assert heights == [bin_.inside for bin_ in picture.bins] + [b.outside for b in picture.bins]
+    axes = plots.over_rho(average, *mroz)
+    assert len(axes) == len(average.pictures().over_rho.panels)
+    ax = plots.imr_estimates(average)
+    _, given = plt.subplots()
+    assert plots.imr_estimates(average, ax=given) is given
+    assert len(ax.get_yticks()) == 4
+    _, given = plt.subplots(1, len(axes))
+    assert list(plots.over_rho(average, axes=given)) == list(given)
+    plt.close("all")
+
+
+def test_an_average_of_one_assignment_has_no_histogram(mroz):
+    model = fitted(HeckmanAverage(always=FEW), *mroz)
+    evidence = evidence_of(model.fit_)
+    assert rho_by_assignment_of(evidence) is None
+    assert [way.label for way in imr_estimates_of(evidence, None).estimates] == ["averaged"]
