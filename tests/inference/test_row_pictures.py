@@ -114,6 +114,7 @@ def test_intervals_follow_the_delta_method(model, frame, rows):
     covariance = fit.covariance[np.ix_(place, place)]
     found = {driver.name: driver for driver in rows.margins().drivers}
     for name, change in (
+        ("educ", found["educ"].changes[0]),
         ("exper", found["exper"].changes[0]),
         ("city", found["city"].changes[0]),
         ("west", found["region"].changes[1]),

@@ -7,7 +7,7 @@ a product, moves along with its factors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Mask, Rows, one_blas_thread, total
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import Functions
-from heckmanfa.inference.expectations import Estimates, with_ones
+from heckmanfa.inference.expectations import Estimates, parts_of, with_ones
 from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.margins import judged, sum_effects
 from heckmanfa.results.reference import reference_of
@@ -151,15 +151,60 @@ class _Step:
 def _block_effects(
     block: Block, estimates: Estimates, steps: Sequence[_Step], weight_sum: float
 ) -> tuple[Floats, Floats]:
+    """Sum effects and their gradients over a block; see `sum_effects`."""
     values = with_ones(block.features)
     k = len(estimates.columns)
-    weight = np.ones(len(values)) if block.weight is None else block.weight
+    weight = (np.ones(len(values)) if block.weight is None else block.weight) / weight_sum
+    design = values[:, : 1 + k]
+    effects, gradients = np.zeros(len(steps)), np.zeros((len(steps), 2 * (1 + k) + 1))
+    for wanted, sums in (
+        ([i for i, step in enumerate(steps) if step.products], None),
+        ([i for i, step in enumerate(steps) if not step.products and step.discrete], _switched),
+        ([i for i, step in enumerate(steps) if not step.products and not step.discrete], _sloped),
+    ):
+        some = [steps[i] for i in wanted]
+        if not some:
+            continue
+        if sums is None:
+            changes = (step.change(values, k) for step in some)
+            parts = [(weight, design, changes)]
+            effects[wanted], gradients[wanted] = sum_effects(
+                estimates, ["selection"], len(some), parts
+            )
+        else:
+            effects[wanted], own = sums(weight, design, estimates.selection_coef, some)
+            gradients[wanted, 1 + k : 2 * (1 + k)] = own
+    return effects, gradients
 
-    def changes() -> Iterator[Change]:
-        return (step.change(values, k) for step in steps)
 
-    parts = [(weight / weight_sum, values[:, : 1 + k], changes())]
-    return sum_effects(estimates, ["selection"], len(steps), parts)
+def _sloped(
+    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[_Step]
+) -> tuple[Floats, Floats]:
+    """Sum the slopes in single columns: phi(u) times their coefficients, all from two sums."""
+    parts = parts_of("selection", design @ gamma, 0.0)
+    density = float(weight @ parts.slope)
+    places = [step.position for step in steps]
+    gradients = np.outer(gamma[places], (weight * parts.curve) @ design)
+    gradients[np.arange(len(steps)), places] += density
+    return gamma[places] * density, gradients
+
+
+def _switched(
+    weight: Floats, design: Floats, gamma: Floats, steps: Sequence[_Step]
+) -> tuple[Floats, Floats]:
+    """Sum discrete changes of single columns; only these differ from the design."""
+    index = design @ gamma
+    before, places = np.empty((len(design), len(steps))), [step.position for step in steps]
+    for i, step in enumerate(steps):
+        touched = [step.position, *step.zeroed]
+        before[:, i] = index - design[:, touched] @ gamma[touched]
+    off = parts_of("selection", before, 0.0)
+    on = parts_of("selection", before + gamma[places], 0.0)
+    gradients = ((on.slope - off.slope) * weight[:, None]).T @ design
+    for i, step in enumerate(steps):
+        gradients[i, [step.position, *step.zeroed]] = 0.0
+    gradients[np.arange(len(steps)), places] = weight @ on.slope
+    return weight @ (on.value - off.value), gradients
 
 
 def selection_effects(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from heckmanfa.plots._canvas import canvas, label_of
@@ -123,8 +124,11 @@ class SelectionMargins:
 
     def points(self, value: float) -> str:
         """Format percentage points, all with the same number of decimals."""
-        sizes = [_size(driver.shown.estimate) for driver in self.drivers]
-        return points(value, max(sizes, default=0.0))
+        return points(value, self._largest)
+
+    @cached_property
+    def _largest(self) -> float:
+        return max((_size(driver.shown.estimate) for driver in self.drivers), default=0.0)
 
     def _table(self) -> Table:
         columns = (
