@@ -10,18 +10,17 @@ from typing import Any, ClassVar
 
 from heckmanfa.plots._canvas import canvas, label_of
 from heckmanfa.plots.palette import LIGHT
+from heckmanfa.plots.role_rows import label_width
 from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale, label_cells
 from heckmanfa.text.numerals import figure, signed, with_minus
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cells, cut
-from heckmanfa.text.table import Column, LegendItem, PictureText, Table
+from heckmanfa.text.shortening import cut
+from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
 from heckmanfa.text.wording import listed, plural
 
 MOST_ROWS = 15
 """features that the pictures of selection show; their tables have more"""
-MOST_LINES = 500
-"""lines of a table"""
 
 # Height of a row, and room above and below the rows, in px.
 _ROW, _TOP, _BOTTOM = 26, 6, 42
@@ -170,7 +169,7 @@ class SelectionMargins:
     def svg(self, width: int) -> str:
         """Return the drawing, ``width`` CSS pixels wide."""
         rows = self.rows
-        left = label_room([driver.name for driver in rows], width)
+        left = label_width([driver.name for driver in rows], width)
         bottom = _TOP + _ROW * len(rows)
         drawing = Drawing(width, bottom + _BOTTOM, self.text().alt)
         x = Scale.over(self.limits(), left, width - 14, pad=0.04, include=[0.0])
@@ -222,12 +221,6 @@ def points(value: float, largest: float) -> str:
     return signed(text) if float(f"{value:.{decimals}f}") else text.removeprefix("\N{MINUS SIGN}")
 
 
-def label_room(names: Sequence[str], width: int) -> float:
-    """Return where the rows of a picture begin, right of their names."""
-    widest = max((cells(cut(name, label_cells(width))) for name in names), default=0)
-    return 14.0 + 9.6 * max(widest, 4)
-
-
 def name_row(drawing: Drawing, name: str, left: float, y: float) -> None:
     """Write the name of a row left of it."""
     drawing.text(left - 12, y + 4.5, cut(name, label_cells(drawing.width)), "lab", "end")
@@ -244,7 +237,7 @@ def first_lines(lines: Sequence[object]) -> str:
     """Say that a table was cut."""
     if len(lines) <= MOST_LINES:
         return ""
-    return f" (the first {MOST_LINES} of {len(lines):,}; the rest: --save-table)"
+    return f" (the first {MOST_LINES} of {len(lines):,}; the rest: `--save-table`)"
 
 
 def _numbers(change: SelectionChange) -> tuple[float, float, float]:

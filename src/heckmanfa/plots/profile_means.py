@@ -7,20 +7,19 @@ from typing import Any, ClassVar
 
 from heckmanfa.plots._canvas import canvas
 from heckmanfa.plots.margin_intervals import (
-    MOST_LINES,
     MOST_ROWS,
     first_lines,
-    label_room,
     name_row,
     name_ticks,
 )
 from heckmanfa.plots.palette import LIGHT
+from heckmanfa.plots.role_rows import label_width
 from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale
 from heckmanfa.text.numerals import figure, signed, with_minus
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.shortening import cut
-from heckmanfa.text.table import Column, LegendItem, PictureText, Table
+from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
 
 # Height of a row, and room above and below the rows, in px.
 _ROW, _TOP, _BOTTOM = 26, 6, 42
@@ -146,7 +145,7 @@ class SelectionProfiles:
     def svg(self, width: int) -> str:
         """Return the drawing, ``width`` CSS pixels wide."""
         rows = self.rows
-        left = label_room([one.name for one in rows], width)
+        left = label_width([one.name for one in rows], width)
         bottom = _TOP + _ROW * len(rows)
         drawing = Drawing(width, bottom + _BOTTOM, self.text().alt)
         ends = [end for one in rows for end in (one.inside, one.outside)]

@@ -30,7 +30,8 @@ NO_SIGN_BELOW = 0.1
 TOP = 22.0
 """Where the rows begin, below the numbers of columns."""
 
-_LETTER = 8.2
+# Of a semibold letter, in the widest of the fonts that systems have.
+_LETTER = 9.6
 
 
 @dataclass(frozen=True)
