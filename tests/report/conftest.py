@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.analysis import Question, analyse
+from heckmanfa.analysis import Question, analyse, best_set
 from heckmanfa.datasets import fetch_crime, load_mroz
 from heckmanfa.estimators.searches import HeckmanBestSubset
 from heckmanfa.report import render
@@ -27,6 +27,14 @@ HOSTILE = {
     "kids5": "$title %{x} @blue",
     "lwage": "wage & <i>more</i>",
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_samples():
+    """Checks search again in a few samples of the rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(best_set, "N_BOOT", 3)
+        yield
 
 
 @pytest.fixture(scope="session")
