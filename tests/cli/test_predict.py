@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 from heckmanfa import HeckmanAverage
+from heckmanfa.analysis import load_model
+from heckmanfa.analysis.predictions import usual_interval
 from heckmanfa.datasets import load_mroz
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
@@ -27,7 +29,8 @@ def test_every_kind_is_the_models(shell, mroz, saved, kind):
     assert status == 0
     assert "753 rows written to p.csv" in text
     found = pd.read_csv("p.csv")
-    assert list(found.columns) == [f"predicted_{kind}"]
+    ends = [] if kind == "selection" else ["low", "high"]
+    assert list(found.columns) == [f"predicted_{kind}", *ends, "extrapolates"]
     X = mroz[FEATURES]
     expected = saved.predict_selection(X) if kind == "selection" else saved.predict(X, kind=kind)
     np.testing.assert_allclose(found[f"predicted_{kind}"], expected, rtol=1e-9)
@@ -40,9 +43,59 @@ def test_intervals_and_kept_columns(shell, mroz, saved):
     )  # fmt: skip
     assert status == 0
     found = pd.read_parquet("p.parquet")
-    assert list(found.columns) == [*mroz.columns, "predicted_marginal", "low", "high"]
+    named = ["predicted_marginal", "low", "high", "extrapolates"]
+    assert list(found.columns) == [*mroz.columns, *named]
     _, interval = saved.predict(mroz[FEATURES], return_interval="prediction")
     np.testing.assert_allclose(found[["low", "high"]], interval, rtol=1e-9)
+
+
+def test_intervals_come_unless_they_are_refused(shell, mroz, saved):
+    _, interval = saved.predict(mroz[FEATURES], kind="selected", return_interval="prediction")
+    options = ["predict", "m.skops", "mroz.csv", "--kind", "selected", "--out"]
+    assert shell(*options, "p.csv")[0] == 0
+    np.testing.assert_allclose(pd.read_csv("p.csv")[["low", "high"]], interval, rtol=1e-9)
+    assert shell(*options, "q.csv", "--no-interval")[0] == 0
+    assert list(pd.read_csv("q.csv").columns) == ["predicted_selected", "extrapolates"]
+    said = shell.refuses(*options, "r.csv", "--no-interval", "--interval", "confidence")
+    assert "contradict" in said
+
+
+def test_rows_that_extrapolate_are_marked_and_counted_loaded_and_in_parts_alike(shell, mroz, saved):
+    new = mroz[FEATURES].astype(float)
+    new.loc[:2, "kids5"] = 9.0
+    new.loc[3, "kids618"] = np.nan
+    new.to_csv("new.csv", index=False)
+    new.to_parquet("new.parquet")
+    low, high = saved.fit_.index_range
+    index = (new @ saved.selection_coef_ + saved.selection_intercept_).to_numpy()
+    expected = (index < low - 1e-9) | (index > high + 1e-9)
+    assert expected[:3].all()
+    assert 3 < expected.sum() < 100
+    status, text = shell("predict", "m.skops", "new.csv", "--out", "p.csv")
+    assert status == 0
+    assert f"{expected.sum()} of 753 rows extrapolate: their chance of being selected" in text
+    found = pd.read_csv("p.csv")["extrapolates"]
+    assert found.isna().to_numpy().nonzero()[0].tolist() == [3]
+    assert (found.fillna(False).astype(bool) == expected).all()
+    parts = ["--stream-above", "0", "--no-interval"]
+    status, other = shell("predict", "m.skops", "new.parquet", "--out", "p.parquet", *parts)
+    assert f"{expected.sum()} of 753 rows extrapolate" in other
+    streamed = pd.read_parquet("p.parquet")["extrapolates"]
+    assert streamed.isna().sum() == 1
+    assert (streamed.fillna(False).astype(bool) == expected).all()
+
+
+def test_a_rho_outside_its_range_leaves_the_interval_out_and_says_so(shell, mroz):
+    options = ["--outcome", "lwage", "--search", "none", "--save", "m.skops"]
+    assert shell("fit", "mroz.csv", *options)[0] == 0
+    saved = load_model("m.skops").model
+    if abs(saved.rho_) < 1:
+        object.__setattr__(saved.fit_, "rho", 1.2)
+    assert usual_interval(saved, "marginal") == ("prediction", "")
+    interval, why = usual_interval(saved, "selected")
+    assert interval is None
+    assert "rho is estimated at" in why
+    assert "--interval confidence" in why
 
 
 def test_rows_keep_their_number_and_order(shell, mroz, saved):
@@ -78,7 +131,8 @@ def test_levels_and_columns_that_the_fit_did_not_have(shell, rich_table):
     whole, part = (
         pd.read_csv(f"{name}.p.csv", skip_blank_lines=False) for name in ("towns", "south")
     )
-    np.testing.assert_allclose(whole.loc[some.index], part, rtol=1e-12)
+    numbers = ["predicted_marginal", "low", "high"]
+    np.testing.assert_allclose(whole.loc[some.index, numbers], part[numbers], rtol=1e-9)
 
 
 def test_model_files_that_are_not_ours(shell, mroz, saved):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,15 @@ from heckmanfa.data.parquet.parquet_files import (
 )
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, MissingFeaturesWarning, UnknownFeatureError, warn
+from heckmanfa.inference.prediction import extrapolates
 from heckmanfa.tables.reading import Table
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
 KINDS = ("marginal", "selected", "unselected", "selection")
 INTERVALS = ("prediction", "confidence")
+EXTRAPOLATES = "extrapolates"
+"""the column that says which rows extrapolate"""
 
 
 def check_request(kind: str, interval: str | None, *, prefix: str = "") -> None:
@@ -55,13 +59,69 @@ def check_request(kind: str, interval: str | None, *, prefix: str = "") -> None:
         raise InputError(f"{prefix}interval is about outcomes, but {prefix}kind is selection")
 
 
-def predictions(
-    model: Any, X: pd.DataFrame, kind: str, interval: str | None, encoding: Encoding | None = None
-) -> tuple[pd.DataFrame, Gaps]:
+def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
+    """Return the interval to give unless the user chooses, or None and a sentence that says why."""
+    if kind == "selection":
+        return None, ""
+    if not hasattr(model, "predict_selection"):
+        return None, f"No interval is given: {type(model).__name__} has none."
+    fit = model.fit_
+    if fit.probit is not None and fit.average is None and kind != "marginal" and abs(fit.rho) >= 1:
+        return None, (
+            f"No interval is given: rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the "
+            "distribution of an outcome given selection is not known. --interval confidence gives "
+            "that of its mean."
+        )
+    return "prediction", ""
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Predictions for the rows of a table, and what they lack."""
+
+    table: pd.DataFrame
+    """``predicted_<kind>``; with an interval ``low`` and ``high``; ``extrapolates`` if asked for"""
+    gaps: Gaps
+
+    @property
+    def n_extrapolating(self) -> int | None:
+        """Rows that extrapolate; None if that is not known."""
+        found = self.table.get(EXTRAPOLATES)
+        return None if found is None else int(found.sum())
+
+
+@dataclass(frozen=True)
+class Written:
+    """Rows of a file of predictions."""
+
+    gaps: Gaps
+    """all rows, and those without a prediction"""
+    n_extrapolating: int | None
+    """rows that extrapolate; None if that is not known"""
+
+    def with_part(self, part: Predicted) -> Written:
+        """Add the rows of a part."""
+        more = part.n_extrapolating
+        known = self.n_extrapolating is not None and more is not None
+        count = (self.n_extrapolating or 0) + (more or 0) if known else None
+        return Written(self.gaps + part.gaps, count)
+
+
+def predict_table(
+    model: Any,
+    X: pd.DataFrame,
+    kind: str,
+    interval: str | None,
+    encoding: Encoding | None = None,
+    *,
+    extrapolation: bool = False,
+) -> Predicted:
     """Predict for each row of X: the features of the fit, or the columns that its formulas name.
 
     The table has a column ``predicted_<kind>``, NaN where a feature is missing, and with an
-    interval ``low`` and ``high``. Gaps name the columns of the table if ``encoding`` made X.
+    interval ``low`` and ``high``. With ``extrapolation``, ``extrapolates`` says whether a row's
+    selection index lies outside the range of the fit's selected rows; a model without a selection
+    equation has no such column. Gaps name the columns of the table if ``encoding`` made X.
     """
     name = f"predicted_{kind}"
     if not hasattr(model, "predict_selection"):
@@ -78,11 +138,19 @@ def predictions(
     else:
         values, ends = model.predict(X, kind=kind, return_interval=interval, missing="nan")
         found = pd.DataFrame({name: values, "low": ends[:, 0], "high": ends[:, 1]})
+    if extrapolation and has_range(model):
+        outside, known = extrapolates(model.fit_, X)
+        found[EXTRAPOLATES] = pd.arrays.BooleanArray(outside, ~known)
     gaps = Gaps(len(found))
     if found[name].isna().any():
         gaps = model.missing_features(X, kind)
         gaps = gaps.of_sources({} if encoding is None else source_columns(encoding))
-    return found, gaps
+    return Predicted(found, gaps)
+
+
+def has_range(model: Any) -> bool:
+    """Whether a model has a selection equation, whose index shows which rows extrapolate."""
+    return hasattr(model, "predict_selection") and model.fit_.probit is not None
 
 
 def encode_new(table: Table, encoding: Encoding) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -137,6 +205,7 @@ def predict_parquet(
     keep_columns: bool = False,
     encoding: Encoding | None = None,
     missing: str = "nan",
+    extrapolation: bool = False,
     force: bool = False,
 ) -> int:
     """Predict for every row of Parquet files, which may be larger than memory, in their order.
@@ -160,6 +229,9 @@ def predict_parquet(
     missing : {"nan", "error"}
         How to treat rows that lack a feature that the prediction needs: write null and warn, with
         counts by column, or refuse them and write nothing.
+    extrapolation : bool
+        Whether to add the column ``extrapolates``: whether a row's selection index lies outside
+        the range of the fit's selected rows. A model without a selection equation has none.
     force : bool
         Whether an existing file may be replaced.
 
@@ -177,8 +249,9 @@ def predict_parquet(
         keep_columns=keep_columns,
         encoding=encoding,
         missing=missing,
+        extrapolation=extrapolation,
         force=force,
-    )
+    ).gaps
     if gaps.n_missing:
         warn(f"{gaps.words()}; it is null in {shown(out)}", MissingFeaturesWarning)
     return gaps.n_rows
@@ -195,9 +268,11 @@ def write_predictions(
     encoding: Encoding | None,
     missing: str,
     force: bool,
+    extrapolation: bool = False,
     instead: str = "pass missing='nan' to get null for these rows",
-) -> Gaps:
-    """Do what `predict_parquet` does, and count the rows, with and without a prediction."""
+    tell: Callable[[str], None] = lambda words: None,
+) -> Written:
+    """Do what `predict_parquet` does, and count the rows; ``tell`` gets words about progress."""
     check_request(kind, interval)
     check_missing(missing)
     check_is_fitted(model)
@@ -214,6 +289,8 @@ def write_predictions(
 
     files, schema = scan_files(path, needed)
     found = [f"predicted_{kind}", *(["low", "high"] if interval is not None else [])]
+    extrapolation = extrapolation and has_range(model)
+    found += [EXTRAPOLATES] if extrapolation else []
     kept = schema.names if keep_columns else []
     taken = [name for name in found if name in kept]
     if taken:
@@ -223,27 +300,38 @@ def write_predictions(
         )
     pa, pq = arrow()
     layout = pa.schema(
-        [*(schema.field(name) for name in kept), *(pa.field(name, pa.float64()) for name in found)]
+        [
+            *(schema.field(name) for name in kept),
+            *(
+                pa.field(name, pa.bool_() if name == EXTRAPOLATES else pa.float64())
+                for name in found
+            ),
+        ]
     )
 
-    def predict(batch: Any) -> tuple[Any, Gaps]:
+    def predict(batch: Any) -> tuple[Any, Predicted]:
         X = _features(batch, sources, model, encoding)
-        values, gaps = predictions(model, X, kind, interval, encoding)
+        made = predict_table(model, X, kind, interval, encoding, extrapolation=extrapolation)
+        values = made.table
         # A column may have another type in a later file; a cast to its own type copies nothing.
         arrays = [batch.column(name).cast(schema.field(name).type) for name in kept]
-        arrays += [pa.array(values[name].to_numpy(), from_pandas=True) for name in found]
-        return pa.Table.from_arrays(arrays, schema=layout), gaps
+        arrays += [pa.array(values[name], from_pandas=True) for name in found]
+        return pa.Table.from_arrays(arrays, schema=layout), made
 
     columns = tuple(dict.fromkeys([*kept, *sources]))
-    found_gaps = Gaps()
+    total = sum(group.rows for group in row_groups(files))
+    written = Written(Gaps(), 0 if extrapolation else None)
     with replacing(out, force) as place, pq.ParquetWriter(place, layout) as writer:
-        for table, gaps in in_order(predict, _batches(files, columns)):
+        # Intervals have threads of their own.
+        threads = None if interval is None else 1
+        for table, made in in_order(predict, _batches(files, columns), threads=threads):
             writer.write_table(table)
-            found_gaps += gaps
+            written = written.with_part(made)
+            tell(f"predicting, {written.gaps.n_rows:,} of {total:,} rows done")
         if missing == "error":
             # All rows are counted; the file written so far is discarded.
-            refuse_gaps(found_gaps, instead)
-    return found_gaps
+            refuse_gaps(written.gaps, instead)
+    return written
 
 
 def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> list[str]:

@@ -191,8 +191,14 @@ def predict(
     ] = "marginal",
     interval: Annotated[
         str | None,
-        Option(help="Add low and high: prediction (of a new outcome) or confidence (of the mean)."),
+        Option(
+            help="What low and high are about: prediction (a new outcome; the default) or "
+            "confidence (the mean)."
+        ),
     ] = None,
+    no_interval: Annotated[
+        bool, Option("--no-interval", help="Leave out low and high, which takes less time.")
+    ] = False,
     keep_columns: Annotated[
         bool, Option("--keep-columns", help="Also write the columns of the data.")
     ] = False,

@@ -6,8 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from heckmanfa.analysis import Saved, load_model
-from heckmanfa.analysis.predictions import check_request, encode_new, predictions, write_predictions
+from heckmanfa.analysis.predictions import (
+    EXTRAPOLATES,
+    Written,
+    check_request,
+    encode_new,
+    has_range,
+    predict_table,
+    usual_interval,
+    write_predictions,
+)
 from heckmanfa.cli.console import saying, tell
 from heckmanfa.data.files.outputs import Place, check_ending, outputs, write_table
 from heckmanfa.data.missing_features import Gaps, refuse_gaps
@@ -20,23 +31,50 @@ from heckmanfa.text.printable import quoted, shown
 _INSTEAD = "pass --missing empty to get empty cells for these rows"
 
 
-def run(*, model: Path, data: str, out: Path, missing: str, force: bool, **options: Any) -> None:
-    """Predict, and say how many rows were written."""
-    check_request(options["kind"], options["interval"], prefix="--")
+# Rows between two words about progress.
+_PART = 2**14
+
+
+def run(
+    *,
+    model: Path,
+    data: str,
+    out: Path,
+    missing: str,
+    force: bool,
+    kind: str,
+    interval: str | None,
+    no_interval: bool,
+    **options: Any,
+) -> None:
+    """Predict, and say how many rows were written, and how many of them extrapolate."""
+    check_request(kind, interval, prefix="--")
+    if interval is not None and no_interval:
+        raise InputError("--interval and --no-interval contradict each other; pass one of them")
     if missing not in ("empty", "error"):
         raise InputError(f"--missing must be empty or error; got {quoted(missing)}")
     check_ending(out)
     reads: dict[str, Path | str] = {"MODEL": model, "DATA": data}
+    notes: tuple[str, ...] = ()
     # Paths are checked before anything is read.
     with saying() as say, outputs({"--out": out}, reads, force=force) as places:
         saved = load_model(model)
-        strict = missing == "error"
-        gaps, notes = _write(saved, data, places["--out"], say, strict=strict, **options)
-    for sentence in notes:
+        if interval is None and not no_interval:
+            interval, why = usual_interval(saved.model, kind)
+            notes = (why,) if why else ()
+        options |= {"kind": kind, "interval": interval, "strict": missing == "error"}
+        written, more = _write(saved, data, places["--out"], say, **options)
+    for sentence in (*notes, *more):
         tell(sentence)
+    gaps, outside = written.gaps, written.n_extrapolating
     tell(f"{gaps.n_rows:,} rows written to {shown(out)}")
     if gaps.n_missing:
         tell(gaps.words())
+    if outside:
+        tell(
+            f"{outside:,} of {gaps.n_rows:,} rows extrapolate: their chance of being selected is "
+            f"outside the range of the fit's selected rows (column {EXTRAPOLATES})"
+        )
 
 
 def _write(
@@ -51,8 +89,8 @@ def _write(
     strict: bool,
     stream_above: float,
     **reading: str | None,
-) -> tuple[Gaps, tuple[str, ...]]:
-    """Write the predictions; return the rows without one, and notes on how the table was read.
+) -> tuple[Written, tuple[str, ...]]:
+    """Write the predictions; return the counts of rows, and notes on how the table was read.
 
     ``reading`` is decimal, thousands and sheet.
     """
@@ -65,7 +103,7 @@ def _write(
         size = stored.size(stored.columns if columns is None else columns)
         if place.target.suffix == ".parquet" and size > GIGABYTE * stream_above:
             say(f"rows are read from {stored.described} and written a part at a time, not loaded")
-            gaps = write_predictions(
+            written = write_predictions(
                 saved.model,
                 stored.paths,
                 place.part,
@@ -74,10 +112,12 @@ def _write(
                 keep_columns=keep_columns,
                 encoding=saved.encoding,
                 missing="error" if strict else "nan",
+                extrapolation=True,
                 force=True,
                 instead=_INSTEAD,
+                tell=say,
             )
-            return gaps, ()
+            return written, ()
     say(f"reading {shown(Path(data).name)}")
     if stored is None:
         # A few rows may reveal less about how numbers are written than all rows of the fit.
@@ -88,11 +128,17 @@ def _write(
         # Encoding names the columns that are absent.
         needed = [name for name in stored.columns if columns is None or name in columns]
         table = Table(stored.load(needed or stored.columns))
-    say(f"predicting {len(table.frame):,} rows")
     X, notes = encode_new(table, saved.encoding)
-    predicted, gaps = predictions(saved.model, X, kind, interval, saved.encoding)
+    written, parts = Written(Gaps(), 0 if has_range(saved.model) else None), []
+    for start in range(0, len(X), _PART):
+        say(f"predicting, {start:,} of {len(X):,} rows done")
+        rows = X.iloc[start : start + _PART]
+        part = predict_table(saved.model, rows, kind, interval, saved.encoding, extrapolation=True)
+        written = written.with_part(part)
+        parts.append(part.table)
+    predicted = pd.concat(parts, ignore_index=True)
     if strict:
-        refuse_gaps(gaps, _INSTEAD)
+        refuse_gaps(written.gaps, _INSTEAD)
     if keep_columns:
         taken = [name for name in predicted.columns if name in table.frame.columns]
         if taken:
@@ -101,6 +147,6 @@ def _write(
                 "--keep-columns"
             )
         predicted = table.frame.reset_index(drop=True).join(predicted)
-    with place.writing() as part:
-        write_table(predicted, part)
-    return gaps, (*table.notes, *notes)
+    with place.writing() as file:
+        write_table(predicted, file)
+    return written, (*table.notes, *notes)

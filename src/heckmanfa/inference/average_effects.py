@@ -26,6 +26,8 @@ from heckmanfa.results.reference import reference_of, tails
 
 # The least share of its variance that selection can leave an outcome.
 _LEAST = 0.01
+# Of the ends of rows' intervals, in standard errors; more digits would cost time in many rows.
+_PRECISION = 1e-7
 
 Functions = Callable[[Estimates], tuple[Floats, Floats]]
 """returns values (q,) and gradients (q, 2 (1 + k) + 1) of q functions, at some estimates"""
@@ -149,9 +151,12 @@ def average_interval(
         values, errors = _of_mixture(fit, mixture, estimates, kind, design)
         index = design @ estimates.selection_coef
         spread = _spread(kind, mixture.sigma[:, None], mixture.imr_coef[:, None], index)
+    ends = tails(conf_level)
     if wider is None:
-        return mixture_quantiles(weights, values, errors, tails(conf_level), reference_of(fit).df)
-    return mixture_quantiles(weights, values, np.hypot(spread, wider * errors), tails(conf_level))
+        df = reference_of(fit).df
+        return mixture_quantiles(weights, values, errors, ends, df, _PRECISION)
+    spread = np.hypot(spread, wider * errors)
+    return mixture_quantiles(weights, values, spread, ends, precision=_PRECISION)
 
 
 def _of_member(

@@ -228,9 +228,11 @@ def with_ones(columns: Floats) -> Floats:
     return np.column_stack([np.ones(len(columns)), columns])
 
 
-def design_blocks(table: FeatureTable, columns: Positions) -> Iterator[tuple[slice, Floats]]:
+def design_blocks(
+    table: FeatureTable, columns: Positions, rows: int = _BLOCK_ROWS
+) -> Iterator[tuple[slice, Floats]]:
     """Yield runs of rows, each as its span and its design (b, 1 + k)."""
     source = table.source(columns)
-    for start in range(0, table.shape[0], _BLOCK_ROWS):
-        stop = min(start + _BLOCK_ROWS, table.shape[0])
+    for start in range(0, table.shape[0], rows):
+        stop = min(start + rows, table.shape[0])
         yield slice(start, stop), with_ones(source.take(start, stop, columns))

@@ -8,6 +8,7 @@ function that is accurate even if selection is very unlikely.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,8 @@ from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, na
 from heckmanfa.data.columns.features import FeatureTable, linear, read_features, same
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.data.rows import held, one_blas_thread
+from heckmanfa.data.rows import Mask, held, one_blas_thread
+from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import average_interval, mixed
@@ -25,7 +27,7 @@ from heckmanfa.inference.expectations import Estimates, design_blocks, level_eff
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.plots.mills_ratios import MillsRatios
-from heckmanfa.results.diagnostics import share_outside
+from heckmanfa.results.diagnostics import outside, share_outside
 from heckmanfa.results.reference import Reference, check_level, reference_of, tails
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
@@ -39,6 +41,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 # A normal variable is further from zero with a probability of 4e-19.
 _REACH = 80.0**0.5
 _MAX_ITERATIONS = 200
+# Rows that a thread works on at once; an average has an array of them for every assignment.
+_ROWS, _AVERAGE_ROWS = 2**13, 2**10
 _SMALL_STEP = 1e-8
 
 
@@ -147,6 +151,16 @@ def index_and_mean(fit: Fit, X: Any) -> tuple[Floats, Floats]:
     return np.asarray(selection_index(fit, table)), np.asarray(_mean(fit, table))
 
 
+def extrapolates(fit: Fit, X: Any) -> tuple[Mask, Mask]:
+    """Return which rows have a selection index outside the fit's range, and which have an index.
+
+    The fit must have a selection equation.
+    """
+    table = read_rows(fit, on_host(X), prediction=False, selection=True, missing=None)
+    index = np.asarray(selection_index(fit, table))
+    return outside(index, *fit.index_range), ~np.isnan(index)
+
+
 def mills_ratios(
     fit: Fit, X: Any, y: Any, X_new: Any, *, selected: Any, sample_weight: Any
 ) -> MillsRatios:
@@ -206,21 +220,30 @@ def interval(
     quantile = reference.quantile(conf_level)
     # A normal error scaled up by this factor reaches as far as one that is t distributed.
     wider = quantile / Reference().quantile(conf_level)
-    limits = np.full((table.shape[0], 2), np.nan)
-    with one_blas_thread(), np.errstate(invalid="ignore"):
-        for span, design in design_blocks(table, estimates.columns):
+    rows = _AVERAGE_ROWS if fit.average is not None else _ROWS
+
+    def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
+        span, design = block
+        with np.errstate(invalid="ignore"):
             if fit.average is not None:
-                limits[span] = average_interval(
-                    fit, estimates, kind, design, conf_level, wider if new else None
-                )
-                continue
+                spread = wider if new else None
+                ends = average_interval(fit, estimates, kind, design, conf_level, spread)
+                return span, ends
             if new:
-                limits[span] = _new_outcome(fit, estimates, kind, design, conf_level, wider)
-                continue
+                return span, _new_outcome(fit, estimates, kind, design, conf_level, wider)
             index = design @ estimates.selection_coef
             effect = level_effect(estimates, parts_of(kind, index, estimates.imr_coef), design)
             error = quantile * np.sqrt(effect.variance(estimates.covariance))
-            limits[span] = np.column_stack([effect.values - error, effect.values + error])
+            return span, np.column_stack([effect.values - error, effect.values + error])
+
+    limits = np.full((table.shape[0], 2), np.nan)
+    blocks = design_blocks(table, estimates.columns, rows)
+    with one_blas_thread():
+        # The first block computes what all blocks share.
+        for span, ends in map(of_block, islice(blocks, 1)):
+            limits[span] = ends
+        for span, ends in in_order(of_block, blocks):
+            limits[span] = ends
     return limits
 
 

@@ -7,7 +7,7 @@ Its mean plus or minus some standard deviations does not describe it; its quanti
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,8 @@ _MAX_STEPS = 200
 _PRECISION = 1e-10
 # Mixtures of more than twice as many components start from the quantile of this many.
 _FEW = 64
+# An expansion about the normal distribution starts a mixture with smaller cumulants.
+_NEARLY_NORMAL = 0.5
 # Rounding in a sum of weights.
 _ROUNDING = 1e-12
 # Nodes of the table of Student's t per unit, and on each side of zero.
@@ -36,6 +38,7 @@ def mixture_quantiles(
     errors: Floats,
     levels: ArrayLike,
     df: float | None = None,
+    precision: float = _PRECISION,
 ) -> Floats:
     """Return the quantiles of q mixtures of N components each, (q, levels).
 
@@ -51,6 +54,8 @@ def mixture_quantiles(
         as its quantile, exactly.
     df
         Degrees of freedom of Student's t, which takes the place of the normal distribution.
+    precision
+        Largest error of a quantile, in units of the narrowest component's standard error.
     """
     probabilities = np.asarray(levels, dtype=np.float64)
     present = weights > 0
@@ -64,7 +69,7 @@ def mixture_quantiles(
         error = np.ascontiguousarray(errors[present, span].T)
         known = np.flatnonzero(np.isfinite(centre).all(axis=1) & np.isfinite(error).all(axis=1))
         if len(known):
-            mixtures = _Mixtures(share, centre[known], error[known], df)
+            mixtures = _Mixtures(share, centre[known], error[known], df, precision)
             for place, level in enumerate(probabilities):
                 quantiles[start + known, place] = mixtures.quantile(float(level))
     return quantiles
@@ -142,8 +147,16 @@ class _Student:
 class _Mixtures:
     """Some mixtures with common weights."""
 
-    def __init__(self, weights: Floats, centre: Floats, error: Floats, df: float | None) -> None:
+    def __init__(
+        self,
+        weights: Floats,
+        centre: Floats,
+        error: Floats,
+        df: float | None,
+        precision: float = _PRECISION,
+    ) -> None:
         self._weights, self._centre, self._error, self._df = weights, centre, error, df
+        self._precision = precision
         self._law = _normal if df is None else _student(df)
         self._point: Mask = error == 0
         # Point masses have z = 0 and no density in the smooth part, which counts half of each.
@@ -167,17 +180,45 @@ class _Mixtures:
         return result
 
     def _start(self, level: float, rows: Groups, low: Floats, high: Floats) -> Floats:
-        """Guess quantiles within their brackets, from a few components if there are many."""
+        """Guess quantiles within their brackets, from moments or from a few components."""
         low, high = low[rows], high[rows]
+        middle = np.asarray(0.5 * (low + high))
         if len(self._weights) <= 2 * _FEW:
-            return np.asarray(0.5 * (low + high))
-        ranks = (np.arange(_FEW) + 0.5) / _FEW
-        last = len(self._weights) - 1
-        few = np.minimum(np.searchsorted(np.cumsum(self._weights), ranks), last)
-        share = np.full(_FEW, 1.0 / _FEW)
-        coarse = _Mixtures(share, self._centre[rows][:, few], self._error[rows][:, few], self._df)
-        guess = coarse.quantile(level)
-        return np.where((guess > low) & (guess < high), guess, 0.5 * (low + high))
+            return middle
+        guess, is_near = self._expanded(level, rows)
+        far = rows[~is_near]
+        if len(far):
+            ranks = (np.arange(_FEW) + 0.5) / _FEW
+            last = len(self._weights) - 1
+            few = np.minimum(np.searchsorted(np.cumsum(self._weights), ranks), last)
+            share = np.full(_FEW, 1.0 / _FEW)
+            some = np.ix_(far, few)
+            coarse = _Mixtures(share, self._centre[some], self._error[some], self._df)
+            guess[~is_near] = coarse.quantile(level)
+        return np.where((guess > low) & (guess < high), guess, middle)
+
+    @cached_property
+    def _cumulants(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Mean, standard deviation, skewness and excess kurtosis of each mixture."""
+        weights = self._weights
+        mean = self._centre @ weights
+        away = self._centre - mean[:, None]
+        square, within = away * away, self._error * self._error
+        variance = (square + within) @ weights
+        third = (away * (square + 3.0 * within)) @ weights
+        fourth = (square * (square + 6.0 * within) + 3.0 * within * within) @ weights
+        return mean, np.sqrt(variance), third / variance**1.5, fourth / variance**2 - 3.0
+
+    def _expanded(self, level: float, rows: Groups) -> tuple[Floats, Mask]:
+        """Quantiles by the expansion of Cornish and Fisher, and where they are close."""
+        if self._df is not None or self._point.any():
+            return np.empty(len(rows)), np.zeros(len(rows), dtype=bool)
+        mean, spread, skew, excess = (part[rows] for part in self._cumulants)
+        z = self._standard_quantile(level)
+        terms = skew * (z**2 - 1.0) / 6.0 + excess * (z**3 - 3.0 * z) / 24.0
+        terms -= skew**2 * (2.0 * z**3 - 5.0 * z) / 36.0
+        is_near = (np.abs(skew) < _NEARLY_NORMAL) & (np.abs(excess) < _NEARLY_NORMAL)
+        return mean + spread * (z + terms), is_near
 
     def _standard_quantile(self, level: float) -> float:
         if self._df is None:
@@ -258,7 +299,7 @@ class _Mixtures:
         """Solve smooth(x) = target within brackets, by Halley's method safeguarded by bisection."""
         steepest = np.maximum(self._steepest[rows], np.finfo(float).tiny)
         rounding = 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
-        tolerance = np.maximum(_PRECISION / steepest, rounding)
+        tolerance = np.maximum(self._precision / steepest, rounding)
         x, last = start.copy(), high - low
         low, high = low.copy(), high.copy()
         active = np.arange(len(x))

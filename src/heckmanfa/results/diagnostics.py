@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import higher_maximum, rho_text
@@ -292,14 +293,17 @@ def diagnose(
     )
 
 
-def share_outside(index: Floats, low: float, high: float) -> float:
-    """Return the share outside a range, of the rows that have an index."""
+def outside(index: Floats, low: float, high: float) -> Mask:
+    """Return which rows have an index outside a range."""
     # Rows at the ends of the range are inside, whatever the last digit of their index.
     slack = 1e-9 * (high - low)
+    return np.asarray((index < low - slack) | (index > high + slack), dtype=bool)
+
+
+def share_outside(index: Floats, low: float, high: float) -> float:
+    """Return the share outside a range, of the rows that have an index."""
     index = index[~np.isnan(index)]
-    if len(index) == 0:
-        return float("nan")
-    return float(np.mean((index < low - slack) | (index > high + slack)))
+    return float(np.mean(outside(index, low, high))) if len(index) else float("nan")
 
 
 def _condition(r: Floats) -> float:
