@@ -263,7 +263,8 @@ def test_sampling_weights_weigh_averages_and_bars_and_say_so(frame):
         assert profile.selected == pytest.approx(mean)
     assert sum(rows.overlap().selected) == pytest.approx(weight[chosen].sum() / weight.mean())
     assert "sampling weights" in rows.overlap().text().caption
-    assert "sampling weights" in rows.residuals().text().caption
+    assert "whatever their sampling weights" in rows.residuals().text().caption
+    assert rows.residuals().total == chosen.sum()
     assert "sampling weights" in rows.profiles().text().caption
     assert "robust 95% intervals" in rows.margins().text().caption
     effect = model.margins(frame[names], "selection", sample_weight=weight).tidy()

@@ -71,14 +71,15 @@ class SelectionOverlap:
     def _outside(self) -> str:
         rows = plural(self.n_outside, "row")
         if self.weighted == "sampling":
-            return f"{_share(self.share_outside)} of the weight ({rows})"
-        return f"{_share(self.share_outside)} of the rows ({count(self.n_outside)})"
+            return f"{_share(self.share_outside)} of the weight ({rows}) is"
+        verb = "is" if self.n_outside == 1 else "are"
+        return f"{_share(self.share_outside)} of the rows ({count(self.n_outside)}) {verb}"
 
     def _alt(self) -> str:
         low, high = (f"{100 * end:.0f}%" for end in self.range)
         return (
             "Mirrored histogram of the probability of being selected. Rows with an outcome reach "
-            f"from {low} to {high}; {self._outside()} {_is(self.n_outside)} outside. All numbers "
+            f"from {low} to {high}; {self._outside()} outside. All numbers "
             "are in the table."
         )
 
@@ -86,7 +87,7 @@ class SelectionOverlap:
         words = "Every row is where rows with an outcome are."
         if self.n_outside:
             words = (
-                f"{self._outside()} {_is(self.n_outside)} where no row with an outcome is: there "
+                f"{self._outside()} where no row with an outcome is: there "
                 "the correction is a guess."
             )
         words += " lambda, above, falls as the probability rises."
@@ -109,7 +110,8 @@ class SelectionOverlap:
                 edges[:-1], edges[1:], self.selected, self.unselected, strict=True
             )
         ]
-        lines.append(["outside the range", "0", count(self.n_outside), ""])
+        outside = self.share_outside * (sum(self.selected) + sum(self.unselected))
+        lines.append(["outside the range", "0", self._rows(outside), ""])
         return lay_out(
             ["Probability of being selected"],
             ["With an outcome", "Without", "lambda at the lower end"],
@@ -267,7 +269,3 @@ def _share(share: float) -> str:
     if 0.0 < share < 0.0005:
         return "<0.1%"
     return f"{100 * share:.1f}%"
-
-
-def _is(rows: int) -> str:
-    return "is" if rows == 1 else "are"

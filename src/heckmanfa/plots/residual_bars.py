@@ -90,10 +90,10 @@ class ResidualBars:
         normal = f"about {count(round(expected))}" if expected >= 0.5 else "less than 1"
         sides = ""
         if n > 0:
-            sides = f": {self._rows(self.below)} below and {self._rows(self.above)} above"
-        verb = "is" if self._rows(n) == "1" else "are"
+            sides = f": {_rows(self.below)} below and {_rows(self.above)} above"
+        verb = "is" if _rows(n) == "1" else "are"
         residuals = "residual" if verb == "is" else "residuals"
-        none = self._rows(n) if n > 0 else "No"
+        none = _rows(n) if n > 0 else "No"
         return (
             f"{none} {residuals} of {self.source} {verb} beyond {FAR:g} standard deviations"
             f"{sides}; normal errors would have {normal}."
@@ -107,22 +107,17 @@ class ResidualBars:
                 f" The outer bars include residuals from {_sd(self.lowest)} to {_sd(self.highest)}."
             )
         if self.weighted == "sampling":
-            words += " Bars add up sampling weights, scaled to an average of 1."
+            words += " Rows count alike, whatever their sampling weights."
         if self.weighted == "frequency":
             words += " Each row counts as often as its weight says."
         return words
 
-    def _rows(self, value: float) -> str:
-        return f"{value:,.1f}" if self.weighted == "sampling" else count(round(value))
-
     def _table(self) -> Table:
         lines = [
-            [self.span(place), self._rows(rows), f"{expected:,.1f}"]
+            [self.span(place), _rows(rows), f"{expected:,.1f}"]
             for place, (rows, expected) in enumerate(zip(self.bars, self.normal(), strict=True))
         ]
-        lines.append(
-            [f"beyond {FAR:g}", self._rows(self.below + self.above), f"{self.expected:,.1f}"]
-        )
+        lines.append([f"beyond {FAR:g}", _rows(self.below + self.above), f"{self.expected:,.1f}"])
         return lay_out(
             ["Standard deviations"],
             ["Rows", "If normal"],
@@ -144,10 +139,6 @@ class ResidualBars:
         x = np.linspace(self.edges[0], self.edges[-1], 121)
         return x, np.asarray(self.total * BIN * stats.norm.pdf(x))
 
-    @property
-    def _unit(self) -> str:
-        return "rows, weighted" if self.weighted == "sampling" else "rows"
-
     def svg(self, width: int) -> str:
         """Return the drawing, ``width`` CSS pixels wide."""
         drawing = Drawing(width, _TOP + _TALL + _BOTTOM, self.text().alt)
@@ -161,7 +152,7 @@ class ResidualBars:
         expected = self.normal()
         for place, rows in enumerate(self.bars):
             left, wide = x(edges[place]) + 0.5, x(edges[place + 1]) - x(edges[place]) - 1
-            words = [f"{self.span(place)} SDs", f"rows: {self._rows(rows)}"]
+            words = [f"{self.span(place)} SDs", f"rows: {_rows(rows)}"]
             words.append(f"if normal: {expected[place]:,.1f}")
             with drawing.group("row", None, "\n".join(words)):
                 drawing.rect(left - 0.5, y.end, wide + 1, y.start - y.end, "hit")
@@ -191,7 +182,7 @@ class ResidualBars:
             (curve,) = panel.plot(*self._curve(), color=LIGHT["ols"], zorder=3)
             panel.set_xlim(self.edges[0], self.edges[-1])
             panel.set_xlabel("residual, in standard deviations")
-            panel.set_ylabel(self._unit)
+            panel.set_ylabel("rows")
             drawn.legend({"rows": bars, "the normal curve": curve})
         return panel
 
@@ -199,8 +190,10 @@ class ResidualBars:
 def residual_bars(
     residuals: Floats, weight: Floats | None, weight_kind: str, *, outcome: str, source: str
 ) -> ResidualBars:
-    """Count residuals by their size; ``weight_kind`` matters with weights."""
-    counted = np.ones(len(residuals)) if weight is None else weight
+    """Count residuals by their size; frequency weights count rows, sampling weights do not."""
+    frequencies = weight is not None and weight_kind == "frequency"
+    # Sampling weights say how many members of a population a row stands for, not how many rows.
+    counted = weight if weight is not None and frequencies else np.ones(len(residuals))
     # With an intercept in the model, residuals have a mean of zero, or nearly so.
     spread = math.sqrt(float(counted @ residuals**2 / counted.sum()))
     scaled = residuals / spread if spread > 0 else np.zeros_like(residuals)
@@ -220,6 +213,10 @@ def residual_bars(
         highest=high,
         weighted="" if weight is None else weight_kind,
     )
+
+
+def _rows(value: float) -> str:
+    return count(round(value))
 
 
 def _sd(value: float) -> str:
