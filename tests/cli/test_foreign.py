@@ -75,24 +75,12 @@ def test_no_command_prints_what_a_terminal_obeys(shell, table, monkeypatch):
 
 
 def test_the_report_shows_names_and_obeys_none(shell, table):
-    pytest.importorskip("plotly")
     status, _ = run(*FIT[:4], "--search", "best-subset", "--report", "r.html")
     assert status == 0
-    page = (shell.folder / "r.html").read_text(encoding="utf-8").split('id="plotly-source"')[0]
+    page = (shell.folder / "r.html").read_text(encoding="utf-8")
     assert harmless(page)
     assert r"<title>[y]\x9b: a selection model of in\x1b]0;t\x07[red]\u2066.csv</title>" in page
-    payload = json.loads(re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL).group(1))
-
-    def texts(value):
-        if isinstance(value, dict):
-            return [text for one in value.values() for text in texts(one)]
-        if isinstance(value, list):
-            return [text for one in value for text in texts(one)]
-        return [value] if isinstance(value, str) else []
-
-    said = texts(payload)
-    assert any(r"a\x1b[2Jb" in one for one in said)
-    assert all(map(harmless, said))
+    assert r'data-f="a\x1b[2Jb"' in page
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,6 @@ def test_errors_name_options(shell, table, words, said):
 def test_warnings_and_diagnostics_name_options_on_the_console_in_json_and_in_the_report(
     shell, table
 ):
-    pytest.importorskip("plotly")
     words = (*BASE, "--exclude", "rare", "--search", "none")
     status, text = shell(*words, "--json", "j.json", "--report", "r.html")
     assert status == 0, text

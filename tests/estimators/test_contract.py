@@ -257,5 +257,5 @@ def test_importing_the_package_loads_no_heavy_module():
         return run.stdout.split()
 
     assert loaded("import heckmanfa", ["sklearn", "pandas", "scipy", "numpy"]) == []
-    extras = ["torch", "dask", "matplotlib", "plotly", "polars", "typer"]
+    extras = ["torch", "dask", "matplotlib", "polars", "typer"]
     assert loaded("from heckmanfa import Heckman", extras) == []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 
@@ -12,29 +10,42 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.analysis import Question, analyse, best_set
-from heckmanfa.datasets import fetch_crime, load_mroz
-from heckmanfa.estimators.searches import HeckmanBestSubset
-from heckmanfa.report import render
+from heckmanfa.analysis import Question, analyse
+from heckmanfa.datasets import load_mroz
+from heckmanfa.report import render, write_report
 
 FEATURES = [
     *["educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"],
     *["fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"],
 ]
+FEW = ("educ", "exper", "age", "kids5", "city", "nwifeinc")
+TURN, ESCAPE = "\u202eabc", "a\x1b[2Jb"
 HOSTILE = {
     "educ": "<script>alert(1)</script>",
     "exper": "a \"quoted\" & 'odd' <b>name</b>",
-    "kids5": "$title %{x} @blue",
+    "age": "=1+1",
+    "kids5": "$title %{x} {0}",
+    "city": f"c{TURN}",
+    "nwifeinc": ESCAPE,
     "lwage": "wage & <i>more</i>",
 }
+LONG = {"educ": "years_of_education_completed_by_the_respondent_" * 6, "exper": "経験年数" * 12}
 
-
-@pytest.fixture(scope="session", autouse=True)
-def few_samples():
-    """Checks search again in a few samples of the rows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_set, "N_BOOT", 3)
-        yield
+CASES = {
+    "average": {},
+    "none": {"search": "none", "predict_with": ("educ", "exper", "expersq")},
+    "ml": {"search": "best-subset", "method": "ml", "features": FEW},
+    "honest": {"honest": True, "features": FEW},
+    "window": {"rho_range": (-0.4, 0.4), "features": FEW},
+    "category": {"features": ("region", "educ", "exper", "age", "kids5", "gaps", "person")},
+    "sampling": {"weights": "weight", "weight_kind": "sampling", "features": FEW},
+    "no exclusion": {"search": "none", "features": FEW},
+    "cluster": {"cluster": "county", "features": FEW},
+}
+"""special cases of the page that are questions about Mroz's women"""
+OTHERS = ("observed", "streamed", "wide", "hostile", "long", "clear")
+"""and those that need tables of their own"""
+ALL = (*CASES, *OTHERS)
 
 
 @pytest.fixture(scope="session")
@@ -62,31 +73,53 @@ def ask(mroz_file):
     @cache
     def run(**options):
         options.setdefault("features", tuple(FEATURES))
-        options.setdefault("search", "best-subset")
         return analyse(Question(str(mroz_file), "lwage", **options))
 
     return run
 
 
-@pytest.fixture(scope="session")
-def hostile(mroz_file):
-    """An analysis of columns whose names would break a page that does not escape them."""
-    frame = pd.read_csv(mroz_file)[[*FEATURES, "lwage"]].rename(columns=HOSTILE)
-    path = mroz_file.parent / "a & <b>.csv"
-    frame.to_csv(path, index=False)
-    return analyse(Question(str(path), HOSTILE["lwage"], search="best-subset"))
+def made_table(n, k, rho, seed=0):
+    """Rows in which x0 and x1 predict, x0 and x2 drive selection, and rho is the correlation."""
+    source = np.random.default_rng(seed)
+    X = source.normal(size=(n, k))
+    errors = source.multivariate_normal([0, 0], [[1, rho], [rho, 1]], size=n)
+    selected = 0.3 + 0.8 * X[:, 0] + 1.2 * X[:, 2] + errors[:, 0] > 0
+    y = np.where(selected, 1 + X[:, 0] + 0.7 * X[:, 1] + errors[:, 1], np.nan)
+    return pd.DataFrame(X, columns=[f"x{place}" for place in range(k)]).round(4).assign(y=y)
 
 
 @pytest.fixture(scope="session")
-def crime_analysis(paper_files, tmp_path_factory):
-    """UCI's Communities and Crime, with the 10,000 best assignments."""
-    data = fetch_crime()
-    path = tmp_path_factory.mktemp("crime") / "crime.csv"
-    data.X.assign(crimes=data.y).to_csv(path, index=False)
-    analysis = analyse(Question(str(path), "crimes", criterion="adjusted_r2"))
-    rows = analysis.loaded
-    model = HeckmanBestSubset("adjusted_r2", tolerance=0.01).fit(rows.X, rows.y)
-    return replace(analysis, model=model)
+def case(ask, mroz_file):
+    """The analysis of a special case."""
+    folder = mroz_file.parent
+
+    def of_table(table, name, outcome="y", **options):
+        path = folder / name
+        table.to_csv(path, index=False)
+        return analyse(Question(str(path), outcome, **options))
+
+    @cache
+    def run(name):
+        if name in CASES:
+            return ask(**CASES[name])
+        mroz = pd.read_csv(mroz_file)[[*FEW, "lwage"]]
+        if name == "observed":
+            mroz["weight"] = mroz["lwage"].notna().astype(int)
+            return of_table(mroz, "observed.csv", "lwage", weights="weight")
+        if name == "streamed":
+            pytest.importorskip("pyarrow", reason="Parquet needs the extra parquet")
+            mroz.to_parquet(folder / "mroz.parquet")
+            return analyse(Question(str(folder / "mroz.parquet"), "lwage", stream_above=0.0))
+        if name == "wide":
+            return of_table(made_table(1500, 300, 0.5), "wide.csv", search="correlation")
+        if name == "hostile":
+            table = mroz.rename(columns=HOSTILE)
+            return of_table(table, "a & <b>.csv", HOSTILE["lwage"])
+        if name == "long":
+            return of_table(mroz.rename(columns=LONG), f"{'long_' * 20}.csv", "lwage")
+        return of_table(made_table(1500, 5, 0.8), "clear.csv")
+
+    return run
 
 
 class Page(HTMLParser):
@@ -96,10 +129,11 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.elements, self.scripts, self.tables = [], {}, {}
+        self.html = html
+        self.elements, self.scripts, self.tables = [], [], {}
         self.sections, self.headings = {}, []
-        self._open, self._table = [], None
-        self._section = self._script = self._text = None
+        self._open, self._table, self._svg = [], None, 0
+        self._section = self._text = None
         self.feed(html)
         self.close()
         assert self._open == [], "every element is closed"
@@ -113,8 +147,7 @@ class Page(HTMLParser):
             self._section = attributes["id"]
             self.sections[self._section] = ""
         elif tag == "script":
-            self._script = attributes.get("id", "page")
-            self.scripts[self._script] = ""
+            self.scripts.append("")
         elif tag == "table":
             self._table = []
         elif tag == "caption":
@@ -132,36 +165,46 @@ class Page(HTMLParser):
             self.headings.append((tag, self._text))
         elif tag == "section":
             self._section = None
-        elif tag == "script":
-            self._script = None
 
     def handle_data(self, data):
-        if self._script is not None:
-            self.scripts[self._script] += data
+        if "script" in self._open:
+            self.scripts[-1] += data
             return
         if self._text is not None:
             self._text += data
-        if self._section is not None:
+        if self._section is not None and "svg" not in self._open:
             self.sections[self._section] += data
 
-    @property
-    def payload(self):
-        return json.loads(self.scripts["report-data"])
-
     def said(self, section):
-        """The text of a section, on one line."""
+        """The text of a section, on one line; drawings are left out."""
         return re.sub(r"\s+", " ", self.sections[section])
+
+    def with_class(self, name):
+        """The attributes of the elements of a class."""
+        return [one for _, one in self.elements if name in one.get("class", "").split()]
 
 
 @pytest.fixture(scope="session")
 def read_page():
-    """Reads a page; the library's text, of megabytes, is left out."""
-    from plotly.offline import get_plotlyjs
-
-    return lambda html: Page(html.replace(get_plotlyjs(), "plotly"))
+    """Reads a page."""
+    return Page
 
 
 @pytest.fixture(scope="session")
-def page_of(ask, read_page):
-    """The page of a question about Mroz's women, made and read once."""
-    return cache(lambda **options: read_page(render(ask(**options))))
+def page_of(case):
+    """The page of a special case, made and read once."""
+    return cache(lambda name: Page(render(case(name))))
+
+
+@pytest.fixture(scope="session")
+def file_of(case, tmp_path_factory):
+    """The file of the page of a special case."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    @cache
+    def write(name):
+        path = folder / f"{name.replace(' ', '-')}.html"
+        write_report(case(name), path)
+        return path
+
+    return write

@@ -1,125 +1,177 @@
-"""The answer in words, for every kind of question."""
+"""The words of a report: its settings, and the first screen of every special case."""
 
 from __future__ import annotations
 
-import copy
-from dataclasses import replace
+import re
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from heckmanfa.analysis import Question, analyse
-from heckmanfa.report import answer, render
 from heckmanfa.report.request_words import describe_question, rows_by_use
+from heckmanfa.text.numerals import chance, figure
 from heckmanfa.text.wording import count, listed, number, p_value, plural, some
 
 SPECIFIED = {"search": "none", "predict_with": ("educ", "exper", "expersq")}
 SELECT_ONLY = ("kids5", "kids618", "nwifeinc")
 
 
-def claims(analysis) -> str:
-    caveats = answer(analysis)[2]
-    assert all(one.startswith("That ") for one in caveats)
-    assert len(set(caveats)) == len(caveats)
-    return " ".join(caveats)
+def estimate(analysis, term, equation="prediction"):
+    """A line of tidy."""
+    return analysis.model.tidy().set_index(["equation", "term"]).loc[(equation, term)]
 
 
-def test_best_subset_says_that_it_is_proven(ask):
-    which, how_much, _ = answer(ask())
-    assert which == (
-        "Of 15 features, educ and exper predict lwage; of those kept out, expersq, age, kids5 and "
-        "hushrs drive who is selected, and there is no evidence that the other 9 do (best by "
-        "BIC of all 32,768 assignments, proven optimal)."
+def ends(row):
+    """The ends of its interval as a first screen writes them."""
+    return f"{figure(row['ci_low'])} to {figure(row['ci_high'])}"
+
+
+# The first screen of each special case, held to the model's own numbers. -------------------------
+
+
+def test_an_average_names_what_surely_predicts_and_what_cannot_be_told(case):
+    analysis = case("average")
+    answer, chances = analysis.answer, analysis.model.inclusion_.set_index("feature")["bic"]
+    sure = list(chances.index[chances >= 0.9])
+    unsure = chances[(chances >= 0.1) & (chances < 0.9)].sort_values(ascending=False)
+    assert sure == ["educ"]
+    assert str(answer.headline) == (
+        f"educ predicts lwage. For {len(unsure)} other features the data cannot say."
     )
-    row = ask().model.tidy().set_index(["equation", "term"]).loc[("prediction", "educ")]
-    assert f"one more unit of educ goes with {row['estimate']:.3f} more lwage" in how_much
-    assert f"(95% interval {row['ci_low']:.4f} to {row['ci_high']:.3f}" in how_much
-    assert how_much.endswith("least squares on the selected rows says 0.109.")
+    assert "exper predicts lwage too, or selection mattered" in str(answer.lede)
+    assert [(chip.name, chip.chance) for chip in answer.unsure] == [
+        (name, chance(value)) for name, value in unsure.items()
+    ]
+    row = estimate(analysis, "educ")
+    assert answer.how_much.title == f"{figure(row['estimate'])} more lwage for one more educ"
+    assert ends(row) in str(answer.how_much.words)
+    row = estimate(analysis, "imr", "errors")
+    assert answer.selection.title == "Cannot be told"
+    assert figure(row["estimate"]) in str(answer.selection.words)
+    assert ends(row) in str(answer.selection.words)
+    assert answer.trust.title == "Read with care"
 
 
-def test_caveats_after_a_search(ask):
-    said = claims(ask())
-    assert "account for the search" in said
-    assert "5 other assignments are within 2 of the best in BIC" in said
-    assert "no data can show that. That they were not chosen to predict is no evidence" in said
-    assert "they are weak" in said
-    assert "not a causal effect" in said
-
-
-def test_the_report_of_an_average_has_the_chances_and_speaks_of_no_exclusion(ask):
-    analysis = ask(search="average")
-    page = " ".join(render(analysis).split())
-    role = "<td>no sign that it predicts</td>"
-    assert page.count(role) == (analysis.model.inclusion_["bic"] < 0.1).sum()
-    assert "rho times sigma in each assignment" in page
-    assert "Only features with a BIC share of 50% or more" in page
-    assert "excluded features" not in page
-    assert "should not predict" not in page
-
-
-def test_without_a_search_nothing_is_said_of_one(ask):
-    analysis = ask(**SPECIFIED)
-    which, how_much, _ = answer(analysis)
-    assert which == (
-        "Of 15 features, educ, exper and expersq are taken to predict lwage; of those kept out, "
-        "age, kids5 and hushrs drive who is selected, and there is no evidence that the other 9 do."
+def test_without_a_search_there_are_no_chances(case):
+    analysis = case("none")
+    row = estimate(analysis, "educ")
+    assert str(analysis.answer.headline) == (
+        f"With selection accounted for, one more educ goes with {figure(row['estimate'])} more "
+        "lwage."
     )
-    assert "one more unit of educ goes with" in how_much
-    said = claims(analysis)
-    assert "search" not in said
-    assert "is no evidence of it" not in said
+    assert {chip.name for chip in analysis.answer.sure} == {"educ", "exper", "expersq"}
+    assert all(chip.chance == "" for chip in analysis.answer.sure)
+    assert "Taken to predict" in analysis.answer.sure_label
+    assert analysis.roles["chance"].isna().all()
 
 
-def test_without_an_exclusion_only_the_normal_law_identifies(ask):
-    analysis = ask(search="none")
-    assert answer(analysis)[0] == (
-        "All 15 features are taken to predict lwage; none is kept out of the prediction equation."
-    )
-    said = claims(analysis)
-    assert "only normality of the errors identifies the model" in said
-    assert "exclusions are valid" not in said
+def test_maximum_likelihood_speaks_of_its_own_estimates(case):
+    analysis = case("ml")
+    main = analysis.evidence.main
+    row = estimate(analysis, main.name)
+    assert figure(abs(row["estimate"])) in analysis.answer.how_much.title
+    assert ends(row) in str(analysis.answer.how_much.words)
+    assert dict(describe_question(analysis))["Estimation"].startswith("Maximum likelihood")
 
 
-def test_a_window_says_that_rho_tests_nothing(ask):
-    analysis = ask(rho_range=(0.05, 0.5))
-    assert "among those with rho from 0.05 to 0.5, proven optimal" in answer(analysis)[0]
-    said = claims(analysis)
-    assert "chosen so that rho is in [0.05, 0.5], and it tests nothing" in said
-    assert "does not differ from zero" not in said
+def test_if_nothing_is_missing_it_is_least_squares(case, page_of):
+    analysis = case("observed")
+    row = estimate(analysis, analysis.evidence.main.name)
+    assert figure(abs(row["estimate"])) in str(analysis.answer.headline)
+    assert "selection accounted for" not in str(analysis.answer.headline)
+    assert "No outcome is missing" in f"{analysis.answer.selection}"
+    assert ("Left out: the weight is zero", 325) in rows_by_use(analysis)
+    said = page_of("observed").said("answer")
+    assert "lambda" not in said
 
 
-def test_heckman_fa_claims_no_proof(ask):
-    analysis = ask(search="fa", criterion="bic")
-    which = answer(analysis)[0]
-    n = analysis.model.n_assignments_
-    assert f"(best by BIC of {n:,} assignments evaluated, out of 32,768)" in which
-    assert "proof" not in which
-    assert f"{n:,} of 32,768 were evaluated" in claims(analysis)
+def test_an_honest_search_counts_halves_and_knows_no_chance(case, page_of):
+    analysis = case("honest")
+    honest = analysis.model.honest_
+    n = len(honest.estimates)
+    first = f"{page_of('honest').headings[0][1]} {page_of('honest').said('answer')}"
+    assert "chance" not in first.lower()
+    for chip in (*analysis.answer.sure, *analysis.answer.unsure):
+        assert re.fullmatch(rf"\d+ of {n}", chip.chance)
+    row = estimate(analysis, analysis.evidence.main.name)
+    assert figure(abs(row["estimate"])) in analysis.answer.how_much.title
+    said = page_of("honest").said("claims")
+    assert "each is of the coefficient in the models" in said
 
 
-def test_heckman_fa_star_and_correlation(ask):
-    for search in ("fa-star", "correlation"):
-        analysis = ask(search=search)
-        assert "best by adjusted R2 of" in answer(analysis)[0]
-        assert "no assignment is better" in claims(analysis)
+def test_a_window_of_rho_tests_nothing(case, page_of):
+    analysis = case("window")
+    assert "Not asked" in analysis.answer.selection.title
+    assert "[\u22120.4, 0.4]" in f"{analysis.answer.selection}"
+    assert "tests nothing" in page_of("window").said("claims")
+    rho = analysis.model.assignments_["rho"]
+    assert rho.between(-0.4, 0.4).all()
 
 
-def test_honest_estimates_may_be_said_to_account_for_the_search(ask):
-    analysis = ask(honest=True)
-    which = answer(analysis)[0]
-    assert "chosen by BIC in at least half of 50 random halves of the rows" in which
-    said = claims(analysis)
-    assert "account for the search" not in said
-    assert "honest estimates are those of a true model" in said
+def test_a_category_is_one_feature_compared_with_its_reference(case, page_of):
+    analysis = case("category")
+    names = list(analysis.roles["feature"])
+    assert names.count("region") == 1
+    assert not any("[" in name for name in names)
+    reference = analysis.encoding.references["region"]
+    said = page_of("category").said("answer")
+    assert f"rather than {reference}" in said
+    table = [row[0] for row in page_of("category").tables["margins-table"]]
+    assert table.count("region") + sum(name.startswith("region") for name in table) >= 1
 
 
-def test_maximum_likelihood(ask):
-    analysis = ask(method="ml", **SPECIFIED)
-    assert "does not differ from zero at 5%" in claims(analysis)
-    assert ("Estimation", "Maximum likelihood of both equations together.") in describe_question(
-        analysis
-    )
+def test_with_sampling_weights_chances_are_withheld(case):
+    analysis = case("sampling")
+    assert analysis.roles["chance"].isna().all()
+    assert all(chip.chance == "" for chip in (*analysis.answer.sure, *analysis.answer.unsure))
+    assert "sampling weights" in str(analysis.answer.which.words)
+    assert "(robust)" in str(analysis.answer.how_much.words)
+
+
+def test_clusters_are_named(case):
+    assert "clustered by county" in str(case("cluster").answer.how_much.words)
+
+
+def test_without_an_exclusion_a_range_replaces_the_estimate(case):
+    analysis = case("no exclusion")
+    assert analysis.answer.trust.title == "Do not rely on it"
+    assert analysis.answer.trust.kind == "problem"
+    bounds = analysis.uncertainty.tidy().set_index("term")
+    row = bounds.loc[analysis.evidence.main.name]
+    title = analysis.answer.how_much.title
+    assert f"{figure(row['ui_low'])} to {figure(row['ui_high'])}" in title
+    assert "from \u22120.3 to 0.3" in str(analysis.answer.how_much.words)
+
+
+def test_streamed_rows_say_what_was_not_checked(case):
+    analysis, loaded = case("streamed"), case("average")
+    assert analysis.streamed
+    assert any("not run" in check.title for check in analysis.checks)
+    assert str(analysis.answer.headline).startswith("educ predicts lwage.")
+    assert not loaded.streamed
+
+
+def test_of_hundreds_of_features_few_are_named(case, page_of):
+    analysis, page = case("wide"), page_of("wide")
+    assert len(analysis.roles) == 300
+    assert len(page.with_class("chip")) <= 11
+    rows = {one["data-f"] for one in page.with_class("row")}
+    assert 15 <= len(rows) <= 60
+    assert len(page.tables["margins-table"]) >= 300
+
+
+def test_if_no_feature_stands_in_the_lede_is_the_verdict(case, page_of):
+    analysis = case("clear")
+    assert analysis.evidence.stand_in is None
+    assert analysis.answer.selection.title.startswith("Yes")
+    assert str(analysis.answer.headline).startswith("x1 and x0 predict y.")
+    assert "Either" not in str(analysis.answer.lede)
+    row = estimate(analysis, "imr", "errors")
+    assert figure(row["estimate"]) in str(analysis.answer.selection.words)
+    assert row["ci_low"] > 0
+    assert "with x" not in page_of("clear").said("matter").split("rho, assignment")[1][:60]
+
+
+# Settings. ----------------------------------------------------------------------------------------
 
 
 def test_weights_and_clusters_are_told(ask):
@@ -135,35 +187,13 @@ def test_weights_and_clusters_are_told(ask):
     assert "Robust" in dict(describe_question(ask(robust=True, **SPECIFIED)))["Standard errors"]
 
 
-def test_a_category_is_compared_with_its_reference(ask):
-    analysis = ask(search="none", features=("region", "kids5", "age"), select_only=("kids5", "age"))
-    which, how_much, _ = answer(analysis)
-    assert which == (
-        "Of 3 features, region is taken to predict lwage; age and kids5 drive who is selected."
-    )
-    reference = analysis.encoding.references["region"]
-    assert f" rather than region[{reference}] goes with " in how_much
-
-
-def test_a_feature_of_0_and_1_is_no_amount(ask):
-    analysis = ask(search="none", features=("city", "kids5", "age"), predict_with=("city",))
-    assert ", city = 1 rather than 0 goes with " in answer(analysis)[1]
-
-
-def test_less_is_said_of_a_negative_coefficient(ask):
-    analysis = ask(search="none", features=("kids618", "kids5"), predict_with=("kids618",))
-    assert analysis.model.coef_[list(analysis.loaded.X).index("kids618")] < 0
-    assert " less lwage (" in answer(analysis)[1]
-
-
 def test_rows_that_miss_a_feature_are_counted_and_not_claimed_for(ask):
     analysis = ask(search="none", features=("educ", "kids5", "gaps"), predict_with=("educ",))
     fates = rows_by_use(analysis)
     assert sum(n for _, n in fates) == 753
     assert ("Left out: a feature is missing", 76) in fates
-    assert "the rows left out are like the others: 76 of 753 (10%) lack a feature" in claims(
-        analysis
-    )
+    said = " ".join(map(str, analysis.claims))
+    assert "the rows left out are like the others: 76 of 753 (10%) lack a feature" in said
 
 
 def test_filled_in_means_are_not_claimed_for(ask):
@@ -171,30 +201,8 @@ def test_filled_in_means_are_not_claimed_for(ask):
         search="none", features=("educ", "kids5", "gaps"), predict_with=("educ",), missing="mean"
     )
     assert sum(n for _, n in rows_by_use(analysis)) == 753
-    assert "standard errors take the average as if it had been observed" in claims(analysis)
-
-
-def test_with_no_outcome_missing_it_is_least_squares(mroz_file):
-    frame = pd.read_csv(mroz_file)[["educ", "exper", "age", "lwage"]]
-    frame["weight"] = frame["lwage"].notna().astype(int)
-    path = mroz_file.parent / "observed.csv"
-    frame.to_csv(path, index=False)
-    analysis = analyse(Question(str(path), "lwage", weights="weight"))
-    which, how_much, caveats = answer(analysis)
-    assert which == (
-        "All 3 features predict lwage; no outcome is missing in the fit, so no selection was "
-        "modelled."
-    )
-    assert how_much.startswith(
-        "With the other features held equal, one more unit of educ goes with 0.1"
-    )
-    assert caveats[0].startswith("That selection was corrected for: no outcome is missing")
-    assert ("Left out: the weight is zero", 325) in rows_by_use(analysis)
-    pytest.importorskip("plotly", reason="the page needs the extra plots")
-    html = render(analysis)
-    assert "there is no selection equation" in html
-    assert 'id="plot-predicted"' in html
-    assert 'id="plot-lambda"' not in html
+    said = " ".join(map(str, analysis.claims))
+    assert "standard errors take the average as if it had been observed" in said
 
 
 def test_selected_by_a_column(ask):
@@ -203,9 +211,8 @@ def test_selected_by_a_column(ask):
 
 
 def test_roles_are_told(ask):
-    said = dict(
-        describe_question(ask(always=("educ",), select_only=SELECT_ONLY, exclude=("hushrs",)))
-    )
+    options = {"always": ("educ",), "select_only": SELECT_ONLY, "exclude": ("hushrs",)}
+    said = dict(describe_question(ask(search="best-subset", **options)))
     assert said["Always predict"] == "educ."
     assert said["Kept out of prediction"] == "kids5, kids618 and nwifeinc."
     assert "but hushrs" in said["Features"]
@@ -214,25 +221,8 @@ def test_roles_are_told(ask):
     assert dict(describe_question(ask(**SPECIFIED)))["Predict"] == "Only educ, exper and expersq."
 
 
-def test_trouble_comes_first(ask):
-    analysis = ask(**SPECIFIED)
-    found = analysis.model.diagnostics(analysis.loaded.X)
-    outside = replace(found, rho=1.2, rho_outside=True, share_outside=0.4, imr_vif=50.0)
-    model = copy.deepcopy(analysis.model)
-    model._fit = replace(model.fit_, rho=1.2, converged=False, second_maximum=(-1.0, 0.87))
-    broken = replace(analysis, model=model)
-    vars(broken)["diagnostics"] = outside
-    said = answer(broken)[2]
-    assert said[0].startswith("That these are the estimates: the iteration did not converge")
-    assert said[1].startswith("That rho is a correlation: its estimate, 1.200, is outside (-1, 1)")
-    assert "at rho = 0.870" in said[2]
-    text = " ".join(said)
-    assert "40% of the rows lie beyond" in text
-    assert "(VIF 50.0)" in text
-
-
 def test_comparison_is_that_of_the_summary(ask):
-    analysis = ask()
+    analysis = ask(search="best-subset")
     table = analysis.coefficients
     beside = analysis.model.summary().comparison.set_index("term")
     ours = table.set_index("term")

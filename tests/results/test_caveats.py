@@ -132,7 +132,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_console_json_and_report_carry_the_same_caveats_and_diagnostics(name, table, capsys):
+def test_console_and_json_carry_the_same_caveats_and_diagnostics(name, table, capsys):
     analysis = analyse(Question(str(table), "lwage", **QUESTIONS[name]))
     lines = analysis.diagnostics.lines()
     assert "rows outside that range" in [line[0] for line in lines]
@@ -147,13 +147,6 @@ def test_console_json_and_report_carry_the_same_caveats_and_diagnostics(name, ta
     printed = on_one_line(capsys.readouterr().out)
     texts = [one.text for one in caveats] + [in_options(line[3]) for line in lines]
     assert [text for text in texts if on_one_line(text) not in printed] == []
-    pytest.importorskip("plotly", reason="the page needs the extra plots")
-    from heckmanfa.report import render
-
-    page = on_one_line(re.sub(r"<[^>]+>", "", render(analysis).split("<script", 1)[0]))
-    for text in texts:
-        shown = on_one_line(text).replace("'", "&#x27;").replace("<", "&lt;").replace(">", "&gt;")
-        assert shown in page
 
 
 def test_every_model_level_caveat_of_a_table_is_in_the_summary(table):
@@ -175,7 +168,6 @@ def test_every_model_level_caveat_of_a_table_is_in_the_summary(table):
 
 
 def test_the_demo_knows_the_file_of_its_report(tmp_path):
-    pytest.importorskip("plotly", reason="the page needs the extra plots")
     from hashlib import sha256
 
     from typer.testing import CliRunner

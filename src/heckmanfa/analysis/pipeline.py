@@ -30,6 +30,7 @@ from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanL
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
+from heckmanfa.results.answer_card import card_html
 from heckmanfa.results.average_tables import ALWAYS, PREDICTS, inclusion_frame
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.checks import Check
@@ -73,6 +74,9 @@ class Analysis(Prepared):
     """warnings of the fit, which name options instead of parameters"""
     warning_kinds: tuple[type[HeckmanfaWarning], ...] = ()
     """the kind of each of them"""
+
+    def _repr_html_(self) -> str:
+        return card_html(self.answer, self.pictures().forest, self.question.outcome)
 
     @cached_property
     def evidence(self) -> Evidence:

@@ -7,7 +7,7 @@ of them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -23,6 +23,13 @@ from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Honest, HonestSearch, Searching
+from heckmanfa.inference.uncertainty import bounds_of
+from heckmanfa.results.answer import answer_of
+from heckmanfa.results.answer_card import card_html
+from heckmanfa.results.caveats import caveats_of_fit
+from heckmanfa.results.checks import checks_of
+from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
 from heckmanfa.search.choices import Choices, read_choices
 from heckmanfa.search.evaluation import CRITERIA, Search, check_window
@@ -30,6 +37,10 @@ from heckmanfa.search.strategies import Strategy
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# All assignments of so many features are weighed while a notebook waits.
+_QUICKLY_WEIGHED = 18
 
 
 class Chooser(Choose, Protocol):
@@ -84,6 +95,31 @@ class ChoiceModel(Heckman):
         outcome = fit.search if fit.average is None else fit.average
         assert outcome is not None
         return Refit(fit.spec.for_replicates(), self._choose(outcome.choices).for_replicates())
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        # scikit-learn's is a property, which has nothing to show if its display is "text".
+        diagram: Callable[[], str] = super()._repr_html_
+        return self._card if hasattr(self, "_fit") else diagram
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Show the answer in a notebook, or the parameters before the fit."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in shown and hasattr(self, "_fit"):
+            shown["text/html"] = self._card()
+        return shown
+
+    def _card(self) -> str:
+        """Return the answer and its first picture as HTML."""
+        fit = self.fit_
+        known = len(fit.feature_names) <= _QUICKLY_WEIGHED
+        evidence = evidence_of(fit, thorough=known)
+        checks = checks_of(
+            self.diagnostics().checks(), caveats_of_fit(fit, weighed=known), evidence.outcome
+        )
+        bounds = bounds_of(fit) if evidence.no_exclusion else None
+        answer = answer_of(evidence, checks, bounds=bounds)
+        return card_html(answer, forest_of(evidence), evidence.outcome)
 
     @classmethod
     def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:

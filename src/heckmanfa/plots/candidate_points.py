@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,12 +15,10 @@ from heckmanfa.errors import InputError, NotSearchedError, UnknownFeatureError
 from heckmanfa.fit import Fit, Fitted
 from heckmanfa.model.moments import Moments
 from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_of, mark_points
-from heckmanfa.search.evaluation import KEPT, Search
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.table import Column, PictureText, Table, lay_out
-from heckmanfa.text.wording import CRITERIA, count, listed, nearest, number, percent, plural
+from heckmanfa.search.evaluation import Search
+from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import CRITERIA, nearest, plural
 
-_RUNNER_UPS = 10
 _HEIGHT_INCHES = 3.6
 # Beyond these, dots are small, and are saved as pixels in a vector file.
 _FEW, _MANY = 300, 2000
@@ -46,12 +43,8 @@ class CandidatePoints:
     """position of the assignment of the model; None if it is not among them"""
     n_evaluated: int
     """assignments that the search evaluated"""
-    tolerance: float | None
-    """how much worse than the best they are at most, if the search kept only such"""
     names: tuple[str, ...]
     """(K,) of the columns of X"""
-    labels: tuple[str, ...]
-    """(K,) the column of the table behind each"""
     moments: Moments
 
     def __len__(self) -> int:
@@ -74,140 +67,12 @@ class CandidatePoints:
         """The criterion as texts call it."""
         return CRITERIA[self.criterion]
 
-    def text(self) -> PictureText:
-        """Return the words around the criterion and rho of every candidate."""
-        words = self.criterion_name
-        alt = (
-            f"{plural(len(self), 'assignment')} in the order of their {words}, which runs from "
-            f"{number(self.value[0], 5)} for the best to "
-            f"{number(self.value[np.isfinite(self.value)][-1], 5)}; their rho is from "
-            f"{_span(self.rho)}."
-        )
-        if self.window is not None:
-            alt += f" {count(int(self.inside.sum()))} of them have rho in the window."
-        if self.chosen is not None:
-            alt += (
-                f" The chosen one has rank {count(self.chosen + 1)}, {words} "
-                f"{number(self.value[self.chosen], 5)} and rho {number(self.rho[self.chosen], 3)}."
-            )
-        return PictureText("Every candidate, best first", alt, self._caption(), self._runner_ups())
 
-    def _caption(self) -> str:
-        n = len(self)
-        kept = f"{count(n)} of the {count(self.n_evaluated)} evaluated"
-        if self.tolerance is not None:
-            kept = f"those within {self.tolerance:g} of the best"
-        if n == KEPT:
-            kept = f"the best {count(n)}"
-        text = (
-            f"Each point is one way to choose the features that predict: {kept}, by "
-            f"{self.criterion_name} above and by the two-step rho below. If points near the left "
-            "have a rho of either sign, the data do not settle which way selection goes."
-        )
-        if self.window is not None:
-            text += " The shaded band is the window of rho; open circles lie outside it."
-        if self.chosen is None:
-            text += " The model's features, chosen over splits of the rows, are not among them."
-        unsolved = int(np.count_nonzero(~np.isfinite(self.value)))
-        if unsolved:
-            text += f" Not shown: {plural(unsolved, 'candidate')} that cannot be fitted."
-        return text
-
-    def _runner_ups(self) -> Table:
-        columns = [
-            Column("Rank", is_number=False),
-            Column(self.criterion_name),
-            Column("rho"),
-            Column("In the window", is_number=False),
-            Column("Features"),
-            Column("Which", is_number=False),
-        ]
-        rows = []
-        for rank in range(min(_RUNNER_UPS, len(self))):
-            held = [self.labels[int(column)] for column in np.flatnonzero(self.masks[rank])]
-            rows.append(
-                [
-                    f"{rank + 1}{' (chosen)' if rank == self.chosen else ''}",
-                    number(self.value[rank], 6),
-                    number(self.rho[rank]),
-                    "yes" if self.inside[rank] else "no",
-                    str(int(self.masks[rank].sum())),
-                    listed(list(dict.fromkeys(held))),
-                ]
-            )
-        if self.window is None:
-            columns.pop(3)
-            for row in rows:
-                row.pop(3)
-        return Table(tuple(columns), tuple(rows), "The best candidates", "curve-table")
-
-    def coefficient_text(
-        self, offered: Sequence[int], predicting: Sequence[int], n_left: int
-    ) -> PictureText:
-        """Return the words around coefficients over the candidates, for the columns offered."""
-        rows = [self._spread(column, column in predicting) for column in offered]
-        first = offered[0]
-        values = self.coef[:, first]
-        finite = values[np.isfinite(values)]
-        same = float(np.mean(np.sign(finite) == np.sign(finite[0])))
-        rest = f" {plural(n_left, 'feature')} that few hold cannot be picked." if n_left else ""
-        return PictureText(
-            title="How a coefficient moves over the candidates",
-            alt=(
-                f"The coefficient of {shown(self.names[first])} in the {count(len(finite))} "
-                f"candidates that hold it is from {_span(values)}, and has the sign of the best "
-                f"in {percent(same, 0)} of them. Other features are in the table."
-            ),
-            caption=(
-                "Two-step estimates of one coefficient in every candidate that holds the feature, "
-                "best first. A coefficient that keeps its sign and size does not depend on which "
-                f"other features predict.{rest}"
-            ),
-            table=lay_out(
-                ["Feature", "Predicts"],
-                ["Held by", "Chosen", "Lowest", "Median", "Highest", "Positive"],
-                rows,
-                "Coefficients over the candidates that hold them",
-                "spread-table",
-            ),
-        )
-
-    def _spread(self, column: int, predicts: bool) -> list[str]:
-        values = self.coef[:, column]
-        finite = values[np.isfinite(values)]
-        return [
-            self.names[column],
-            "yes" if predicts else "no",
-            percent(len(finite) / len(self), 0),
-            "" if self.chosen is None else number(values[self.chosen]),
-            *(number(quantile) for quantile in np.quantile(finite, [0.0, 0.5, 1.0])),
-            percent(float(np.mean(finite > 0)), 0),
-        ]
-
-
-def _span(values: Floats) -> str:
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return "unknown"
-    return f"{number(finite.min(), 3)} to {number(finite.max(), 3)}"
-
-
-def read_candidates(fit: Fit, labels: Sequence[str]) -> CandidatePoints | None:
-    """Return the candidates of a search; None if nothing was searched.
-
-    ``labels`` names the column of the user's table behind each column of X.
-    """
-    if fit.search is None or fit.search.result is None:
-        return None
-    return replace(_points(fit, fit.search.result), labels=tuple(labels))
-
-
-def _points(fit: Fit, search: Search, *, only_solved: bool = False) -> CandidatePoints:
-    """Sort the candidates of a search by its criterion; those that cannot be fitted have none."""
+def _points(fit: Fit, search: Search) -> CandidatePoints:
+    """Sort the candidates of a search that can be fitted by its criterion."""
     sign = -1.0 if search.goal.criterion == "adjusted_r2" else 1.0
     order = np.argsort(sign * search.values, kind="stable")
-    if only_solved:
-        order = order[np.isfinite(search.values[order])]
+    order = order[np.isfinite(search.values[order])]
     masks = search.masks[order]
     same = np.flatnonzero((masks == fit.support).all(axis=1))
     return CandidatePoints(
@@ -219,9 +84,7 @@ def _points(fit: Fit, search: Search, *, only_solved: bool = False) -> Candidate
         inside=search.in_range[order],
         chosen=int(same[0]) if len(same) else None,
         n_evaluated=search.n_assignments,
-        tolerance=search.tolerance,
         names=fit.labels,
-        labels=fit.labels,
         moments=fit.moments,
     )
 
@@ -260,7 +123,7 @@ def specification_curve(
             f"{type(model).__name__} does not search for features, so there is one "
             "specification only; fit HeckmanFA or HeckmanBestSubset"
         )
-    found = _points(fit, fit.search.check_searched(), only_solved=True)
+    found = _points(fit, fit.search.check_searched())
     word = found.criterion_name.replace("R2", "R²")
     column = None if term is None else _column(fit, term)
     if column is not None and not found.masks[:, column].any():

@@ -12,18 +12,8 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.plots._canvas import BLUE, GREY, VERMILION, canvas
-from heckmanfa.text.table import PictureText, lay_out
-from heckmanfa.text.wording import count, number, percent, plural
 
 _FEWEST_BINS, _MOST_BINS = 10, 40
-_LONG_TAIL = 4.0
-_QUANTILES = {
-    "Lowest": 0.0,
-    "Lower quartile": 0.25,
-    "Median": 0.5,
-    "Upper quartile": 0.75,
-    "Highest": 1.0,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +30,6 @@ class MillsRatios:
     """share of all rows outside that range"""
     weight: Floats | None = None
     """of the selected rows"""
-
-    @property
-    def all(self) -> Floats:
-        """The ratios of all rows."""
-        return np.concatenate([self.fitted, self.others])
-
-    @property
-    def top(self) -> float:
-        """Where the picture ends: with a long tail, one bar would hold the whole fit."""
-        return min(float(self.all.max()), _LONG_TAIL * self.range[1])
 
     def bins(self) -> Floats:
         """Return edges that both samples share, the ends of the fitted range among them.
@@ -69,49 +49,6 @@ class MillsRatios:
             more = min(int(np.ceil(abs(far - end) / width)), _MOST_BINS)
             parts.append(np.linspace(end, far, more + 1)[1:])
         return np.unique(np.concatenate(parts))
-
-    def text(self) -> PictureText:
-        """Return the words around the two distributions."""
-        outside, top = percent(self.share_outside), self.top
-        beyond = int(np.count_nonzero(self.all > top))
-        others = tail = ""
-        if len(self.others):
-            others = f"; for the {count(len(self.others))} others it is {_described(self.others)}"
-        if beyond:
-            tail = (
-                f" The last bar includes {plural(beyond, 'row')} with lambda above "
-                f"{number(top, 3)}, up to {number(self.all.max(), 3)}."
-            )
-        rows = [
-            [name, count(len(part)), *map(number, np.quantile(part, list(_QUANTILES.values())))]
-            for name, part in (
-                ("Selected", self.fitted),
-                ("Others", self.others),
-                ("All", self.all),
-            )
-            if len(part)
-        ]
-        return PictureText(
-            title="Lambda in the fit and in prediction",
-            alt=(
-                f"For the {count(len(self.fitted))} selected rows, lambda is "
-                f"{_described(self.fitted)}{others}. {outside} of all rows are outside the range "
-                "of the fit."
-            ),
-            caption=(
-                "Lambda is large if selection is unlikely. Its coefficient is learned from the "
-                "selected rows, between the dotted lines; beyond them, predictions given "
-                f"selection extrapolate ({outside} of all rows).{tail}"
-            ),
-            table=lay_out(["Rows"], ["Count", *_QUANTILES], rows, "Lambda by rows", "lambda-table"),
-        )
-
-
-def _described(values: Floats) -> str:
-    return (
-        f"from {number(values.min(), 3)} to {number(values.max(), 3)}, with median "
-        f"{number(float(np.median(values)), 3)}"
-    )
 
 
 class RatioModel(Protocol):

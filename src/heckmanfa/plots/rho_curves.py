@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
@@ -22,9 +21,6 @@ from heckmanfa.plots._canvas import (
     pyplot,
     wanted_terms,
 )
-from heckmanfa.text.printable import shown
-from heckmanfa.text.table import PictureText, lay_out
-from heckmanfa.text.wording import number, plural
 
 _PANELS_PER_ROW = 3
 _PANEL_INCHES = (3.1, 2.6)
@@ -46,46 +42,6 @@ class RhoCurves:
     def curve(self, position: int) -> pd.DataFrame:
         """Return the path of a term by its position: names need not be distinct."""
         return self.path.iloc[position :: len(self.bounds)]
-
-    def text(self, order: list[int]) -> PictureText:
-        """Return the words around the curves of the terms at these positions."""
-        low, high = self.rho
-        bounds = self.bounds.iloc[order]
-        first, name = bounds.iloc[0], shown(bounds["term"].iloc[0])
-        n_turning = int(bounds["sign_change"].between(low, high).sum())
-        turn = "changes" if 1 in (n_turning, len(order)) else "change"
-        interval = f"{100 * self.conf_level:g}% interval"
-        rows = [
-            [
-                shown(row["term"]),
-                number(row["ols"]),
-                f"{number(row['bound_low'])} to {number(row['bound_high'])}",
-                f"{number(row['ui_low'])} to {number(row['ui_high'])}",
-                "never" if np.isnan(row["sign_change"]) else number(row["sign_change"], 3),
-            ]
-            for row in bounds.to_dict("records")
-        ]
-        titles = (
-            "At rho = 0",
-            f"Estimates, rho {low:g} to {high:g}",
-            f"With {interval}s",
-            "Sign changes at rho",
-        )
-        return PictureText(
-            title="Coefficients for any rho",
-            alt=(
-                f"The coefficient of {name} is from {number(first['bound_low'], 3)} to "
-                f"{number(first['bound_high'], 3)} for rho from {low:g} to {high:g}. "
-                f"{n_turning} of {plural(len(order), 'coefficient')} {turn} sign in that range; "
-                "all are in the table."
-            ),
-            caption=(
-                "Each coefficient for a rho that is assumed rather than estimated, with its "
-                f"{interval}; this needs no exclusion restriction. rho = 0 is least squares on "
-                "the selected rows."
-            ),
-            table=lay_out(["Feature"], titles, rows, "Coefficients over rho", "over-rho-table"),
-        )
 
 
 class Interval(Protocol):

@@ -16,9 +16,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fitted
 from heckmanfa.plots._canvas import COLORS, LIGHT, LINES, canvas, label_of
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.table import PictureText, lay_out
-from heckmanfa.text.wording import count, plural
+from heckmanfa.text.printable import quoted
 
 _LABEL_INCHES = 0.14
 _SPACE = 1.05
@@ -39,34 +37,6 @@ class TrainingPath:
     """(K,) which features predict"""
     order: tuple[int, ...]
     """features that were trained, by their probability at the end, the highest first"""
-
-    def text(self) -> PictureText:
-        """Return the words around the paths."""
-        first, last = self.probability[0], self.probability[-1]
-        top = ", ".join(f"{shown(self.names[k])} {last[k]:.2f}" for k in self.order[:5])
-        rows = [
-            [
-                self.names[k],
-                "yes" if self.support[k] else "no",
-                f"{first[k]:.3f}",
-                f"{last[k]:.3f}",
-            ]
-            for k in self.order
-        ]
-        texts, numbers = ("Feature", "Predicts"), ("First", "Last")
-        return PictureText(
-            title="How the probabilities were trained",
-            alt=(
-                f"Probability of each of {plural(len(self.order), 'feature')} over "
-                f"{count(int(self.epochs[-1]))} epochs. At the end the highest are {top}."
-            ),
-            caption=(
-                "The probability with which Heckman-FA lets each feature predict, over its "
-                "training. The model's features are those of the best assignment proposed, which "
-                "need not have the highest probabilities."
-            ),
-            table=lay_out(texts, numbers, rows, "Probability to predict", "path-table"),
-        )
 
 
 def read_path(

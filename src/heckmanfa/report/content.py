@@ -1,28 +1,27 @@
-"""The contents of the report: its sections as documents, in reading order."""
+"""The details of the report: settings, rows, folded tables, and how to cite it and run it again."""
 
 from __future__ import annotations
 
 import platform
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
 from heckmanfa.data.files.outputs import sha256_of
-from heckmanfa.report.answer import answer
-from heckmanfa.report.request_words import rows_by_use
-from heckmanfa.results.average_tables import inclusion_frame, inclusion_section
-from heckmanfa.results.check_keys import NO_CHECKS
-from heckmanfa.results.checks import check_of_finding
+from heckmanfa.report.request_words import describe_question, rows_by_use
 from heckmanfa.results.coefficients import likelihood_name
-from heckmanfa.results.document import Code, Finding, Findings, Heading, Notes, PageBlock, Paragraph
+from heckmanfa.results.document import Code, Facts, Heading, Notes, PageBlock, Paragraph
+from heckmanfa.results.effects import Effect, effects_of
+from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.reference import reference_of
+from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
-from heckmanfa.text.option_names import in_options
+from heckmanfa.text.numerals import chance, figure, interval
+from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
-from heckmanfa.text.wording import count, number, p_value, percent, share_text
+from heckmanfa.text.wording import count, number, p_value, percent
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
@@ -50,10 +49,38 @@ _SOURCES = (
     "H. Mai and X. Wu (2023). On prediction feature assignment in the Heckman selection model. "
     "arXiv:2309.08043.",
     "J. J. Heckman (1979). Sample selection bias as a specification error. Econometrica 47(1), "
-    "153-161.",
+    "153–161.",
     f"heckmanfa {__version__} (Python package).",
 )
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
+
+
+def details_html(analysis: Analysis, most: int) -> str:
+    """Render the details; a table has ``most`` rows at most."""
+    folded = [
+        ("Rows and columns", row_blocks(analysis)),
+        ("The coefficients, beside least squares and all features", coefficient_blocks(analysis)),
+        ("The best assignment: its coefficients", best_blocks(analysis.evidence)),
+        ("The selection equation", selection_blocks(analysis)),
+        ("Chances by other weights", chance_blocks(analysis.evidence)),
+    ]
+    tables = "".join(
+        f"<details><summary>{escape(title)}</summary>{render_page(blocks, most)}</details>"
+        for title, blocks in folded
+        if blocks
+    )
+    settings = Facts((*describe_question(analysis), ("Rows used", _rows_used(analysis))))
+    return render_page([settings]) + tables + render_page(citation_blocks(analysis))
+
+
+def _rows_used(analysis: Analysis) -> str:
+    counts = analysis.row_counts
+    used = counts["selected"] + counts["unselected"]
+    return (
+        f"{count(counts['selected'])} selected ({percent(counts['selected'] / used)}), "
+        f"{count(counts['unselected'])} not selected ({percent(counts['unselected'] / used)}), "
+        f"{count(counts['total'] - used)} left out."
+    )
 
 
 def row_blocks(analysis: Analysis) -> list[PageBlock]:
@@ -63,13 +90,7 @@ def row_blocks(analysis: Analysis) -> list[PageBlock]:
     blocks: list[PageBlock] = [_shares("Use", counts, total, "Rows", "rows-table")]
     if analysis.streamed:
         how = analysis.how_read
-        blocks.append(
-            Paragraph(
-                f"{how[0].upper()}{how[1:]}. The report therefore leaves out what needs all rows "
-                "in memory: the pictures of lambda and of predictions, and the share of rows "
-                "beyond the range of the selected rows."
-            )
-        )
+        blocks.append(Paragraph(f"{how[0].upper()}{how[1:]}."))
     if analysis.missing_counts:
         missing = sorted(analysis.missing_counts.items(), key=lambda item: -item[1])
         blocks += [
@@ -77,7 +98,7 @@ def row_blocks(analysis: Analysis) -> list[PageBlock]:
             Paragraph("A row that lacks several features counts in each.", "note"),
         ]
     encoding = analysis.encoding
-    blocks += [Heading("Columns"), Notes((*analysis.notes, *analysis.explain()))]
+    blocks.append(Notes((*analysis.notes, *analysis.explain(), *analysis.warnings)))
     if encoding.references:
         rows = [
             [name, shown(level), ", ".join(map(shown, encoding.groups[name]))]
@@ -94,38 +115,6 @@ def _shares(
     """Lay out counts of rows with their share of all rows."""
     rows = [[words, count(n), percent(n / total)] for words, n in counts]
     return lay_out([title], ["Rows", "Share"], rows, caption, name)
-
-
-def answer_blocks(analysis: Analysis) -> list[PageBlock]:
-    """Give the answer, and what may not be claimed."""
-    which, how_much, claims = answer(analysis)
-    return [
-        Paragraph(which, "answer"),
-        Paragraph(how_much, "answer"),
-        *_chance_blocks(analysis),
-        Heading("What may not be claimed"),
-        Notes(tuple(claims), lead=True),
-    ]
-
-
-def _chance_blocks(analysis: Analysis) -> list[PageBlock]:
-    """Lay out the chances behind the answer of an average."""
-    if analysis.chances is None:
-        return []
-    fit = analysis.model.fit_
-    kinds = ("bic", "aic", "ebic", "positive", "negative")
-    rows = [
-        [shown(name), str(row["role"]), *(share_text(float(row[kind])) for kind in kinds)]
-        for name, row in zip(
-            analysis.chances["feature"], inclusion_frame(fit).to_dict("records"), strict=True
-        )
-    ]
-    titles = ("Chance", "By AIC", "By EBIC", "Positive", "Negative")
-    section = inclusion_section(fit)
-    return [
-        lay_out(("Feature", "Role"), titles, rows, section.title, "chances-table"),
-        Notes(section.notes, "note"),
-    ]
 
 
 def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
@@ -147,7 +136,6 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
         cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
         rows.append([label, *cells])
     outcome = shown(analysis.question.outcome)
-    notes = [caveat.sentence for caveat in analysis.caveats if not caveat.claim]
     return [
         Paragraph(
             f"An estimate is the difference in {outcome} that goes with one more unit of the "
@@ -155,7 +143,7 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
             "equal."
         ),
         Table(tuple(columns), tuple(rows), f"Coefficients for {outcome}", "coefficients-table"),
-        Notes((*_coefficient_notes(analysis), *notes), "note"),
+        Notes(tuple(_coefficient_notes(analysis)), "note"),
     ]
 
 
@@ -166,7 +154,7 @@ def _titles(analysis: Analysis) -> list[str]:
 
 
 def _part_title(analysis: Analysis, part: str) -> str:
-    if part == "left out" and analysis.question.searched == "none":
+    if part == "left out" and analysis.evidence.mode == "given":
         return "Not in the prediction equation"
     return _PARTS[part]
 
@@ -195,20 +183,103 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
         notes.append(CANNOT_SOLVE)
     if model.log_likelihood_ is not None:
         notes.append(f"{likelihood_name(model.fit_)}: {model.log_likelihood_:.4f}.")
-    each = "" if analysis.chances is None else " in each assignment"
+    each = " in each assignment" if analysis.evidence.mode == "average" else ""
     if analysis.is_corrected:
         notes.append(
             f"lambda is the inverse Mills ratio. Its coefficient is rho times sigma{each}: rho is "
             "the correlation of the errors of both equations, and sigma the standard deviation of "
             "the outcome's error."
         )
-    return notes
+    # What limits a claim is among the claims.
+    return notes + [caveat.sentence for caveat in analysis.caveats if not caveat.claim]
+
+
+def best_blocks(evidence: Evidence) -> list[PageBlock]:
+    """Lay out the best assignment beside least squares and all features.
+
+    A model without weights of assignments, or one that is the best itself, has nothing to add.
+    """
+    best = evidence.best
+    if best is None:
+        return []
+    labels, whole = evidence.fit.labels, evidence.all_features
+    groups = {
+        "Best assignment": best.coef,
+        "Least squares": effects_of(evidence.fit).least_squares,
+    }
+    if whole is not None:
+        groups["All features"] = whole.coef
+    rows = [
+        [
+            labels[column],
+            *(cell for series in groups.values() for cell in _effect(series.of(column))),
+        ]
+        for column in range(len(labels))
+        if any(series.of(column).known for series in groups.values())
+    ]
+    empty = ["", ""]
+    more = [] if whole is None else _effect(whole.imr)
+    rows.append(["lambda", *_effect(best.imr), *empty, *more])
+    rhos = [figure(best.rho), interval(*best.rho_interval)]
+    more = [] if whole is None else [figure(whole.rho), interval(*whole.rho_interval)]
+    rows.append(["rho", *rhos, *empty, *more])
+    columns = [Column("Term", False)]
+    for group in groups:
+        columns += [Column("Estimate", group=group), Column("95% interval", group=group)]
+    names = ", ".join(map(shown, best.names)) or "none"
+    return [
+        Table(tuple(columns), tuple(rows), "The best assignment by BIC", "best-table"),
+        Notes(
+            (
+                f"Features: {names}. It has {chance(best.weight)} of the BIC weight. These "
+                "intervals take its features as known beforehand.",
+            ),
+            "note",
+        ),
+    ]
+
+
+def _effect(effect: Effect) -> list[str]:
+    return [figure(effect.estimate), interval(effect.low, effect.high)]
+
+
+def chance_blocks(evidence: Evidence) -> list[PageBlock]:
+    """Lay out the chances by the weights of other criteria, and without lambda."""
+    if not evidence.has_chances or evidence.honest:
+        return []
+    kinds = {
+        "BIC": [feature.chance for feature in evidence.ordered()],
+        "AIC": [feature.by_aic for feature in evidence.ordered()],
+        "EBIC": [feature.by_ebic for feature in evidence.ordered()],
+        "Least squares": [feature.chance_least_squares for feature in evidence.ordered()],
+    }
+    kinds = {title: values for title, values in kinds.items() if any(v is not None for v in values)}
+    rows = [
+        [Name(feature.name).key, feature.role, *("" if v is None else chance(v) for v in values)]
+        for feature, *values in zip(evidence.ordered(), *kinds.values(), strict=True)
+    ]
+    columns = (
+        Column("Feature", is_number=False, is_feature=True),
+        Column("Role", is_number=False),
+        *(Column(title) for title in kinds),
+    )
+    return [
+        Table(columns, tuple(rows), "Chance that a feature predicts, by weights", "weights-table"),
+        Notes(
+            (
+                "A chance is a share of the weight of all assignments. A small penalty (AIC) "
+                "favours many features, a large one (BIC, EBIC) few. Least squares: BIC weights "
+                "of assignments without lambda.",
+            ),
+            "note",
+        ),
+    ]
 
 
 def selection_blocks(analysis: Analysis) -> list[PageBlock]:
-    """Lay out the selection equation."""
+    """Lay out the selection equation; nothing without one."""
     if not analysis.is_corrected:
-        return [Paragraph("No outcome is missing in the fit: there is no selection equation.")]
+        return []
     tidy = analysis.estimates
     rows = [
         [str(row["term"]), *(_cell(key, float(row[key])) for key in _ESTIMATES)]
@@ -222,50 +293,28 @@ def selection_blocks(analysis: Analysis) -> list[PageBlock]:
             "coefficient is positive, more of the feature goes with a higher probability of "
             "selection."
         ),
-        lay_out(["Term"], _titles(analysis), rows, "Who is selected", "selection-table"),
+        lay_out(["Term"], _titles(analysis), rows, "Probit of who is selected", "selection-table"),
     ]
-
-
-def diagnostic_blocks(analysis: Analysis) -> list[PageBlock]:
-    """Say what the diagnostics found, why each matters, and what to do."""
-    checks = analysis.diagnostics.checks()
-    verdicts = [check.verdict for check in checks]
-    counted = [
-        f"{verdicts.count(verdict)} {verdict}"
-        for verdict in ("ok", "caution", "problem")
-        if verdict in verdicts
-    ]
-    blocks: list[PageBlock] = [
-        Paragraph(f"{len(checks)} checks: {'; '.join(counted)}."),
-        Findings(tuple(map(_with_advice, checks))),
-    ]
-    if analysis.warnings:
-        blocks += [Heading("Warnings of the fit"), Notes(tuple(analysis.warnings))]
-    return blocks
-
-
-def _with_advice(check: Finding) -> Finding:
-    if check.key in NO_CHECKS:
-        return replace(check, meaning=in_options(check.meaning))
-    done = check_of_finding(check, "the outcome")
-    meaning = " ".join(part for part in (in_options(check.meaning), done.do) if part)
-    return replace(check, meaning=meaning)
 
 
 def citation_blocks(analysis: Analysis) -> list[PageBlock]:
     """Say how to cite the result, how to run it again, and what made it."""
-    what = "it" if len(analysis.files) == 1 else f"the {len(analysis.files)} files, joined"
-    rows = [["Data file", analysis.question.data], [f"SHA-256 of {what}", _digest(analysis)]]
-    if not analysis.files:
-        rows = [["Data", f"{analysis.question.called}: not a file that can be read again"]]
-    rows.append(["Seed", str(analysis.question.seed)])
-    rows += [["Python", platform.python_version()], ["heckmanfa", __version__]]
-    rows += [[name, _version(name)] for name in _PACKAGES]
+    files = len(analysis.files)
+    what = "the file" if files == 1 else f"the {files} files, joined"
+    made = f"SHA-256 of {what}: {_digest(analysis)}."
+    if not files:
+        made = f"{shown(analysis.question.called)}: not a file that can be read again."
+    packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     return [
+        Heading("Cite it"),
         Notes(_SOURCES),
         Heading("Run it again"),
         Code(analysis.question.command()),
-        lay_out(["What", "Which"], (), rows, "Made with", "versions-table"),
+        Paragraph(
+            f"{made} Seed {analysis.question.seed}. heckmanfa {__version__}, Python "
+            f"{platform.python_version()}, {packages}.",
+            "note",
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The page: eight sections in one HTML file that loads nothing else."""
+"""The page: an answer on the first screen, and sections that back it, in one HTML file."""
 
 from __future__ import annotations
 
@@ -10,34 +10,46 @@ from typing import TYPE_CHECKING
 from heckmanfa import __version__
 from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.outputs import replacing
-from heckmanfa.report.content import (
-    answer_blocks,
-    citation_blocks,
-    coefficient_blocks,
-    diagnostic_blocks,
-    row_blocks,
-    selection_blocks,
+from heckmanfa.report.content import details_html
+from heckmanfa.report.sections import (
+    Paper,
+    Section,
+    answer_section,
+    claims_section,
+    matter_section,
+    trust_section,
+    which_section,
+    who_section,
 )
-from heckmanfa.report.picture import figures_html, payload, plotly_source
-from heckmanfa.report.pictures import draw_pictures
-from heckmanfa.report.request_words import describe_question
-from heckmanfa.results.document import Facts
-from heckmanfa.results.render_html import escape, render_page
+from heckmanfa.results.answer_html import answer_style, sign
+from heckmanfa.results.checks import badge
+from heckmanfa.results.render_html import MOST_ROWS, escape, marked, unmarked
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import count
+from heckmanfa.text.wording import count, plural
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
 
-# The browser refuses whatever is not in the file. Plotly's WebGL compiles functions as it draws.
+LIMIT = 400_000
+"""bytes of a page at most"""
+
+# The browser refuses whatever is not in the file.
 _POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
-    "img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "form-action 'none'; base-uri 'none'"
+)
+# What gives way if a page is too large: rows of tables first, then pictures with many marks.
+_ROOM: tuple[tuple[int, frozenset[str]], ...] = (
+    (MOST_ROWS, frozenset()),
+    (200, frozenset()),
+    (60, frozenset()),
+    (60, frozenset({"assignments"})),
+    (20, frozenset({"assignments", "over_rho", "profiles", "margins"})),
 )
 
 
 def write_report(analysis: Analysis, path: str | Path, *, title: str | None = None) -> None:
-    """Write the report of an analysis as one HTML file.
+    """Write the report of an analysis as one HTML file of at most 400 kB.
 
     Parameters
     ----------
@@ -45,11 +57,7 @@ def write_report(analysis: Analysis, path: str | Path, *, title: str | None = No
     path : str or Path
         The file to write, which is replaced if it exists. It must not be the data file.
     title : str, optional
-        Title of the page; names the outcome and the data file by default.
-
-    Notes
-    -----
-    The report needs Plotly, which is in the extra ``plots``.
+        Title of the window; names the outcome and the data file by default.
     """
     refuse_clashes({"the analysis": analysis.question.data}, {"path": path})
     # Refuse a path that cannot be written before drawing the pictures.
@@ -62,52 +70,61 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
 
     Parameters are as in `write_report`.
     """
-    plotly = plotly_source()
-    pictures, candidates = draw_pictures(analysis)
-    asked = [Facts(tuple(describe_question(analysis)))]
-    diagnostics = diagnostic_blocks(analysis)
-    sections = [
-        ("asked", "What was asked", render_page(asked)),
-        ("rows", "Which rows and columns were used", render_page(row_blocks(analysis))),
-        ("answer", "The answer", render_page(answer_blocks(analysis))),
-        ("coefficients", "Coefficients", render_page(coefficient_blocks(analysis))),
-        ("selection", "Who is selected", render_page(selection_blocks(analysis))),
-        ("diagnostics", "Diagnostics: how far to trust it", render_page(diagnostics)),
-        ("pictures", "Pictures", figures_html(pictures)),
-        ("cite", "How to cite it and run it again", render_page(citation_blocks(analysis))),
+    html, pictures = "", analysis.pictures()
+    for rows, without in _ROOM:
+        html = _render(analysis, Paper(pictures, rows, without), title)
+        html = unmarked(html, analysis.question.outcome)
+        if len(html.encode()) <= LIMIT:
+            break
+    return html
+
+
+def _render(analysis: Analysis, paper: Paper, title: str | None) -> str:
+    sections = [answer_section(analysis, paper), which_section(analysis, paper)]
+    if analysis.is_corrected:
+        sections += [who_section(analysis, paper), matter_section(analysis, paper)]
+    sections += [
+        trust_section(analysis, paper),
+        claims_section(analysis),
+        Section("details", "Details", details_html(analysis, paper.rows)),
     ]
     contents = "".join(
-        f'<li><a href="#{name}">{escape(head)}</a></li>' for name, head, _ in sections
-    )
-    body = "".join(
-        f'<section id="{name}" aria-labelledby="{name}-title">'
-        f'<h2 id="{name}-title">{number}. {escape(head)}</h2>{inner}</section>\n'
-        for number, (name, head, inner) in enumerate(sections, start=1)
+        f'<li><a href="#{section.name}">{escape(section.nav or section.title)}</a></li>'
+        for section in sections
     )
     folder = files("heckmanfa.report")
-    question = analysis.question
+    question, answer = analysis.question, analysis.answer
+    kind, words = badge(analysis.checks)
     return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         policy=escape(_POLICY),
         version=escape(__version__),
         title=escape(
             title or f"{shown(question.outcome)}: a selection model of {shown(question.called)}"
         ),
-        subtitle=escape(_subtitle(analysis)),
-        style=folder.joinpath("page.css").read_text(encoding="utf-8"),
+        style=answer_style() + folder.joinpath("page.css").read_text(encoding="utf-8"),
+        eyebrow=escape(_eyebrow(analysis)),
+        pill=f'<a class="pill {kind}" href="#trust">{sign(kind)}{escape(words)}</a>',
+        headline=marked(answer.headline),
+        lede=marked(answer.lede),
         contents=contents,
-        sections=body,
-        payload=payload(pictures, candidates),
-        plotly=plotly,
+        sections="".join(map(_section, sections)),
         script=folder.joinpath("page.js").read_text(encoding="utf-8"),
     )
 
 
-def _subtitle(analysis: Analysis) -> str:
-    counts = analysis.row_counts
-    used = counts["selected"] + counts["unselected"]
-    if not analysis.is_corrected:
-        return f"Least squares of {count(used)} rows: no outcome is missing in the fit."
+def _section(section: Section) -> str:
+    unseen = ' class="unseen"' if section.nav else ""
     return (
-        f"Heckman selection model of {count(used)} rows, of which {count(counts['selected'])} are "
-        "selected and have an outcome."
+        f'<section id="{section.name}" aria-labelledby="{section.name}-title">'
+        f'<h2 id="{section.name}-title"{unseen}>{escape(section.title)}</h2>'
+        f"{section.html}</section>\n"
     )
+
+
+def _eyebrow(analysis: Analysis) -> str:
+    question, counts = analysis.question, analysis.row_counts
+    rows = plural(counts["selected"] + counts["unselected"], "row")
+    if analysis.is_corrected:
+        rows += f", {count(counts['selected'])} with {shown(question.outcome, 40)}"
+    features = plural(len(analysis.feature_columns), "feature")
+    return f"heckmanfa report · {shown(question.called, 60)} · {rows} · {features}"

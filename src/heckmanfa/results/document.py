@@ -93,8 +93,6 @@ class Notes:
     items: tuple[str, ...]
     kind: str = ""
     """its class in HTML"""
-    lead: bool = False
-    """whether HTML shows the words before a colon in bold"""
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ Block = Heading | Facts | Table | Notes
 """blocks that every renderer supports"""
 Part = Section | RegressionTable | Findings
 """blocks of printed results; text and LaTeX lay out some of them as a whole"""
-PageBlock = Block | Paragraph | Findings | Code
+PageBlock = Block | Paragraph | Code
 """blocks on the page of the report"""
 
 

@@ -1,6 +1,6 @@
 """Documents as HTML: for notebooks, and for the page of the report, which has a style sheet.
 
-All text is escaped here, and only here.
+All text is escaped here, and in the drawings of `heckmanfa.plots.svg`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ from heckmanfa.results.document import (
     Block,
     Code,
     Facts,
-    Findings,
     Heading,
     Notes,
     PageBlock,
     Paragraph,
     Part,
 )
+from heckmanfa.text.passage import Name, Passage
 from heckmanfa.text.printable import printable, shown
 from heckmanfa.text.table import Column, Table
+from heckmanfa.text.wording import count
+
+MOST_ROWS = 500
+"""rows of a table on the page"""
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-_SIGNS = {"ok": "✓", "caution": "!", "problem": "✕"}
 
 
 def escape(text: object) -> str:
@@ -58,12 +61,30 @@ def _notebook_block(block: Block) -> str:
             return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in block.items) + "</ul>"
 
 
-def render_page(blocks: Iterable[PageBlock]) -> str:
-    """Render blocks for the page of the report."""
-    return "".join(map(_page_block, blocks))
+def marked(words: Passage | str) -> str:
+    """Escape a passage for the page, on which everything about a feature lights up together.
+
+    Options of the command line are marked as code.
+    """
+    parts = words.parts if isinstance(words, Passage) else (words,)
+    return "".join(_mark(part) if isinstance(part, Name) else _prose(part) for part in parts)
 
 
-def _page_block(block: PageBlock) -> str:
+def _mark(name: Name) -> str:
+    return f'<b data-f="{escape(name.key)}">{escape(name)}</b>'
+
+
+def unmarked(html: str, name: str) -> str:
+    """Take the marks off a name that is not a feature's: the outcome's."""
+    return html.replace(_mark(Name(name)), escape(Name(name)))
+
+
+def render_page(blocks: Iterable[PageBlock], most: int = MOST_ROWS) -> str:
+    """Render blocks for the page of the report; a table has ``most`` rows at most."""
+    return "".join(_page_block(block, most) for block in blocks)
+
+
+def _page_block(block: PageBlock, most: int) -> str:
     match block:
         case Heading():
             return f"<h3>{escape(block.text)}</h3>"
@@ -71,43 +92,38 @@ def _page_block(block: PageBlock) -> str:
             return f"<p{_class(block.kind)}>{_prose(block.text)}</p>"
         case Facts():
             inner = "".join(
-                f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+                f"<div><dt>{escape(name)}</dt><dd>{_prose(value)}</dd></div>"
                 for name, value in block.pairs
             )
             return f"<dl>{inner}</dl>"
         case Table():
-            # A box of its own, which scrolls if the page is too narrow.
-            return (
-                f'<div class="scroll" role="region" aria-labelledby="{block.name}" tabindex="0">'
-                f'<table><caption id="{block.name}">{escape(block.caption)}</caption>'
-                f"{_head_and_body(block, page=True)}</table></div>"
-            )
+            return _page_table(block, most)
         case Notes():
-            inner = "".join(f"<li>{_item(item, block.lead)}</li>" for item in block.items)
+            inner = "".join(f"<li>{_prose(item)}</li>" for item in block.items)
             return f"<ul{_class(block.kind)}>{inner}</ul>" if inner else ""
-        case Findings():
-            inner = "".join(
-                f'<li><div class="verdict v-{item.verdict}"><span aria-hidden="true">'
-                f"{_SIGNS[item.verdict]}</span>{item.verdict}</div><div>"
-                f"<strong>{escape(item.name)}</strong>: {escape(item.value)}"
-                f"<p>{_prose(item.meaning)}</p>"
-                + (f'<p class="note">{escape(item.why)}</p>' if item.why else "")
-                + "</div></li>"
-                for item in block.items
-            )
-            return f'<ul class="checks">{inner}</ul>'
         case Code():
             return f'<pre tabindex="0" aria-label="Command"><code>{escape(block.text)}</code></pre>'
+
+
+def _page_table(table: Table, most: int) -> str:
+    """Render a table in a box of its own, which scrolls if the page is too narrow."""
+    note = ""
+    if table.n_rows > most:
+        note = (
+            f'<p class="note">The first {count(most)} of {count(table.n_rows)} rows; the rest: '
+            "<code>--save-table</code>.</p>"
+        )
+        table = table.first(most)
+    return (
+        f'<div class="scroll" role="region" aria-labelledby="{table.name}" tabindex="0">'
+        f'<table><caption id="{table.name}">{escape(table.caption)}</caption>'
+        f"{_head_and_body(table, page=True)}</table></div>{note}"
+    )
 
 
 def _prose(text: str) -> str:
     """Escape a sentence, and mark command-line options as code, which does not wrap."""
     return _OPTION.sub(r"<code>\g<0></code>", escape(text))
-
-
-def _item(text: str, lead: bool) -> str:
-    head, colon, rest = text.partition(": ") if lead else ("", "", text)
-    return f"<strong>{_prose(head)}</strong>{colon}{_prose(rest)}" if colon else _prose(head + rest)
 
 
 def _class(kind: str) -> str:
@@ -150,6 +166,9 @@ def _row(row: Sequence[str], columns: Sequence[Column] | None) -> str:
         _cell("td", column, signed(cell) if column.is_number else cell, True)
         for column, cell in zip(columns[1:], row[1:], strict=True)
     )
+    if columns[0].is_feature:
+        name = escape(row[0])
+        return f'<tr data-f="{name}"><th scope="row">{name}</th>{cells}</tr>'
     return f'<tr><th scope="row">{escape(shown(row[0]))}</th>{cells}</tr>'
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MOST_LINES = 500
 """Rows of a picture's table at most."""
@@ -50,6 +50,20 @@ class Table:
                 parts.append(("", []))
             parts[-1][1].append(row)
         return parts or [("", [])]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows with cells."""
+        return sum(not isinstance(row, str) for row in self.rows)
+
+    def first(self, most: int) -> Table:
+        """Return the table without the rows after the first so many."""
+        kept: list[Sequence[str] | str] = []
+        for title, rows in self.parts():
+            some = rows[:most]
+            most -= len(some)
+            kept += ([title] if title and some else []) + list(some)
+        return replace(self, rows=tuple(kept))
 
 
 def lay_out(

@@ -1,0 +1,194 @@
+"""The sections of the report between the answer and the details: pictures, checks, claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heckmanfa.inference.pictures import Pictures
+from heckmanfa.results.answer_html import Picture, figure, sign, tiles
+from heckmanfa.results.checks import Check, badge, count_words, fine_words
+from heckmanfa.results.render_html import escape, marked, render_page
+from heckmanfa.results.selection_words import (
+    roles_rule,
+    selection_words,
+    which_words,
+    who_words,
+)
+from heckmanfa.text.passage import Passage
+from heckmanfa.text.wording import plural
+
+if TYPE_CHECKING:
+    from heckmanfa.analysis.pipeline import Analysis
+
+NOT_SHOWN = "Not shown: needs all rows in memory"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page."""
+
+    name: str
+    """its id"""
+    title: str
+    html: str
+    """what is below its title"""
+    nav: str = ""
+    """its title in the line of links, where that is another"""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The pictures of a page, and how much room it has."""
+
+    pictures: Pictures
+    rows: int
+    """of a table"""
+    without: frozenset[str] = frozenset()
+    """kinds of pictures that are left out"""
+
+    def shown(self, *pictures: Picture | None) -> list[Picture]:
+        """Return the pictures that exist and have room."""
+        return [
+            picture
+            for picture in pictures
+            if picture is not None and picture.kind not in self.without
+        ]
+
+
+def answer_section(analysis: Analysis, paper: Paper) -> Section:
+    """Show the four tiles beside the picture of effects, with its table below."""
+    answer, checks = analysis.answer, analysis.checks
+    drawn = paper.shown(paper.pictures.forest)
+    inner = tiles(answer, _gravest(checks), "#which")
+    inner += "".join(map(figure, drawn))
+    return Section(
+        "answer",
+        "The answer",
+        f'<div class="first">{inner}</div>{_tables(drawn, paper)}',
+        nav="Answer",
+    )
+
+
+def _gravest(checks: Sequence[Check]) -> str:
+    grave = [check for check in checks if check.level in ("problem", "caution")][:2]
+    items = "".join(
+        f'<li><a href="#check-{check.key}">{escape(check.title)}</a></li>' for check in grave
+    )
+    listed = f"<ol>{items}</ol>" if items else ""
+    every = f"All {plural(len(checks), 'check')}" if len(checks) > 1 else "The check"
+    return (
+        f'{listed}<p class="words"><a href="#trust">{every}</a> · '
+        '<a href="#claims">what may not be claimed</a></p>'
+    )
+
+
+def _tables(pictures: Sequence[Picture], paper: Paper) -> str:
+    """Fold the tables of pictures, which hold their numbers."""
+    tables = [table for picture in pictures for table in picture.text().tables]
+    if not tables:
+        return ""
+    return (
+        "<details><summary>The same as a table</summary>"
+        f"{render_page(tables, paper.rows)}</details>"
+    )
+
+
+def _opening(*paragraphs: Passage) -> str:
+    """Render the words before the pictures of a section, which stay with them on paper."""
+    return "".join(f'<p class="opening">{marked(words)}</p>' for words in paragraphs if words)
+
+
+def _pair(left: Sequence[Picture], right: Sequence[Picture], paper: Paper) -> str:
+    """Set pictures side by side, and their tables below."""
+    if not left and not right:
+        return ""
+    columns = [
+        f'<div class="stack">{"".join(map(figure, column))}</div>'
+        for column in (left, right)
+        if column
+    ]
+    return f'<div class="pair">{"".join(columns)}</div>{_tables([*left, *right], paper)}'
+
+
+def which_section(analysis: Analysis, paper: Paper) -> Section:
+    """Show which features predict, and by which assignments that is known."""
+    pictures = paper.pictures
+    words = _opening(which_words(analysis.evidence))
+    words += f'<p class="note opening">{marked(roles_rule(analysis.evidence))}</p>'
+    inner = _pair(paper.shown(pictures.chances), paper.shown(pictures.assignments), paper)
+    return Section("which", "Which features predict", words + inner)
+
+
+def who_section(analysis: Analysis, paper: Paper) -> Section:
+    """Show what drives selection, and how those with an outcome differ from the others."""
+    pictures = paper.pictures
+    left, right = paper.shown(pictures.margins), paper.shown(pictures.profiles)
+    inner = _pair(left, right, paper)
+    if analysis.streamed and pictures.margins is None:
+        inner += f'<p class="note">{NOT_SHOWN}.</p>'
+    words = _opening(who_words(analysis.evidence, pictures.margins))
+    return Section("who", "Who is selected", words + inner)
+
+
+def matter_section(analysis: Analysis, paper: Paper) -> Section:
+    """Show whether selection mattered, and what the answer to that hangs on."""
+    pictures, tile = paper.pictures, analysis.answer.selection
+    first, *others = selection_words(analysis.evidence) or (Passage(),)
+    words = (
+        f'<p class="verdict-line opening"><strong>{sign(tile.kind)}{escape(tile.title)}.</strong> '
+        f"{marked(first)}</p>{_opening(*others)}"
+    )
+    left = paper.shown(pictures.rho, pictures.imr)
+    inner = _pair(left, paper.shown(pictures.over_rho), paper)
+    return Section("matter", tile.question, words + inner)
+
+
+def trust_section(analysis: Analysis, paper: Paper) -> Section:
+    """List the checks, the gravest first, and show the rows behind them."""
+    checks, pictures = analysis.checks, paper.pictures
+    kind, words = badge(checks)
+    head = (
+        f'<p class="verdict-line"><strong class="{kind}">{sign(kind)}{escape(words)}.</strong> '
+        f"{escape(count_words(checks))}</p>"
+    )
+    items = "".join(_check(check) for check in checks if check.level != "ok")
+    fine = fine_words(checks)
+    if fine:
+        items += f"<li>{_level('ok')}<p>{escape(fine)}.</p></li>"
+    inner = _pair(paper.shown(pictures.overlap), paper.shown(pictures.residuals), paper)
+    if analysis.streamed:
+        inner += f'<p class="note">{NOT_SHOWN}.</p>'
+    return Section("trust", "How far to trust it", f'{head}<ul class="checks">{items}</ul>{inner}')
+
+
+def _check(check: Check) -> str:
+    do = f'<p class="do"><strong>Do:</strong> {marked(check.do)}</p>' if check.do else ""
+    title, value = check.title, ""
+    if check.value:
+        title, value = f"{title.removesuffix('.')}:", f" {check.value.removesuffix('.')}."
+    return (
+        f'<li id="check-{check.key}">{_level(check.level)}<div><p>'
+        f"<strong>{escape(title)}</strong>{escape(value)} {marked(check.words)}</p>{do}</div></li>"
+    )
+
+
+def _level(level: str) -> str:
+    return f'<p class="level {level}">{sign(level)}{level}</p>'
+
+
+def claims_section(analysis: Analysis) -> Section:
+    """Say what may not be claimed, and what may be written."""
+    items = "".join(
+        f"<li><strong>{marked(claim.lead)}</strong> {marked(claim.why)}</li>"
+        for claim in analysis.claims
+    )
+    inner = f'<ul class="claims">{items}</ul>'
+    if analysis.answer.may_write:
+        inner += (
+            '<div class="write"><h3>What you may write</h3>'
+            f'<p id="sentence">{marked(analysis.answer.may_write)}</p>'
+            '<button type="button" id="copy" hidden>Copy the sentence</button></div>'
+        )
+    return Section("claims", "What may not be claimed", inner)

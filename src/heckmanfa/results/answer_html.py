@@ -1,0 +1,124 @@
+"""The answer as HTML: its tiles and a figure, which the report and the card in notebooks share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Protocol
+
+from heckmanfa.plots.palette import picture_style
+from heckmanfa.plots.svg.drawing import NARROW, WIDE, legend_mark
+from heckmanfa.results.answer import Answer, Chip, Tile
+from heckmanfa.results.render_html import escape, marked
+from heckmanfa.text.passage import Name
+from heckmanfa.text.table import PictureText
+
+_BANG = "M10 5.6v5M10 14.2v.1"
+_SHAPES = {
+    "ok": '<circle cx="10" cy="10" r="8.5"/><path d="M6 10.3l2.8 2.8L14 7.4"/>',
+    "caution": f'<rect x="1.5" y="1.5" width="17" height="17" rx="3"/><path d="{_BANG}"/>',
+    "problem": f'<path d="M10 .8L19.2 10 10 19.2.8 10z{_BANG}"/>',
+    "unknown": '<circle cx="10" cy="10" r="8.5"/>'
+    '<path d="M7.4 7.9a2.6 2.6 0 1 1 3.7 2.4c-.8.4-1.1.8-1.1 1.7M10 14.6v.1"/>',
+    "note": '<circle cx="10" cy="10" r="8.5"/><path d="M10 9.4v5M10 5.9v.1"/>',
+}
+
+
+class Picture(Protocol):
+    """A picture that a page can show."""
+
+    @property
+    def kind(self) -> str:
+        """Its name, unique on a page."""
+        ...
+
+    def text(self) -> PictureText:
+        """Return its words and numbers."""
+        ...
+
+    def svg(self, width: int) -> str:
+        """Draw it so many CSS px wide."""
+        ...
+
+
+@cache
+def answer_style() -> str:
+    """Return the style sheet of tiles and figures, and that of pictures before it."""
+    rules = files("heckmanfa.results").joinpath("answer.css").read_text(encoding="utf-8")
+    return picture_style() + rules
+
+
+def sign(kind: str) -> str:
+    """Draw the shape of a verdict: circle, square, diamond or circled question mark."""
+    drawn = _SHAPES.get(kind)
+    return (
+        f'<svg class="sign" viewBox="0 0 20 20" aria-hidden="true">{drawn}</svg>' if drawn else ""
+    )
+
+
+def tiles(answer: Answer, gravest: str, more: str = "") -> str:
+    """Render the four tiles of an answer.
+
+    ``gravest`` is the HTML inside the last tile, below its verdict; ``more`` is where the features
+    are that have no chip.
+    """
+    return (
+        '<div class="tiles">'
+        + _tile(answer.which, _chips(answer, more), quiet=True)
+        + _tile(answer.how_much)
+        + _tile(answer.selection)
+        + _tile(answer.trust, gravest, words=False)
+        + "</div>"
+    )
+
+
+def _tile(tile: Tile, inner: str = "", *, quiet: bool = False, words: bool = True) -> str:
+    tinted = tile.kind if tile.kind in ("ok", "caution", "problem") and not words else ""
+    title = f'<p class="verdict">{sign(tile.kind)}{escape(tile.title)}</p>' if tile.title else ""
+    said = ""
+    if words and tile.words:
+        said = f'<p class="{"quiet" if quiet else "words"}">{marked(tile.words)}</p>'
+    return (
+        f'<div class="tile {tinted}"><h3>{escape(tile.question)}</h3>{title}{inner}{said}</div>'
+    ).replace('class="tile "', 'class="tile"')
+
+
+def _chips(answer: Answer, more: str) -> str:
+    others = f"+{answer.n_more} more" if answer.n_more else ""
+    if others and more:
+        others = f'<a href="{more}">{others}</a>'
+    last = f'<li class="chip">{others}</li>' if others else ""
+    kinds = [
+        (answer.sure_label, answer.sure, "chip sure"),
+        (answer.unsure_label, answer.unsure, "chip"),
+    ]
+    lists = [(label, _chip_items(chips, kind)) for label, chips, kind in kinds if chips]
+    return "".join(
+        (f'<p class="quiet">{escape(label)}</p>' if label else "")
+        + f'<ul class="chips">{items}{last if place == len(lists) - 1 else ""}</ul>'
+        for place, (label, items) in enumerate(lists)
+    )
+
+
+def _chip_items(chips: Sequence[Chip], kind: str) -> str:
+    items = ""
+    for chip in chips:
+        name, said = Name(chip.name), f" {escape(chip.chance)}" if chip.chance else ""
+        items += f'<li class="{kind}" data-f="{escape(name.key)}"><b>{escape(name)}</b>{said}</li>'
+    return items
+
+
+def figure(picture: Picture) -> str:
+    """Render a picture with its words: drawn twice, of which the style sheet shows one."""
+    text = picture.text()
+    legend = "".join(
+        f"<li>{legend_mark(item)}<span>{escape(item.label)}</span></li>" for item in text.legend
+    )
+    return (
+        f'<figure class="{picture.kind}"><h3>{escape(text.title)}</h3>'
+        + (f'<ul class="legend">{legend}</ul>' if legend else "")
+        + f'<div class="wide">{picture.svg(WIDE)}</div>'
+        f'<div class="narrow">{picture.svg(NARROW)}</div>'
+        f"<figcaption>{marked(text.caption)}</figcaption></figure>"
+    )
