@@ -142,6 +142,13 @@ def test_a_finding_becomes_a_check_with_true_minus_signs_and_the_name_of_the_out
     assert "\x1b" not in check_of_finding(finding, "pay\x1b[1m").title
 
 
+def test_a_second_maximum_is_a_problem_and_a_kind_of_weights_is_a_note():
+    finding = Finding("maxima", "maxima", "two", "caution", "The estimates are at the higher.")
+    assert check_of_finding(finding, "y").level == "problem"
+    finding = Finding("weight_kinds", "weights", "a", "caution", "AIC weights favour a.")
+    assert check_of_finding(finding, "y").level == "note"
+
+
 def test_what_was_not_tested_is_a_note():
     finding = Finding("reset", "RESET", "not computed", "caution", "Not so.", case="untested")
     found = check_of_finding(finding, "y")

@@ -45,6 +45,8 @@ class CheckWords:
     """what to do instead, by the case of the finding"""
     gravest: Level = "problem"
     """the level that it never passes"""
+    mildest: Level = "note"
+    """the level of what is not fine is at least this grave"""
 
 
 UNTESTED = "untested"

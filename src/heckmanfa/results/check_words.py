@@ -50,6 +50,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "maxima of the likelihood",
         "The likelihood has two maxima.",
         "Fit the other one with --start, compare, and report both.",
+        mildest="problem",
     ),
     "outside_window": CheckWords(
         Kind.INVALID,

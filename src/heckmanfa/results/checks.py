@@ -130,7 +130,7 @@ def check_of_finding(finding: Finding, outcome: str) -> Check:
     """Return a line of the diagnostics as a check of a table with this outcome."""
     key = CHECK_OF_CAVEAT.get(finding.key, finding.key)
     about = CHECK_WORDS[key]
-    level = _at_most(finding.verdict, about)
+    level = _bounded(finding.verdict, about)
     value = true_minus(finding.short or finding.value)
     meaning = true_minus(in_options(finding.meaning))
     name = _filled(about.name, finding, outcome)
@@ -155,12 +155,14 @@ def plain_check(
     """Return a check that is not fine, of what no finding says."""
     about = CHECK_WORDS[key]
     finding = Finding(key, about.name, value, "problem", words, case=case)
-    return replace(check_of_finding(finding, outcome), level=_at_most(level, about))
+    return replace(check_of_finding(finding, outcome), level=_bounded(level, about))
 
 
-def _at_most(level: Level, about: CheckWords) -> Level:
-    """Return a level that is no graver than a check may be."""
-    return max(level, about.gravest, key=LEVELS.index)
+def _bounded(level: Level, about: CheckWords) -> Level:
+    """Return a level as grave as a check of this kind may be."""
+    if level == "ok":
+        return level
+    return max(min(level, about.mildest, key=LEVELS.index), about.gravest, key=LEVELS.index)
 
 
 def _title(about: CheckWords, finding: Finding, outcome: str) -> str:
