@@ -35,6 +35,8 @@ from heckmanfa.text.wording import count, listed, p_value, plural, share_text, s
 MOST_COLUMNS = 400
 SHOWN_WEIGHT = 0.9
 """Columns are drawn until they carry this weight, or are so many."""
+MOST_DRAWS = 200
+"""Columns of a draw in proportion to weight."""
 
 POSITIVE, NEGATIVE, ABSENT, MIXED = 1, -1, 0, 2
 """What a cell says: the sign of the coefficient, that the feature is not in, or that the columns of
@@ -46,6 +48,7 @@ _CELL = 20.0
 # Narrower columns cannot be pointed at.
 _POINTED = 2.0
 _NUMBERED = 3
+_HATCH = 8.0
 _LEAST_APART = 14.0
 _CLASSES = {POSITIVE: "pos", NEGATIVE: "neg", MIXED: "all"}
 _SIGNS = {
@@ -89,6 +92,10 @@ class AssignmentColumns:
     """by which criterion assignments are weighed and ordered"""
     is_sampled: bool = False
     """whether a sampler found the assignments, so that there may be more"""
+    is_draw: bool = False
+    """whether columns are drawn in proportion to weight, since none carries much"""
+    best: float = math.nan
+    """weight of the heaviest assignment, if columns are drawn"""
     halves: int = 0
     """in an honest search, how many halves chose; weights are then shares of them"""
 
@@ -131,17 +138,22 @@ class AssignmentColumns:
         if self._rest():
             legend.append(LegendItem(self._rest(), "hatch", ""))
         return PictureText(
-            title=(
-                "What halves chose, each assignment as wide as its share"
-                if self.halves
-                else "The best assignments, each as wide as its weight"
-            ),
+            title=self._title,
             alt=self._alt(),
             caption=self._caption(),
             table=self._features(),
             legend=tuple(legend),
-            more=(self._assignments(),),
+            # Nobody looks up a single one of a draw.
+            more=() if self.is_draw else (self._assignments(),),
         )
+
+    @property
+    def _title(self) -> str:
+        if self.halves:
+            return "What halves chose, each as wide as its share"
+        if self.is_draw:
+            return "A draw of assignments, by their weight"
+        return "The best assignments, each as wide as its weight"
 
     @property
     def _of_all(self) -> str:
@@ -154,35 +166,42 @@ class AssignmentColumns:
         return f"{count(self.n_others)} others" if self.n_others else "others, not found"
 
     def _alt(self) -> str:
+        """Say what the picture shows, with the number that matters most."""
         if not self.n:
             return "Columns for assignments, of which none has weight."
-        columns = (
-            f"{plural(self.n, 'column')} for assignments, {chance(self.carried)} {self._of_all}"
-        )
-        best = some([cut(name, 24) for name in self.members(0)], 4) or "no feature"
         steady = sum(bool(np.all(row != ABSENT)) for row in self.cells)
+        in_all = f"In every column: {plural(steady, 'feature')}. All numbers are in the table."
+        if self.is_draw:
+            return f"{plural(self.n, 'column')} for assignments drawn by weight. {in_all}"
+        best = some([cut(name, 24) for name in self.members(0)], 4) or "no feature"
         return (
-            f"{columns}. The first holds {best}: {share_text(float(self.weight[0]))}. "
-            f"{self._half()}. In every column: {plural(steady, 'feature')}. "
-            "All numbers are in the table."
+            f"{plural(self.n, 'column')} for assignments, {chance(self.carried)} {self._of_all}. "
+            f"The first holds {best}: {share_text(float(self.weight[0]))}. {self._half()}. {in_all}"
         )
 
     def _half(self) -> str:
-        verb = "makes up" if self.n_half == 1 else "make up"
         many = plural(self.n_half, "assignment")
-        many = f"At least {many}" if self.is_sampled else many
-        return f"{many} {verb} half {self._of_all}"
+        if self.is_sampled and not many.startswith("about"):
+            many = f"about {many}"
+        verb = "makes up" if self.n_half == 1 else "make up"
+        return f"{many[0].upper()}{many[1:]} {verb} half {self._of_all}"
 
     def _caption(self) -> str:
         sure = "all halves chose" if self.halves else "predicts for sure"
-        verb = "makes" if self.n == 1 else "make"
         text = (
             f"A column is an assignment; a feature that {sure} runs through from left to right. "
-            f"At the right its sign: ± where it turns. {self._half()}, {count(self.n)} {verb} up "
-            f"{chance(self.carried)}."
+            f"At the right its sign: ± where it turns. {self._half()}"
         )
-        if self.is_sampled:
-            text += " A sampler found these assignments; there may be heavier ones."
+        if self.is_draw:
+            text += (
+                f", and the heaviest has {share_text(self.best)}: no assignment stands out, so "
+                f"{count(self.n)} are drawn in proportion to their weight."
+            )
+        else:
+            verb = "makes" if self.n == 1 else "make"
+            text += f", {count(self.n)} {verb} up {chance(self.carried)}."
+            if self.is_sampled:
+                text += " A sampler found these assignments; there may be heavier ones."
         if self.weights != "BIC":
             text += f" They are weighed by {self.weights} here."
         return text
@@ -198,7 +217,8 @@ class AssignmentColumns:
             (Name(row.name).key, row.role, self.sign(place), *self._held(place))
             for place, row in enumerate(self.rows[:MOST_LINES])
         ]
-        return Table(columns, tuple(lines), "Features in the best assignments", "columns-table")
+        caption = f"Features in the columns: {self._title[0].lower()}{self._title[1:]}"
+        return Table(columns, tuple(lines), caption, "columns-table")
 
     @cached_property
     def _ways(self) -> dict[str, int]:
@@ -209,7 +229,7 @@ class AssignmentColumns:
     def _held(self, place: int) -> list[str]:
         """Return the weight of the assignments that hold a feature, by sign."""
         row = self.cells[place]
-        return [chance(float(self.weight[row == cell].sum())) for cell in self._ways.values()]
+        return [share_text(float(self.weight[row == cell].sum())) for cell in self._ways.values()]
 
     def _numbers(self, column: int) -> dict[str, str]:
         """Return what is known of an assignment, by name."""
@@ -238,7 +258,7 @@ class AssignmentColumns:
             (str(column + 1), listed(self.members(column)) or "none", *numbers[column].values())
             for column in range(self.n)
         ]
-        return Table(columns, tuple(lines), "The best assignments", "assignments-table")
+        return Table(columns, tuple(lines), self._title, "assignments-table")
 
     def _label(self, place: int) -> str:
         """Return the words of a row's tooltip, a line each."""
@@ -261,6 +281,8 @@ class AssignmentColumns:
 
     @property
     def _axis_title(self) -> str:
+        if self.is_draw:
+            return "share of the assignments drawn"
         what = "share of the halves" if self.halves else "weight of the assignments"
         return f"{what}, the best at the left"
 
@@ -277,9 +299,10 @@ class AssignmentColumns:
         for place, top in zip(picked.rows, layout.tops, strict=True):
             self._draw_row(drawn, place, top, left, at, width)
         if layout.tops:
-            first, last = layout.tops[0] + 2.0, layout.tops[-1] + ROW - 2.0
             start = at[-1] / 10.0
-            drawn.hatch(start, first, axis.end - start, last - first)
+            for top, bottom in layout.blocks:
+                wide, high = axis.end - start, bottom - top - 4.0
+                drawn.hatch(start, top + 2.0, wide, high, step=_HATCH)
             self._draw_columns(drawn, at, layout.tops[0], layout.tops[-1] + ROW)
         ticks = [Tick(share, axis(share), f"{share:.0%}") for share in (0, 0.25, 0.5, 0.75, 1)]
         end = layout.tops[-1] + ROW if layout.tops else layout.bottom
@@ -308,7 +331,7 @@ class AssignmentColumns:
         written = -math.inf
         for column in range(self.n):
             x, wide = at[column] / 10.0, (at[column + 1] - at[column]) / 10.0
-            if wide < _POINTED:
+            if self.is_draw or wide < _POINTED:
                 continue
             with drawn.group("columns", title=self._column_label(column)):
                 drawn.rect(x, top - 1.0, wide, bottom - top + 2.0, "column")
@@ -327,7 +350,10 @@ class AssignmentColumns:
         with canvas(ax, _MARGIN_INCHES + _ROW_INCHES * (max(places, default=0) + 1)) as drawn:
             (panel,) = drawn.axes
             for place, y in zip(picked.rows, places, strict=True):
-                panel.barh(y, 100 * self.carried, height=0.82, color=LIGHT["absent"], zorder=1)
+                absent = panel.barh(
+                    y, 100 * self.carried, height=0.82, color=LIGHT["absent"], zorder=1
+                )
+                marks.setdefault("not in", absent)
                 for sign, cls in _CLASSES.items():
                     runs = [
                         (100 * self.edges[first], 100 * (self.edges[last] - self.edges[first]))
@@ -343,12 +369,12 @@ class AssignmentColumns:
                     1.02, y, self.sign(place), va="center", transform=panel.get_yaxis_transform()
                 )
             rest = self._rest()
-            if rest and places:
+            for first, last in _blocks(places) if rest else ():
                 marks[rest] = panel.barh(
-                    (places[0] + places[-1]) / 2,
+                    (first + last) / 2,
                     100 * (1.0 - self.carried),
                     left=100 * self.carried,
-                    height=places[-1] - places[0] + 0.82,
+                    height=last - first + 0.82,
                     facecolor="none",
                     edgecolor=LIGHT["muted"],
                     hatch="////",
@@ -360,7 +386,9 @@ class AssignmentColumns:
             panel.set_xlabel(f"{self._axis_title}, %")
             if picked.rest:
                 panel.set_title(picked.rest, loc="left")
-            drawn.legend({name: marks[name] for name in (*words.values(), rest) if name in marks})
+            drawn.legend(
+                {name: marks[name] for name in (*words.values(), "not in", rest) if name in marks}
+            )
         return panel
 
 
@@ -370,6 +398,17 @@ def _runs(held: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     yield from zip(
         np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist(), strict=True
     )
+
+
+def _blocks(places: Sequence[float]) -> list[tuple[float, float]]:
+    """Return first and last of places without a free one between them."""
+    blocks: list[tuple[float, float]] = []
+    for place in places:
+        if blocks and place - blocks[-1][1] < 1.5:
+            blocks[-1] = (blocks[-1][0], place)
+        else:
+            blocks.append((place, place))
+    return blocks
 
 
 def _strokes(held: NDArray[np.bool_], at: Sequence[int], y: float) -> str:

@@ -22,10 +22,10 @@ from heckmanfa.plots.role_rows import (
     shown_rows,
 )
 from heckmanfa.plots.svg.drawing import Drawing, Scale, Tick, cut, label_cells
-from heckmanfa.text.numerals import chance
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
+from heckmanfa.text.wording import chance_text
 
 _CUTS = (0.1, 0.9)
 _BELOW = 44.0
@@ -78,7 +78,7 @@ class Chances:
             return "always"
         if self.halves:
             return f"{round(row.share * self.halves)} of {self.halves}"
-        return chance(row.share)
+        return chance_text(row.share)
 
     # Words. -----------------------------------------------------------------------------------
 
@@ -102,7 +102,8 @@ class Chances:
 
     def _alt(self) -> str:
         """Say which roles the features have, with the likeliest by name."""
-        kind = "Bar chart of " + ("how often halves chose" if self.halves else "chances")
+        what = "how many halves chose each feature" if self.halves else "chances"
+        kind = f"Bar chart of {what}"
         roles: dict[str, list[ChanceRow]] = {}
         for row in self.rows:
             roles.setdefault(row.role, []).append(row)
@@ -125,11 +126,13 @@ class Chances:
             return [("Chosen in halves", self.value)]
         found: list[tuple[str, Any]] = [("Chance", self.value)]
         if self.has_least_squares:
-            found.append(("Least squares, no correction", lambda row: chance(row.least_squares)))
+            found.append(
+                ("Least squares, no correction", lambda row: chance_text(row.least_squares))
+            )
         if any(not math.isnan(row.by_aic) for row in self.rows):
-            found.append(("By AIC weights", lambda row: chance(row.by_aic)))
+            found.append(("By AIC weights", lambda row: chance_text(row.by_aic)))
         if any(not math.isnan(row.by_ebic) for row in self.rows):
-            found.append(("By EBIC weights", lambda row: chance(row.by_ebic)))
+            found.append(("By EBIC weights", lambda row: chance_text(row.by_ebic)))
         return found
 
     def _table(self) -> Table:
@@ -159,7 +162,7 @@ class Chances:
         rows = [self.rows[place] for place in picked.rows]
         layout = lay_out_rows(self.rows, picked)
         left = label_width([row.name for row in rows], width)
-        right = max((len(self.value(row)) for row in rows), default=4) * 8.0 + 14.0
+        right = max((len(self.value(row)) for row in rows), default=4) * 8.0 + 18.0
         axis = Scale(0.0, 1.0, left, width - right)
         drawn = Drawing(width, layout.bottom + _BELOW, self._alt())
         self._grid(drawn, axis, layout)
@@ -178,7 +181,7 @@ class Chances:
     def _grid(self, drawn: Drawing, axis: Scale, layout: Layout) -> None:
         """Draw lines behind the rows of each role, so that none crosses a heading."""
         ticks = [Tick(share, axis(share), f"{share:.0%}") for share in sorted({*self.cuts, 0.5})]
-        for top, bottom in _blocks(layout):
+        for top, bottom in layout.blocks:
             for share in (0.5, 1.0):
                 drawn.line(axis(share), top, axis(share), bottom, "line")
             for share in self.cuts:
@@ -232,14 +235,3 @@ class Chances:
                 panel.set_title(picked.rest, loc="left")
             drawn.legend(marks)
         return panel
-
-
-def _blocks(layout: Layout) -> list[tuple[float, float]]:
-    """Return top and bottom of rows without a heading between them."""
-    blocks: list[tuple[float, float]] = []
-    for top in layout.tops:
-        if blocks and abs(blocks[-1][1] - top) < 0.5:
-            blocks[-1] = (blocks[-1][0], top + ROW)
-        else:
-            blocks.append((top, top + ROW))
-    return blocks

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 from heckmanfa.plots._canvas import canvas, label_of
 from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import NARROW, WIDE, Drawing, Scale, cut, label_cells
+from heckmanfa.plots.svg.drawing import NARROW, WIDE, Drawing, Scale, cut, label_cells, label_px
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
-from heckmanfa.text.shortening import cells
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
 from heckmanfa.text.wording import effects
 
@@ -22,8 +21,6 @@ MOST_ROWS = 5
 _ALT = 300
 _ROW, _APART, _TOP, _BELOW = 60.0, 13.0, 8.0, 44.0
 _PAD = 0.1
-# About the width of a letter of a name, in px.
-_LETTER = 8.2
 _ROW_INCHES, _MARGIN_INCHES = 0.42, 1.05
 _BESIDE = 0.24
 _MARKERS = {"circle": "o", "diamond": "D", "square": "s"}
@@ -118,12 +115,16 @@ class Forest:
         return sum(row.is_leading for row in self.rows)
 
     def scale(self, start: float, end: float) -> Scale:
-        """Return the axis: the intervals of the first two series, a tenth beyond them, and zero."""
-        found: list[float] = []
+        """Return the axis: zero and the intervals of the first two series, a tenth beyond them.
+
+        Rows without either count with what they have.
+        """
+        found = [0.0]
         for row in self.drawn:
-            for estimate in row.estimates[:2]:
+            two = [estimate for estimate in row.estimates[:2] if estimate.is_known]
+            for estimate in two or row.estimates:
                 found += (estimate.value, estimate.low, estimate.high)
-        return Scale.over(found, start, end, pad=_PAD, include=(0.0,))
+        return Scale.over(found, start, end, pad=_PAD).to_ticks()
 
     # Words. -----------------------------------------------------------------------------------
 
@@ -228,8 +229,8 @@ class Forest:
         rows, most = self.drawn, label_cells(width)
         names = [cut(row.name, most) for row in rows]
         below = [[cut(line, most) for line in _below(row)] for row in rows]
-        longest = max((cells(text) for texts in (names, *below) for text in texts), default=0)
-        left = max(_LETTER * longest + 14.0, 60.0)
+        longest = max((label_px(text) for texts in (names, *below) for text in texts), default=0.0)
+        left = max(longest + 14.0, 60.0)
         bottom = _TOP + _ROW * len(rows)
         drawn = Drawing(width, bottom + _BELOW, self._alt())
         axis = self.scale(left, width - 14.0)
@@ -271,6 +272,8 @@ class Forest:
         rows, axis = self.drawn, self.scale(0.0, 1.0)
         with canvas(ax, _MARGIN_INCHES + _ROW_INCHES * max(len(rows), 1)) as drawn:
             (panel,) = drawn.axes
+            panel.set_xlim(axis.low, axis.high)
+            panel.set_ylim(max(len(rows), 1) - 0.5, -0.5)
             panel.axvline(0.0, color=LIGHT["ink"], linewidth=0.8, zorder=1)
             for number, row in enumerate(rows):
                 for offset, one, estimate in self._marks(row):
@@ -278,8 +281,6 @@ class Forest:
             labels = ["\n".join([cut(row.name, 24), *_below(row)]) for row in rows]
             panel.set_yticks(range(len(rows)), [label_of_lines(label) for label in labels])
             panel.tick_params(axis="y", length=0)
-            panel.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-            panel.set_xlim(axis.low, axis.high)
             panel.set_xlabel(label_of(self._unit(NARROW)))
             if len(self.series) > 1:
                 drawn.legend({one.label: _legend_mark(panel, one) for one in self.series})

@@ -9,9 +9,8 @@ from typing import Any
 
 from heckmanfa.plots._canvas import label_of
 from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import Drawing, cut, label_cells
-from heckmanfa.text.numerals import chance
-from heckmanfa.text.shortening import cells
+from heckmanfa.plots.svg.drawing import Drawing, cut, label_cells, label_px
+from heckmanfa.text.wording import chance_text
 
 ROW, HEAD = 24.0, 26.0
 """Heights of a row and of a heading, in px."""
@@ -29,9 +28,6 @@ NO_SIGN_BELOW = 0.1
 
 TOP = 22.0
 """Where the rows begin, below the numbers of columns."""
-
-# Of a semibold letter, in the widest of the fonts that systems have.
-_LETTER = 9.6
 
 
 @dataclass(frozen=True)
@@ -66,6 +62,17 @@ class Layout:
     """top of each row that is drawn"""
     bottom: float
 
+    @property
+    def blocks(self) -> tuple[tuple[float, float], ...]:
+        """Top and bottom of rows without a heading between them."""
+        blocks: list[tuple[float, float]] = []
+        for top in self.tops:
+            if blocks and abs(blocks[-1][1] - top) < 0.5:
+                blocks[-1] = (blocks[-1][0], top + ROW)
+            else:
+                blocks.append((top, top + ROW))
+        return tuple(blocks)
+
 
 def shown_rows(rows: Sequence[RoleRow]) -> Shown:
     """Choose the rows that are drawn: all, or those of many with a share of 10% or more."""
@@ -75,7 +82,7 @@ def shown_rows(rows: Sequence[RoleRow]) -> Shown:
     n_likely = sum(row.share >= NO_SIGN_BELOW for row in rows)
     drawn = sorted(by_share[: min(max(n_likely, FEWEST_ROWS), MOST_ROWS)])
     rest = by_share[len(drawn) :]
-    most = chance(rows[rest[0]].share)
+    most = chance_text(rows[rest[0]].share)
     below = " below 10%" if rows[rest[0]].share < NO_SIGN_BELOW else " more"
     return Shown(tuple(drawn), f"+{len(rest):,}{below}, none above {most.lstrip('<>')}")
 
@@ -95,8 +102,8 @@ def lay_out_rows(rows: Sequence[RoleRow], shown: Shown) -> Layout:
 
 def label_width(names: Sequence[str], width: int) -> float:
     """Return the room that names need at the left, in px."""
-    longest = max((cells(cut(name, label_cells(width))) for name in names), default=0)
-    return max(_LETTER * longest + 12.0, 60.0)
+    longest = max((label_px(cut(name, label_cells(width))) for name in names), default=0.0)
+    return max(longest + 12.0, 60.0)
 
 
 def draw_heads(drawn: Drawing, layout: Layout, rest: str) -> None:
@@ -138,5 +145,6 @@ def label_role_rows(
             va="center",
             color=LIGHT["muted"],
             fontweight="bold",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
             transform=panel.get_yaxis_transform(),
         )

@@ -11,6 +11,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.plots.assignment_columns import (
     MIXED,
+    MOST_DRAWS,
     NEGATIVE,
     POSITIVE,
     AssignmentColumns,
@@ -20,14 +21,18 @@ from heckmanfa.plots.chance_bars import ChanceRow, Chances
 from heckmanfa.plots.forest_intervals import MOST_ROWS, Estimate, Forest, ForestRow, Series
 from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
 from heckmanfa.results.average_tables import ALWAYS, PREDICTS, UNSURE
-from heckmanfa.results.effects import UNKNOWN, Effect, assignments_of
+from heckmanfa.results.effects import CONF_LEVEL, UNKNOWN, Effect, assignments_of
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
 from heckmanfa.results.reference import reference_of
-from heckmanfa.text.numerals import chance, figure
+from heckmanfa.search.averaging import Average
+from heckmanfa.text.numerals import figure
 from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import chance_text
 
 _SURE = (PREDICTS, ALWAYS, TAKEN, CHOSEN, MAY)
+# Sampled assignments with less weight than this in all are too few to tell anything.
+_TELLING = 0.25
 _UNTOLD = "whether it predicts cannot be told"
 _NO_SIGN = "no sign that it predicts"
 
@@ -51,10 +56,16 @@ def forest_of(evidence: Evidence) -> Forest:
         series=tuple(series),
         rows=tuple(rows),
         about=_about(evidence),
-        order="likeliest" if evidence.has_chances else "clearest",
+        order=_order(evidence),
         hollow=", or ".join(hollow),
         halves=evidence.honest,
     )
+
+
+def _order(evidence: Evidence) -> str:
+    if evidence.honest:
+        return "most often chosen"
+    return "likeliest" if evidence.has_chances else "clearest"
 
 
 def _hollow(evidence: Evidence, roles: Sequence[str]) -> dict[str, bool]:
@@ -171,7 +182,7 @@ def share_words(evidence: Evidence, feature: FeatureEvidence) -> str:
         return ""
     if evidence.honest:
         return f"{round(feature.chance * evidence.n_halves)} of {evidence.n_halves}"
-    return chance(feature.chance)
+    return chance_text(feature.chance)
 
 
 # P2. ------------------------------------------------------------------------------------------
@@ -213,7 +224,7 @@ def _about_chances(evidence: Evidence) -> str:
     if evidence.honest:
         return "Each half chose features, and the other half estimated their effects."
     m = evidence.fit.moments.n_selected
-    nothing = chance(1.0 / (1.0 + np.sqrt(m)))
+    nothing = chance_text(1.0 / (1.0 + np.sqrt(m)))
     parts = [f"A feature that says nothing gets about {nothing} with {m:,.0f} rows."]
     if evidence.window is not None:
         low, high = (figure(end) for end in evidence.window)
@@ -239,27 +250,51 @@ def columns_of(evidence: Evidence) -> AssignmentColumns | None:
 def _of_weights(evidence: Evidence, weights: AssignmentWeights) -> AssignmentColumns:
     average, features = weights.average, _may_predict(evidence)
     n = n_drawn(average.leading_weight)
-    found = assignments_of(evidence.fit, average.leading_masks[:n])
-    reference = reference_of(evidence.fit)
-    width = np.array([item.imr.high - item.imr.low for item in found])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistic = np.array([item.imr.estimate for item in found]) / (
-            0.5 * width / reference.quantile(0.95)
-        )
+    masks, weight, is_draw = average.leading_masks[:n], average.leading_weight[:n], False
+    if not average.exhaustive and float(weight.sum()) < _TELLING:
+        masks, weight = _drawn(average, features)
+        is_draw = True
+    found = assignments_of(evidence.fit, masks)
     coef = np.array([item.coef.values[:, 0] for item in found])
     by = {"mean": "AIC and BIC"}.get(average.weights, average.weights.upper())
     return AssignmentColumns(
         rows=tuple(_chance_row(item) for item in features),
-        weight=average.leading_weight[:n],
-        cells=_cells(features, coef, average.leading_masks[:n]),
+        weight=weight,
+        cells=_cells(features, coef, masks),
         bic=np.array([item.bic for item in found]),
         rho=np.array([item.rho for item in found]),
-        imr_p=np.asarray(reference.p_value(statistic)),
-        n_others=max(average.n_assignments - n, 0),
+        imr_p=_imr_p(evidence, [item.imr for item in found]),
+        n_others=max(average.n_assignments - len(masks), 0),
         n_half=weights.n_half,
         weights=by,
         is_sampled=not average.exhaustive,
+        is_draw=is_draw,
+        best=weights.best,
     )
+
+
+def _drawn(average: Average, features: Sequence[FeatureEvidence]) -> tuple[Mask, Floats]:
+    """Draw assignments in proportion to their weights, and put those alike beside one another."""
+    places = (np.arange(MOST_DRAWS) + 0.5) / MOST_DRAWS
+    drawn = np.searchsorted(np.cumsum(average.component_weights), places)
+    chosen, counts = np.unique(
+        np.minimum(drawn, len(average.component_weights) - 1), return_counts=True
+    )
+    masks = average.component_masks[chosen]
+    # The likeliest feature decides first.
+    likely = sorted(features, key=lambda feature: feature.chance or 1.0)
+    order = np.lexsort([~masks[:, feature.columns[0]] for feature in likely])
+    return masks[order], counts[order] / MOST_DRAWS
+
+
+def _imr_p(evidence: Evidence, effects: Sequence[Effect]) -> Floats:
+    """Return the p-values of lambda's coefficients, from their intervals."""
+    reference = reference_of(evidence.fit)
+    reach = np.array([0.5 * (effect.high - effect.low) for effect in effects])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = reach / reference.quantile(CONF_LEVEL)
+        statistic = np.array([effect.estimate for effect in effects]) / errors
+    return np.asarray(reference.p_value(statistic))
 
 
 def _of_halves(evidence: Evidence) -> AssignmentColumns:

@@ -33,7 +33,7 @@ from typing import Literal
 from heckmanfa.plots.svg.scale import Scale, Tick
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import printable
-from heckmanfa.text.shortening import cut
+from heckmanfa.text.shortening import cells, cut
 from heckmanfa.text.table import LegendItem
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "cut",
     "escape",
     "label_cells",
+    "label_px",
     "legend_mark",
     "px",
 ]
@@ -58,6 +59,9 @@ Lines = Literal["/", "\\", "-"]
 _MARK = 5.0
 _ARROW = 4.5
 _HATCH = 6.0
+# The size of names in px; letters that are much thinner or broader than most.
+_LABEL = 13.5
+_THIN, _BROAD = " '/\\|,.:;-!()[]ijlftrIJ", "mwMW%@…"
 # Beyond this an SVG renderer may give up, and nothing is in view.
 _FAR = 1e5
 # What XML cannot hold, even as a reference.
@@ -75,6 +79,20 @@ def px(value: float) -> str:
     text = f"{value:.1f}"
     text = text.removesuffix(".0")
     return "0" if text == "-0" else text
+
+
+def label_px(text: str) -> float:
+    """Estimate how wide a name is in px, in a semibold font that is rather wide."""
+    return _LABEL * sum(_ems(character) * cells(character) for character in text)
+
+
+def _ems(character: str) -> float:
+    """Return the width of a letter in widths of an m, by cell."""
+    if character in _THIN:
+        return 0.42
+    if character in _BROAD:
+        return 1.05
+    return 0.8 if character.isupper() else 0.72
 
 
 def label_cells(width: int) -> int:

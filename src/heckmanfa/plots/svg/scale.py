@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heckmanfa.text.numerals import signed as with_sign
 from heckmanfa.text.numerals import with_minus
@@ -72,6 +72,17 @@ class Scale:
         size = max(abs(self.low), abs(self.high))
         share = (value / size - self.low / size) / (self.high / size - self.low / size)
         return self.start + share * (self.end - self.start)
+
+    def to_ticks(self, most: int = 6) -> Scale:
+        """Return a scale that reaches the next tick on a side where that is less than half away."""
+        count, step, power = self._steps(most)
+        width = step * 10.0**power
+        low, high = (count[0] - 1) * width, (count[-1] + 1) * width
+        return replace(
+            self,
+            low=low if self.low - low < 0.5 * width else self.low,
+            high=high if high - self.high < 0.5 * width else self.high,
+        )
 
     def clipped(self, value: float) -> tuple[float, int]:
         """Return where a number is, at the ends at most, and on which side of them it lies."""
