@@ -19,11 +19,8 @@ from scipy import stats
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, plots
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, NotIdentifiedError
-from heckmanfa.inference.rho_pictures import (
-    imr_estimates_of,
-    over_rho_of,
-    rho_by_assignment_of,
-)
+from heckmanfa.inference.imr_pictures import imr_estimates_of
+from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
 from heckmanfa.plots.rho_histogram import apart, bins_of
 from heckmanfa.results.evidence import evidence_of
 

@@ -9,11 +9,8 @@ import numpy as np
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.inference.fit_rows import FitRows
-from heckmanfa.inference.rho_pictures import (
-    imr_estimates_of,
-    over_rho_of,
-    rho_by_assignment_of,
-)
+from heckmanfa.inference.imr_pictures import imr_estimates_of
+from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.assignment_columns import AssignmentColumns
 from heckmanfa.plots.assumed_rho import OverRho

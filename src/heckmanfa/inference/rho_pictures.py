@@ -1,7 +1,7 @@
-"""The numbers behind the pictures of rho and lambda.
+"""The numbers behind the pictures of rho.
 
-They are rho by assignment, coefficients over an assumed rho, and the coefficient of lambda in
-several ways. What the likelihood says needs the rows; without them, two-step intervals stand in.
+They are rho by assignment, and coefficients over an assumed rho. What the likelihood says of rho
+needs the rows; without them, two-step intervals stand in.
 """
 
 from __future__ import annotations
@@ -20,19 +20,13 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_of
 from heckmanfa.inference.rho_curve import RhoCurve
-from heckmanfa.model.covariance import CLASSICAL
-from heckmanfa.model.likelihood import fit_likelihood
-from heckmanfa.model.mixture import mix_assignments
-from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.model.score_moments import classical_scores
-from heckmanfa.model.two_step import fit_two_step
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
-from heckmanfa.plots.imr_intervals import ImrEstimate, ImrEstimates
 from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.reference import reference_of, tails
+from heckmanfa.results.reference import reference_of
 from heckmanfa.search.averaging import Average
 from heckmanfa.text.printable import shown
 
@@ -41,7 +35,8 @@ _WIDEST, _ALLOWED = 0.9, 0.98
 _POINTS = 37
 # Points of a likelihood profile; its maxima and the ends of its interval are found beside them.
 _GRID = 15
-_LEVEL = 0.95
+# Rows times squared parameters, up to which a profile takes about a second.
+_QUICK = 5e7
 _COVARIANCES = {"robust": "robust", "cluster": "clustered"}
 
 
@@ -56,7 +51,9 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
     if found.n_assignments == 1:
         return None
     masks, weight = found.component_masks, found.component_weights
-    rho = np.asarray(evidence.fit.moments.solve(masks).rho)
+    rho = weighed.component_rho
+    if rho is None:
+        rho = np.asarray(evidence.fit.moments.solve(masks).rho)
     unit = None
     if evidence.stand_in is not None:
         unit = _telling_apart(found.choices.units, masks, weight, rho)
@@ -131,7 +128,7 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     profile = None if evidence.window else _profile(fit, mask, rows)
     rho_hat = _rho_hat(evidence, mask, profile)
     second = _second_maximum(fit, mask, profile)
-    bars, missing = ((), "") if evidence.window else _bars(evidence, profile, rows)
+    bars, missing = ((), "") if evidence.window else _bars(evidence, mask, profile, rows)
     reach = min(_WIDEST, _ALLOWED * curve.reach)
     panels = [
         _panel(curve, 1 + columns.index(one.lead), one, reach, (rho_hat, second), fit)
@@ -177,7 +174,7 @@ def _panel(
     grid = np.linspace(-reach, reach, _POINTS)
     tenths = np.arange(-9, 10) / 10.0
     grid = np.unique(np.round(np.concatenate([grid, tenths[np.abs(tenths) <= reach]]), 12))
-    quantile = reference_of(fit).quantile(_LEVEL)
+    quantile = reference_of(fit).quantile(CONF_LEVEL)
 
     def points(rho: Floats) -> list[RhoPoint]:
         centre = curve.estimate(rho)[:, place]
@@ -208,8 +205,8 @@ def _level_words(feature: FeatureEvidence) -> str:
 
 
 def _profile(fit: Fit, mask: Mask, rows: Rows | None) -> RhoProfile | None:
-    """Profile the likelihood of some features over rho; None if that is not possible."""
-    if rows is None:
+    """Profile the likelihood of some features over rho; None if that is not possible or slow."""
+    if rows is None or _is_slow(fit, mask):
         return None
     same = bool(np.array_equal(mask, fit.support)) and fit.average is None
     spec = fit.spec if same else replace(fit.spec, start=None)
@@ -220,6 +217,14 @@ def _profile(fit: Fit, mask: Mask, rows: Rows | None) -> RhoProfile | None:
             return profile_of(alone, rows, _GRID)
         except HeckmanfaError:
             return None
+
+
+def _is_slow(fit: Fit, mask: Mask) -> bool:
+    """Whether the passes over the rows of a profile would take seconds."""
+    assert fit.probit is not None
+    n_parameters = len(fit.probit.features) + int(mask.sum()) + 4
+    n_rows = fit.row_counts["selected"] + fit.row_counts["unselected"]
+    return n_rows * n_parameters**2 > _QUICK
 
 
 def _rho_hat(evidence: Evidence, mask: Mask, profile: RhoProfile | None) -> float:
@@ -244,32 +249,41 @@ def _second_maximum(fit: Fit, mask: Mask, profile: RhoProfile | None) -> float:
 
 
 def _bars(
-    evidence: Evidence, profile: RhoProfile | None, rows: Rows | None
+    evidence: Evidence, mask: Mask, profile: RhoProfile | None, rows: Rows | None
 ) -> tuple[tuple[RhoBar, ...], str]:
     """Return what is known of rho, and why the likelihood says nothing of it."""
     searched = evidence.mode in ("average", "chosen")
     label = "features known" if searched else "95% of rho"
     given = "were the features known" if searched else ""
-    bars, missing = [], ""
-    if profile is None and rows is None:
-        missing = "Its likelihood interval is not shown: it needs all rows in memory."
-    elif profile is None:
-        missing = "Its likelihood interval is not known: the likelihood has no clear maximum."
-    elif evidence.pseudo:
-        missing = "With sampling weights there is no likelihood, and no interval from one."
-    elif profile.no_interval:
-        kind = _COVARIANCES.get(evidence.fit.spec.cov_type or "", "such")
-        missing = f"It has no likelihood interval: {kind} standard errors do not assume the model."
+    bars = []
     known = _known_interval(evidence, profile)
     if known is not None:
         bars.append(RhoBar(label, *known, given))
     if searched and evidence.rho_with_search is not None:
-        how = "split halves" if evidence.honest else "mixture of assignments"
+        how = "split halves" if evidence.honest else f"assignments by {_mixed_by(evidence)} weights"
         ends = evidence.rho_with_search
         bars.append(
             RhoBar("with the search", how, *ends, _searched_rho(evidence), "with the search")
         )
-    return tuple(bars), missing
+    return tuple(bars), _without_likelihood(evidence, mask, profile, rows)
+
+
+def _without_likelihood(
+    evidence: Evidence, mask: Mask, profile: RhoProfile | None, rows: Rows | None
+) -> str:
+    """Say why there is no interval of rho by the likelihood; empty if there is one."""
+    if evidence.pseudo:
+        return "With sampling weights there is no likelihood, and no interval from one."
+    kind = _COVARIANCES.get(evidence.fit.spec.cov_type or "")
+    if kind is not None:
+        return f"It has no likelihood interval: {kind} standard errors do not assume the model."
+    if rows is None:
+        return "Its likelihood interval is not shown: it needs all rows in memory."
+    if _is_slow(evidence.fit, mask):
+        return "Its likelihood interval is not shown: with so much data it takes long."
+    if profile is None or not math.isfinite(profile.rho_hat):
+        return "It has no likelihood interval: the likelihood has no maximum inside (\u22121, 1)."
+    return ""
 
 
 def _known_interval(
@@ -277,8 +291,9 @@ def _known_interval(
 ) -> tuple[str, float, float, float] | None:
     """Return how an interval of rho for given features is known, its ends and rho-hat."""
     if profile is not None:
-        low, high = profile.interval(_LEVEL)
-        if math.isfinite(low) and math.isfinite(high):
+        low, high = profile.interval(CONF_LEVEL)
+        # Without a maximum inside (-1, 1), the interval is of no use.
+        if low < profile.rho_hat < high:
             return "likelihood", low, high, profile.rho_hat
     if evidence.honest:
         return None
@@ -292,142 +307,14 @@ def _known_interval(
     return None if found is None or not all(map(math.isfinite, found[1:3])) else found
 
 
+def _mixed_by(evidence: Evidence) -> str:
+    average = evidence.fit.average
+    return "BIC" if average is None else _weights_name(average.average)
+
+
 def _searched_rho(evidence: Evidence) -> float:
     """Return the estimate of rho beside the interval that allows for the search."""
     weighed = None if evidence.honest or evidence.mode == "average" else weights_of(evidence.fit)
     if weighed is None or isinstance(weighed, str):
         return evidence.rho.estimate
     return weighed.average.rho
-
-
-# The coefficient of lambda. -----------------------------------------------------------------------
-
-
-def imr_estimates_of(evidence: Evidence, read: FitRows | None) -> ImrEstimates | None:
-    """Return the coefficient of lambda, several ways; None without selection."""
-    fit = evidence.fit
-    if fit.probit is None:
-        return None
-    note = ""
-    if evidence.mode == "given":
-        ways = [
-            _own(evidence, "this model"),
-            *_other_method(evidence, None if read is None else read.rows),
-        ]
-    else:
-        ways = _ways(evidence)
-        if fit.spec.method == "ml" and len(ways) > 1:
-            note = "All but the first are two-step estimates."
-        elif fit.average is None and fit.spec.errors_differ and len(ways) > 1:
-            note = "All but the first have classical intervals."
-    if evidence.window is not None:
-        # An interval would reflect the window.
-        ways = [replace(way, low=math.nan, high=math.nan) for way in ways]
-    return ImrEstimates(tuple(ways), evidence.naming.outcome, evidence.window, note)
-
-
-def _own(evidence: Evidence, label: str, detail: str = "") -> ImrEstimate:
-    """Return the model's own coefficient."""
-    features = None if detail else _names(evidence, np.asarray(evidence.fit.support, dtype=bool))
-    imr = evidence.imr
-    return ImrEstimate(label, imr.estimate, imr.low, imr.high, features, detail)
-
-
-def _names(evidence: Evidence, mask: Mask) -> tuple[str, ...]:
-    return tuple(one.name for one in evidence.features if mask[one.columns[0]])
-
-
-def _ways(evidence: Evidence) -> list[ImrEstimate]:
-    """Return the ways of a model that chose or averaged."""
-    own = np.asarray(evidence.fit.support, dtype=bool)
-    masks: list[Mask] = []
-    if evidence.honest:
-        ways = [_own(evidence, "honest", "split halves")]
-    elif evidence.mode == "average":
-        ways = [_own(evidence, "averaged", _averaged_over(evidence.fit))]
-    else:
-        ways = [_own(evidence, "chosen")]
-        masks.append(own)
-    if evidence.mode == "chosen":
-        ways += _averaged(evidence)
-    alone = evidence.n_assignments == 1
-    for label, one in (("best", evidence.best), ("second best", evidence.second)):
-        if one is None or alone or any(np.array_equal(one.mask, mask) for mask in masks):
-            continue
-        ends = one.imr.estimate, one.imr.low, one.imr.high
-        ways.append(ImrEstimate(label, *ends, _names(evidence, one.mask)))
-        masks.append(one.mask)
-    return ways + _with_all(evidence, masks)
-
-
-def _averaged_over(fit: Fit) -> str:
-    """Say over what an average is."""
-    assert fit.average is not None
-    found, refits = fit.average.average, fit.average.refits
-    if refits is not None and len(refits.weight) < found.n_assignments:
-        return f"{len(refits.weight)} heaviest, ML"
-    return "all assignments" if found.exhaustive else "sampled assignments"
-
-
-def _averaged(evidence: Evidence) -> list[ImrEstimate]:
-    """Average over the assignments that a search allows, by BIC weights."""
-    fit = evidence.fit
-    if evidence.window is not None or fit.spec.errors_differ:
-        return []
-    weighed = weights_of(fit)
-    if isinstance(weighed, str):
-        return []
-    found = weighed.average
-    scores = classical_scores(found.choices.columns)
-    mixture = mix_assignments(fit.moments, scores, found.component_masks, found.component_weights)
-    values, errors = mixture.linear(np.eye(len(scores.columns) + 2)[-1:])
-    low, high = mixture_quantiles(mixture.weights, values, errors, tails(_LEVEL))[0]
-    return [ImrEstimate("averaged", found.imr_coef, float(low), float(high), None, "BIC weights")]
-
-
-def _with_all(evidence: Evidence, others: Sequence[Mask]) -> list[ImrEstimate]:
-    """Estimate with every feature that may predict, unless that was done or cannot be."""
-    whole, window = evidence.all_features, evidence.window
-    same = whole is not None and any(np.array_equal(whole.mask, other) for other in others)
-    if whole is None or same or evidence.n_assignments == 1:
-        return []
-    if window is not None and not window[0] <= whole.rho <= window[1]:
-        return []
-    count = len(_names(evidence, whole.mask))
-    imr = whole.imr
-    return [
-        ImrEstimate(
-            *("all features", imr.estimate, imr.low, imr.high),
-            detail=f"{count} features" if count > 1 else "",
-            sets_range=False,
-        )
-    ]
-
-
-def _other_method(evidence: Evidence, rows: Rows | None) -> list[ImrEstimate]:
-    """Estimate the same features by the method that the model did not use."""
-    fit = evidence.fit
-    assert fit.probit is not None
-    kind = fit.spec.covariance_kind(0)
-    ml = fit.spec.method == "two-step"
-    # Clusters are not among what was read, and robust standard errors take a pass over the rows.
-    if kind.cov_type == "cluster" or (rows is None and (ml or fit.spec.errors_differ)):
-        return []
-    features = fit.features
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeckmanfaWarning)
-        try:
-            found = fit_two_step(fit.moments, fit.probit, features, CLASSICAL if ml else kind, rows)
-            place = 1 + len(features)
-            estimate, variance = float(found.coef[place]), float(found.covariance[place, place])
-            if ml and rows is not None:
-                other = fit_likelihood(fit.moments, fit.probit, found, kind, rows)
-                if not other.converged:
-                    return []
-                estimate = other.rho * other.sigma
-                variance = float(other.reported_covariance()[-3, -3])
-        except HeckmanfaError:
-            return []
-    reach = reference_of(fit).quantile(_LEVEL) * math.sqrt(max(variance, 0.0))
-    label, detail = ("ML", "maximum likelihood") if ml else ("two-step", "same features")
-    return [ImrEstimate(label, estimate, estimate - reach, estimate + reach, None, detail)]

@@ -169,7 +169,7 @@ class OverRho:
         n_turning = sum(panel.turns for panel in self.panels)
         m = len(self.panels)
         turning = (
-            f"{n_turning} of {m} coefficients {'turns' if n_turning == 1 else 'turn'} sign"
+            f"{n_turning or 'None'} of {m} coefficients {'turn' if n_turning > 1 else 'turns'} sign"
             if m > 1
             else ("Its sign turns" if n_turning else "Its sign stays")
         )

@@ -96,6 +96,8 @@ class AssignmentWeights:
     rho_interval: tuple[float, float] | None
     """where rho lies with 95%, by the mixture of the assignments' two-step estimates; None
     likewise"""
+    component_rho: Floats | None
+    """(C,) rho of the average's components; None likewise"""
     imr_optional: ImrShares | None
     """shares of weight if lambda is optional; None in a window of rho, or in an average that was
     sampled"""
@@ -192,6 +194,7 @@ def _weigh(fit: Fit) -> AssignmentWeights | str:
             stand_ins=None if tests is None else _stand_ins(found, tests),
             rejected=None if tests is None else tests.rejected_share,
             rho_interval=None if tests is None else tests.rho_interval,
+            component_rho=None if tests is None else tests.rho,
             imr_optional=None,
         )
     if given is not None and given.weights == "bic":
@@ -212,6 +215,7 @@ def _weigh(fit: Fit) -> AssignmentWeights | str:
         stand_ins=None if tests is None else _stand_ins(found, tests),
         rejected=None if tests is None else tests.rejected_share,
         rho_interval=None if tests is None else tests.rho_interval,
+        component_rho=None if tests is None else tests.rho,
         imr_optional=None if window else imr_shares(fit.moments, choices, random_state=_SEED),
     )
 
