@@ -19,6 +19,7 @@ from scipy import stats
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, plots
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, NotIdentifiedError
+from heckmanfa.inference import rho_pictures
 from heckmanfa.inference.imr_pictures import imr_estimates_of
 from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
 from heckmanfa.plots.rho_histogram import apart, bins_of
@@ -171,6 +172,22 @@ def test_bars_are_the_likelihood_profile_and_the_mixture(average, mroz):
     assert without.bars[0].how == "two-step"
     assert without.bars[0].low < without.bars[0].estimate < without.bars[0].high
     assert "needs all rows in memory" in without.text().caption
+
+
+def test_a_slow_profile_and_one_without_a_maximum_are_not_shown(average, mroz, monkeypatch):
+    profile_of = rho_pictures.profile_of
+
+    def without_maximum(*args):
+        return replace(profile_of(*args), rho_hat=math.nan)
+
+    monkeypatch.setattr(rho_pictures, "profile_of", without_maximum)
+    picture = average.pictures(*mroz).over_rho
+    assert picture.bars[0].how == "two-step"
+    assert "has no maximum inside" in picture.text().caption
+    monkeypatch.setattr(rho_pictures, "_QUICK", 1e5)
+    picture = average.pictures(*mroz).over_rho
+    assert picture.bars[0].how == "two-step"
+    assert "takes long" in picture.text().caption
 
 
 def test_ways_of_lambda_are_fits_of_their_own(average, mroz, plain):

@@ -89,7 +89,7 @@ def _averaged_over(fit: Fit) -> str:
     found, refits = fit.average.average, fit.average.refits
     if refits is not None and len(refits.weight) < found.n_assignments:
         return f"{len(refits.weight)} heaviest, ML"
-    return "all assignments" if found.exhaustive else "sampled assignments"
+    return "all assignments" if found.exhaustive else "a sample"
 
 
 def _averaged(evidence: Evidence) -> list[ImrEstimate]:
@@ -152,5 +152,5 @@ def _other_method(evidence: Evidence, rows: Rows | None) -> list[ImrEstimate]:
         except HeckmanfaError:
             return []
     reach = reference_of(fit).quantile(CONF_LEVEL) * math.sqrt(max(variance, 0.0))
-    label, detail = ("ML", "maximum likelihood") if ml else ("two-step", "same features")
+    label, detail = ("ML" if ml else "two-step"), "same features"
     return [ImrEstimate(label, estimate, estimate - reach, estimate + reach, None, detail)]

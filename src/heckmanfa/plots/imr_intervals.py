@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from heckmanfa.plots._canvas import canvas, label_of
 from heckmanfa.plots.palette import LIGHT
-from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale, label_cells
+from heckmanfa.plots.svg.drawing import WIDE, Drawing, Scale
 from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
 from heckmanfa.text.shortening import cells, cut
@@ -58,7 +58,7 @@ class ImrEstimate:
     def under(self, most: int) -> str:
         """Say what is estimated, in at most so many cells."""
         if self.features is None:
-            return self.detail
+            return cut(self.detail, most)
         if not self.features:
             return "no feature"
         whole = " + ".join(shown(name) for name in self.features)
@@ -181,7 +181,7 @@ class ImrEstimates:
             words += f"\n{one.described}" if one.described else ""
             with drawing.group("row", label=words):
                 drawing.hit(top, _ROW)
-                under = one.under(20 if wide else label_cells(width) + 4)
+                under = one.under(18 if wide else 14)
                 drawing.text(left - 12, y + (-2 if under else 4), one.label, "lab", "end")
                 drawing.text(left - 12, y + 13, under, "sub", "end")
                 drawing.interval(x, y, one.low, one.high, "this")
