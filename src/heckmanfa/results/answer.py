@@ -171,11 +171,13 @@ def _lede(evidence: Evidence) -> Passage:
             f"{too}, or selection mattered: these data do not tell which.",
         )
     return passage(
-        "Selection mattered only if ",
+        "Whether selection mattered hangs on ",
+        name,
+        ": these data do not tell whether ",
         name,
         " predicts ",
         y,
-        ": these data do not tell whether it does.",
+        ".",
     )
 
 
@@ -288,24 +290,24 @@ def _best(evidence: Evidence) -> Passage:
     best = evidence.best
     if best is None:
         return passage()
-    about = "" if evidence.exhaustive else "about "
+    best_has = _weight(evidence, best.weight)
     named_best = _set(best.names)
-    words = passage("The best set, ", named_best, f", has {about}{chance_text(best.weight)}.")
+    words = passage("The best set, ", named_best, f", has {best_has}.")
     if evidence.mode != "chosen":
         return words
     if evidence.chosen == best.names:
-        return passage(
-            "The search chose the best set, ",
-            named_best,
-            f", which has {about}{chance_text(best.weight)}.",
-        )
-    weight = evidence.chosen_weight
-    has = "" if weight is None else f", has {about}{chance_text(weight)}"
-    if not has:
+        return passage("The search chose the best set, ", named_best, f", which has {best_has}.")
+    if evidence.chosen_weight is None:
         return join([words, passage("The search chose ", _set(evidence.chosen), ".")])
-    return join(
-        [words, passage("The set that the search chose, ", _set(evidence.chosen), f"{has}.")]
-    )
+    has = _weight(evidence, evidence.chosen_weight)
+    mine = passage("The set that the search chose, ", _set(evidence.chosen), f", has {has}.")
+    return join([words, mine])
+
+
+def _weight(evidence: Evidence, weight: float) -> str:
+    """Format the weight of a set of features, which is an estimate if sets were sampled."""
+    said = chance_text(weight)
+    return said if evidence.exhaustive or said[0] in "<>" else f"about {said}"
 
 
 def _set(names: Sequence[str]) -> Passage:

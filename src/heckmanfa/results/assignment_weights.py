@@ -30,6 +30,8 @@ from heckmanfa.model.score_moments import classical_scores
 from heckmanfa.results.average_tables import UNSURE, role_of
 from heckmanfa.results.reference import LEVEL, Reference, tails
 from heckmanfa.search.averaging import KINDS, Average, ImrShares, Kind, average, imr_shares
+from heckmanfa.search.averaging.averages import MOST_UNITS
+from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
 from heckmanfa.search.averaging.weights import penalties
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Goal
@@ -141,6 +143,7 @@ class AssignmentWeights:
 
 
 _weights: WeakKeyDictionary[Fit, AssignmentWeights | str] = WeakKeyDictionary()
+_rough: WeakKeyDictionary[Fit, AssignmentWeights | str] = WeakKeyDictionary()
 
 
 def weights_of(fit: Fit) -> AssignmentWeights | str:
@@ -151,6 +154,18 @@ def weights_of(fit: Fit) -> AssignmentWeights | str:
     if fit not in _weights:
         _weights[fit] = _weigh(fit)
     return _weights[fit]
+
+
+def rough_weights_of(fit: Fit) -> AssignmentWeights | str:
+    """Weigh the assignments in seconds: as `weights_of` does, unless they must be sampled.
+
+    Then the chains of the sampler are short, and lambda is not optional.
+    """
+    if fit in _weights or fit.average is not None or len(choices_of(fit).units) <= MOST_UNITS:
+        return weights_of(fit)
+    if fit not in _rough:
+        _rough[fit] = _weigh(fit, max_sweeps=LEAST_SWEEPS)
+    return _rough[fit]
 
 
 def are_known(fit: Fit) -> bool:
@@ -172,7 +187,7 @@ def choices_of(fit: Fit) -> Choices:
     return allowed.without_columns([c for c in allowed.columns if c not in candidates])
 
 
-def _weigh(fit: Fit) -> AssignmentWeights | str:
+def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
     if has_pseudo_weights(fit):
         return (
             "With sampling weights there is no likelihood to weigh assignments by: how sure the "
@@ -201,7 +216,7 @@ def _weigh(fit: Fit) -> AssignmentWeights | str:
         found = given
     else:
         try:
-            found = _average(fit, choices, window)
+            found = _average(fit, choices, window, max_sweeps)
         except NoFeasibleAssignmentError:
             return (
                 "No assignment has weight: those that are feasible have more columns than a third "
@@ -216,11 +231,15 @@ def _weigh(fit: Fit) -> AssignmentWeights | str:
         rejected=None if tests is None else tests.rejected_share,
         rho_interval=None if tests is None else tests.rho_interval,
         component_rho=None if tests is None else tests.rho,
-        imr_optional=None if window else imr_shares(fit.moments, choices, random_state=_SEED),
+        imr_optional=None
+        if window or max_sweeps is not None
+        else imr_shares(fit.moments, choices, random_state=_SEED),
     )
 
 
-def _average(fit: Fit, choices: Choices, window: tuple[float, float] | None) -> Average:
+def _average(
+    fit: Fit, choices: Choices, window: tuple[float, float] | None, max_sweeps: int | None
+) -> Average:
     """Weigh all assignments by BIC, or many that a sampler draws."""
     with warnings.catch_warnings():
         # The words about the weights say whether the sampler's chains agree.
@@ -232,6 +251,7 @@ def _average(fit: Fit, choices: Choices, window: tuple[float, float] | None) -> 
             rho_range=window,
             names=fit.labels,
             random_state=_SEED,
+            max_sweeps=max_sweeps,
         )
 
 

@@ -169,10 +169,11 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
     if alike is None:
         return Series(values), None
     columns = fit.equation
-    centres, errors, _ = solve_many(fit.moments, alike.masks)
+    each = solve_many(fit.moments, alike.masks)
+    centres, errors = each.coef[:, columns], each.errors[:, columns]
     values[columns, 0] = alike.coef[columns]
     values[columns, 1:] = mixture_quantiles(
-        alike.weights, centres[:, columns], errors[:, columns], tails(CONF_LEVEL), reference.df
+        alike.weights, centres, errors, tails(CONF_LEVEL), reference.df
     )
     share = alike.share if np.isfinite(alike.share).all() else None
     return Series(values), share

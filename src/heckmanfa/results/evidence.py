@@ -19,6 +19,7 @@ from heckmanfa.results.assignment_weights import (
     are_known,
     choices_of,
     has_pseudo_weights,
+    rough_weights_of,
     weights_of,
 )
 from heckmanfa.results.average_tables import ALWAYS
@@ -271,9 +272,9 @@ def _weights(fit: Fit, mode: Mode, *, thorough: bool) -> AssignmentWeights | str
     """Weigh the sets of features, or say why not; None where there is nothing to weigh."""
     if mode in ("given", "observed"):
         return None
-    if mode == "average" or thorough or are_known(fit):
+    if mode == "average" or are_known(fit):
         return weights_of(fit)
-    return _LATER
+    return rough_weights_of(fit) if thorough else _LATER
 
 
 def _least_squares_share(

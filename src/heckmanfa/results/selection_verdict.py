@@ -121,13 +121,13 @@ def _hangs_on(stand_in: StandInEvidence | None) -> Passage:
     name = Name(stand_in.name)
     shares = {"without ": stand_in.rejected_without, "with ": stand_in.rejected_with}
     more, less = sorted(shares, key=lambda which: -shares[which])
-    return passage(
-        more.capitalize(),
-        name,
-        f" it is significant ({chance_text(shares[more])} of the weight); {less}",
-        name,
-        f" it is not ({chance_text(shares[less])}).",
-    )
+    if shares[more] >= _MOST_REJECT and shares[less] < 1.0 - _MOST_REJECT:
+        said = f" it is significant ({chance_text(shares[more])} of the weight); {less}"
+        end = f" it is not ({chance_text(shares[less])})."
+    else:
+        said = f" it is significant in {chance_text(shares[more])} of the weight; {less}"
+        end = f" in {chance_text(shares[less])}."
+    return passage(more.capitalize(), name, said, name, end)
 
 
 def _yes(evidence: Evidence) -> Passage:

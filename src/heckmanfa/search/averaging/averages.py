@@ -36,14 +36,16 @@ def average(
     names: Sequence[str] | None = None,
     random_state: Any = None,
     max_units: int = MOST_UNITS,
+    max_sweeps: int | None = None,
     verbose: int = 0,
 ) -> Average:
     """Average over all assignments of the choices, the empty one included.
 
     An assignment weighs nothing if it is collinear, has more than ``max_features`` or m / 3
     columns, or has rho-hat outside ``rho_range``. Above ``max_units`` units, assignments are
-    sampled. ``names`` label the columns of X in messages. ``random_state`` seeds the sampler, and
-    the draw of components if the heaviest assignments do not suffice.
+    sampled, in at most ``max_sweeps`` sweeps. ``names`` label the columns of X in messages.
+    ``random_state`` seeds the sampler, and the draw of components if the heaviest assignments do
+    not suffice.
 
     Examples
     --------
@@ -65,6 +67,7 @@ def average(
         names=names,
         random_state=random_state,
         max_units=max_units,
+        max_sweeps=max_sweeps,
         verbose=verbose,
     )[0]
 
@@ -78,6 +81,7 @@ def average_and_chances(
     names: Sequence[str] | None = None,
     random_state: Any = None,
     max_units: int = MOST_UNITS,
+    max_sweeps: int | None = None,
     verbose: int = 0,
 ) -> tuple[Average, Average | None]:
     """Return `average`, and if assignments were sampled, that by BIC weights from the same chains.
@@ -90,7 +94,7 @@ def average_and_chances(
     labels = [str(column) for column in range(choices.n_features)] if names is None else names
     random = generator(random_state)
     if len(choices.units) > max_units:
-        return _sampled(moments, columns, rule, labels, random, verbose)
+        return _sampled(moments, columns, rule, labels, random, max_sweeps, verbose)
     total = 1 << len(choices.units)
     with one_blas_thread(), progress_line(verbose, "assignments", total) as progress:
         found = enumerate_assignments(columns, rule, progress=progress)
@@ -120,12 +124,15 @@ def _sampled(
     rule: Rule,
     names: Sequence[str],
     random: np.random.Generator,
+    max_sweeps: int | None,
     verbose: int,
 ) -> tuple[Average, Average | None]:
     """Average over sampled assignments, by own weights and by BIC if that is another."""
     with one_blas_thread(), progress_line(verbose, "sweeps", None) as progress:
         try:
-            found = sample_assignments(columns, rule, random, progress=progress)
+            found = sample_assignments(
+                columns, rule, random, max_sweeps=max_sweeps, progress=progress
+            )
         except NoStateError as error:
             masks = columns.masks(error.inside)
             raise no_feasible(rule.goal, error.n_evaluated, error.rho, masks, names) from None

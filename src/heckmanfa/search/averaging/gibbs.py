@@ -39,9 +39,11 @@ _ROUND = 50
 _REBUILD = 10
 # Chains stop at this share of the disagreement that is reported, since it is itself a draw.
 _STOP = 0.7
-# There are at least _LEAST sweeps, and at most this many divided by the number of units.
+# There are at most this many sweeps, divided by the number of units.
 _STEPS = 25_000
-_LEAST = 200
+
+LEAST_SWEEPS = 200
+"""the fewest sweeps of the chains"""
 
 AGREEMENT = 0.01
 """Chains agree if no share differs by more between halves of them."""
@@ -96,6 +98,7 @@ def sample_assignments(
     random: np.random.Generator,
     *,
     free: Mapping[Kind, Floats] | None = None,
+    max_sweeps: int | None = None,
     progress: Callable[[int, str], None] | None = None,
 ) -> Sampled:
     """Run the chains until halves of them agree, or for a fixed number of sweeps.
@@ -104,7 +107,7 @@ def sample_assignments(
     """
     chains = _Chains(columns, rule, random, free)
     n_units = len(columns.order)
-    most = max(_STEPS // n_units, _LEAST)
+    most = max(_STEPS // n_units, LEAST_SWEEPS) if max_sweeps is None else max_sweeps
     for _ in range(_BURN_IN):
         chains.sweep()
     chains.replace_stuck()
@@ -122,7 +125,7 @@ def sample_assignments(
         done = len(states)
         if progress is not None:
             progress(done, "")
-        if done % _ROUND == 0 and done >= _LEAST:
+        if done % _ROUND == 0 and done >= LEAST_SWEEPS:
             disagreement = _disagreement(shares / done)
             if disagreement <= _STOP * AGREEMENT:
                 break

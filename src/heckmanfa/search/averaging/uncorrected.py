@@ -13,7 +13,7 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, one_blas_thread
-from heckmanfa.model.least_squares import solve_many
+from heckmanfa.model.least_squares import ManyRegressions, solve_many
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.enumeration import enumerate_assignments
@@ -68,26 +68,28 @@ def average_uncorrected(
 def _weighed_again(moments: Moments, found: Average, by_bic: Average) -> Uncorrected | None:
     """Weigh sampled assignments as they would weigh without lambda."""
     own: Kind = "aic" if found.weights == "mean" else found.weights
-    weights = _ratios(moments, found, own)
+    masks = found.component_masks
+    solved = solve_many(moments, masks)
+    weights = _ratios(found, own, solved)
     if weights is None:
         return None
-    masks = found.component_masks
-    coef = weights @ solve_many(moments, masks)[0]
     share = np.full(found.choices.n_features, np.nan)
-    of_bic = _ratios(moments, by_bic, "bic") if by_bic.weights == "bic" else None
-    if of_bic is not None:
-        share = of_bic @ by_bic.component_masks
-    return Uncorrected(coef, share, masks, weights)
+    if by_bic.weights == "bic":
+        again = solved if by_bic is found else solve_many(moments, by_bic.component_masks)
+        of_bic = _ratios(by_bic, "bic", again)
+        if of_bic is not None:
+            share = of_bic @ by_bic.component_masks
+    return Uncorrected(weights @ solved.coef, share, masks, weights)
 
 
-def _ratios(moments: Moments, found: Average, kind: Kind) -> Floats | None:
+def _ratios(found: Average, kind: Kind, solved: ManyRegressions) -> Floats | None:
     """Weights without lambda of the assignments drawn by their weights with it, (C,)."""
     masks, choices, m = found.component_masks, found.choices, found.n_selected
     held = masks.sum(axis=1)
     units = sum((masks[:, unit[0]].astype(int) for unit in choices.units), np.zeros_like(held))
     change = 0.5 * (penalties(m, choices)[kind] - penalties(m, choices, imr=False)[kind])
     with np.errstate(divide="ignore", invalid="ignore"):
-        fit = 0.5 * m * np.log(moments.solve(masks).sse / solve_many(moments, masks)[2])
+        fit = 0.5 * m * np.log(solved.sse_with_imr / solved.sse)
     logs = np.nan_to_num(fit + change[held, units], nan=-np.inf)
     ratio = found.component_weights * np.exp(logs - logs.max())
     ratio /= ratio.sum()
