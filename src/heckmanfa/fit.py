@@ -100,6 +100,8 @@ class Origin:
     """column of the data frame that holds the weights"""
     group_column: str | None = None
     """column of the data frame that holds the clusters"""
+    outcome: str | None = None
+    """name of the outcome, if it came with one"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,8 +384,7 @@ def _maximize_likelihood(
 
 def _fit_all_observed(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
     """Fit ordinary least squares, since no outcome is missing."""
-    k = len(spec.labels)
-    counts = sample.row_counts
+    k, counts = len(spec.labels), sample.row_counts
     moments = gather_moments(sample.rows, spec.prediction, k, None)
     refuse_leakage(moments, spec.labels, counts["selected"], missing=False)
     found = fit_least_squares(moments, spec.prediction, kind, sample.rows)
@@ -441,9 +442,8 @@ def label_terms(
     spec: Spec, features: Positions, probit: Probit | None, errors: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Label the rows of a covariance: both equations, then terms of the errors."""
-    equations = {"prediction": sorted(features)}
-    if probit is not None:
-        equations["selection"] = list(probit.features)
+    selecting = {} if probit is None else {"selection": list(probit.features)}
+    equations = {"prediction": sorted(features)} | selecting
     terms = []
     for equation, columns in equations.items():
         terms += [(equation, "Intercept"), *((equation, spec.labels[column]) for column in columns)]

@@ -373,7 +373,7 @@ def test_a_seed_repeats_the_sampler_and_chains_that_differ_are_reported(monkeypa
     X = np.column_stack([data.X, data.X[:, :2], 1e-3 * rng.normal(size=200) + data.X[:, 2]])
     moments = compress(X, data.y, selection_features=range(9)).moments
     choices = all_features(moments)
-    for name, value in (("_LEAST", 100), ("_STEPS", 0), ("_CHAINS", 2), ("_BURN_IN", 20)):
+    for name, value in (("LEAST_SWEEPS", 100), ("_STEPS", 0), ("_CHAINS", 2), ("_BURN_IN", 20)):
         monkeypatch.setattr(gibbs, name, value)
     monkeypatch.setattr(averages, "AGREEMENT", 1.0)
     first, other = (

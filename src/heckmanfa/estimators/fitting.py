@@ -37,7 +37,7 @@ def fit_rows(
     A model with formulas passes its ``design``, and ``weight_column`` and ``group_column`` of its
     data frame.
     """
-    given = selected is not None
+    given, name = selected is not None, getattr(y, "name", None)
     source = find_row_source(X, y, selected, sample_weight, groups)
     if source is not None:
         given = source.has_selected
@@ -57,7 +57,12 @@ def fit_rows(
             selection=spec.selection,
             prediction=spec.prediction,
         )
-        origin = Origin(given, None if design is None else design.without_data(), **columns)
+        origin = Origin(
+            given,
+            None if design is None else design.without_data(),
+            **columns,
+            outcome=name if isinstance(name, str) else None,
+        )
         random_state = getattr(estimator, "random_state", None)
         fit = fit_model(spec, sample, choose, random_state, origin)
     if design is not None:

@@ -389,14 +389,16 @@ def _trust(checks: Sequence[Check]) -> Tile:
         return Tile(question, "Not checked", "unknown", passage("diagnostics() has the checks."))
     level, words = badge(checks)
     grave = [check for check in checks if check.level in ("problem", "caution")]
-    said = passage(" ".join(_sentence(check.title) for check in grave[:2]))
+    said = passage(" ".join(_with_value(check) for check in grave[:2]))
     if not grave:
         said = passage(f"{plural(len(checks), 'check')} found nothing to warn of.")
     return Tile(question, words, level, said)
 
 
-def _sentence(title: str) -> str:
-    return title if title.endswith((".", "!", "?")) else f"{title}."
+def _with_value(check: Check) -> str:
+    """Say what a check found, with the number behind it."""
+    title = check.title.rstrip(".")
+    return f"{title}: {check.value}." if check.value else f"{title}."
 
 
 def roles_frame(evidence: Evidence) -> pd.DataFrame:

@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.model.covariance import is_classical
+from heckmanfa.results.answer import opening
 from heckmanfa.results.average_tables import (
     average_facts,
     inclusion_section,
     refuse_test,
 )
 from heckmanfa.results.estimates import estimates_in_order, tidy, vcov
+from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.hypotheses import read_hypothesis
 from heckmanfa.results.reference import Wald, reference_of
 from heckmanfa.results.reports import Report
@@ -118,6 +120,8 @@ def summarize(
         which = "chosen" if fit.average is None else "same"
         comparison = beside.terms[["term", *_COMPARISON]].rename(columns=_COMPARISON)
         notes += [*([] if beside.is_solved else [CANNOT_SOLVE]), _COMPARISON_NOTE.format(which)]
+    evidence = evidence_of(fit, thorough=False)
+    searched = evidence.mode in ("average", "chosen")
     sections = [section for report in reports for section in report.sections()]
     if fit.average is not None:
         sections.insert(0, inclusion_section(fit))
@@ -131,6 +135,7 @@ def summarize(
         sections=tuple(sections),
         beside="chosen" if fit.average is None else "average",
         letter=reference_of(fit).letter,
+        opening=str(opening(evidence)) if searched else "",
     )
 
 

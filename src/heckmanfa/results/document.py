@@ -128,13 +128,16 @@ class RegressionTable:
     estimates: Table
     comparison: Table | None
     notes: tuple[str, ...]
+    opening: str = ""
+    """the answer in a few sentences, above the title"""
 
     def blocks(self) -> list[Block]:
         """Return the contents in reading order."""
+        opening = [Paragraph(self.opening)] if self.opening else []
         others = [] if self.comparison is None else [self.comparison]
         notes = [Notes(self.notes)] if self.notes else []
         facts = Facts(self.facts, is_number=True)
-        return [Heading(self.title), facts, self.estimates, *others, *notes]
+        return [*opening, Heading(self.title), facts, self.estimates, *others, *notes]
 
 
 @dataclass(frozen=True)
@@ -160,11 +163,11 @@ class Section:
         return blocks
 
 
-Block = Heading | Facts | Table | Notes
+Block = Heading | Paragraph | Facts | Table | Notes
 """blocks that every renderer supports"""
 Part = Section | RegressionTable | Findings
 """blocks of printed results; text and LaTeX lay out some of them as a whole"""
-PageBlock = Block | Paragraph | Code
+PageBlock = Block | Code
 """blocks on the page of the report"""
 
 

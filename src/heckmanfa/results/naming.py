@@ -54,7 +54,7 @@ class Naming:
             for source, label in zip(sources, labels, strict=True)
         ]
         return cls(
-            outcome=OUTCOME if design is None else design.texts[0].split("~")[0].strip(),
+            outcome=_outcome(fit),
             sources=tuple(sources),
             levels=tuple(levels),
             references=("",) * len(labels),
@@ -102,6 +102,13 @@ def binary_columns(moments: Moments) -> frozenset[int]:
         for column, same in zip(moments.columns, alike, strict=True)
         if same and column not in constant
     )
+
+
+def _outcome(fit: Fit) -> str:
+    design = fit.origin.design
+    if design is None:
+        return fit.origin.outcome or OUTCOME
+    return design.texts[0].split("~")[0].strip()
 
 
 def _level(term: str, label: str) -> str:

@@ -51,6 +51,8 @@ def _notebook_block(block: Block) -> str:
     match block:
         case Heading():
             return f"<p><strong>{escape(block.text)}</strong></p>"
+        case Paragraph():
+            return f"<p>{escape(block.text)}</p>"
         case Facts():
             rows = "".join(_row([name, value], None) for name, value in block.pairs)
             return f"<table>{rows}</table>"

@@ -23,6 +23,7 @@ _SPECIAL_TEXT = {
     '"': r"''",
     "`": r"\textasciigrave{}",
     "--": r"-{}-",
+    "\N{MINUS SIGN}": "$-$",
 }
 _SPECIAL = re.compile(
     "|".join(re.escape(text) for text in sorted(_SPECIAL_TEXT, key=len, reverse=True))
@@ -43,7 +44,8 @@ def render_latex(
     and so on appended.
     """
     caption = _escape(first.title) if caption is None else caption
-    floats = [_float(_estimates(first), caption, label, first.notes)]
+    opening = [first.opening] if first.opening else []
+    floats = [_float(_estimates(first), caption, label, [*opening, *first.notes])]
     if first.comparison is not None:
         title = f"{caption}: {first.comparison.caption.lower()}"
         floats.append(_float(_table(first.comparison, corner=""), title, _add(label, "comparison")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from heckmanfa.results.document import Block, Facts, Heading, Notes, Part
+from heckmanfa.results.document import Block, Facts, Heading, Notes, Paragraph, Part
 from heckmanfa.text.printable import printable
 from heckmanfa.text.table import Column, Table
 
@@ -22,6 +22,8 @@ def _render(block: Block) -> list[str]:
     match block:
         case Heading():
             return [_bold(block.text)]
+        case Paragraph():
+            return [_escape(block.text)]
         case Facts():
             value = Column("value", is_number=block.is_number)
             return [_table((Column("quantity", is_number=False), value), block.pairs)]

@@ -92,7 +92,8 @@ def _regression(block: RegressionTable) -> tuple[int, list[str]]:
     parts = block.estimates.parts()
     label = max(_LABEL_WIDTH, *(len(row[0]) for _, rows in parts for row in rows))
     width = label + sum(column.width for column in columns)
-    lines = [block.title, "=" * width, *_two_columns(block.facts), "-" * width]
+    opening = [*textwrap.wrap(printable(block.opening, None), width), ""] if block.opening else []
+    lines = [*opening, block.title, "=" * width, *_two_columns(block.facts), "-" * width]
     lines.append(" " * label + _heads(columns))
     for title, rows in parts:
         lines += ["-" * width, title, *(_row(row, label, columns) for row in rows)]

@@ -50,6 +50,8 @@ class Summary(Printed):
     """name of this model's column in the comparison"""
     letter: str = "z"
     """name of the statistic: z, or t with a cluster covariance"""
+    opening: str = ""
+    """the answer in a few sentences, after a search or an average"""
 
     def parts(self) -> list[Part]:
         """Return the estimates, then the sections of other reports."""
@@ -97,6 +99,7 @@ class Summary(Printed):
             estimates=Table(columns, tuple(rows)),
             comparison=self._comparison(),
             notes=tuple(self.notes),
+            opening=self.opening,
         )
 
     def _comparison(self) -> Table | None:

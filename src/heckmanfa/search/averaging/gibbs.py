@@ -130,6 +130,8 @@ def sample_assignments(
             if disagreement <= _STOP * AGREEMENT:
                 break
     parts = [np.array(part) for part in zip(*states, strict=True)]
+    if np.isinf(disagreement):
+        disagreement = _disagreement(shares / len(states))
     return Sampled(
         inside=parts[0],
         coef=coef / len(states),

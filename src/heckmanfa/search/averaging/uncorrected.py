@@ -87,10 +87,10 @@ def _ratios(found: Average, kind: Kind, solved: ManyRegressions) -> Floats | Non
     masks, choices, m = found.component_masks, found.choices, found.n_selected
     held = masks.sum(axis=1)
     units = sum((masks[:, unit[0]].astype(int) for unit in choices.units), np.zeros_like(held))
-    change = 0.5 * (penalties(m, choices)[kind] - penalties(m, choices, imr=False)[kind])
+    both, alone = (penalties(m, choices, imr=imr)[kind][held, units] for imr in (True, False))
     with np.errstate(divide="ignore", invalid="ignore"):
-        fit = 0.5 * m * np.log(solved.sse_with_imr / solved.sse)
-    logs = np.nan_to_num(fit + change[held, units], nan=-np.inf)
+        fit = m * np.log(solved.sse_with_imr / solved.sse)
+    logs = np.nan_to_num(0.5 * (fit + both - alone), nan=-np.inf)
     ratio = found.component_weights * np.exp(logs - logs.max())
     ratio /= ratio.sum()
     # Draws of equal weight would each have the share 1 / n.

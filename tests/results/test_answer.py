@@ -1,0 +1,314 @@
+"""The words of a first screen say what its numbers say, in every case."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
+from heckmanfa.analysis import Question, analyse
+from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.inference.uncertainty import bounds_of
+from heckmanfa.results.answer import answer_of, opening, roles_frame
+from heckmanfa.results.checks import Check
+from heckmanfa.results.effects import Effect
+from heckmanfa.results.evidence import StandInEvidence, evidence_of
+from heckmanfa.results.headline import headline
+from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.text.passage import Name
+from heckmanfa.text.wording import chance_text, effects
+
+FEATURES = [
+    *("educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"),
+    *("fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"),
+]
+
+
+def fitted(model, X, y, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        return model.fit(X, y, **more)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    data = make_selection(600, 6, 3, rho=0.9, random_state=1)
+    return np.asarray(data.X), pd.Series(np.asarray(data.y), name="wage")
+
+
+@pytest.fixture(scope="module")
+def averaged(rows):
+    return evidence_of(fitted(HeckmanAverage(), *rows).fit_)
+
+
+@pytest.fixture(scope="module")
+def mroz():
+    frame = load_mroz()
+    return fitted(HeckmanAverage(), frame[FEATURES], frame["lwage"])
+
+
+def with_chances(evidence, *chances, roles=()):
+    """Give features of an average other chances and the roles that follow."""
+    names = {0.95: "predicts", 0.5: "cannot be told", 0.05: "no sign of either"}
+    found = tuple(
+        replace(feature, chance=chance, role=names[chance])
+        for feature, chance in zip(evidence.features, chances, strict=False)
+    )
+    return replace(evidence, features=found, stand_in=None)
+
+
+@pytest.mark.parametrize(
+    ("chances", "words"),
+    [
+        ([0.95], "x0 predicts wage."),
+        ([0.95, 0.5], "x0 predicts wage. For x1 the data cannot say."),
+        ([0.95, 0.5, 0.5], "x0 predicts wage. For 2 other features the data cannot say."),
+        ([0.95, 0.05], "x0 predicts wage. There is no sign that x1 does."),
+        ([0.95, *[0.05] * 5], "x0 predicts wage. There is no sign that the other 5 do."),
+        ([0.95, 0.95, 0.05], "x0 and x1 predict wage. There is no sign that x2 does."),
+        ([0.95] * 3, "x0, x1 and x2 predict wage."),
+        ([0.95] * 4, "All 4 features predict wage."),
+        ([*[0.95] * 4, 0.5, 0.05], "4 of 6 features predict wage. For x4 the data cannot say."),
+        ([0.5, 0.05], "No feature surely predicts wage; x0 is the likeliest (50%)."),
+        (
+            [0.05, 0.05],
+            "There is no sign that any feature predicts wage; x0 is the likeliest (5%).",
+        ),
+        ([0.5], "Whether x0 predicts wage cannot be told (50%)."),
+        ([0.05], "There is no sign that x0 predicts wage (5%)."),
+    ],
+)
+def test_the_headline_has_the_right_grammar(averaged, chances, words):
+    found = with_chances(averaged, *chances)
+    # Of equal chances, the clearest effect comes first.
+    flat = tuple(
+        replace(feature, effect=Effect(1.0 - 0.1 * place, 0.0, 2.0))
+        for place, feature in enumerate(found.features)
+    )
+    assert str(headline(replace(found, features=flat))) == words
+
+
+def test_mroz_gets_the_answer_of_the_design(mroz):
+    answer = answer_of(evidence_of(mroz.fit_))
+    assert str(answer.headline) == (
+        "educ predicts lwage. For 7 other features the data cannot say."
+    )
+    assert str(answer.lede) == (
+        "Either exper predicts lwage too, or selection mattered: these data do not tell which."
+    )
+    assert [(chip.name, chip.chance) for chip in answer.sure] == [("educ", ">99%")]
+    assert [(chip.name, chip.chance) for chip in answer.unsure] == [
+        ("exper", "41%"),
+        ("huswage", "31%"),
+        ("motheduc", "31%"),
+        ("nwifeinc", "23%"),
+        ("expersq", "16%"),
+        ("age", "12%"),
+        ("kids618", "11%"),
+    ]
+    assert answer.n_more == 0
+    assert str(answer.which.words) == (
+        "Chance that it predicts: its share of the weight (by BIC) of all 32,768 sets of features. "
+        "The best set, educ + exper, has 8%."
+    )
+    table = mroz.tidy().set_index("term").loc["educ"].iloc[0]
+    low, high = effects(table["ci_low"], table["ci_high"])
+    assert answer.how_much.title == f"{table['estimate']:.3f} more lwage for one more educ"
+    assert f"95% interval {low} to {high}, which allows for the search." in str(answer.how_much)
+    assert answer.selection.title == "Cannot be told"
+    assert str(answer.selection.words).endswith(
+        "Without exper it is significant (96% of the weight); with exper it is not (<1%)."
+    )
+    # Names can be found again, and no hyphen stands for a minus.
+    assert Name("exper") in answer.lede.parts
+    assert "\u22120.214" in str(answer.selection.words)
+    summary = " ".join(str(mroz.summary()).split())
+    assert summary.startswith(f"{answer.headline} {answer.lede} Heckman selection model")
+
+
+def test_summaries_without_a_search_open_with_their_title(rows):
+    assert str(fitted(Heckman([0, 1]), *rows).summary()).startswith("Heckman selection model")
+
+
+def test_the_clearest_names_get_chips_and_the_others_are_counted(averaged):
+    many = tuple(
+        replace(averaged.features[0], name=f"f{i}", chance=chance, role=role)
+        for i, (chance, role) in enumerate(
+            [*[(0.95, "predicts")] * 5, *[(0.5, "cannot be told")] * 9]
+        )
+    )
+    answer = answer_of(replace(averaged, features=many))
+    assert (len(answer.sure), len(answer.unsure), answer.n_more) == (3, 7, 4)
+
+
+def test_no_search_gives_an_effect_and_no_chance(rows):
+    answer = answer_of(evidence_of(fitted(Heckman([2, 3]), *rows).fit_))
+    assert str(answer.headline).startswith("With selection accounted for, one more x")
+    assert answer.sure_label == "Taken to predict:"
+    assert {chip.chance for chip in answer.sure} == {""}
+    assert "which" not in str(answer.how_much.words).split(" Least squares")[0]
+    assert "chance" not in str(answer.which).replace("no chances", "")
+
+
+def test_maximum_likelihood_is_judged_by_rho(rows):
+    model = fitted(Heckman([2, 3], method="ml"), *rows)
+    found = evidence_of(model.fit_)
+    limits = model.tidy().query("term == 'rho'").iloc[0]
+    assert (found.rho.low, found.rho.high) == (limits["ci_low"], limits["ci_high"])
+    assert str(verdict(found).words).startswith("rho is ")
+
+
+def test_nothing_missing_is_about_least_squares(rows):
+    X, y = rows
+    seen = y.notna()
+    found = evidence_of(fitted(HeckmanAverage(), X[seen], y[seen]).fit_)
+    answer = answer_of(found)
+    assert found.mode == "observed"
+    assert str(answer.headline).startswith("With the other features held equal, one more x")
+    assert answer.selection.title == "No outcome is missing: nothing to correct"
+    assert "Least squares, which" not in str(answer.how_much)
+
+
+def test_an_honest_answer_counts_halves_and_never_says_chance(rows):
+    model = fitted(HeckmanBestSubset(honest=True, n_splits=6, random_state=0), *rows)
+    answer = answer_of(evidence_of(model.fit_))
+    assert "chance" not in f"{answer} {answer.which}".lower()
+    assert all(chip.chance.endswith(" of 6") for chip in answer.sure)
+    assert "which allows for the search" in str(answer.how_much)
+
+
+def test_a_window_is_not_asked_whether_selection_mattered(rows):
+    model = fitted(HeckmanAverage(rho_range=(-0.9, 0.9)), *rows)
+    answer = answer_of(evidence_of(model.fit_))
+    assert answer.selection.title == "Not asked: rho was kept in [\u22120.9, 0.9]"
+    assert "sets of features with rho in [\u22120.9, 0.9]." in str(answer.which.words)
+
+
+def test_sampling_weights_withhold_chances(rows):
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(rows[1]))
+    options = {"weight_kind": "sampling", "cov_type": "robust"}
+    for model in (HeckmanAverage(**options), HeckmanBestSubset(**options)):
+        found = evidence_of(fitted(model, *rows, sample_weight=weight).fit_)
+        answer = answer_of(found)
+        assert found.pseudo
+        assert not found.has_chances
+        assert str(answer.headline).startswith("With selection accounted for, ")
+        assert "no chances are given" in str(answer.which)
+        assert "(robust)" in str(answer.how_much)
+
+
+def test_a_choice_says_that_its_interval_ignores_the_search(rows):
+    answer = answer_of(evidence_of(fitted(HeckmanBestSubset(), *rows).fit_))
+    assert "which ignores the search" in str(answer.how_much)
+    assert "The search chose the best set, " in str(answer.which)
+
+
+def test_without_an_exclusion_there_is_a_range_and_no_estimate(rows):
+    fit = fitted(Heckman(), *rows).fit_
+    found, bounds = evidence_of(fit), bounds_of(fit)
+    answer = answer_of(found, bounds=bounds)
+    low, high = effects(bounds[found.main.lead].low, bounds[found.main.lead].high)
+    assert answer.how_much.title.startswith(f"{low} to {high} wage for one more ")
+    assert "for rho from \u22120.3 to 0.3" in str(answer.how_much.words)
+    assert "hardly identified" in str(answer.headline)
+    assert verdict(found).kind == "unknown"
+
+
+def judged(evidence, *, imr=(0.5, 0.3, 0.7), rho=(0.5, 0.3, 0.7), rejected=0.95, stand_in=None):
+    return replace(
+        evidence,
+        imr=Effect(*imr),
+        rho=Effect(*rho),
+        rho_with_search=rho[1:],
+        rejected=rejected,
+        stand_in=stand_in,
+    )
+
+
+def test_the_verdict_follows_its_rules(averaged):
+    assert verdict(judged(averaged)).kind == "yes"
+    assert verdict(judged(averaged, rejected=0.89)).kind == "unknown"
+    assert verdict(judged(averaged, imr=(0.5, -0.1, 0.7))).kind == "unknown"
+    small = {"imr": (0.05, -0.1, 0.2), "rho": (0.05, -0.1, 0.2), "rejected": 0.1}
+    main = averaged.main
+    near = replace(main, least_squares=main.effect)
+    same = replace(averaged, features=(near,))
+    assert verdict(judged(same, **small)).kind == "little"
+    assert verdict(judged(same, **{**small, "rho": (0.05, -0.31, 0.2)})).kind == "unknown"
+    moved = main.effect.estimate + 0.6 * main.effect.std_error
+    far = replace(main, least_squares=Effect(moved, moved - 1.0, moved + 1.0))
+    assert verdict(judged(replace(averaged, features=(far,)), **small)).kind == "unknown"
+    for found in (judged(averaged), judged(same, **small)):
+        assert verdict(found).title not in ("No", "no")
+
+
+def test_a_stand_in_leads_only_if_lambda_hangs_on_it(averaged):
+    base = with_chances(averaged, 0.5, 0.05)
+    without = StandInEvidence("x0", (0,), 0.5, rejected_with=0.01, rejected_without=0.95)
+    assert str(opening(judged(base, stand_in=without))).endswith(
+        "Either x0 predicts wage, or selection mattered: these data do not tell which."
+    )
+    only = replace(without, rejected_with=0.82, rejected_without=0.25)
+    found = judged(base, imr=(0.5, -0.3, 0.7), stand_in=only)
+    assert str(opening(found)).endswith(
+        "Whether selection mattered hangs on x0: these data do not tell whether x0 predicts wage."
+    )
+    assert str(verdict(found).words).endswith(
+        "With x0 it is significant in 82% of the weight; without x0 in 25%."
+    )
+
+
+def test_trust_names_the_two_gravest_checks(averaged):
+    checks = [
+        Check("rho", "problem", "rho is outside its bounds.", "1.3", ""),
+        Check("normality", "caution", "The errors are not normal.", "chi2(2) = 9", ""),
+        Check("rows", "caution", "Rows were left out.", "3", ""),
+    ]
+    trust = answer_of(averaged, checks).trust
+    assert (trust.kind, trust.title) == ("problem", "Do not rely on it")
+    assert str(trust.words) == (
+        "rho is outside its bounds: 1.3. The errors are not normal: chi2(2) = 9."
+    )
+    assert answer_of(averaged, [replace(checks[0], level="ok")]).trust.title == "No warning found"
+    answer = answer_of(averaged, checks)
+    assert list(answer) == list(answer.sentences) == str(answer).split("\n")
+    assert len(answer.lines()) == 3
+
+
+def test_categories_are_compared_with_their_reference():
+    rng = np.random.default_rng(0)
+    n = 400
+    frame = pd.DataFrame({"a": rng.normal(size=n), "z": rng.normal(size=n)})
+    frame["pl<b>ce"] = rng.choice(["north", "south", "west"], size=n, p=[0.4, 0.3, 0.3])
+    frame["firm"] = rng.integers(0, 50, size=n)
+    effect = frame["pl<b>ce"].map({"north": 0.0, "south": 0.3, "west": 4.0})
+    common = rng.normal(size=n)
+    frame["wage"] = 1 + 0.1 * frame["a"] + effect + 0.5 * common + rng.normal(size=n)
+    frame.loc[frame["z"] + common + 0.3 < 0, "wage"] = np.nan
+    question = Question("table", "wage", search="average", cluster="firm")
+    found = analyse(question, frame=frame)
+    answer = answer_of(found.evidence)
+    assert answer.how_much.title.endswith("more wage for pl<b>ce = west rather than north")
+    assert ", clustered by firm, which allows for the search." in str(answer.how_much)
+    roles = found.roles
+    assert [*roles] == ["feature", "chance", "role", "effect", "ci_low", "ci_high"]
+    assert roles["feature"][0] == "pl<b>ce"
+    pd.testing.assert_frame_equal(roles, roles_frame(found.evidence))
+    assert {*roles["feature"]} == {"a", "z", "pl<b>ce"}
+
+
+def test_numbers_in_sentences_are_rounded_as_people_read_them():
+    assert effects(0.0971, 0.0589, 0.134) == ["0.097", "0.059", "0.134"]
+    assert effects(-0.25, 0.0, 0.0004) == ["\u22120.250", "0", "0.000"]
+    assert effects(-0.0001, 12.34) == ["0.0", "12.3"]
+    assert effects(0.001234, -0.00056) == ["0.00123", "\u22120.00056"]
+    assert effects(1234.5, float("nan")) == ["1,234", ""]
+    assert effects(3.4e-6) == ["3.40e\u221206"]
+    assert [chance_text(share) for share in (0.0, 0.0099, 0.076, 0.41, 0.991, 1.0)] == [
+        *("<1%", "<1%", "8%", "41%", ">99%", ">99%")
+    ]

@@ -1,0 +1,311 @@
+"""The numbers of a first screen are those of a plain enumeration of all models."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
+from heckmanfa.datasets import load_mroz, make_selection
+from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.results import assignment_weights
+from heckmanfa.results.effects import effects_of
+from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.naming import Naming, binary_columns
+from heckmanfa.search.averaging import average
+from heckmanfa.search.averaging.averages import average_and_chances
+from heckmanfa.search.averaging.uncorrected import average_uncorrected
+
+K = 6
+FEATURES = [
+    *("educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"),
+    *("fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"),
+]
+
+
+def fitted(model, X, y, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        return model.fit(X, y, **more)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    data = make_selection(400, K, 3, rho=0.5, random_state=1)
+    X = np.asarray(data.X).copy()
+    X[:, 5] = X[:, 5] > 0
+    return X, data.y
+
+
+@pytest.fixture(scope="module")
+def mroz():
+    frame = load_mroz()
+    return fitted(HeckmanAverage(), frame[FEATURES], frame["lwage"])
+
+
+class Enumerated:
+    """Least squares of every set of units, by NumPy, and the weights of the sets."""
+
+    def __init__(self, X, y, units, always=()):
+        seen = np.isfinite(y)
+        X, y = X[seen], y[seen]
+        m = len(y)
+        self.masks, self.coef, self.errors, criterion = [], [], [], {"aic": [], "bic": []}
+        for bits in product([False, True], repeat=len(units)):
+            mask = np.zeros(X.shape[1], dtype=bool)
+            mask[list(always)] = True
+            for unit, held in zip(units, bits, strict=True):
+                mask[list(unit)] = held
+            design = np.column_stack([np.ones(m), X[:, mask]])
+            b = np.linalg.lstsq(design, y, rcond=None)[0]
+            sse, p = np.sum((y - design @ b) ** 2), design.shape[1]
+            variance = sse / (m - p) * np.linalg.inv(design.T @ design)
+            coef, error = np.zeros((2, X.shape[1]))
+            coef[mask], error[mask] = b[1:], np.sqrt(np.diag(variance))[1:]
+            self.masks.append(mask)
+            self.coef.append(coef)
+            self.errors.append(error)
+            criterion["bic"].append(m * np.log(sse) + p * np.log(m))
+            criterion["aic"].append(m * np.log(sse) + 2 * p * m / (m - p - 1))
+        self.weight = {}
+        for kind, values in criterion.items():
+            relative = np.exp(-0.5 * (np.array(values) - min(values)))
+            self.weight[kind] = relative / relative.sum()
+        self.masks, self.coef, self.errors = map(np.array, (self.masks, self.coef, self.errors))
+
+    def below(self, column, where):
+        """The distribution function of an averaged coefficient."""
+        point = self.errors[:, column] == 0
+        z = (where - self.coef[:, column]) / np.where(point, 1.0, self.errors[:, column])
+        each = np.where(point, self.coef[:, column] <= where, stats.norm.cdf(z))
+        return self.weight["aic"] @ each
+
+
+@pytest.mark.parametrize(
+    ("options", "units", "always"),
+    [
+        ({}, [(c,) for c in range(K)], ()),
+        ({"always": [1], "feature_groups": [[2, 3]]}, [(0,), (2, 3), (4,), (5,)], (1,)),
+    ],
+)
+def test_least_squares_averaged_alike_is_the_average_of_every_regression(
+    rows, options, units, always
+):
+    fit = fitted(HeckmanAverage(**options), *rows).fit_
+    every = Enumerated(*rows, units, always)
+    found = evidence_of(fit)
+    series = effects_of(fit).least_squares
+    averaged = every.weight["aic"] @ every.coef
+    assert [series.of(column).estimate for column in range(K)] == pytest.approx(averaged, rel=1e-9)
+    for feature in found.features:
+        held = every.weight["bic"] @ every.masks[:, feature.lead]
+        if feature.role == "always included":
+            assert feature.chance is None
+        else:
+            assert feature.chance_least_squares == pytest.approx(held, rel=1e-9)
+    for column in range(K):
+        low, high = series.of(column).low, series.of(column).high
+        # Components carry 99% of the weight or more, and a point mass may hold a whole tail.
+        assert every.below(column, low) >= 0.025 - 0.006
+        assert every.below(column, low - 1e-9) <= 0.025 + 0.006
+        assert every.below(column, high) >= 0.975 - 0.006
+        assert every.below(column, high - 1e-9) <= 0.975 + 0.006
+
+
+def test_sampled_averages_weigh_their_draws_again(rows):
+    fit = fitted(HeckmanAverage(), *rows).fit_
+    choices = fit.average.average.choices
+    short = {"random_state": 0, "max_units": 3, "max_sweeps": 200}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        own, by_bic = average_and_chances(fit.moments, choices, weights="aic", **short)
+        bic = average(fit.moments, choices, weights="bic", **short)
+    assert not own.exhaustive
+    assert by_bic.weights == "bic"
+    np.testing.assert_array_equal(by_bic.components, bic.components)
+    np.testing.assert_array_equal(by_bic.leading_weight, bic.leading_weight)
+    exact = average_uncorrected(fit.moments, fit.average.average)
+    found = average_uncorrected(fit.moments, own, by_bic)
+    np.testing.assert_allclose(found.coef, exact.coef, atol=0.03)
+    np.testing.assert_allclose(found.share, exact.share, atol=0.03)
+    # An average by other weights, from an older file, does not know shares by BIC.
+    assert np.isnan(average_uncorrected(fit.moments, own).share).all()
+
+
+def test_effects_are_those_of_tidy_and_chances_those_of_the_inclusion(rows):
+    model = fitted(HeckmanAverage(), *rows)
+    found = evidence_of(model.fit_)
+    table = model.tidy().set_index("term")
+    assert found.mode == "average"
+    for feature, chance in zip(found.features, model.inclusion_["bic"], strict=True):
+        row = table.loc[table["equation"] == "prediction"].loc[feature.name]
+        effect = feature.effect
+        assert (effect.estimate, effect.low, effect.high) == (
+            row["estimate"],
+            row["ci_low"],
+            row["ci_high"],
+        )
+        assert feature.chance == chance
+    assert found.rho.estimate == model.rho_
+    assert found.imr.low == table.loc["imr", "ci_low"]
+
+
+def test_the_best_set_has_the_estimates_of_a_model_with_its_features(rows):
+    found = evidence_of(fitted(HeckmanAverage(), *rows).fit_)
+    best = found.best
+    alone = fitted(Heckman(np.flatnonzero(best.mask).tolist()), *rows)
+    table = alone.tidy().set_index(["equation", "term"])
+    for column in np.flatnonzero(best.mask):
+        row = table.loc[("prediction", f"x{column}")]
+        effect = best.coef.of(int(column))
+        assert effect.estimate == pytest.approx(row["estimate"], rel=1e-8)
+        assert effect.low == pytest.approx(row["ci_low"], rel=1e-6)
+    assert best.imr.high == pytest.approx(table.loc[("errors", "imr"), "ci_high"], rel=1e-6)
+    assert best.bic == pytest.approx(alone.bic_)
+    given = evidence_of(alone.fit_)
+    assert given.mode == "given"
+    # The interval of rho holds zero if and only if that of lambda does.
+    assert given.rho.excludes_zero == given.imr.excludes_zero
+    assert given.rho.low < alone.rho_ < given.rho.high
+    assert best.rho_interval == pytest.approx((given.rho.low, given.rho.high), rel=1e-6)
+
+
+def test_the_model_of_all_features_is_that_of_heckman(rows):
+    found = evidence_of(fitted(HeckmanAverage(), *rows).fit_)
+    alone = fitted(Heckman(), *rows)
+    table = alone.tidy().query("equation == 'prediction'").set_index("term")
+    for feature in found.features:
+        row = table.loc[feature.name]
+        assert feature.all_features.estimate == pytest.approx(row["estimate"], rel=1e-8)
+        assert feature.all_features.high == pytest.approx(row["ci_high"], rel=1e-6)
+    assert evidence_of(alone.fit_).all_features is None
+    assert evidence_of(alone.fit_).no_exclusion
+
+
+def test_scales_and_binary_columns_come_from_the_moments(rows):
+    X, y = rows
+    model = fitted(HeckmanAverage(), X, y)
+    found = evidence_of(model.fit_)
+    assert binary_columns(model.fit_.moments) == {5}
+    spread = np.std(X[np.isfinite(y)], axis=0, ddof=1)
+    assert [feature.scale for feature in found.features] == pytest.approx([*spread[:5], 1.0])
+    assert str(found.naming.change_of(5)) == "x5 = 1 rather than 0"
+    assert str(found.naming.change_of(0)) == "one more x0"
+
+
+def test_selection_tests_are_those_of_the_selection_equation(rows):
+    model = fitted(HeckmanAverage(), *rows)
+    table = model.tidy().query("equation == 'selection'").set_index("term")
+    for feature in evidence_of(model.fit_).features:
+        assert feature.selection_z == pytest.approx(table.loc[feature.name, "statistic"])
+        assert feature.selection_p == pytest.approx(table.loc[feature.name, "p_value"])
+
+
+def test_roles_of_mroz(mroz):
+    found = evidence_of(mroz.fit_)
+    chances = {feature.name: feature.chance for feature in found.features}
+    assert chances["educ"] > 0.99
+    expected = {
+        "exper": 0.41,
+        "huswage": 0.31,
+        "motheduc": 0.31,
+        "nwifeinc": 0.23,
+        "expersq": 0.16,
+        "age": 0.12,
+        "kids618": 0.11,
+    }
+    assert {name: round(chances[name], 2) for name in expected} == expected
+    roles = {feature.name: feature.role for feature in found.ordered()}
+    assert [*roles][:8] == ["educ", *expected]
+    assert {roles[name] for name in expected} == {"cannot be told"}
+    assert roles["kids5"] == "drives selection, no sign that it predicts"
+    assert roles["unem"] == "no sign of either"
+    assert found.best.names == ("educ", "exper")
+    assert found.best.weight == pytest.approx(0.076, abs=0.001)
+    assert found.stand_in.name == "exper"
+    assert found.stand_in.rejected_without == pytest.approx(0.96, abs=0.005)
+    assert found.rejected == pytest.approx(0.568, abs=0.005)
+    assert found.main.name == "educ"
+
+
+def test_a_choice_has_the_chances_of_the_average_and_its_own_effects(rows):
+    model = fitted(HeckmanBestSubset(), *rows)
+    found, averaged = (
+        evidence_of(fit) for fit in (model.fit_, fitted(HeckmanAverage(), *rows).fit_)
+    )
+    assert found.mode == "chosen"
+    for mine, other in zip(found.features, averaged.features, strict=True):
+        assert mine.chance == pytest.approx(other.chance)
+        assert mine.chance_least_squares == pytest.approx(other.chance_least_squares)
+        assert mine.in_model == mine.effect.known == bool(model.support_[mine.lead])
+    assert found.chosen_weight == pytest.approx(found.best.weight)
+    assert found.rho_with_search != (found.rho.low, found.rho.high)
+
+
+def test_a_search_among_many_features_is_weighed_in_short_chains(rows, monkeypatch):
+    model = fitted(HeckmanBestSubset(), *rows)
+    exact = evidence_of(model.fit_)
+    again = fitted(HeckmanBestSubset(), *rows).fit_
+    monkeypatch.setattr(assignment_weights, "MOST_UNITS", 3)
+    monkeypatch.setattr(assignment_weights, "QUICK_UNITS", 3)
+    asked = []
+
+    def sampled(*args, **options):
+        asked.append(options["max_sweeps"])
+        return average(*args, **options, max_units=3)
+
+    monkeypatch.setattr(assignment_weights, "average", sampled)
+    assert "search_report()" in evidence_of(again, thorough=False).chances_missing
+    found = evidence_of(again)
+    assert asked == [200]
+    assert not found.exhaustive
+    assert [feature.chance for feature in found.features] == pytest.approx(
+        [feature.chance for feature in exact.features], abs=0.03
+    )
+
+
+def test_an_honest_search_counts_halves(rows):
+    model = fitted(HeckmanBestSubset(honest=True, n_splits=6, random_state=0), *rows)
+    found = evidence_of(model.fit_)
+    assert found.honest
+    assert found.n_halves == 6
+    chosen = model.honest_.support.mean(axis=0)
+    assert [feature.chance for feature in found.features] == chosen.tolist()
+    assert {feature.by_aic for feature in found.features} == {None}
+    for feature in found.features:
+        assert (feature.role == "chosen to predict") == (feature.chance >= 0.5)
+
+
+def test_groups_are_named_by_their_term_and_led_by_the_largest_level():
+    rng = np.random.default_rng(0)
+    n = 500
+    frame = pd.DataFrame({"a": rng.normal(size=n), "z": rng.normal(size=n)})
+    frame["place"] = rng.choice(["north", "south", "west"], size=n)
+    effect = frame["place"].map({"north": 0.0, "south": 0.3, "west": 2.0})
+    common = rng.normal(size=n)
+    frame["wage"] = 1 + frame["a"] + effect + 0.5 * common + rng.normal(size=n)
+    frame.loc[frame["z"] + common + 0.3 < 0, "wage"] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        model = HeckmanAverage.from_formula("wage ~ a + place", "~ a + place + z", frame)
+    found = evidence_of(model.fit_)
+    place = next(feature for feature in found.features if feature.name == "place")
+    assert found.outcome == "wage"
+    assert (place.level, place.binary, place.scale) == ("west", True, 1.0)
+    assert [level.name for level in place.levels] == ["south", "west"]
+    assert np.isnan(place.selection_z)
+    assert np.isfinite(place.selection_p)
+    z = found.features[-1]
+    assert (z.name, z.candidate, z.chance, z.role) == ("z", False, None, "drives selection")
+
+
+def test_outcomes_are_named_as_they_came(rows):
+    X, y = rows
+    assert Naming.of(fitted(Heckman([0]), X, y).fit_).outcome == "y"
+    named = fitted(Heckman([0]), X, pd.Series(y, name="wage"))
+    assert Naming.of(named.fit_).outcome == "wage"
