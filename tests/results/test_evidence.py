@@ -132,7 +132,7 @@ def test_sampled_averages_weigh_their_draws_again(rows):
     exact = average_uncorrected(fit.moments, fit.average.average)
     found = average_uncorrected(fit.moments, own, by_bic)
     np.testing.assert_allclose(found.coef, exact.coef, atol=0.03)
-    np.testing.assert_allclose(found.share, exact.share, atol=0.03)
+    np.testing.assert_allclose(found.share, exact.share, atol=0.06)
     # An average by other weights, from an older file, does not know shares by BIC.
     assert np.isnan(average_uncorrected(fit.moments, own).share).all()
 

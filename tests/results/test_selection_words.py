@@ -145,8 +145,8 @@ def test_honest_words_count_halves_and_name_no_chance():
 @pytest.mark.parametrize(
     ("model", "said", "never"),
     [
-        (Heckman(prediction_features=["educ"]), "educ is taken to predict y", "chance"),
-        (Heckman(), "age, kids5, city and huswage are taken to predict y", "chance"),
+        (Heckman(prediction_features=["educ"]), "educ is taken to predict lwage", "chance"),
+        (Heckman(), "age, kids5, city and huswage are taken to predict lwage", "chance"),
         (HeckmanAverage(rho_range=(-0.3, 0.3)), "rho tests nothing", "rival"),
         (HeckmanAverage(always=FEW), "always included", "chance of"),
     ],
@@ -174,7 +174,7 @@ def test_nothing_missing_has_no_section_about_selection():
         found = evidence_of(Heckman().fit(frame[FEW], frame["lwage"]).fit_)
     assert selection_words(found) == ()
     assert not who_words(found, None)
-    assert str(which_words(found)).endswith("taken to predict y; nothing was searched.")
+    assert str(which_words(found)).endswith("taken to predict lwage; nothing was searched.")
 
 
 def driver(name, estimate, kind="number", words="", spread=1.0):

@@ -21,8 +21,9 @@ from heckmanfa.search.averaging.exhaustive import estimates_of, kept_of
 from heckmanfa.search.averaging.result import Average, over_columns
 from heckmanfa.search.averaging.weights import Kind, Rule, penalties
 
-# With fewer effective draws than this, sampled assignments say nothing about another weight.
-_LEAST_DRAWS = 100.0
+# Draws whose weights vary count less. If fewer than this share is left of the 1,600 or more, they
+# say too little.
+_LEAST_LEFT = 0.05
 _SEED = 0
 
 
@@ -93,8 +94,5 @@ def _ratios(found: Average, kind: Kind, solved: ManyRegressions) -> Floats | Non
     logs = np.nan_to_num(0.5 * (fit + both - alone), nan=-np.inf)
     ratio = found.component_weights * np.exp(logs - logs.max())
     ratio /= ratio.sum()
-    # Draws of equal weight would each have the share 1 / n.
-    drawn = found.component_weights
-    n_draws = 1.0 / float(np.sum(drawn**2))
-    effective = n_draws / float(np.sum(ratio**2 / drawn))
-    return ratio if effective >= min(_LEAST_DRAWS, 0.5 * n_draws) else None
+    left = 1.0 / float(np.sum(ratio**2 / found.component_weights))
+    return ratio if left >= _LEAST_LEFT else None
