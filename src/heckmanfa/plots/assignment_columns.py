@@ -45,9 +45,11 @@ a group have both signs."""
 _BELOW = 44.0
 _RIGHT = 26.0
 _CELL = 20.0
-# Narrower columns cannot be pointed at.
-_POINTED = 2.0
+# Lighter columns are too narrow to be pointed at, unless they are among the first.
+_TOLD_WEIGHT, _TOLD = 0.005, 10
 _NUMBERED = 3
+# Changes between neighbouring cells beyond which the drawing is coarser.
+_MANY_CHANGES = 2000
 _HATCH = 8.0
 _LEAST_APART = 14.0
 _CLASSES = {POSITIVE: "pos", NEGATIVE: "neg", MIXED: "all"}
@@ -114,6 +116,13 @@ class AssignmentColumns:
         """Weight of the assignments that are drawn."""
         return float(self.edges[-1])
 
+    @property
+    def n_told(self) -> int:
+        """How many of the assignments have numbers of their own; none of a draw."""
+        if self.is_draw:
+            return 0
+        return max(int(np.count_nonzero(self.weight >= _TOLD_WEIGHT)), min(_TOLD, self.n))
+
     def sign(self, place: int) -> str:
         """Return the sign of a feature in what is drawn; both where it turns."""
         signs = frozenset(int(cell) for cell in np.unique(self.cells[place])) - {ABSENT}
@@ -143,8 +152,7 @@ class AssignmentColumns:
             caption=self._caption(),
             table=self._features(),
             legend=tuple(legend),
-            # Nobody looks up a single one of a draw.
-            more=() if self.is_draw else (self._assignments(),),
+            more=(self._assignments(),) if self.n_told else (),
         )
 
     @property
@@ -248,7 +256,7 @@ class AssignmentColumns:
         return found
 
     def _assignments(self) -> Table:
-        numbers = [self._numbers(column) for column in range(self.n)]
+        numbers = [self._numbers(column) for column in range(self.n_told)]
         columns = (
             Column("Number", is_number=False),
             Column("Features", is_number=False),
@@ -256,9 +264,13 @@ class AssignmentColumns:
         )
         lines = [
             (str(column + 1), listed(self.members(column)) or "none", *numbers[column].values())
-            for column in range(self.n)
+            for column in range(self.n_told)
         ]
-        return Table(columns, tuple(lines), self._title, "assignments-table")
+        caption = self._title
+        if self.n > self.n_told:
+            least = share_text(_TOLD_WEIGHT)
+            caption += f": those drawn beyond these {self.n_told} have less than {least} each"
+        return Table(columns, tuple(lines), caption, "assignments-table")
 
     def _label(self, place: int) -> str:
         """Return the words of a row's tooltip, a line each."""
@@ -271,11 +283,10 @@ class AssignmentColumns:
         return "\n".join(lines)
 
     def _column_label(self, column: int) -> str:
-        first, *others = (
-            f"{name} {value}" for name, value in self._numbers(column).items() if value
-        )
+        numbers = [f"{name} {value}" for name, value in self._numbers(column).items() if value]
         names = some(self.members(column)) or "no feature"
-        return f"Number {column + 1}: {names}\n{first}\n{', '.join(others)}".rstrip()
+        lines = [f"Number {column + 1}: {names}", ", ".join(numbers[:2]), ", ".join(numbers[2:])]
+        return "\n".join(line for line in lines if line)
 
     # Drawings. --------------------------------------------------------------------------------
 
@@ -292,8 +303,7 @@ class AssignmentColumns:
         layout = lay_out_rows(self.rows, picked)
         left = label_width([self.rows[place].name for place in picked.rows], width)
         axis = Scale(0.0, 1.0, left, width - _RIGHT)
-        # Places in tenths of a px, so that neighbours meet whatever they are rounded to.
-        at = [round(10.0 * axis(float(edge))) for edge in self.edges]
+        at = self._places(axis)
         drawn = Drawing(width, layout.bottom + _BELOW, self._alt())
         draw_heads(drawn, layout, picked.rest)
         for place, top in zip(picked.rows, layout.tops, strict=True):
@@ -312,6 +322,15 @@ class AssignmentColumns:
         drawn.x_axis(axis, end, layout.bottom, ticks, title, grid=False, zero=False)
         return drawn.svg()
 
+    def _places(self, axis: Scale) -> list[int]:
+        """Return where columns begin and end, in tenths of a px.
+
+        Neighbours meet whatever they are rounded to: to half a px if there is much to draw.
+        """
+        changes = int(np.count_nonzero(np.diff(self.cells, axis=1)))
+        step = 5 if changes > _MANY_CHANGES else 1
+        return [step * round(10.0 * axis(float(edge)) / step) for edge in self.edges]
+
     def _draw_row(
         self, drawn: Drawing, place: int, top: float, left: float, at: Sequence[int], width: int
     ) -> None:
@@ -329,10 +348,8 @@ class AssignmentColumns:
     def _draw_columns(self, drawn: Drawing, at: Sequence[int], top: float, bottom: float) -> None:
         """Draw what answers to a pointer over a column, and the numbers of the first ones."""
         written = -math.inf
-        for column in range(self.n):
+        for column in range(self.n_told):
             x, wide = at[column] / 10.0, (at[column + 1] - at[column]) / 10.0
-            if self.is_draw or wide < _POINTED:
-                continue
             with drawn.group("columns", title=self._column_label(column)):
                 drawn.rect(x, top - 1.0, wide, bottom - top + 2.0, "column")
                 middle = x + wide / 2
