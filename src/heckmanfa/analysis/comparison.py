@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from heckmanfa.data.arrays import is_dask
+from heckmanfa.analysis.method_verdict import MethodVerdict, judge_methods
+from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
@@ -33,7 +34,8 @@ CAUTION = (
     "the selected. Least squares is made for exactly this measure, and a selection model is not. "
     "Do not choose a method by this table alone."
 )
-_COLUMNS = ["method", "n_features", "rho", "mse", "mse_sd", "r2", "r2_sd", "seconds", "note"]
+_COLUMNS = ["method", "n_features", "rho", "mse", "mse_sd", "r2", "r2_sd"]
+_COLUMNS += ["difference", "difference_se", "seconds", "note"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -41,13 +43,15 @@ class Comparison(Report):
     """Held-out errors of several methods, and their estimates from all rows."""
 
     table: pd.DataFrame
-    """method, n_features, rho, mse, mse_sd, r2, r2_sd, seconds, note"""
+    """one row for each method, as `tidy` returns it"""
     n_folds: int
     n_repeats: int
     features: dict[str, list[Any]]
     """prediction features of each method, in all rows"""
     coefficients: pd.DataFrame
     """term, then a column of coefficients for each method that has any"""
+    verdict: MethodVerdict
+    """which method to use and why, from paired differences of the folds' errors"""
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each method.
@@ -56,8 +60,9 @@ class Comparison(Report):
         -------
         DataFrame
             method; n_features and rho in all rows; mse and r2, averages over the repeats, with
-            mse_sd and r2_sd, their standard deviations between repeats; seconds of one fit to
-            all rows; note, if a fit failed.
+            mse_sd and r2_sd, their standard deviations between repeats; difference, the mean over
+            folds of the method's mse less that of the method that ``verdict`` names, and its
+            standard error; seconds of one fit to all rows; note, if a fit failed.
         """
         return self.table.copy()
 
@@ -67,7 +72,7 @@ class Comparison(Report):
         return [
             Section(
                 f"Held-out errors of rows with an outcome, {how}",
-                table=self.table.drop(columns="note"),
+                table=self.table.drop(columns=["difference", "difference_se", "note"]),
                 notes=(
                     CAUTION,
                     "mse sd and r2 sd are standard deviations between repeats.",
@@ -79,6 +84,7 @@ class Comparison(Report):
                 ),
             ),
             Section("Coefficients, in all rows", table=self.coefficients),
+            Section("Which method to use", notes=(str(self.verdict),)),
         ]
 
 
@@ -169,7 +175,7 @@ def compare_methods(
         if isinstance(estimator, Heckman)
     }
     _refuse_all([error for _, error, _ in wholes.values()])
-    records, fitted = [], {}
+    records, fitted, errors = [], {}, {}
     for name, estimator in estimators.items():
         if say is not None:
             say(f"{name}: {len(folds)} folds")
@@ -180,14 +186,22 @@ def compare_methods(
             fitted[name] = whole
             record["n_features"] = len(whole.prediction_features_)
             record["rho"] = getattr(whole, "rho_", np.nan)
-            record |= _judge(estimator, X, rows, folds, n_repeats)
+            errors[name], judged = _judge(estimator, X, rows, folds, n_repeats)
+            record |= judged
         records.append(record)
+    share = float(np.mean([len(test) / len(train) for _, train, test in folds]))
+    verdict = judge_methods(errors, list(wholes), share)
+    for record in records:
+        found = verdict.differences.get(record["method"])
+        if found is not None:
+            record |= {"difference": found.mean, "difference_se": found.std_error}
     return Comparison(
         table=pd.DataFrame(records, columns=_COLUMNS),
         n_folds=n_folds,
         n_repeats=n_repeats,
         features={name: list(model.prediction_features_) for name, model in fitted.items()},
         coefficients=_coefficients(fitted, [str(name) for name in X.columns]),
+        verdict=verdict,
     )
 
 
@@ -239,11 +253,11 @@ def _judge(
     rows: RowColumns,
     folds: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]],
     n_repeats: int,
-) -> dict[str, Any]:
-    """Return the errors over the held-out rows of each repeat."""
+) -> tuple[Floats, dict[str, Any]]:
+    """Return the error of each fold, and what the table says about those of the repeats."""
     squares, spread, failed = np.zeros(n_repeats), np.zeros(n_repeats), 0
-    counts = np.zeros(n_repeats)
-    for repeat, train, test in folds:
+    counts, errors = np.zeros(n_repeats), np.full(len(folds), np.nan)
+    for fold, (repeat, train, test) in enumerate(folds):
         model, _, _ = _fit(estimator, X, rows, train)
         if model is None:
             failed += 1
@@ -253,15 +267,17 @@ def _judge(
         weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
         kind = {} if isinstance(model, ObservedRegressor) else {"kind": "selected"}
         predicted = np.asarray(model.predict(X.iloc[test], **kind))
-        squares[repeat] += weight @ (y - predicted) ** 2
+        error = float(weight @ (y - predicted) ** 2)
+        errors[fold] = error / weight.sum()
+        squares[repeat] += error
         spread[repeat] += weight @ (y - np.average(y, weights=weight)) ** 2
         counts[repeat] += weight.sum()
     note = f"{failed} of {len(folds)} folds could not be fitted"
     if not counts.all():
-        return {"note": note}
+        return errors, {"note": note}
     mse, r2 = squares / counts, 1.0 - squares / spread
     several = n_repeats > 1
-    return {
+    return errors, {
         "mse": mse.mean(),
         "mse_sd": mse.std(ddof=1) if several else np.nan,
         "r2": r2.mean(),

@@ -60,6 +60,7 @@ def run(
     _show(prepared, found, [in_options(message) for message in messages], console)
     if out is not None:
         console.print(f"written to {shown(out)}")
+    console.print(f"\n{found.verdict}", style="bold")
 
 
 def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], console: Console) -> None:

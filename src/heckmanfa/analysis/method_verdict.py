@@ -1,0 +1,141 @@
+"""Which of several methods to use, from their held-out errors in the same folds.
+
+Two methods are compared by the differences of their errors in each fold. Folds share most of their
+training rows, so the standard error of the mean difference is that of Nadeau and Bengio (2003),
+which adds the share of test rows to that of one fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.text.wording import number, plural
+
+USUAL = "average by AIC"
+"""the method of ``heckmanfa fit`` unless another is asked for"""
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean difference of two methods' held-out errors over folds."""
+
+    mean: float
+    std_error: float
+
+    @property
+    def matters(self) -> bool:
+        """Whether it is more than its standard error."""
+        return abs(self.mean) > self.std_error
+
+    @property
+    def words(self) -> str:
+        """Its size, as a phrase."""
+        return f"by {number(abs(self.mean), 2)} (standard error {number(self.std_error, 2)})"
+
+
+@dataclass(frozen=True)
+class MethodVerdict:
+    """Which method to use, and why."""
+
+    method: str | None
+    """None if no selection model could be judged"""
+    matters: bool
+    """whether another selection model has an error that differs by more than its standard error"""
+    words: str
+    differences: dict[str, Difference]
+    """of each method's error from that of ``method``"""
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def judge_methods(
+    errors: Mapping[str, Floats], corrects: Collection[str], test_share: float
+) -> MethodVerdict:
+    """Say which method to use.
+
+    Parameters
+    ----------
+    errors
+        (F,) held-out mean squared errors of each method in the same F folds; NaN where a fit
+        failed.
+    corrects
+        The methods that correct for selection. The others may predict selected rows better, but
+        are wrong about everyone.
+    test_share
+        Test rows of a fold, as a share of its training rows.
+    """
+    known = {name: error for name, error in errors.items() if not np.isnan(error).any()}
+    models = [name for name in known if name in corrects]
+    if not models:
+        words = "No verdict: no selection model could be fitted in every fold."
+        return MethodVerdict(None, False, words, {})
+
+    def differences(method: str) -> dict[str, Difference]:
+        return {
+            name: _difference(error, known[method], test_share) for name, error in known.items()
+        }
+
+    best = min(models, key=lambda name: float(known[name].mean()))
+    usual = USUAL if USUAL in models else best
+    found = differences(usual)
+    use = best if found[best].matters else usual
+    found = differences(use)
+    others = {name: found[name] for name in models if name != use}
+    apart = {name: one for name, one in others.items() if one.matters}
+    words = f"{_reason(use, usual, found, others, apart)}{_selected_only(found, corrects)}."
+    return MethodVerdict(use, bool(apart), words, found)
+
+
+def _difference(error: Floats, other: Floats, test_share: float) -> Difference:
+    differences, n = error - other, len(error)
+    # Methods that agree differ by rounding.
+    differences[np.abs(differences) < _ROUNDING * other] = 0.0
+    variance = float(differences.var(ddof=1)) if n > 1 else float("inf")
+    return Difference(float(differences.mean()), float((1.0 / n + test_share) * variance) ** 0.5)
+
+
+def _reason(
+    use: str,
+    usual: str,
+    found: Mapping[str, Difference],
+    others: Mapping[str, Difference],
+    apart: Mapping[str, Difference],
+) -> str:
+    called = f"{use}, the default of fit" if use == USUAL else use
+    if not others:
+        return f"Use {called}: no other selection model was judged"
+    if not apart:
+        models = plural(len(others), "other selection model")
+        return (
+            f"Use {called}, though it does not matter here: the held-out error of the {models} is "
+            "within one standard error of its own"
+        )
+    if use != usual:
+        return f"Use {use}: its held-out error is below that of {usual}, {found[usual].words}"
+    worst = max(apart, key=lambda name: apart[name].mean / (apart[name].std_error or 1.0))
+    return (
+        f"Use {called}: no selection model has a smaller held-out error by more than its standard "
+        f"error, and that of {worst} is larger {apart[worst].words}"
+    )
+
+
+def _selected_only(found: Mapping[str, Difference], corrects: Collection[str]) -> str:
+    """Name the method that predicts selected rows better without a correction, if there is one."""
+    better = {
+        name: one
+        for name, one in found.items()
+        if name not in corrects and one.mean < 0 and one.matters
+    }
+    if not better:
+        return ""
+    best = min(better, key=lambda name: better[name].mean)
+    return (
+        f"; {best} errs less for selected rows, {better[best].words}, but is not a selection model"
+    )
