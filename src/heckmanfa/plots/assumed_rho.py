@@ -24,6 +24,8 @@ MOST_PANELS = 4
 # Heights and rooms in px.
 _PANEL, _HEAD, _BETWEEN = 170, 22, 12
 _LEFT, _RIGHT, _BAR = 52, 14, 16
+# Cells of a title in Matplotlib.
+_TITLE = 32
 _TABLE_RHO = (-0.9, -0.5, 0.0, 0.5, 0.9)
 
 
@@ -57,6 +59,12 @@ class RhoPanel:
     def at(self, rho: float) -> RhoPoint:
         """Return the point that is nearest to some rho."""
         return min(self.points, key=lambda point: abs(point.rho - rho))
+
+    def words(self, point: RhoPoint) -> str:
+        """Write the coefficient and its interval, with the decimals of the largest number."""
+        largest = max(max(abs(one.low), abs(one.high)) for one in self.points)
+        _, estimate, low, high = effects(largest, point.estimate, point.low, point.high)
+        return f"{estimate} ({low} to {high})"
 
     @property
     def rises(self) -> bool:
@@ -226,9 +234,9 @@ class OverRho:
         rows = []
         for panel in self.panels:
             row = [Name(panel.feature).key, *([panel.detail] if details else [])]
-            row += [_point(panel.at(rho)) for rho in places]
+            row += [panel.words(panel.at(rho)) for rho in places]
             row += [
-                "" if panel.at_hat is None else _point(panel.at_hat),
+                "" if panel.at_hat is None else panel.words(panel.at_hat),
                 "never" if math.isnan(panel.sign_change) else _rho(panel.sign_change),
             ]
             rows.append(row)
@@ -304,7 +312,7 @@ class _Curves:
         y = Scale.over(values, bottom, top, pad=0.04, include=(0.0,))
         for low, high in picture.shaded():
             drawing.rect(x(low), top, x(high) - x(low), _PANEL, "absent")
-        room = (drawing.width - _LEFT) // 8
+        room = (drawing.width - _LEFT) // 9
         with drawing.group("row", panel.feature, self._words(panel)):
             drawing.rect(0, top - _HEAD, drawing.width, _PANEL + _HEAD, "hit")
             drawing.text(_LEFT, top - 8, cut(panel.title, room), "lab")
@@ -341,10 +349,10 @@ class _Curves:
         drawing.diamond(x(0.0), y(panel.at(0.0).estimate), "mark ols")
 
     def _words(self, panel: RhoPanel) -> str:
-        lines = [panel.title, f"least squares: {_point(panel.at(0.0))}"]
+        lines = [panel.title, f"least squares: {panel.words(panel.at(0.0))}"]
         if panel.at_hat is not None:
             rho = _rho(self._picture.rho_hat)
-            lines.append(f"{self._picture.model}, rho = {rho}: {_point(panel.at_hat)}")
+            lines.append(f"{self._picture.model}, rho = {rho}: {panel.words(panel.at_hat)}")
         if panel.turns:
             lines.append(f"sign turns at rho = {_rho(panel.sign_change)}")
         return "\n".join(lines)
@@ -382,7 +390,7 @@ def _draw_panel(ax: Any, picture: OverRho, panel: RhoPanel) -> None:
         ax.plot([panel.at_hat.rho], [panel.at_hat.estimate], "o", color=blue, zorder=5)
     ax.plot([0.0], [panel.at(0.0).estimate], "D", color=LIGHT["ols"], zorder=5)
     ax.set_xlim(*picture.ends)
-    ax.set_title(label_of(panel.title))
+    ax.set_title(label_of(cut(panel.title, _TITLE)))
     ax.set_xlabel("rho that is assumed")
     ax.set_ylabel("coefficient")
 
@@ -406,11 +414,6 @@ def _draw_legend(drawn: Canvas, picture: OverRho) -> None:
             style = {"linestyle": "none", "marker": _SHAPES[item.mark], "color": LIGHT[item.cls]}
         (marks[label_of(item.label)],) = drawn.axes[0].plot([], [], **style)
     drawn.legend(marks, fontsize="small")
-
-
-def _point(point: RhoPoint) -> str:
-    estimate, low, high = effects(point.estimate, point.low, point.high)
-    return f"{estimate} ({low} to {high})"
 
 
 def _rho(value: float) -> str:

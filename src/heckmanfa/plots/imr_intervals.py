@@ -167,7 +167,7 @@ class ImrEstimates:
     def svg(self, width: int) -> str:
         """Return the drawing, ``width`` CSS pixels wide."""
         wide = width >= WIDE
-        left = 150 if wide else 112
+        left = 150 if wide else 124
         bottom = 8 + _ROW * len(self.estimates)
         drawing = Drawing(width, bottom + 42, self._alt())
         x = Scale(*self.ends, left, width - 12)
@@ -181,7 +181,7 @@ class ImrEstimates:
             words += f"\n{one.described}" if one.described else ""
             with drawing.group("row", label=words):
                 drawing.hit(top, _ROW)
-                under = one.under(18 if wide else 14)
+                under = one.under(18 if wide else 15)
                 drawing.text(left - 12, y + (-2 if under else 4), one.label, "lab", "end")
                 drawing.text(left - 12, y + 13, under, "sub", "end")
                 drawing.interval(x, y, one.low, one.high, "this")
