@@ -57,7 +57,7 @@ def _own(evidence: Evidence, label: str, detail: str = "") -> ImrEstimate:
 
 
 def _names(evidence: Evidence, mask: Mask) -> tuple[str, ...]:
-    return tuple(one.name for one in evidence.features if mask[one.columns[0]])
+    return tuple(one.name for one in evidence.features if mask[list(one.columns)].any())
 
 
 def _ways(evidence: Evidence) -> list[ImrEstimate]:

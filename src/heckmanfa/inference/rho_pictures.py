@@ -120,7 +120,7 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         return None
     rows = None if read is None else read.rows
     model, mask = _shown_model(evidence)
-    inside = [one for one in evidence.ordered() if mask[one.columns[0]]]
+    inside = [one for one in evidence.ordered() if mask[list(one.columns)].any()]
     if not inside:
         return None
     columns = [int(column) for column in np.flatnonzero(mask)]
@@ -130,8 +130,9 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     second = _second_maximum(fit, mask, profile)
     bars, missing = ((), "") if evidence.window else _bars(evidence, mask, profile, rows)
     reach = min(_WIDEST, _ALLOWED * curve.reach)
+    marked = rho_hat, second
     panels = [
-        _panel(curve, 1 + columns.index(one.lead), one, reach, (rho_hat, second), fit)
+        _panel(curve, 1 + columns.index(_shown_column(one, mask)), one, reach, marked, fit)
         for one in inside[:MOST_PANELS]
     ]
     return OverRho(
@@ -146,6 +147,13 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         second_maximum=second,
         classical=fit.spec.errors_differ,
     )
+
+
+def _shown_column(feature: FeatureEvidence, mask: Mask) -> int:
+    """Return the column that stands for a feature; a model may lack some of a group."""
+    if mask[feature.lead]:
+        return feature.lead
+    return next(column for column in feature.columns if mask[column])
 
 
 def _shown_model(evidence: Evidence) -> tuple[str, Mask]:

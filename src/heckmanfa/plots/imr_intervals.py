@@ -167,7 +167,7 @@ class ImrEstimates:
     def svg(self, width: int) -> str:
         """Return the drawing, ``width`` CSS pixels wide."""
         wide = width >= WIDE
-        left = 150 if wide else 124
+        left = 158 if wide else 130
         bottom = 8 + _ROW * len(self.estimates)
         drawing = Drawing(width, bottom + 42, self._alt())
         x = Scale(*self.ends, left, width - 12)

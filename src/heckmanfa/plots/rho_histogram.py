@@ -262,7 +262,7 @@ class _Histogram:
 
     def __init__(self, picture: RhoByAssignment, width: int) -> None:
         self._picture = picture
-        top = _TOP if picture.feature else _TOP - 30
+        top = _TOP if picture.feature else _TOP - 16
         self._x = Scale(*picture.ends, 46, width - 14)
         self._y = Scale(0.0, 100.0 * picture.top * 1.04, top + _TALL, top)
         self._drawing = Drawing(width, top + _TALL + 42, picture.text().alt)
@@ -284,6 +284,10 @@ class _Histogram:
         drawing.x_axis(x, y.end - 8, y.start, x.ticks(6), title, grid=False)
         if picture.feature:
             self._means()
+        else:
+            half = 3.6 * _MEAN_CELLS
+            at = min(max(x(picture.mean), x.start + half), x.end - half)
+            drawing.text(at, 14, f"mean {_rho(picture.mean)}", "tick", "middle")
         return drawing.svg()
 
     def _bin(self, one: RhoBin) -> None:
