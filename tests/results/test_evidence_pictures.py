@@ -17,6 +17,7 @@ import pytest
 matplotlib.use("Agg")
 
 from matplotlib import pyplot as plt
+from sklearn.exceptions import NotFittedError
 
 from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, plots
 from heckmanfa.datasets import load_mroz
@@ -494,6 +495,14 @@ def test_a_group_is_one_row_and_levels_are_in_the_table(rows) -> None:
 def test_pictures_that_need_rows_say_so(average) -> None:
     with pytest.raises(InputError, match="'margins' needs the rows of the fit"):
         _ = average.pictures().margins
+
+
+def test_sources_without_pictures_are_refused(average) -> None:
+    for draw in (plots.forest, plots.chances, plots.assignments, plots.rho_by_assignment):
+        with pytest.raises(InputError, match="a fitted Heckman model, a search or an Analysis"):
+            draw("model")
+    with pytest.raises(NotFittedError):
+        plots.forest(HeckmanAverage())
 
 
 def test_matplotlib_draws_the_same_numbers(average, pictures) -> None:

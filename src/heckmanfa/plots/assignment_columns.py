@@ -26,7 +26,7 @@ from heckmanfa.plots.role_rows import (
     shown_rows,
 )
 from heckmanfa.plots.svg.drawing import Drawing, Scale, Tick, cut, label_cells
-from heckmanfa.text.numerals import chance, with_minus
+from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
@@ -182,8 +182,9 @@ class AssignmentColumns:
         if self.is_draw:
             return f"{plural(self.n, 'column')} for assignments drawn by weight. {in_all}"
         best = some([cut(name, 24) for name in self.members(0)], 4) or "no feature"
+        drawn = f"{plural(self.n, 'column')} for assignments, {share_text(self.carried)}"
         return (
-            f"{plural(self.n, 'column')} for assignments, {chance(self.carried)} {self._of_all}. "
+            f"{drawn} {self._of_all}. "
             f"The first holds {best}: {share_text(float(self.weight[0]))}. {self._half()}. {in_all}"
         )
 
@@ -207,7 +208,7 @@ class AssignmentColumns:
             )
         else:
             verb = "makes" if self.n == 1 else "make"
-            text += f", {count(self.n)} {verb} up {chance(self.carried)}."
+            text += f", {count(self.n)} {verb} up {share_text(self.carried)}."
             if self.is_sampled:
                 text += " A sampler found these assignments; there may be heavier ones."
         if self.weights != "BIC":

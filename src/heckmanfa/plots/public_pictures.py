@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from heckmanfa.errors import NotIdentifiedError
+from heckmanfa.errors import InputError, InputTypeError, NotIdentifiedError
 
 
 class Picture(Protocol):
@@ -18,7 +18,7 @@ class Picture(Protocol):
 class Pictured(Protocol):
     """A fitted model, or an analysis."""
 
-    def pictures(self) -> Any:
+    def pictures(self, *args: Any, **kwargs: Any) -> Any:
         """Return its pictures."""
         ...
 
@@ -39,7 +39,7 @@ def forest(source: Pictured, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
     """
-    return source.pictures().forest.draw(ax)
+    return pictures_of(source).forest.draw(ax)
 
 
 def chances(source: Pictured, ax: Any = None) -> Any:
@@ -58,7 +58,7 @@ def chances(source: Pictured, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
     """
-    pictures = source.pictures()
+    pictures = pictures_of(source)
     return known(pictures.chances, pictures).draw(ax)
 
 
@@ -77,8 +77,25 @@ def assignments(source: Pictured, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
     """
-    pictures = source.pictures()
+    pictures = pictures_of(source)
     return known(pictures.assignments, pictures).draw(ax)
+
+
+def pictures_of(
+    source: Pictured, X: Any = None, y: Any = None, selected: Any = None, sample_weight: Any = None
+) -> Any:
+    """Return the pictures of a source, with rows if these were given."""
+    # Ask the class: a model that is not fitted says so itself.
+    if not hasattr(type(source), "pictures"):
+        raise InputTypeError(
+            "source must be a fitted Heckman model, a search or an Analysis; got a "
+            f"{type(source).__name__}"
+        )
+    if X is None:
+        return source.pictures()
+    if not hasattr(type(source), "fit_"):
+        raise InputError(f"{type(source).__name__} has its rows: leave X and y out")
+    return source.pictures(X, y, selected=selected, sample_weight=sample_weight)
 
 
 def known(picture: Picture | None, pictures: Any) -> Picture:

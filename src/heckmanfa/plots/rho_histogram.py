@@ -14,11 +14,11 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.plots._canvas import canvas, label_of
 from heckmanfa.plots.palette import LIGHT
 from heckmanfa.plots.svg.drawing import Drawing, Scale, label_cells
-from heckmanfa.text.numerals import chance, with_minus
+from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.printable import shown
 from heckmanfa.text.shortening import cut
 from heckmanfa.text.table import Column, LegendItem, PictureText, Table
-from heckmanfa.text.wording import plural
+from heckmanfa.text.wording import chance_text, plural, share_text
 
 BIN = 0.05
 """width of a bin of rho"""
@@ -144,8 +144,8 @@ class RhoByAssignment:
             return ()
         inside, outside = self._names()
         return (
-            LegendItem(f"{inside} ({chance(self.chance)} of the weight)", "bar", "this"),
-            LegendItem(f"{outside} ({chance(1.0 - self.chance)})", "hatch", "hatch"),
+            LegendItem(f"{inside} ({chance_text(self.chance)} of the weight)", "bar", "this"),
+            LegendItem(f"{outside} ({chance_text(1.0 - self.chance)})", "hatch", "hatch"),
         )
 
     def _alt(self) -> str:
@@ -154,7 +154,7 @@ class RhoByAssignment:
             inside, outside = self._names()
             words += (
                 f": {_rho(self.mean_inside)} in assignments {inside} "
-                f"({chance(self.chance)} of the weight), {_rho(self.mean_outside)} in those "
+                f"({chance_text(self.chance)} of the weight), {_rho(self.mean_outside)} in those "
                 f"{outside}"
             )
         return f"{words}. All numbers are in the table."
@@ -172,7 +172,9 @@ class RhoByAssignment:
             one.inside + one.outside for one in self.bins if math.isinf(one.low + one.high)
         )
         if beyond > 0:
-            words.append(f"{chance(beyond)} of the weight has a rho beyond ±1: no correlation.")
+            words.append(
+                f"{chance_text(beyond)} of the weight has a rho beyond ±1: no correlation."
+            )
         if self.window is not None:
             low, high = self.window
             words.append(
@@ -188,7 +190,8 @@ class RhoByAssignment:
             which = "The only assignment with weight"
         else:
             which = (
-                f"The {self.n_assignments:,} heaviest assignments, with {chance(self.share)} of "
+                f"The {self.n_assignments:,} heaviest assignments, with "
+                f"{share_text(self.share)} of "
                 "the weight"
             )
         return f"{which}; weights by {self.weights}."

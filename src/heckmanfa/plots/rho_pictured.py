@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.plots.public_pictures import Pictured, known
-from heckmanfa.plots.selection_pictures import RowPictured, pictures_of
+from heckmanfa.plots.public_pictures import Pictured, known, pictures_of
 
 
 def rho_by_assignment(source: Pictured, ax: Any = None) -> Any:
@@ -24,12 +23,12 @@ def rho_by_assignment(source: Pictured, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
     """
-    pictures = source.pictures()
+    pictures = pictures_of(source)
     return known(pictures.rho, pictures).draw(ax)
 
 
 def over_rho(
-    source: RowPictured,
+    source: Pictured,
     X: Any = None,
     y: Any = None,
     axes: Any = None,
@@ -65,7 +64,7 @@ def over_rho(
 
 
 def imr_estimates(
-    source: RowPictured,
+    source: Pictured,
     X: Any = None,
     y: Any = None,
     ax: Any = None,

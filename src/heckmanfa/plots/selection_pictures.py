@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.plots.public_pictures import Picture
+from heckmanfa.plots.public_pictures import Picture, Pictured, pictures_of
 
 
 class _Evidence(Protocol):
@@ -21,16 +21,8 @@ class _Pictures(Protocol):
         """The numbers of the first screen."""
 
 
-class RowPictured(Protocol):
-    """A fitted model, whose pictures need its rows, or an analysis, which has them."""
-
-    def pictures(self, *args: Any, **kwargs: Any) -> Any:
-        """Return its pictures."""
-        ...
-
-
 def selection_margins(
-    source: RowPictured,
+    source: Pictured,
     X: Any = None,
     y: Any = None,
     ax: Any = None,
@@ -61,7 +53,7 @@ def selection_margins(
 
 
 def profiles(
-    source: RowPictured,
+    source: Pictured,
     X: Any = None,
     y: Any = None,
     ax: Any = None,
@@ -90,7 +82,7 @@ def profiles(
 
 
 def overlap(
-    source: RowPictured,
+    source: Pictured,
     X: Any = None,
     y: Any = None,
     ax: Any = None,
@@ -119,7 +111,7 @@ def overlap(
 
 
 def residuals(
-    source: RowPictured,
+    source: Pictured,
     X: Any = None,
     y: Any = None,
     ax: Any = None,
@@ -145,13 +137,6 @@ def residuals(
     """
     pictures = pictures_of(source, X, y, selected, sample_weight)
     return _known(pictures.residuals, pictures, without=False).draw(ax)
-
-
-def pictures_of(source: RowPictured, X: Any, y: Any, selected: Any, sample_weight: Any) -> Any:
-    """Return the pictures of a source, with rows if these were given."""
-    if X is None:
-        return source.pictures()
-    return source.pictures(X, y, selected=selected, sample_weight=sample_weight)
 
 
 def _known(picture: Picture | None, pictures: _Pictures, *, without: bool = True) -> Picture:

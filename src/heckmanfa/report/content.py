@@ -17,11 +17,11 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
-from heckmanfa.text.numerals import chance, figure, interval
+from heckmanfa.text.numerals import figure, interval
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
-from heckmanfa.text.wording import count, number, p_value, percent
+from heckmanfa.text.wording import chance_text, count, number, p_value, percent
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
@@ -231,7 +231,7 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
         Table(tuple(columns), tuple(rows), "The best assignment by BIC", "best-table"),
         Notes(
             (
-                f"Features: {names}. It has {chance(best.weight)} of the BIC weight. These "
+                f"Features: {names}. It has {chance_text(best.weight)} of the BIC weight. These "
                 "intervals take its features as known beforehand.",
             ),
             "note",
@@ -255,7 +255,11 @@ def chance_blocks(evidence: Evidence) -> list[PageBlock]:
     }
     kinds = {title: values for title, values in kinds.items() if any(v is not None for v in values)}
     rows = [
-        [Name(feature.name).key, feature.role, *("" if v is None else chance(v) for v in values)]
+        [
+            Name(feature.name).key,
+            feature.role,
+            *("" if v is None else chance_text(v) for v in values),
+        ]
         for feature, *values in zip(evidence.ordered(), *kinds.values(), strict=True)
     ]
     columns = (

@@ -1,4 +1,4 @@
-"""Numbers as answers and pictures write them: true minus signs, whole percentages."""
+"""Numbers as pictures write them: true minus signs, plus signs where both matter."""
 
 from __future__ import annotations
 
@@ -25,20 +25,6 @@ def signed(text: str) -> str:
     if not text or text.startswith(MINUS) or not any(digit in text for digit in "123456789"):
         return text
     return "+" + text
-
-
-def chance(share: float) -> str:
-    """Format a share as a whole percentage: ``41%``, ``>99%``, ``<1%``; empty if it is NaN.
-
-    Only certainty is 0% or 100%.
-    """
-    if math.isnan(share):
-        return ""
-    if 0.0 < share < 0.01:
-        return "<1%"
-    if 0.99 < share < 1.0:
-        return ">99%"
-    return f"{100.0 * share:.0f}%"
 
 
 def interval(low: float, high: float) -> str:
