@@ -65,7 +65,23 @@ _PATH_POINTS = 200
 
 @dataclass(frozen=True, eq=False)
 class Analysis(Prepared):
-    """A question, its data and the fitted model."""
+    r"""A question about a table, and its answer; made by `analyse`.
+
+    A notebook shows the answer and the first picture. ``print(analysis.answer)`` prints the
+    sentences, and `heckmanfa.report.write_report` writes them as a page with every picture.
+
+    Examples
+    --------
+    >>> from heckmanfa.analysis import Question, analyse
+    >>> from heckmanfa.datasets import load_mroz
+    >>> table = load_mroz()[["lwage", "educ", "exper", "age", "kids5"]]
+    >>> analysis = analyse(Question("mroz", "lwage"), frame=table)
+    >>> print(*(analysis.roles["feature"] + ": " + analysis.roles["role"]), sep="\n")
+    educ: predicts
+    exper: cannot be told
+    age: cannot be told
+    kids5: drives selection, no sign that it predicts
+    """
 
     model: Heckman
     row_counts: dict[str, int]
@@ -327,11 +343,17 @@ def analyse(
     Parameters
     ----------
     question : Question
+        The table, the outcome, and options as ``heckmanfa fit`` has them.
     say : callable, optional
         Called with a few words at each step.
     frame : DataFrame, optional
         The table itself, if it is in memory; ``question.data`` is then its name. Its dtypes say
         which columns are text, as the schema of a Parquet file does, so both give the same model.
+
+    Returns
+    -------
+    Analysis
+        With ``answer`` (sentences), ``roles`` (a frame) and ``checks``.
     """
     tell = say or (lambda words: None)
     prepared = prepare(question, tell, frame)
