@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -130,16 +130,12 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     second = _second_maximum(fit, mask, profile)
     bars, missing = ((), "") if evidence.window else _bars(evidence, mask, profile, rows)
     reach = min(_WIDEST, _ALLOWED * curve.reach)
-    marked = rho_hat, second
-    panels = [
-        _panel(curve, 1 + columns.index(_shown_column(one, mask)), one, reach, marked, fit)
-        for one in inside[:MOST_PANELS]
-    ]
+    shown_coef = _Coefficients(evidence, curve, tuple(columns), reach, (rho_hat, second))
     return OverRho(
         outcome=evidence.naming.outcome,
         model=model,
         features=tuple(one.name for one in inside),
-        panels=tuple(panels),
+        panels=tuple(shown_coef.panel(one) for one in inside[:MOST_PANELS]),
         rho_hat=rho_hat,
         bars=bars,
         no_bars=missing,
@@ -147,13 +143,6 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         second_maximum=second,
         classical=fit.spec.errors_differ,
     )
-
-
-def _shown_column(feature: FeatureEvidence, mask: Mask) -> int:
-    """Return the column that stands for a feature; a model may lack some of a group."""
-    if mask[feature.lead]:
-        return feature.lead
-    return next(column for column in feature.columns if mask[column])
 
 
 def _shown_model(evidence: Evidence) -> tuple[str, Mask]:
@@ -170,46 +159,56 @@ def _shown_model(evidence: Evidence) -> tuple[str, Mask]:
     return "this model", support
 
 
-def _panel(
-    curve: RhoCurve,
-    place: int,
-    feature: FeatureEvidence,
-    reach: float,
-    marked: tuple[float, float],
-    fit: Fit,
-) -> RhoPanel:
-    """Return one coefficient over rho, and at the values that are marked."""
-    grid = np.linspace(-reach, reach, _POINTS)
-    tenths = np.arange(-9, 10) / 10.0
-    grid = np.unique(np.round(np.concatenate([grid, tenths[np.abs(tenths) <= reach]]), 12))
-    quantile = reference_of(fit).quantile(CONF_LEVEL)
+@dataclass(frozen=True, eq=False)
+class _Coefficients:
+    """The coefficients of one model over rho."""
 
-    def points(rho: Floats) -> list[RhoPoint]:
-        centre = curve.estimate(rho)[:, place]
-        error = quantile * curve.std_error(rho)[:, place]
+    evidence: Evidence
+    curve: RhoCurve
+    columns: tuple[int, ...]
+    """of the model"""
+    reach: float
+    """the largest |rho|"""
+    marked: tuple[float, float]
+    """rho-hat, and rho at another maximum of the likelihood"""
+
+    def panel(self, feature: FeatureEvidence) -> RhoPanel:
+        """Return one coefficient over rho, and at the values that are marked."""
+        # A model may lack columns of a group.
+        held = [column for column in (feature.lead, *feature.columns) if column in self.columns]
+        place = 1 + self.columns.index(held[0])
+        grid = np.linspace(-self.reach, self.reach, _POINTS)
+        tenths = np.arange(-9, 10) / 10.0
+        both = np.concatenate([grid, tenths[np.abs(tenths) <= self.reach]])
+        at_hat, at_second = (
+            self._points(np.array([rho]), place)[0] if abs(rho) <= self.reach else None
+            for rho in self.marked
+        )
+        return RhoPanel(
+            feature=feature.name,
+            detail=self._level(held[0]),
+            points=tuple(self._points(np.unique(np.round(both, 12)), place)),
+            at_hat=at_hat,
+            sign_change=float(self.curve.sign_changes()[place]),
+            at_second=at_second,
+        )
+
+    def _points(self, rho: Floats, place: int) -> list[RhoPoint]:
+        centre = self.curve.estimate(rho)[:, place]
+        reach = reference_of(self.evidence.fit).quantile(CONF_LEVEL)
+        error = reach * self.curve.std_error(rho)[:, place]
         return [
             RhoPoint(float(r), float(c), float(c - e), float(c + e))
             for r, c, e in zip(rho, centre, error, strict=True)
         ]
 
-    at_hat, at_second = (
-        points(np.array([rho]))[0] if abs(rho) <= reach else None for rho in marked
-    )
-    return RhoPanel(
-        feature=feature.name,
-        detail=_level_words(feature),
-        points=tuple(points(grid)),
-        at_hat=at_hat,
-        sign_change=float(curve.sign_changes()[place]),
-        at_second=at_second,
-    )
-
-
-def _level_words(feature: FeatureEvidence) -> str:
-    if not feature.level:
-        return ""
-    reference = f" rather than {shown(feature.reference)}" if feature.reference else ""
-    return f"{shown(feature.level)}{reference}"
+    def _level(self, column: int) -> str:
+        naming = self.evidence.naming
+        if not naming.levels[column]:
+            return ""
+        reference = naming.references[column]
+        rather = f" rather than {shown(reference)}" if reference else ""
+        return f"{shown(naming.levels[column])}{rather}"
 
 
 def _profile(fit: Fit, mask: Mask, rows: Rows | None) -> RhoProfile | None:
