@@ -15,9 +15,8 @@ from heckmanfa.errors import InputError
 from heckmanfa.report import page as page_module
 from heckmanfa.report import render, write_report
 from heckmanfa.results.render_html import signed
-from heckmanfa.text.numerals import chance
 from heckmanfa.text.passage import Name
-from heckmanfa.text.wording import number, p_value
+from heckmanfa.text.wording import chance_text, number, p_value
 
 SECTIONS = ["answer", "which", "who", "matter", "trust", "claims", "details"]
 # Pictures of each special case; the others have nothing to show there.
@@ -108,7 +107,7 @@ def test_chances_of_every_kind_are_those_of_the_average(case, page_of):
     for row in model.inclusion_.to_dict("records"):
         feature = row["feature"]
         name = feature[0] if isinstance(feature, tuple) else feature
-        assert rows[name][2:5] == [chance(row[kind]) for kind in ("bic", "aic", "ebic")]
+        assert rows[name][2:5] == [chance_text(row[kind]) for kind in ("bic", "aic", "ebic")]
 
 
 def test_the_best_assignment_stands_beside_the_average(case, page_of):

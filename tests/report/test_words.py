@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from heckmanfa.report.request_words import describe_question, rows_by_use
-from heckmanfa.text.numerals import chance, figure
-from heckmanfa.text.wording import count, listed, number, p_value, plural, some
+from heckmanfa.text.numerals import figure
+from heckmanfa.text.wording import chance_text, count, listed, number, p_value, plural, some
 
 SPECIFIED = {"search": "none", "predict_with": ("educ", "exper", "expersq")}
 SELECT_ONLY = ("kids5", "kids618", "nwifeinc")
@@ -39,7 +39,7 @@ def test_an_average_names_what_surely_predicts_and_what_cannot_be_told(case):
     )
     assert "exper predicts lwage too, or selection mattered" in str(answer.lede)
     assert [(chip.name, chip.chance) for chip in answer.unsure] == [
-        (name, chance(value)) for name, value in unsure.items()
+        (name, chance_text(value)) for name, value in unsure.items()
     ]
     row = estimate(analysis, "educ")
     assert answer.how_much.title == f"{figure(row['estimate'])} more lwage for one more educ"
