@@ -93,6 +93,14 @@ def test_the_headline_has_the_right_grammar(averaged, chances, words):
     assert str(headline(replace(found, features=flat))) == words
 
 
+def test_features_that_may_not_predict_are_not_counted(rows):
+    found = with_chances(evidence_of(fitted(HeckmanAverage(never=[5]), *rows).fit_), *[0.95] * 5)
+    kept_out = evidence_of(fitted(HeckmanAverage(never=[5]), *rows).fit_).features[-1]
+    assert (kept_out.candidate, kept_out.chance) == (False, None)
+    both = replace(found, features=(*found.features, kept_out))
+    assert str(headline(both)) == "All 5 features that may predict wage do."
+
+
 def test_mroz_gets_the_answer_of_the_design(mroz):
     answer = answer_of(evidence_of(mroz.fit_))
     assert str(answer.headline) == (
@@ -212,8 +220,11 @@ def test_without_an_exclusion_there_is_a_range_and_no_estimate(rows):
     fit = fitted(Heckman(), *rows).fit_
     found, bounds = evidence_of(fit), bounds_of(fit)
     answer = answer_of(found, bounds=bounds)
-    low, high = effects(bounds[found.main.lead].low, bounds[found.main.lead].high)
-    assert answer.how_much.title.startswith(f"{low} to {high} wage for one more ")
+    bound = bounds[found.main.lead]
+    low, high = effects(*sorted(abs(end) for end in (bound.low, bound.high)))
+    more = "more" if bound.low > 0 else "less"
+    assert bound.excludes_zero
+    assert answer.how_much.title.startswith(f"{low} to {high} {more} wage for one more ")
     assert "for rho from \u22120.3 to 0.3" in str(answer.how_much.words)
     assert "hardly identified" in str(answer.headline)
     assert verdict(found).kind == "unknown"
@@ -243,6 +254,8 @@ def test_the_verdict_follows_its_rules(averaged):
     moved = main.effect.estimate + 0.6 * main.effect.std_error
     far = replace(main, least_squares=Effect(moved, moved - 1.0, moved + 1.0))
     assert verdict(judged(replace(averaged, features=(far,)), **small)).kind == "unknown"
+    vague = judged(averaged, imr=(0.5, -9.0, 9.0), rho=(0.5, -1.0, 1.0), rejected=0.1)
+    assert str(verdict(vague).sentence).endswith("rho may have any value.")
     for found in (judged(averaged), judged(same, **small)):
         assert verdict(found).title not in ("No", "no")
 

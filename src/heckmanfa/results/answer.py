@@ -342,8 +342,10 @@ def _range(
     question, y = "How much?", Name(evidence.outcome)
     if bound is None or not bound.has_interval:
         return Tile(question, "No estimate to rely on", "", passage(why))
-    low, high = effects(bound.low, bound.high)
-    title = str(passage(f"{low} to {high} ", y, " for ", change))
+    ends = (bound.low, bound.high) if bound.high > 0.0 else (-bound.high, -bound.low)
+    low, high = effects(*ends)
+    more = "more" if bound.high > 0.0 else "less"
+    title = str(passage(f"{low} to {high} {more} ", y, " for ", change))
     reach = effects(LITTLE_RHO)[0].rstrip("0")
     words = f"95% uncertainty interval for rho from \u2212{reach} to {reach}. {why}"
     return Tile(question, title, "", passage(words))

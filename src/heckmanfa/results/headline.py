@@ -29,9 +29,11 @@ def headline(evidence: Evidence) -> Passage:
         first = passage(named([feature.name for feature in sure]), does, y, ".")
     else:
         total = len(sure) + len(unsure) + len(rest)
-        first = passage(f"{len(sure)} of {total} features predict ", y, ".")
-        if len(sure) == total:
-            first = passage(f"All {total} features predict ", y, ".")
+        which = f"All {total}" if len(sure) == total else f"{len(sure)} of {total}"
+        first = passage(f"{which} features predict ", y, ".")
+        if any(not feature.candidate for feature in evidence.features):
+            # The user keeps some out.
+            first = passage(f"{which} features that may predict ", y, " do.")
     return join([first, _about_others(unsure, rest)])
 
 
@@ -92,9 +94,9 @@ def _of_halves(evidence: Evidence) -> Passage:
     chosen = [feature for feature in found if feature.role == CHOSEN]
     if not chosen:
         first = passage(f"In at least half of {n}, no feature was chosen to predict ", y)
-        if not found:
+        likeliest = max(found, key=lambda feature: feature.chance or 0.0, default=None)
+        if likeliest is None or not likeliest.chance:
             return passage(first, ".")
-        likeliest = max(found, key=lambda feature: feature.chance or 0.0)
         return passage(
             first, "; ", Name(likeliest.name), f" came closest ({halves(evidence, likeliest)})."
         )

@@ -23,6 +23,8 @@ LITTLE_RHO = 0.3
 
 _MOST_REJECT = 0.9
 _MOVES_LITTLE = 0.5
+# An interval of rho that reaches so far both ways says nothing.
+_ANY_RHO = 0.99
 
 _TITLES: dict[VerdictKind, str] = {
     "yes": "Yes",
@@ -111,7 +113,7 @@ def _correction(evidence: Evidence) -> Passage:
 def _weight(evidence: Evidence) -> Passage:
     if evidence.rejected is None:
         return passage()
-    return passage(f"{chance_text(evidence.rejected)} of the weight (by BIC) rejects rho = 0.")
+    return passage(f"Of the weight (by BIC), {chance_text(evidence.rejected)} rejects rho = 0.")
 
 
 def _hangs_on(stand_in: StandInEvidence | None) -> Passage:
@@ -169,6 +171,8 @@ def _unknown(evidence: Evidence) -> Passage:
         )
     if ends is None:
         return passage("Whether selection mattered cannot be told.")
+    if min(-ends[0], ends[1]) > _ANY_RHO:
+        return passage("Whether selection mattered cannot be told: rho may have any value.")
     low, high = effects(*ends)
     return passage(
         f"Whether selection mattered cannot be told: the 95% interval of rho is {low} to {high}."
