@@ -86,7 +86,7 @@ def _render(analysis: Analysis, paper: Paper, title: str | None) -> str:
     sections += [
         trust_section(analysis, paper),
         claims_section(analysis),
-        Section("details", "Details", details_html(analysis, paper.rows)),
+        Section("details", "Details", "", details_html(analysis, paper.rows)),
     ]
     contents = "".join(
         f'<li><a href="#{section.name}">{escape(section.nav or section.title)}</a></li>'
@@ -116,8 +116,8 @@ def _section(section: Section) -> str:
     unseen = ' class="unseen"' if section.nav else ""
     return (
         f'<section id="{section.name}" aria-labelledby="{section.name}-title">'
-        f'<h2 id="{section.name}-title"{unseen}>{escape(section.title)}</h2>'
-        f"{section.html}</section>\n"
+        f'<div class="kept"><h2 id="{section.name}-title"{unseen}>{escape(section.title)}</h2>'
+        f"{section.html}</div>{section.rest}</section>\n"
     )
 
 

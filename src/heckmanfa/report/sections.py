@@ -33,7 +33,9 @@ class Section:
     """its id"""
     title: str
     html: str
-    """what is below its title"""
+    """what is below its title, and on one sheet of paper with it"""
+    rest: str = ""
+    """what may be on another sheet"""
     nav: str = ""
     """its title in the line of links, where that is another"""
 
@@ -66,7 +68,8 @@ def answer_section(analysis: Analysis, paper: Paper) -> Section:
     return Section(
         "answer",
         "The answer",
-        f'<div class="first">{inner}</div>{_tables(drawn, paper)}',
+        f'<div class="first">{inner}</div>',
+        _tables(drawn, paper),
         nav="Answer",
     )
 
@@ -96,12 +99,12 @@ def _tables(pictures: Sequence[Picture], paper: Paper) -> str:
 
 
 def _opening(*paragraphs: Passage) -> str:
-    """Render the words before the pictures of a section, which stay with them on paper."""
-    return "".join(f'<p class="opening">{marked(words)}</p>' for words in paragraphs if words)
+    """Render the words before the pictures of a section."""
+    return "".join(f"<p>{marked(words)}</p>" for words in paragraphs if words)
 
 
-def _pair(left: Sequence[Picture], right: Sequence[Picture], paper: Paper) -> str:
-    """Set pictures side by side, and their tables below."""
+def _pair(left: Sequence[Picture], right: Sequence[Picture]) -> str:
+    """Set pictures side by side."""
     if not left and not right:
         return ""
     columns = [
@@ -109,27 +112,28 @@ def _pair(left: Sequence[Picture], right: Sequence[Picture], paper: Paper) -> st
         for column in (left, right)
         if column
     ]
-    return f'<div class="pair">{"".join(columns)}</div>{_tables([*left, *right], paper)}'
+    return f'<div class="pair">{"".join(columns)}</div>'
 
 
 def which_section(analysis: Analysis, paper: Paper) -> Section:
     """Show which features predict, and by which assignments that is known."""
-    pictures = paper.pictures
     words = _opening(which_words(analysis.evidence))
-    words += f'<p class="note opening">{marked(roles_rule(analysis.evidence))}</p>'
-    inner = _pair(paper.shown(pictures.chances), paper.shown(pictures.assignments), paper)
-    return Section("which", "Which features predict", words + inner)
+    words += f'<p class="note">{marked(roles_rule(analysis.evidence))}</p>'
+    left = paper.shown(paper.pictures.chances)
+    right = paper.shown(paper.pictures.assignments)
+    tables = _tables([*left, *right], paper)
+    return Section("which", "Which features predict", words + _pair(left, right), tables)
 
 
 def who_section(analysis: Analysis, paper: Paper) -> Section:
     """Show what drives selection, and how those with an outcome differ from the others."""
     pictures = paper.pictures
     left, right = paper.shown(pictures.margins), paper.shown(pictures.profiles)
-    inner = _pair(left, right, paper)
+    rest = _tables([*left, *right], paper)
     if analysis.streamed and pictures.margins is None:
-        inner += f'<p class="note">{NOT_SHOWN}.</p>'
+        rest += f'<p class="note">{NOT_SHOWN}.</p>'
     words = _opening(who_words(analysis.evidence, pictures.margins))
-    return Section("who", "Who is selected", words + inner)
+    return Section("who", "Who is selected", words + _pair(left, right), rest)
 
 
 def matter_section(analysis: Analysis, paper: Paper) -> Section:
@@ -137,12 +141,13 @@ def matter_section(analysis: Analysis, paper: Paper) -> Section:
     pictures, tile = paper.pictures, analysis.answer.selection
     first, *others = selection_words(analysis.evidence) or (Passage(),)
     words = (
-        f'<p class="verdict-line opening"><strong>{sign(tile.kind)}{escape(tile.title)}.</strong> '
+        f'<p class="verdict-line"><strong>{sign(tile.kind)}{escape(tile.title)}.</strong> '
         f"{marked(first)}</p>{_opening(*others)}"
     )
     left = paper.shown(pictures.rho, pictures.imr)
-    inner = _pair(left, paper.shown(pictures.over_rho), paper)
-    return Section("matter", tile.question, words + inner)
+    right = paper.shown(pictures.over_rho)
+    tables = _tables([*left, *right], paper)
+    return Section("matter", tile.question, words + _pair(left, right), tables)
 
 
 def trust_section(analysis: Analysis, paper: Paper) -> Section:
@@ -157,10 +162,12 @@ def trust_section(analysis: Analysis, paper: Paper) -> Section:
     fine = fine_words(checks)
     if fine:
         items += f"<li>{_level('ok')}<p>{escape(fine)}.</p></li>"
-    inner = _pair(paper.shown(pictures.overlap), paper.shown(pictures.residuals), paper)
+    left, right = paper.shown(pictures.overlap), paper.shown(pictures.residuals)
+    rest = f'<ul class="checks">{items}</ul>{_pair(left, right)}'
+    rest += _tables([*left, *right], paper)
     if analysis.streamed:
-        inner += f'<p class="note">{NOT_SHOWN}.</p>'
-    return Section("trust", "How far to trust it", f'{head}<ul class="checks">{items}</ul>{inner}')
+        rest += f'<p class="note">{NOT_SHOWN}.</p>'
+    return Section("trust", "How far to trust it", head, rest)
 
 
 def _check(check: Check) -> str:
@@ -191,4 +198,4 @@ def claims_section(analysis: Analysis) -> Section:
             f'<p id="sentence">{marked(analysis.answer.may_write)}</p>'
             '<button type="button" id="copy" hidden>Copy the sentence</button></div>'
         )
-    return Section("claims", "What may not be claimed", inner)
+    return Section("claims", "What may not be claimed", "", inner)

@@ -10,7 +10,7 @@ from typing import Protocol
 from heckmanfa.plots.palette import picture_style
 from heckmanfa.plots.svg.drawing import NARROW, WIDE, legend_mark
 from heckmanfa.results.answer import Answer, Chip, Tile
-from heckmanfa.results.render_html import escape, marked
+from heckmanfa.results.render_html import cut_name, escape, marked
 from heckmanfa.text.passage import Name
 from heckmanfa.text.table import PictureText
 
@@ -105,7 +105,9 @@ def _chip_items(chips: Sequence[Chip], kind: str) -> str:
     items = ""
     for chip in chips:
         name, said = Name(chip.name), f" {escape(chip.chance)}" if chip.chance else ""
-        items += f'<li class="{kind}" data-f="{escape(name.key)}"><b>{escape(name)}</b>{said}</li>'
+        items += (
+            f'<li class="{kind}" data-f="{escape(name.key)}"><b>{cut_name(name)}</b>{said}</li>'
+        )
     return items
 
 

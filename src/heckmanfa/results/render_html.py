@@ -22,12 +22,15 @@ from heckmanfa.results.document import (
 )
 from heckmanfa.text.passage import Name, Passage
 from heckmanfa.text.printable import printable, shown
+from heckmanfa.text.shortening import cut
 from heckmanfa.text.table import Column, Table
 from heckmanfa.text.wording import count
 
 MOST_ROWS = 500
 """rows of a table on the page"""
 
+# Characters of a name in a sentence.
+_MOST_OF_NAME = 40
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -66,19 +69,25 @@ def _notebook_block(block: Block) -> str:
 def marked(words: Passage | str) -> str:
     """Escape a passage for the page, on which everything about a feature lights up together.
 
-    Options of the command line are marked as code.
+    Long names are cut in the middle; tables and tooltips have them in full. Options of the command
+    line are marked as code.
     """
     parts = words.parts if isinstance(words, Passage) else (words,)
     return "".join(_mark(part) if isinstance(part, Name) else _prose(part) for part in parts)
 
 
+def cut_name(name: Name) -> str:
+    """Escape a name as sentences of the page show it."""
+    return escape(cut(name.text, _MOST_OF_NAME))
+
+
 def _mark(name: Name) -> str:
-    return f'<b data-f="{escape(name.key)}">{escape(name)}</b>'
+    return f'<b data-f="{escape(name.key)}">{cut_name(name)}</b>'
 
 
 def unmarked(html: str, name: str) -> str:
     """Take the marks off a name that is not a feature's: the outcome's."""
-    return html.replace(_mark(Name(name)), escape(Name(name)))
+    return html.replace(_mark(Name(name)), cut_name(Name(name)))
 
 
 def render_page(blocks: Iterable[PageBlock], most: int = MOST_ROWS) -> str:
