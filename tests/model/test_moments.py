@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from heckmanfa import compress
+from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError
 from heckmanfa.model.normal import inverse_mills
 
@@ -53,6 +54,20 @@ def test_every_assignment_solved_from_the_factor_equals_a_fit_on_the_rows(compre
         for name, value in by_hand(simulated, compressed.probit.coef, mask).items():
             np.testing.assert_allclose(getattr(one, name), value, rtol=1e-8, atol=1e-10)
             np.testing.assert_allclose(getattr(batch, name)[row], value, rtol=1e-8, atol=1e-10)
+
+
+def test_few_of_many_columns_are_solved_as_alone():
+    data = make_selection(400, 40, 3, random_state=0)
+    moments = compress(data.X, data.y).moments
+    masks = np.random.default_rng(0).random((6, 40)) < 0.1
+    masks[0], masks[1] = False, True
+    batch = moments.solve(masks)
+    assert moments.gram_is_safe
+    for row, mask in enumerate(masks):
+        alone = moments.solve(mask)
+        np.testing.assert_allclose(batch.coef[row], alone.coef, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(batch.rho[row], alone.rho, rtol=1e-8)
+        np.testing.assert_allclose(batch.sse[row], alone.sse, rtol=1e-10)
 
 
 def test_a_badly_conditioned_batch_is_solved_by_qr(simulated):

@@ -36,6 +36,8 @@ from heckmanfa.model.probit import Probit
 # interlacing no assignment is worse conditioned, and ten digits are kept.
 _GRAM_EIGENVALUE = 1e-6
 _BATCH_BYTES = 2**25
+# With more columns than this, a batch solves systems of those that are held.
+_FEW_COLUMNS = 32
 
 
 @dataclass(frozen=True)
@@ -172,17 +174,12 @@ class Moments:
         sse = np.full(len(masks), np.nan)
         held = masks[:, list(self.columns)]
         feasible: Mask = np.asarray(~(held & self._constant()).any(axis=1))
-        chunk = max(_BATCH_BYTES // (8 * (k + 1) ** 2), 1)
+        solve = _solve_packed if k > _FEW_COLUMNS else _solve_masked
+        width = int(held.sum(axis=1).max(initial=0)) if k > _FEW_COLUMNS else k
+        chunk = max(_BATCH_BYTES // (8 * (width + 1) ** 2), 1)
         for start in range(0, len(masks), chunk):
             rows = np.flatnonzero(feasible[start : start + chunk]) + start
-            use = np.ones((len(rows), k + 1))
-            use[:, :k] = held[rows]
-            # Unassigned features get the equation b = 0, so all systems of the batch have one
-            # size.
-            system = gram[:-1, :-1] * use[:, :, None] * use[:, None, :]
-            diagonal = np.arange(k + 1)
-            system[:, diagonal, diagonal] += 1.0 - use
-            solved = np.linalg.solve(system, (use * gram[:-1, -1])[:, :, None])[:, :, 0]
+            solved = solve(gram, held[rows])
             residual = columns[:, -1] - solved @ columns[:, :-1].T
             sse[rows] = np.einsum("ij,ij->i", residual, residual) * norms[-1] ** 2
             slopes[rows] = solved * norms[-1] / norms[:-1]
@@ -233,6 +230,35 @@ class Moments:
             n_features=j,
             feasible=feasible,
         )
+
+
+def _solve_masked(gram: Floats, held: Mask) -> Floats:
+    """Slopes of the scaled features and lambda, (B, k + 1), from the Gram matrix with y."""
+    k = held.shape[1]
+    use = np.ones((len(held), k + 1))
+    use[:, :k] = held
+    # Unassigned features get the equation b = 0, so all systems of the batch have one size.
+    system = gram[:-1, :-1] * use[:, :, None] * use[:, None, :]
+    diagonal = np.arange(k + 1)
+    system[:, diagonal, diagonal] += 1.0 - use
+    return np.asarray(np.linalg.solve(system, (use * gram[:-1, -1])[:, :, None])[:, :, 0])
+
+
+def _solve_packed(gram: Floats, held: Mask) -> Floats:
+    """Return the same from systems of the columns that are held, for few of many columns."""
+    k = held.shape[1]
+    width = int(held.sum(axis=1).max(initial=0))
+    places = np.argsort(~held, axis=1, kind="stable")[:, :width]
+    unused = ~np.take_along_axis(held, places, axis=1)
+    at = np.column_stack([places, np.full(len(held), k)])
+    use = np.column_stack([~unused, np.ones(len(held), dtype=bool)]).astype(np.float64)
+    system = gram[at[:, :, None], at[:, None, :]] * use[:, :, None] * use[:, None, :]
+    diagonal = np.arange(width + 1)
+    system[:, diagonal, diagonal] += 1.0 - use
+    solved = np.linalg.solve(system, (use * gram[at, -1])[:, :, None])[:, :, 0]
+    spread = np.zeros((len(held), k + 1))
+    np.put_along_axis(spread, at, solved, axis=1)
+    return spread
 
 
 def gather_moments(
