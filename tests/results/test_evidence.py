@@ -17,7 +17,7 @@ from heckmanfa.results import assignment_weights
 from heckmanfa.results.effects import effects_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.naming import Naming, binary_columns
-from heckmanfa.search.averaging import average
+from heckmanfa.search.averaging import average, uncorrected
 from heckmanfa.search.averaging.averages import average_and_chances
 from heckmanfa.search.averaging.uncorrected import average_uncorrected
 
@@ -117,7 +117,7 @@ def test_least_squares_averaged_alike_is_the_average_of_every_regression(
         assert every.below(column, high - 1e-9) <= 0.975 + 0.006
 
 
-def test_sampled_averages_weigh_their_draws_again(rows):
+def test_sampled_averages_weigh_their_draws_again(rows, monkeypatch):
     fit = fitted(HeckmanAverage(), *rows).fit_
     choices = fit.average.average.choices
     short = {"random_state": 0, "max_units": 3, "max_sweeps": 200}
@@ -135,6 +135,11 @@ def test_sampled_averages_weigh_their_draws_again(rows):
     np.testing.assert_allclose(found.share, exact.share, atol=0.06)
     # An average by other weights, from an older file, does not know shares by BIC.
     assert np.isnan(average_uncorrected(fit.moments, own).share).all()
+    # Draws that say too little about other weights keep their own.
+    monkeypatch.setattr(uncorrected, "_LEAST_LEFT", 1.1)
+    kept = average_uncorrected(fit.moments, own, by_bic)
+    np.testing.assert_array_equal(kept.weights, own.component_weights)
+    assert np.isnan(kept.share).all()
 
 
 def test_effects_are_those_of_tidy_and_chances_those_of_the_inclusion(rows):

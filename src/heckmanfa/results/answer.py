@@ -373,10 +373,8 @@ def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
 def _beside(evidence: Evidence, main: FeatureEvidence) -> Passage:
     """Give least squares with its own interval."""
     plain = main.least_squares
-    if evidence.mode == "observed":
+    if evidence.mode == "observed" or not plain.known:
         return passage()
-    if not plain.known:
-        return passage("Least squares was not averaged alike: the sampled sets say too little.")
     value, low, high = effects(plain.estimate, plain.low, plain.high)
     ends = f" ({low} to {high})" if plain.has_interval else ""
     return passage(f"Least squares, which ignores selection, says {value}{ends}.")

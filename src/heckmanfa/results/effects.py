@@ -16,7 +16,7 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
-from heckmanfa.model.least_squares import fit_least_squares, solve_many
+from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.quantiles import mixture_quantiles
@@ -166,11 +166,8 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
         values[fit.equation] = ends[1:]
         return Series(values), None
     alike = average_uncorrected(fit.moments, fit.average.average, fit.average.by_bic)
-    if alike is None:
-        return Series(values), None
     columns = fit.equation
-    each = solve_many(fit.moments, alike.masks)
-    centres, errors = each.coef[:, columns], each.errors[:, columns]
+    centres, errors = alike.each.coef[:, columns], alike.each.errors[:, columns]
     values[columns, 0] = alike.coef[columns]
     values[columns, 1:] = mixture_quantiles(
         alike.weights, centres, errors, tails(CONF_LEVEL), reference.df

@@ -284,9 +284,8 @@ def _least_squares_share(
     if fit.average is not None or not isinstance(weights, AssignmentWeights):
         return effects.least_squares_share
     if fit not in _shares:
-        found = average_uncorrected(fit.moments, weights.average)
-        share = None if found is None else found.share
-        _shares[fit] = share if share is not None and np.isfinite(share).all() else None
+        share = average_uncorrected(fit.moments, weights.average).share
+        _shares[fit] = share if np.isfinite(share).all() else None
     return _shares[fit]
 
 

@@ -2,7 +2,8 @@
 
 If all assignments were evaluated, they are evaluated again without lambda. Sampled ones are
 weighed again instead: an assignment that was drawn by its weight with lambda counts as often as
-its weight without lambda is larger. That ratio is bounded, since lambda never raises the SSE.
+its weight without lambda is larger. That ratio is bounded, since lambda never raises the SSE. If
+few draws would count, all keep the weights that they have with lambda.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask, one_blas_thread
+from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.model.least_squares import ManyRegressions, solve_many
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.averaging.columns import Columns
@@ -35,16 +36,16 @@ class Uncorrected:
     """(K,) averages by own weights; a column counts as zero where it is absent"""
     share: Floats
     """(K,) BIC share of the assignments that hold each column; NaN if not known"""
-    masks: Mask
-    """(C, K) the assignments that intervals use"""
+    each: ManyRegressions
+    """the C assignments that intervals use"""
     weights: Floats
     """(C,) summing to one"""
 
 
 def average_uncorrected(
     moments: Moments, found: Average, by_bic: Average | None = None
-) -> Uncorrected | None:
-    """Average least squares over the assignments of an average, or return None if that is vague.
+) -> Uncorrected:
+    """Average least squares over the assignments of an average.
 
     ``by_bic`` is the average by BIC weights if that is another, and assignments were sampled. A
     window of rho does not restrict models without lambda.
@@ -63,24 +64,23 @@ def average_uncorrected(
     coef[list(columns.positions)] = columns.slopes(estimates.coef)
     share = over_columns(columns, estimates.inclusion["bic"])
     masks = np.unpackbits(kept.components, axis=1, count=choices.n_features).astype(bool)
-    return Uncorrected(coef, share, masks, kept.component_weights)
+    return Uncorrected(coef, share, solve_many(moments, masks), kept.component_weights)
 
 
-def _weighed_again(moments: Moments, found: Average, by_bic: Average) -> Uncorrected | None:
+def _weighed_again(moments: Moments, found: Average, by_bic: Average) -> Uncorrected:
     """Weigh sampled assignments as they would weigh without lambda."""
     own: Kind = "aic" if found.weights == "mean" else found.weights
-    masks = found.component_masks
-    solved = solve_many(moments, masks)
+    solved = solve_many(moments, found.component_masks)
     weights = _ratios(found, own, solved)
     if weights is None:
-        return None
+        weights = found.component_weights
     share = np.full(found.choices.n_features, np.nan)
     if by_bic.weights == "bic":
         again = solved if by_bic is found else solve_many(moments, by_bic.component_masks)
         of_bic = _ratios(by_bic, "bic", again)
         if of_bic is not None:
             share = of_bic @ by_bic.component_masks
-    return Uncorrected(weights @ solved.coef, share, masks, weights)
+    return Uncorrected(weights @ solved.coef, share, solved, weights)
 
 
 def _ratios(found: Average, kind: Kind, solved: ManyRegressions) -> Floats | None:
