@@ -1,11 +1,50 @@
-"""What tests of files share: ways to tamper with a model file."""
+"""What tests of answers share, and ways to tamper with a model file."""
 
+import functools
 import hashlib
 import io
 import json
+import warnings
 import zipfile
 
+import numpy as np
 import pytest
+
+from heckmanfa.analysis import Question, analyse, best_set
+from heckmanfa.datasets import load_mroz
+
+FEW = ("educ", "exper", "age", "kids5", "nwifeinc")
+FEATURES = (
+    *("educ", "exper", "expersq", "age", "kids5", "kids618", "city", "unem", "motheduc"),
+    *("fatheduc", "nwifeinc", "huseduc", "husage", "hushrs", "huswage"),
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_samples():
+    """Checks search again in a few samples of the rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(best_set, "N_BOOT", 4)
+        yield
+
+
+@pytest.fixture(scope="session")
+def mroz():
+    """Return answers about Mroz's women, each made once; ``few`` leaves five features."""
+    frame = load_mroz()[[*FEATURES, "lwage"]].astype(float).assign(w=1.5)
+    frame["county"] = np.arange(len(frame)) % 50
+
+    @functools.cache
+    def asked(options):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return analyse(Question("mroz", "lwage", **dict(options)), frame=frame)
+
+    def ask(*, few=False, **options):
+        features = {"features": FEW if few else FEATURES}
+        return asked(frozenset((features | options).items()))
+
+    return ask
 
 
 def digest(members):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset
-from heckmanfa.analysis import Question, analyse
+from heckmanfa.analysis import Question, analyse, best_set
 from heckmanfa.analysis.best_set import N_BOOT, NOT_IN_MEMORY
 from heckmanfa.datasets import load_mroz
 from heckmanfa.results.assignment_weights import weights_of
@@ -28,13 +27,6 @@ def table(features=FEATURES):
     return load_mroz()[[*features, "lwage"]].astype(float)
 
 
-@cache
-def mroz(**options):
-    """An answer about Mroz's women; `few` leaves five features."""
-    frame = table(FEW if options.pop("few", False) else FEATURES)
-    return analyse(Question("mroz", "lwage", **options), frame=frame)
-
-
 def ask(frame, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -45,7 +37,7 @@ def by_key(analysis):
     return {check.key: check for check in analysis.checks}
 
 
-def test_the_checks_of_an_average_are_in_order_and_each_has_its_words():
+def test_the_checks_of_an_average_are_in_order_and_each_has_its_words(mroz):
     checks = mroz().checks
     places = [(LEVELS.index(one.level), CHECK_WORDS[one.key].kind) for one in checks]
     assert places == sorted(places)
@@ -57,7 +49,7 @@ def test_the_checks_of_an_average_are_in_order_and_each_has_its_words():
     assert badge(checks) == ("caution", "Read with care")
 
 
-def test_what_the_model_assumes_is_tested_at_the_best_assignment():
+def test_what_the_model_assumes_is_tested_at_the_best_assignment(mroz):
     analysis, frame = mroz(), table()
     model = Heckman(["educ", "exper"]).fit(frame[FEATURES], frame["lwage"])
     tests = model.specification_tests(frame[FEATURES], frame["lwage"])
@@ -72,27 +64,30 @@ def test_what_the_model_assumes_is_tested_at_the_best_assignment():
     assert chosen.best_model is chosen.model
 
 
-def test_the_share_of_samples_that_the_best_set_wins_is_that_of_a_bootstrap():
+def test_the_share_of_samples_that_the_best_set_wins_is_that_of_a_bootstrap(monkeypatch):
+    assert N_BOOT == 50
+    monkeypatch.setattr(best_set, "N_BOOT", 20)
     frame = table()
     model = HeckmanBestSubset("bic").fit(frame[FEATURES], frame["lwage"])
-    drawn = model.bootstrap(frame[FEATURES], frame["lwage"], N_BOOT, random_state=0)
+    drawn = model.bootstrap(frame[FEATURES], frame["lwage"], 20, random_state=0)
     sets = drawn.assignments()
     share = float(sets["share"][sets["features"] == ("educ", "exper")].iloc[0])
-    check = by_key(mroz())["best_set"]
+    analysis = ask(frame)
+    check = by_key(analysis)["best_set"]
     assert check.title == "The best set changes with the sample."
-    assert check.value == f"{len(sets)} different ones in {N_BOOT} bootstrap samples"
-    weight = 100 * weights_of(mroz().model.fit_).best
+    assert check.value == f"{len(sets)} different ones in 20 bootstrap samples"
+    weight = 100 * weights_of(analysis.model.fit_).best
     assert f"educ + exper has {weight:.1f}% of the BIC weight" in check.words
-    assert f"won in {100 * share:.0f}% of {N_BOOT} bootstrap samples" in check.words
-    assert f"bootstrap fits that failed: {drawn.n_failed} of {N_BOOT}" in fine_words(mroz().checks)
+    assert f"won in {100 * share:.0f}% of 20 bootstrap samples" in check.words
+    assert f"bootstrap fits that failed: {drawn.n_failed} of 20" in fine_words(analysis.checks)
 
 
-def test_rho_is_fine_and_the_line_says_so():
+def test_rho_is_fine_and_the_line_says_so(mroz):
     rho = mroz().model.rho_
     assert f"rho: \u2212{abs(rho):.2f}, inside (\u22121, 1)" in fine_words(mroz().checks)
 
 
-def test_a_feature_that_stands_in_for_lambda_is_a_caution_with_its_shares():
+def test_a_feature_that_stands_in_for_lambda_is_a_caution_with_its_shares(mroz):
     check = by_key(mroz())["stand_ins"]
     first = weights_of(mroz().model.fit_).stand_ins[0]
     assert check.level == "caution"
@@ -100,7 +95,7 @@ def test_a_feature_that_stands_in_for_lambda_is_a_caution_with_its_shares():
     assert f"without it, {100 * first.rejected_without:.0f}% of the BIC weight" in check.value
 
 
-def test_no_two_checks_say_the_same():
+def test_no_two_checks_say_the_same(mroz):
     found = by_key(mroz(search="best-subset"))
     assert "near_ties" not in found
     assert found["exclusions"].title == "The exclusions are weak for their number."
@@ -108,7 +103,7 @@ def test_no_two_checks_say_the_same():
     assert found["what_if"].title == "An excluded feature asks to come back."
 
 
-def test_without_an_exclusion_the_answer_is_not_to_be_relied_on():
+def test_without_an_exclusion_the_answer_is_not_to_be_relied_on(mroz):
     analysis = mroz(search="none", few=True)
     first = analysis.checks[0]
     assert badge(analysis.checks) == ("problem", "Do not rely on it")
@@ -122,7 +117,7 @@ def test_without_an_exclusion_the_answer_is_not_to_be_relied_on():
     assert "fit_warning" not in by_key(analysis)
 
 
-def test_a_square_and_a_product_are_noticed_even_if_rounded():
+def test_a_square_and_a_product_are_noticed_even_if_rounded(mroz):
     frame = table(FEW).assign(
         both=lambda one: one["educ"] * one["kids5"],
         squared=lambda one: (one["nwifeinc"] ** 2).round(1),
@@ -169,7 +164,7 @@ def test_a_warning_that_no_check_says_becomes_one():
     assert check.words in analysis.warnings
 
 
-def test_streamed_rows_say_how_many_checks_were_not_run(tmp_path):
+def test_streamed_rows_say_how_many_checks_were_not_run(mroz, tmp_path):
     path = tmp_path / "mroz.parquet"
     table(FEW).to_parquet(path)
     analysis = analyse(Question(str(path), "lwage", stream_above=0.0))
@@ -184,7 +179,7 @@ def test_streamed_rows_say_how_many_checks_were_not_run(tmp_path):
     assert len({*held} - {one.key for one in analysis.checks} - {"bootstrap"}) <= 7
 
 
-def test_honest_estimates_are_checked_by_their_halves():
+def test_honest_estimates_are_checked_by_their_halves(mroz):
     analysis = mroz(few=True, honest=True)
     found = by_key(analysis)
     assert "honest_splits" in found
@@ -192,7 +187,7 @@ def test_honest_estimates_are_checked_by_their_halves():
     assert not any("chance" in f"{one.title} {one.words} {one.do}" for one in analysis.checks)
 
 
-def test_a_window_of_rho_is_a_caution_and_has_no_test():
+def test_a_window_of_rho_is_a_caution_and_has_no_test(mroz):
     found = by_key(mroz(few=True, rho_range=(-0.9, -0.1)))
     assert found["window"].title == "rho was kept in a window, and tests nothing."
     assert {"rho_test", "stand_ins", "imr_optional"}.isdisjoint(found)
@@ -218,7 +213,7 @@ def test_clusters_are_drawn_whole(monkeypatch):
     monkeypatch.setattr(HeckmanBestSubset, "bootstrap", spy)
     frame = table(FEW).assign(county=np.arange(753) % 50)
     assert "best_set" in by_key(ask(frame, cluster="county"))
-    assert drawn["n"] == N_BOOT
+    assert drawn["n"] == best_set.N_BOOT
     assert (np.asarray(drawn["unit"]) == frame["county"]).all()
 
 

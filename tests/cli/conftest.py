@@ -12,7 +12,7 @@ import pytest
 import typer.testing
 from typer.testing import CliRunner
 
-from heckmanfa.analysis import comparison
+from heckmanfa.analysis import best_set, comparison
 from heckmanfa.cli import app
 from heckmanfa.datasets import load_mroz
 
@@ -20,6 +20,14 @@ from heckmanfa.datasets import load_mroz
 typer.testing._get_command = functools.cache(typer.main.get_command)
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_samples():
+    """Checks search again in a few samples of the rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(best_set, "N_BOOT", 3)
+        yield
 
 
 class Shell:

@@ -35,7 +35,10 @@ def keys_in_source(*classes):
     for path in SOURCE.rglob("*.py"):
         if path.name in ("checks.py", "check_words.py", "check_keys.py"):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if not any(f"{name}(" in text for name in classes):
+            continue
+        for node in ast.walk(ast.parse(text)):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)

@@ -109,7 +109,7 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
     found = [*checks_of(findings, caveats, outcome)]
     found += [*_of_rows(subject), *_of_derived(subject)]
     found += [_not_run(missed, outcome)] if missed.n else []
-    found = _with_form(found)
+    found = _with_form(found, ml=subject.prepared.question.method == "ml")
     return ordered_checks([*found, *checks_of_warnings(subject.warned, found, outcome)])
 
 
@@ -146,14 +146,17 @@ def _specification(subject: Subject, missed: _Missed) -> list[Finding]:
     return tests.findings()
 
 
-def _with_form(checks: list[Check]) -> list[Check]:
+def _with_form(checks: list[Check], *, ml: bool) -> list[Check]:
     """Say of errors that are not normal whether the form of the correction holds all the same."""
     form = next((item for item in checks if item.key == "correction_form"), None)
     if form is None or form.level != "ok":
         return checks
+    keep, lean = "Keep two steps", "--method ml or on "
+    if ml:
+        keep, lean = "Use --method two-step", ""
     do = (
-        f"Keep two steps: the form of their correction is not rejected ({form.value}). Do not lean "
-        "on --method ml or on p-values near 5%."
+        f"{keep}: the form of the correction is not rejected ({form.value}). Do not lean on "
+        f"{lean}p-values near 5%."
     )
     return [
         replace(check, do=do)

@@ -115,7 +115,10 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
 def _best_interval(evidence: Evidence) -> list[Claim]:
     """The interval of the best set is that of features known beforehand."""
     main, best = evidence.main, evidence.best
-    if evidence.mode != "average" or main is None or best is None:
+    # The best set has two-step intervals, which those of maximum likelihood are not compared with.
+    if evidence.mode != "average" or evidence.fit.spec.method == "ml":
+        return []
+    if main is None or best is None:
         return []
     alone = best.coef.of(main.lead)
     if not alone.has_interval or not main.effect.has_interval:
@@ -148,16 +151,21 @@ def _best_weight(evidence: Evidence) -> list[Claim]:
         which = "best" if evidence.chosen_weight is None else "chosen"
     if weight >= _ALONE:
         return []
-    about = "" if evidence.exhaustive else "about "
-    why = f"the {which} set has {about}{chance_text(weight)} of the weight"
+    why = f"the {which} set has {_about(evidence, weight)} of the weight"
     if weight < best.weight * (1.0 - 1e-6):
-        why += f", and the best by BIC {about}{chance_text(best.weight)}"
+        why += f", and the best by BIC {_about(evidence, best.weight)}"
     if evidence.n_half > 1:
         half = f"{evidence.n_half:,}"
         if not evidence.exhaustive:
             half = f"about {float(f'{evidence.n_half:.1e}'):,.0f}"
         why += f"; it takes {half} sets to make up half of it"
     return [Claim("best_weight", passage(*_those_predict(names)), passage(f"{why}."))]
+
+
+def _about(evidence: Evidence, weight: float) -> str:
+    """Format a weight, which is an estimate if assignments were sampled."""
+    said = chance_text(weight)
+    return said if evidence.exhaustive or said[0] in "<>" else f"about {said}"
 
 
 def _those_predict(names: Sequence[str]) -> tuple[str | Passage, ...]:

@@ -83,23 +83,17 @@ def _effect(evidence: Evidence) -> Passage:
     """Give the main effect with its interval, how it was found, and least squares."""
     main, y = evidence.main, Name(evidence.outcome)
     if main is None or not main.effect.known:
-        return passage("No feature was found that predicts ", y, f" ({_rows(evidence)}).")
+        verb = "was chosen to predict " if evidence.mode == "chosen" else "is in the model of "
+        return passage(f"No feature {verb}", y, f" ({_rows(evidence)}).")
     change = evidence.naming.change_of(main.lead)
     start = passage("Allowing for selection, ", change)
     if evidence.mode == "observed":
-        start = _capital(change)
+        start = passage("By least squares, ", change)
     inside = [_interval(evidence, main), _how(evidence), passage(_rows(evidence))]
     inside.append(_least_squares(evidence, main))
     return passage(
         start, " went with ", amount(main.effect, evidence.outcome), " (", join(inside, "; "), ")."
     )
-
-
-def _capital(words: Passage) -> Passage:
-    first, *others = words.parts
-    if isinstance(first, str):
-        return Passage((first[:1].upper() + first[1:], *others))
-    return words
 
 
 def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
@@ -121,7 +115,7 @@ def _how(evidence: Evidence) -> Passage:
     fit = evidence.fit
     steps = "maximum likelihood" if fit.spec.method == "ml" else "two steps"
     if evidence.mode == "observed":
-        return passage("least squares, with no outcome missing")
+        return passage("no outcome is missing")
     if evidence.mode == "average":
         sampling = " of a pseudo-likelihood, with sampling weights" if evidence.pseudo else ""
         features = plural(len(evidence.candidates), "feature")
