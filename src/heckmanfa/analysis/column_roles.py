@@ -5,8 +5,9 @@ Columns in memory and columns of files that are read in passes follow the same r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -20,18 +21,26 @@ from heckmanfa.data.columns.tally import NumberTally, Tally, TextTally
 from heckmanfa.data.columns.values import (
     FALSE_WORDS,
     TRUE_WORDS,
+    NotNumbers,
+    as_number,
     is_plain_number,
     is_text,
+    levels_of,
+    nearly_all,
     numbers_of,
+    shape_of,
     to_numbers,
 )
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, InputError, NoOutcomeError, TooFewRowsError
+from heckmanfa.tables.money import amount
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import number, plural
 
 # Characters of a text that a message quotes.
 _SHORT = 30
+# Texts among numbers that may be marks for missing, and levels that may be categories.
+_FEW_WORDS, _FEW_LEVELS = 3, 20
 
 
 def read_roles(
@@ -59,16 +68,53 @@ def read_roles(
 
 
 def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
-    """Return a column as numbers; refuse one that holds text only."""
+    """Return a column as numbers; refuse one that holds text only, or much of it."""
     if not is_plain_number(series) and is_text(series):
-        _, numbers = numbers_of(series)
-        if numbers.n_bad and numbers.n_bad == numbers.n_given:
-            text = next(iter(numbers.bad.values()))
-            raise InputError(
-                f"{option} needs numbers; column {quoted(name)} holds text such as "
-                f"{quoted(text, _SHORT)}"
-            )
+        values, numbers = numbers_of(series)
+        if numbers.n_bad and not nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
+            levels = levels_of(series)
+            counts = dict(zip(levels.labels, levels.counts().tolist(), strict=True))
+            # Amounts and percentages are numbers, once the other texts are gone.
+            bad = {
+                label: n
+                for label, n in counts.items()
+                if as_number(label) is None and shape_of(amount(label)) is None
+            }
+            n_bad = sum(bad.values())
+            raise InputError(_text_of(option, name, bad, replace(numbers, n_bad=n_bad)))
+        if not numbers.n_bad:
+            return values
     return to_numbers(series, name)
+
+
+def _text_of(option: str, name: str, bad: Mapping[str, int], numbers: NotNumbers) -> str:
+    """Explain what to do about a column of text that must hold numbers."""
+    words = sorted(bad, key=lambda label: -bad[label])
+    example = quoted(words[0], _SHORT)
+    start = f"{option} needs numbers; column {quoted(name)} holds"
+    if {word.lower() for word in words} <= TRUE_WORDS | FALSE_WORDS:
+        ways = "write 1 and 0 to fit the probability of a yes as a linear function"
+        if option == "--outcome":
+            ways += ", or pass it as --selected if it says whose outcome is observed"
+        return f"{start} {example}, a yes or a no: {ways}"
+    if numbers.n_bad < numbers.n_given and len(words) <= _FEW_WORDS:
+        listed = " and ".join(f"{quoted(word, _SHORT)} in {bad[word]:,}" for word in words)
+        options = " ".join(na_option(name, word) for word in words)
+        return (
+            f"{start} {listed} of {numbers.n_given:,} rows, and numbers elsewhere: if that means "
+            f"missing, pass {options}"
+        )
+    if numbers.n_bad < numbers.n_given:
+        return (
+            f"{start} {len(words):,} different texts such as {example} in {numbers.n_bad:,} of "
+            f"{numbers.n_given:,} rows: write them as numbers, or leave the cells empty"
+        )
+    if len(words) <= _FEW_LEVELS:
+        return (
+            f"{start} text such as {example}: {plural(len(words), 'category', 'categories')}, not "
+            "amounts. Name a column of numbers, or write a number for each category"
+        )
+    return f"{start} text such as {example}. Name a column of numbers"
 
 
 def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) -> None:

@@ -24,7 +24,7 @@ import heckmanfa
 from heckmanfa.analysis.archive import LARGEST_FILE, MANIFEST, NO_MODEL_FILE, read_members
 from heckmanfa.analysis.revival import MODELS, Revival, UnlistedError, UnsoundError
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.files.outputs import existing, replacing
+from heckmanfa.data.files.outputs import check_format, existing, replacing
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
@@ -79,6 +79,7 @@ def save_model(
         Whether an existing file may be replaced.
     """
     _refuse_no_model(path, model)
+    check_format(path, ".skops", "save_model")
     design = _design(model)
     names = [str(name) for name in getattr(model, "feature_names_in_", [])]
     if not names:

@@ -153,10 +153,15 @@ def has_range(model: Any) -> bool:
     return hasattr(model, "predict_selection") and model.fit_.probit is not None
 
 
-def encode_new(table: Table, encoding: Encoding) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Encode a table as that of the fit; also return notes on numbers written differently."""
+def encode_new(
+    table: Table, encoding: Encoding, outcome: str | None = None
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Encode a table as that of the fit; also return notes on numbers written differently.
+
+    The column of the ``outcome`` is never suggested in place of a feature.
+    """
     try:
-        refuse_absent(encoding.sources, table.frame.columns)
+        refuse_absent(encoding.sources, [name for name in table.frame.columns if name != outcome])
     except UnknownFeatureError as error:
         raise UnknownFeatureError(f"{error}{table.hint}") from error
     table.refuse_doubts([name for name in encoding.sources if name not in encoding.levels])
@@ -174,8 +179,15 @@ def encode_new(table: Table, encoding: Encoding) -> tuple[pd.DataFrame, tuple[st
 
 
 def _refuse_other_units(table: Table, encoding: Encoding, given: Sequence[str]) -> None:
-    """Refuse columns whose per cent signs differ from those of the fit in a way that matters."""
+    """Refuse columns whose signs differ from those of the fit in a way that matters."""
     for name in given:
+        here, there = table.money.get(name), encoding.money.get(name)
+        if here is not None and here != there:
+            was = f"in {there}" if there else "without a currency sign"
+            raise InputError(
+                f"column {quoted(name)} is in {here}, and was {was} in the table of the fit; write "
+                "it as there"
+            )
         if name in table.percent and name not in encoding.percent:
             raise InputError(
                 f"column {quoted(name)} has per cent signs, and had none in the table of the fit; "

@@ -185,18 +185,20 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     """Return the columns of a table that may be features, in its order."""
     roles = question.roles
     for option, name in roles.items():
-        _refuse_unknown(columns, name, option)
+        # What has another role is not suggested.
+        others = [other for other in roles.values() if other != name]
+        _refuse_unknown(columns, name, option, others)
     role_of = {name: option for option, name in reversed(roles.items())}
     for field in ("features", "exclude", "predict_with", "always", "select_only"):
         for name in getattr(question, field):
-            _refuse_unknown(columns, name, _flag(field))
+            _refuse_unknown(columns, name, _flag(field), list(role_of))
             if name in role_of:
                 raise InputError(
                     f"{_flag(field)} names {quoted(name)}, which is the column of {role_of[name]}"
                 )
     for field in ("categorical", "numeric"):
         for name in getattr(question, field):
-            _refuse_unknown(columns, name, _flag(field))
+            _refuse_unknown(columns, name, _flag(field), list(role_of))
     names = [
         name
         for name in columns
@@ -216,9 +218,13 @@ def feature_names(question: Question, columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _refuse_unknown(columns: Sequence[str], name: str, option: str) -> None:
+def _refuse_unknown(
+    columns: Sequence[str], name: str, option: str, taken: Sequence[str] = ()
+) -> None:
+    """Refuse a column that the data does not have; those that are taken are not suggested."""
     if name in columns:
         return
+    columns = [column for column in columns if column not in taken]
     first = ", ".join(shown(column) for column in columns[:12])
     more = f" and {len(columns) - 12} more" if len(columns) > 12 else ""
     hint = nearest(name, columns) or f"; it has {first}{more}"

@@ -16,7 +16,7 @@ from heckmanfa import __version__
 from heckmanfa.analysis import Analysis, analyse, save_model
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
-from heckmanfa.data.files.outputs import outputs
+from heckmanfa.data.files.outputs import check_format, outputs
 from heckmanfa.report import write_report
 from heckmanfa.report.answer import answer, by_role
 from heckmanfa.results.average_tables import NO_SIGN, PREDICTS, UNSURE, inclusion_frame
@@ -34,6 +34,9 @@ def run(
 ) -> None:
     """Answer the question that the options ask, write the files, and print the results."""
     question = question_of(options)
+    check_format(report, ".html", "--report")
+    check_format(save, ".skops", "--save")
+    check_format(json_out, ".json", "--json")
     files = {"--report": report, "--save": save, "--json": json_out}
     # Paths are checked before anything is computed, and all files are put in place together: a
     # failed run writes none.

@@ -128,7 +128,8 @@ def _write(
         # Encoding names the columns that are absent.
         needed = [name for name in stored.columns if columns is None or name in columns]
         table = Table(stored.load(needed or stored.columns))
-    X, notes = encode_new(table, saved.encoding)
+    outcome = saved.about.get("outcome")
+    X, notes = encode_new(table, saved.encoding, None if outcome is None else str(outcome))
     written, parts = Written(Gaps(), 0 if has_range(saved.model) else None), []
     for start in range(0, len(X), _PART):
         say(f"predicting, {start:,} of {len(X):,} rows done")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from heckmanfa import __version__
 from heckmanfa.data.files.clashes import refuse_clashes
-from heckmanfa.data.files.outputs import replacing
+from heckmanfa.data.files.outputs import check_format, replacing
 from heckmanfa.report.content import details_html
 from heckmanfa.report.sections import (
     Paper,
@@ -59,6 +59,7 @@ def write_report(analysis: Analysis, path: str | Path, *, title: str | None = No
     title : str, optional
         Title of the window; names the outcome and the data file by default.
     """
+    check_format(path, ".html", "write_report")
     refuse_clashes({"the analysis": analysis.question.data}, {"path": path})
     # Refuse a path that cannot be written before drawing the pictures.
     with replacing(path, force=True) as part:

@@ -15,7 +15,7 @@ from heckmanfa.data.columns.features import tidy_names
 from heckmanfa.data.columns.values import MISSING_SPELLINGS
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest
+from heckmanfa.text.wording import nearest, plural
 
 # A sheet whose first rows are empty counts as empty, unless it is the one to read.
 _PEEK = 50
@@ -27,7 +27,7 @@ class Sheet:
 
     frame: pd.DataFrame
     note: str | None
-    """which sheet was read, if the user did not choose and there are others"""
+    """which sheet was read, if the user did not choose and there are others; titles skipped"""
     hint: str
     """what to do if it is the wrong sheet; empty if there is no other"""
 
@@ -59,8 +59,13 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
     cells = _cells(book, chosen)
     if cells.empty:
         raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
+    cells, titles = _below_titles(cells)
+    skipped = None
+    if titles:
+        were = "was" if titles == 1 else "were"
+        skipped = f"{plural(titles, 'row')} of titles above the names {were} skipped."
     if not others:
-        return Sheet(_table(cells, path), None, "")
+        return Sheet(_table(cells, path), skipped, "")
     hint = (
         f"; its sheet {quoted(chosen)} was read, and there {'is' if len(others) == 1 else 'are'} "
         f"{_listed(others)} as well: pass --sheet {shlex.quote(others[0])}"
@@ -73,7 +78,7 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
         f"The sheet {quoted(chosen)} was read; {path.name} has {_listed(others)} as well (see "
         "--sheet)."
     )
-    return Sheet(frame, note, hint)
+    return Sheet(frame, note if skipped is None else f"{note} {skipped}", hint)
 
 
 def _names(book: Any) -> list[str]:
@@ -104,6 +109,16 @@ def _cells(book: Any, name: str, rows: int | None = None) -> pd.DataFrame:
         na_values=list(MISSING_SPELLINGS),
     )
     return cells.dropna(how="all").dropna(how="all", axis="columns")
+
+
+def _below_titles(cells: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Leave out rows at the top that fill one cell, if the row below them fills all columns."""
+    filled = cells.notna().sum(axis="columns").to_numpy()
+    n_columns, titles = cells.shape[1], 0
+    while titles < len(filled) and filled[titles] == 1:
+        titles += 1
+    is_header = n_columns > 2 and titles < len(filled) and filled[titles] == n_columns
+    return (cells.iloc[titles:], titles) if is_header else (cells, 0)
 
 
 def _table(cells: pd.DataFrame, path: Path) -> pd.DataFrame:

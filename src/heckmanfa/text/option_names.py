@@ -18,7 +18,10 @@ _PHRASES = (
         "--selected if it says who is selected",
     ),
     (r"\bor is known only with it, and leave it out\b", r"\g<0> with --exclude"),
-    (r"\bLeave the column out, merge its\b", "Leave the column out with --exclude, merge its"),
+    (
+        r"\bLeave the column out, merge its rare level with another\b",
+        "Leave the column out with --exclude, merge rare levels with --min-level-rows 10",
+    ),
     (
         r"\b([Ll])eave features out of the selection equation\b",
         r"\1eave features out with --exclude, or name those to use with --features",

@@ -41,19 +41,18 @@ class Suspicion:
 
     @property
     def words(self) -> str:
-        """What was found, and what it does to the answer, as a sentence."""
-        found = (
-            f"{quoted(self.column)} holds {self.code:g} in {self.rows:,} of "
-            f"{plural(self.n_rows, 'row')}, and {number(self.low)} to {number(self.high)} elsewhere"
+        """What was found, as a sentence."""
+        return (
+            f"{'The outcome ' * self.is_outcome}{quoted(self.column)} holds {self.code:g} in "
+            f"{self.rows:,} of {plural(self.n_rows, 'row')}, and {number(self.low)} to "
+            f"{number(self.high)} elsewhere."
         )
-        if self.is_outcome:
-            return f"The outcome {found}: if {self.code:g} means missing, every estimate is wrong."
-        return f"{found}: if {self.code:g} means missing, its effects are wrong."
 
     @property
     def do(self) -> str:
         """What to do about it, as a sentence."""
-        return f"If it means missing, pass {self.option}."
+        counts = "these rows count as observed" if self.is_outcome else "it counts as a number"
+        return f"If {self.code:g} means missing, pass {self.option}: as it is, {counts}."
 
     def __str__(self) -> str:
         return f"{self.words} {self.do}"

@@ -243,17 +243,14 @@ class TextTally:
     def with_other(self, fewest: int) -> tuple[TextTally, tuple[str, ...]]:
         """Merge levels with fewer rows into one, `OTHER`; also return the levels merged.
 
-        If they have fewer rows together, the next rarest levels join them.
+        If only one level has, the next rarest joins it: alone, it would just have another name.
         """
         rarest = sorted(self.counts, key=lambda level: self.counts[level])
         rare = [level for level in rarest if self.counts[level] < fewest or level == OTHER]
         if not rare or (rare == [OTHER] and self.counts[OTHER] >= fewest):
             return self, ()
-        for level in rarest:
-            if sum(self.counts[level] for level in rare) >= fewest:
-                break
-            if level not in rare:
-                rare.append(level)
+        if len(rare) == 1:
+            rare += [level for level in rarest if level not in rare][:1]
         merged = copy(self)
         merged.counts = {level: n for level, n in self.counts.items() if level not in rare}
         merged.counts[OTHER] = sum(self.counts[level] for level in rare)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
@@ -350,6 +351,32 @@ def check_ending(path: str | os.PathLike[str]) -> None:
     refuse_standard_output(path)
     if ending_of(Path(path)) not in (".csv", ".parquet"):
         raise InputError(f"{shown(path)} must end in .csv or .parquet to be written")
+
+
+_FORMATS = {
+    ".html": ("HTML", "; a browser prints it as PDF"),
+    ".skops": ("a skops file, which runs no code when it is opened", ""),
+    ".json": ("JSON", ""),
+}
+# Endings of formats that people may expect, and that nothing here writes.
+_FOREIGN = frozenset(
+    [".pdf", ".pkl", ".pickle", ".joblib", ".doc", ".docx", ".xls", ".xlsx", ".rtf", ".tex", ".png"]
+)
+
+
+def check_format(
+    path: PathLike | None, ending: Literal[".html", ".skops", ".json"], what: str
+) -> None:
+    """Refuse a name that promises another format; ``what`` is the option, or what is written."""
+    if path is None:
+        return
+    found = ending_of(Path(path))
+    if found in _FOREIGN or (found in (*_FORMATS, ".csv", ".parquet") and found != ending):
+        written, more = _FORMATS[ending]
+        raise InputError(
+            f"{what} writes {written}, and {shown(path)} ends in {found}: name a file that ends in "
+            f"{ending}{more}"
+        )
 
 
 def sha256_of(*paths: str | os.PathLike[str]) -> str:
