@@ -125,8 +125,11 @@ def test_dates_and_constants_are_not_offered_as_numbers(shell, base):
 def test_text_where_numbers_are_needed_is_said_to_be_text(shell, base, option):
     roles = {"--outcome": "wage"} | {option: "region"}
     said = shell.refuses("fit", "base.csv", *[word for pair in roles.items() for word in pair])
-    first = base["region"].iloc[0]
-    assert said == (f"error: {option} needs numbers; column 'region' holds text such as '{first}'")
+    first, n_levels = base["region"].mode()[0], base["region"].nunique()
+    assert said == (
+        f"error: {option} needs numbers; column 'region' holds text such as '{first}': {n_levels} "
+        "categories, not amounts. Name a column of numbers, or write a number for each category"
+    )
 
 
 def test_a_collinear_column_is_left_out_in_the_head_and_not_counted(shell, base):

@@ -14,6 +14,7 @@ from heckmanfa.analysis.best_set import (
     resample,
 )
 from heckmanfa.analysis.prepared import Prepared
+from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import Fit
@@ -26,7 +27,7 @@ from heckmanfa.results.checks import (
     ordered_checks,
     plain_check,
 )
-from heckmanfa.results.document import Caveat, Finding
+from heckmanfa.results.document import Caveat, Finding, Level
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import count, listed, percent, plural, share_text
 
@@ -107,7 +108,7 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
             # The share of rows beyond the range of lambda.
             missed.add(1, NOT_IN_MEMORY)
     found = [*checks_of(findings, caveats, outcome)]
-    found += [*_of_rows(subject), *_of_derived(subject)]
+    found += [*_of_rows(subject), *_of_codes(subject), *_of_derived(subject)]
     found += [_not_run(missed, outcome)] if missed.n else []
     found = _with_form(found, ml=subject.prepared.question.method == "ml")
     return ordered_checks([*found, *checks_of_warnings(subject.warned, found, outcome)])
@@ -204,6 +205,24 @@ def _of_rows(subject: Subject) -> list[Check]:
         clauses = [f"{count(n)} {_LEFT_OUT[key]}" for key, n in others.items()]
         words = f"Of {count(total)} rows, {listed(clauses)}."
         found.append(plain_check("rows_dropped", "note", words, outcome))
+    return found
+
+
+def _of_codes(subject: Subject) -> list[Check]:
+    """Name the numbers that look like codes for missing: in the outcome they spoil everything."""
+    codes = subject.prepared.suspicions
+    of_outcome = [code for code in codes if code.is_outcome]
+    of_features = [code for code in codes if not code.is_outcome]
+    found: list[Check] = []
+    levels: tuple[tuple[str, Level, list[Suspicion]], ...] = (
+        ("outcome_code", "problem", of_outcome),
+        ("feature_codes", "caution", of_features),
+    )
+    for key, level, some in levels:
+        if some:
+            words = " ".join(code.words for code in some[:_LISTED])
+            check = plain_check(key, level, words, subject.outcome, plural(len(some), "number"))
+            found.append(replace(check, do=" ".join(code.do for code in some[:_LISTED])))
     return found
 
 

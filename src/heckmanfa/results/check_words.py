@@ -411,6 +411,19 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "The fit gave a warning.",
         "Read it before you report the estimates.",
     ),
+    "outcome_code": CheckWords(
+        Kind.INVALID,
+        "codes for missing in the outcome",
+        "The outcome holds a number that may mean missing.",
+        "If it means missing, name it with --na-values.",
+    ),
+    "feature_codes": CheckWords(
+        Kind.ROWS,
+        "codes for missing in features",
+        "Features hold numbers that may mean missing.",
+        "If they mean missing, name them with --na-values.",
+        gravest="caution",
+    ),
     "derived": CheckWords(
         Kind.ROWS,
         "columns made from others",

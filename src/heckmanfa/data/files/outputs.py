@@ -371,7 +371,7 @@ def check_format(
     if path is None:
         return
     found = ending_of(Path(path))
-    if found in _FOREIGN or (found in (*_FORMATS, ".csv", ".parquet") and found != ending):
+    if found in _FOREIGN:
         written, more = _FORMATS[ending]
         raise InputError(
             f"{what} writes {written}, and {shown(path)} ends in {found}: name a file that ends in "

@@ -1,0 +1,199 @@
+"""Files as people have them: codes for missing, dates, rare levels, money, and names of outputs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import analysis
+from heckmanfa.analysis import Question, analyse, load_model, save_model
+from heckmanfa.errors import InputError
+from heckmanfa.report import write_report
+
+FIT = ["--search", "none", "--select-only", "nwifeinc,kids5", "--json", "r.json"]
+
+
+def results(shell, *options):
+    status, text = shell("fit", *options, *FIT, "--force")
+    assert status == 0, text
+    return json.loads((shell.folder / "r.json").read_text()), text
+
+
+def estimates(found):
+    return {row["term"]: row["estimate"] for row in found["estimates"]}
+
+
+def test_codes_for_missing_give_the_model_of_empty_cells(shell, mroz):
+    plain, _ = results(shell, "mroz.csv", "--outcome", "lwage")
+    coded = mroz.fillna({"lwage": -99})
+    coded.to_csv("coded.csv", index=False)
+    coded.to_parquet("coded.parquet")
+    said = shell.refuses("fit", "coded.csv", "--outcome", "lwage")
+    assert "It holds -99 in 325 rows" in said
+    assert "pass --na-values lwage=-99" in said
+    for name in ("coded.csv", "coded.parquet"):
+        for value in ("-99", "lwage=-99.0"):
+            found, text = results(shell, name, "--outcome", "lwage", "--na-values", value)
+            assert estimates(found) == pytest.approx(estimates(plain), rel=1e-12)
+            assert "was taken as missing in 'lwage' (325 rows)" in text
+    words = mroz.astype({"lwage": object}).fillna({"lwage": "Refused"})
+    words.to_csv("words.csv", index=False)
+    said = shell.refuses("fit", "words.csv", "--outcome", "lwage")
+    assert "'Refused' in 325 of 753 rows, and numbers elsewhere" in said
+    assert "pass --na-values lwage=Refused" in said
+    found, _ = results(shell, "words.csv", "--outcome", "lwage", "--na-values", "refused,-7")
+    assert estimates(found) == pytest.approx(estimates(plain), rel=1e-12)
+    assert "-7, of --na-values, is in no cell that it is about." in found["reading"]
+    said = shell.refuses("fit", "mroz.csv", "--outcome", "lwage", "--na-values", "agee=-9")
+    assert "no column 'agee'. Did you mean 'age'" in said
+    said = shell.refuses(
+        "fit", "coded.parquet", "--outcome", "lwage", "--na-values", "-99", "--stream-above", 0
+    )
+    assert "--na-values needs the rows in memory" in said
+
+
+def test_a_model_knows_codes_dates_and_merged_levels(shell, mroz):
+    town = np.where(mroz["age"] % 2, "a", "b").astype(object)
+    town[[0, 1, 500, 501]], town[[2, 3, 600]] = "rare", "rarer"
+    born = pd.Timestamp("1976-01-01") - pd.to_timedelta(mroz["age"] * 365.25, unit="D")
+    table = mroz.assign(town=town, born=born.dt.strftime("%d.%m.%Y"), income=mroz["nwifeinc"])
+    table.loc[10:19, "income"] = -999
+    table.to_csv("t.csv", index=False)
+    options = [
+        "t.csv", "--outcome", "lwage", "--exclude", "age,nwifeinc", "--na-values", "income=-999",
+        "--dates", "years", "--min-level-rows", 10,
+    ]  # fmt: skip
+    status, text = shell(
+        "fit", *options, "--search", "none", "--select-only", "kids5", "--save", "m.skops"
+    )
+    assert status == 0
+    assert "2 rare levels of 'town' became '(other)': 'rare', 'rarer'." in text
+    assert f"The dates in 'born' became years since {born.min():%Y-%m-%d}." in text
+    encoding = load_model("m.skops").encoding
+    X = encoding.transform(table)
+    days = (born.dt.floor("D") - born.min().floor("D")).dt.days
+    np.testing.assert_allclose(X["born"], days / 365.25, rtol=1e-12)
+    assert X["income"].isna().to_numpy().nonzero()[0].tolist() == [*range(10, 20)]
+    assert sorted(encoding.levels["town"]) == ["(other)", "a", "b"]
+    assert X["town[(other)]"].sum() == 7
+    # One row alone says neither how dates are written nor which levels are rare.
+    few = table.drop(columns="lwage").iloc[[0, 2, 12]]
+    for name, write in (("few.csv", few.to_csv), ("few.parquet", few.to_parquet)):
+        write(name, index=False)
+        assert shell("predict", "m.skops", name, "--out", "p.csv", "--force")[0] == 0
+        found = pd.read_csv("p.csv", skip_blank_lines=False)["predicted_marginal"]
+        whole = load_model("m.skops").model.predict(X.iloc[[0, 2, 12]], missing="nan")
+        np.testing.assert_allclose(found, whole, rtol=1e-12)
+        assert found.isna().tolist() == [False, False, True]
+    few.assign(town="new").to_csv("new.csv", index=False)
+    assert "'new'" in shell.refuses("predict", "m.skops", "new.csv", "--out", "q.csv")
+    few.assign(born=3.0).to_csv("numbers.csv", index=False)
+    assert "held dates" in shell.refuses("predict", "m.skops", "numbers.csv", "--out", "q.csv")
+
+
+def test_a_rare_level_that_separates_names_the_option_that_merges_it(shell, mroz):
+    town = np.where(mroz["age"] % 2, "a", "b").astype(object)
+    town[np.flatnonzero(mroz["lwage"].isna())[:3]] = "island"
+    mroz.assign(town=town).to_csv("t.csv", index=False)
+    said = shell.refuses("fit", "t.csv", "--outcome", "lwage")
+    assert "merge rare levels with --min-level-rows 10" in said
+    found, _ = results(shell, "t.csv", "--outcome", "lwage", "--min-level-rows", 10)
+    # The only rare level is merged with the next rarest.
+    levels = {*found["reference_levels"].values()}
+    levels |= {row["term"] for row in found["estimates"] if str(row["term"]).startswith("town[")}
+    assert any("(other)" in level for level in levels)
+
+
+def test_dates_that_can_be_read_in_two_ways_are_refused(shell, mroz):
+    mroz.assign(day=[f"0{1 + row % 9}/0{1 + row % 5}/2020" for row in range(753)]).to_csv(
+        "t.csv", index=False
+    )
+    said = shell.refuses("fit", "t.csv", "--outcome", "lwage", "--dates", "days")
+    assert "whether the day or the month comes first" in said
+    said = shell.refuses("fit", "t.csv", "--outcome", "lwage", "--dates", "weeks")
+    assert "--dates must be one of days, years" in said
+    _, text = results(shell, "t.csv", "--outcome", "lwage")
+    assert "(--dates years or --dates days)" in text
+
+
+def test_codes_are_findings_of_the_analysis(mroz):
+    coded = mroz.assign(nwifeinc=mroz["nwifeinc"].abs())
+    coded.loc[:29, "nwifeinc"] = -99
+    coded.loc[np.flatnonzero(coded["lwage"].isna())[:100], "lwage"] = 999.0
+    found = analyse(Question("t", "lwage", search="none", select_only=("kids5",)), frame=coded)
+    assert [(one.column, one.code, one.rows) for one in found.suspicions] == [
+        ("lwage", 999, 100),
+        ("nwifeinc", -99, 30),
+    ]
+    outcome, feature = found.suspicions
+    assert str(outcome) in found.notes
+    assert "these rows count as observed" in outcome.do
+    levels = {check.key: (check.level, check.do) for check in found.checks}
+    assert levels["outcome_code"] == ("problem", outcome.do)
+    assert levels["feature_codes"] == ("caution", feature.do)
+    sound = analyse(Question("t", "lwage", search="none", select_only=("kids5",)), frame=mroz)
+    assert sound.suspicions == ()
+
+
+def test_outcomes_of_text_are_refused_with_what_to_do(shell, mroz):
+    works = np.where(mroz["lwage"].notna(), "yes", "no")
+    sized = pd.cut(mroz["lwage"], 3, labels=["low", "middle", "high"])
+    paid = [f"${value:,.2f}" if value == value else "no pay" for value in np.exp(mroz["lwage"])]
+    mroz.drop(columns="lwage").assign(works=works, sized=sized, paid=paid).to_csv("t.csv")
+    assert "or pass it as --selected" in shell.refuses("fit", "t.csv", "--outcome", "works")
+    assert "3 categories, not amounts" in shell.refuses("fit", "t.csv", "--outcome", "sized")
+    said = shell.refuses("fit", "t.csv", "--outcome", "paid")
+    assert "pass --na-values 'paid=no pay'" in said
+    options = ["t.csv", "--outcome", "paid", "--exclude", "works,sized"]
+    found, text = results(shell, *options, "--na-values", "paid=no pay")
+    assert found["rows"]["selected"] == 428
+    assert "'paid' is in $" in text
+
+
+def test_no_option_suggests_a_column_that_has_a_role(shell, mroz):
+    mroz.assign(lwage2=1.0, educ2=mroz["educ"]).to_csv("t.csv", index=False)
+    for option in ("--features", "--exclude", "--always", "--select-only", "--categorical"):
+        said = shell.refuses("fit", "t.csv", "--outcome", "lwage", option, "lwag")
+        assert "no column 'lwag'" in said
+        assert "'lwage'" not in said
+    results(shell, "mroz.csv", "--outcome", "lwage", "--save", "m.skops")
+    mroz.drop(columns="age").to_csv("new.csv", index=False)
+    said = shell.refuses("predict", "m.skops", "new.csv", "--out", "p.csv")
+    assert "no column 'age'" in said
+    assert "'lwage'" not in said
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "ending"),
+    [
+        ("--report", "r.pdf", ".html"),
+        ("--save", "m.pkl", ".skops"),
+        ("--json", "r.pdf", ".json"),
+        ("--save", "m.joblib", ".skops"),
+    ],
+)
+def test_outputs_that_promise_another_format_are_refused(shell, mroz, option, name, ending):
+    said = shell.refuses("fit", "mroz.csv", "--outcome", "lwage", option, name)
+    assert f"{option} writes" in said
+    assert f"name a file that ends in {ending}" in said
+
+
+def test_python_refuses_such_names_too(shell, mroz):
+    found = analyse(Question("t", "lwage", search="none", select_only=("kids5",)), frame=mroz)
+    with pytest.raises(InputError, match=r"save_model writes .*\.skops"):
+        save_model("m.pkl", found.model, found.encoding)
+    with pytest.raises(InputError, match=r"write_report writes HTML.* ends in \.pdf"):
+        write_report(found, "r.pdf")
+    assert not {*shell.files()} & {"m.pkl", "r.pdf"}
+    assert analysis.load_model is load_model
+
+
+def test_titles_above_the_names_of_a_sheet_are_skipped(shell, mroz):
+    with pd.ExcelWriter("book.xlsx") as book:
+        mroz.to_excel(book, sheet_name="Data", index=False, startrow=3)
+        book.sheets["Data"]["A1"], book.sheets["Data"]["A2"] = "Wages", "Source: a survey"
+    _, text = results(shell, "book.xlsx", "--outcome", "lwage")
+    assert "2 rows of titles above the names were skipped." in text
