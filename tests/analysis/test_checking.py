@@ -77,7 +77,7 @@ def test_the_share_of_samples_that_the_best_set_wins_is_that_of_a_bootstrap(monk
     assert check.title == "The best set changes with the sample."
     assert check.value == f"{len(sets)} different ones in 20 bootstrap samples"
     weight = 100 * weights_of(analysis.model.fit_).best
-    assert f"educ + exper has {weight:.1f}% of the BIC weight" in check.words
+    assert f"educ + exper has {weight:.0f}% of the BIC weight" in check.words
     assert f"won in {100 * share:.0f}% of 20 bootstrap samples" in check.words
     assert f"bootstrap fits that failed: {drawn.n_failed} of 20" in fine_words(analysis.checks)
 

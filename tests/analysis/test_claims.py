@@ -168,7 +168,7 @@ def test_the_paragraph_about_an_average_names_its_weights_and_numbers(mroz):
     )
     plain = next(one for one in analysis.evidence.features if one.name == "educ").least_squares
     assert f"least squares: {plain.estimate:.3f})" in said
-    assert "By BIC weights, educ (>99%) predicts lwage. Whether exper (41%)" in said
+    assert "By BIC weights, educ (chance >99%) predicts lwage. Whether exper (41%)" in said
     assert f"lambda {MINUS}{abs(imr['estimate']):.3f}, {MINUS}{abs(imr['ci_low']):.3f} to" in said
     assert said.endswith("The errors of lwage are not normal (chi2(2) = 299.4, p < 0.001).")
     assert {"educ", "exper", "lwage"} <= names_of(analysis.answer.may_write)

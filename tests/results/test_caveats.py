@@ -142,10 +142,10 @@ def test_console_and_json_carry_the_same_caveats_and_diagnostics(name, table, ca
     caveats = analysis.caveats
     assert len({one.key for one in caveats}) == len(caveats)
     assert [one["key"] for one in found["caveats"]] == [one.key for one in caveats]
-    assert found["not_to_be_claimed"] == [one.claim for one in caveats if one.claim]
+    assert found["not_to_be_claimed"] == [str(one) for one in analysis.claims]
     show(analysis, output())
     printed = on_one_line(capsys.readouterr().out)
-    texts = [one.text for one in caveats] + [in_options(line[3]) for line in lines]
+    texts = [str(one) for one in analysis.claims] + [in_options(line[3]) for line in lines]
     assert [text for text in texts if on_one_line(text) not in printed] == []
 
 

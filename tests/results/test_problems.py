@@ -229,9 +229,9 @@ def test_exclusions_whose_joint_test_does_not_reject_are_not_said_to_drive_weakl
     assert diagnostics.excluded_wald.p_value > 0.05
     assert lines_of(model)["excluded features"][2:] == ("caution", words)
     exclusions = find_exclusions(model.fit_)
-    table = TableFacts("y", n, 0, False, lambda names: list(names), exclusions)
+    table = TableFacts(n, 0, False, exclusions)
     caveats = caveats_of_table(model.fit_, diagnostics, table)
-    claims = {caveat.key: caveat.claim for caveat in caveats}
+    claims = {caveat.key: caveat.why for caveat in caveats}
     assert "not shown to drive selection" in claims["weak_exclusions"]
 
 

@@ -23,7 +23,7 @@ from heckmanfa.results.assignment_weights import (
 )
 from heckmanfa.results.document import Finding
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import MAX_NAMES, percent, plural, share_text
+from heckmanfa.text.wording import MAX_NAMES, chance_text, percent, plural
 
 N_BOOT = 50
 """samples of the rows that are searched again"""
@@ -142,7 +142,7 @@ def best_set_finding(fit: Fit, drawn: Resampled, names: Sequence[str]) -> Findin
     found = weights_of(fit)
     weight = ""
     if not isinstance(found, str) and np.array_equal(found.average.leading_masks[0], drawn.best):
-        weight = f" has {share_text(found.best)} of the BIC weight, and"
+        weight = f" has {chance_text(found.best)} of the BIC weight, and"
     samples = f"{drawn.n} bootstrap samples"
     rare = drawn.share < _STABLE_FROM
     won = f"won in {percent(drawn.share, 0)} of {samples}"

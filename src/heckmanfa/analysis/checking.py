@@ -29,7 +29,7 @@ from heckmanfa.results.checks import (
 )
 from heckmanfa.results.document import Caveat, Finding, Level
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import count, listed, percent, plural, share_text
+from heckmanfa.text.wording import chance_text, count, listed, percent, plural
 
 _N_TESTS = 5
 # What a fit says of rows that it left out, by its count.
@@ -123,7 +123,7 @@ def _in_table(finding: Finding, subject: Subject) -> Finding:
     if isinstance(found, str) or not found.stand_ins:
         return replace(finding, names=names)
     first = found.stand_ins[0]
-    without, inside = share_text(first.rejected_without), share_text(first.rejected_with)
+    without, inside = chance_text(first.rejected_without), chance_text(first.rejected_with)
     short = f"without it, {without} of the BIC weight rejects rho = 0; with it, {inside}"
     return replace(finding, names=names, short=short)
 

@@ -158,15 +158,13 @@ class Analysis(Prepared):
     def caveats(self) -> list[Caveat]:
         """Caveats of the answer, the most serious first."""
         table = TableFacts(
-            outcome=shown(self.question.outcome),
             n_rows=self.row_counts["total"],
             n_missing=self.row_counts.get("left_out_regressor_missing", 0),
             filled=self.question.missing == "mean",
-            sources=lambda names: [name for name in self._sources(names) if name in self.kept_out],
             exclusions=self.exclusions,
         )
         return [
-            replace(caveat, sentence=in_options(caveat.sentence), claim=in_options(caveat.claim))
+            replace(caveat, sentence=in_options(caveat.sentence), why=in_options(caveat.why))
             for caveat in caveats_of_table(self.model.fit_, self.diagnostics, table)
         ]
 

@@ -31,8 +31,7 @@ def answer(analysis: Analysis) -> tuple[str, str, list[str]]:
     claims : list of str
         What may not be claimed, the most serious first, each a sentence that begins with "That".
     """
-    claims = [caveat.claim for caveat in analysis.caveats if caveat.claim]
-    return _which(analysis), _how_much(analysis), claims
+    return _which(analysis), _how_much(analysis), [str(claim) for claim in analysis.claims]
 
 
 def _which(analysis: Analysis) -> str:

@@ -190,8 +190,8 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
             "the correlation of the errors of both equations, and sigma the standard deviation of "
             "the outcome's error."
         )
-    # What limits a claim is among the claims.
-    return notes + [caveat.sentence for caveat in analysis.caveats if not caveat.claim]
+    # What limits a claim is among the claims, and other cautions are among the checks.
+    return notes + [item.sentence for item in analysis.caveats if item.severity == "note"]
 
 
 def best_blocks(evidence: Evidence) -> list[PageBlock]:

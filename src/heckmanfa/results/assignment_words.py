@@ -71,8 +71,8 @@ def _of_average(fit: Fit) -> list[Caveat]:
     """Caveats of an average, whose summary has the weights of assignments and features."""
     if has_pseudo_weights(fit):
         words = "sampling weights leave only a pseudo-likelihood to weigh assignments by."
-        claim = f"That features have known chances to predict: {words}"
-        return [Caveat("pseudo_weights", "caution", f"Chances are rough: {words}", claim)]
+        claim = "That features have known chances to predict"
+        return [Caveat("pseudo_weights", "caution", f"Chances are rough: {words}", claim, words)]
     found = weights_of(fit) if are_known(fit) else ""
     return [] if isinstance(found, str) else [*_of_stand_ins(fit, found), *_of_imr(found)]
 
@@ -83,14 +83,7 @@ def _of_stand_ins(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
     words = stand_in_sentence(fit, found.stand_ins[0])
     if len(found.stand_ins) > 1:
         words += f" So do others: {_others(fit, found.stand_ins)}."
-    first = found.stand_ins[0]
-    name = _unit(fit, first.columns)
-    claim = (
-        f"That the data tell selection from an effect of {name}: without {name}, "
-        f"{share_text(first.rejected_without)} of the BIC weight rejects rho = 0; with {name}, "
-        f"{share_text(first.rejected_with)}."
-    )
-    return [Caveat("stand_ins", "caution", words, claim)]
+    return [Caveat("stand_ins", "caution", words)]
 
 
 def _of_imr(found: AssignmentWeights) -> list[Caveat]:
@@ -105,10 +98,8 @@ def _of_imr(found: AssignmentWeights) -> list[Caveat]:
 
 def _of_choice(fit: Fit, found: AssignmentWeights) -> Caveat:
     sentence = f"{_choice(fit, found)}{_outside(found)}"
-    if found.chosen_is_best and found.n_half == 1:
-        return Caveat("assignment_weight", "note", sentence)
-    claim = f"That one assignment stands out: {sentence[0].lower()}{sentence[1:]}"
-    return Caveat("assignment_weight", "caution", sentence, claim)
+    alone = found.chosen_is_best and found.n_half == 1
+    return Caveat("assignment_weight", "note" if alone else "caution", sentence)
 
 
 def _choice(fit: Fit, found: AssignmentWeights) -> str:

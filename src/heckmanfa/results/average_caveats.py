@@ -57,8 +57,9 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
             f"{words} Intervals are quantiles of the mixture of their distributions, and allow for "
             f"the choice of features: {simulated}95% intervals cover {covered}. There is no "
             "p-value of an average.",
-            f"That an interval covers with {exactly}its level: it allows for the choice of "
-            f"features, and 95% intervals cover {covered} in simulations.",
+            f"That an interval covers with {exactly}its level",
+            f"it allows for the choice of features, and 95% intervals cover {covered} in "
+            "simulations.",
         ),
         _NO_CHOICE,
     ]
@@ -79,8 +80,8 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
             caveats.append(Caveat("sampled", "note", words))
         else:
             words = f"The chains of the sampler do not agree: a share differs by {differ}."
-            claim = f"That the shares of weight are exact: {words[0].lower()}{words[1:]}"
-            caveats.append(Caveat("sampled", "caution", words, claim))
+            claim, why = "That the shares of weight are exact", f"{words[0].lower()}{words[1:]}"
+            caveats.append(Caveat("sampled", "caution", words, claim, why))
     if found.outside >= _OFTEN_OUTSIDE:
         words = f"Assignments with rho outside (-1, 1) carry {percent(found.outside, 0)}"
         caveats.append(
@@ -88,8 +89,8 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
                 "outside_weight",
                 "caution",
                 f"{words} of the weight: the model does not fit them, or hardly identifies rho.",
-                f"That rho is a correlation in every assignment: {words[0].lower()}{words[1:]} of "
-                "the weight.",
+                "That rho is a correlation in every assignment",
+                f"{words[0].lower()}{words[1:]} of the weight.",
             )
         )
     if found.rho_range is not None:
@@ -100,8 +101,9 @@ def caveats_of_average(fit: Fit) -> list[Caveat]:
                 "caution",
                 f"rho was conditioned on: only assignments whose two-step rho is in [{low:g}, "
                 f"{high:g}] have weight. It tests nothing, and has no interval.",
-                "That rho says whether there is selection bias: only assignments with rho in "
-                f"[{low:g}, {high:g}] have weight, and it tests nothing.",
+                "That rho says whether there is selection bias",
+                f"only assignments with rho in [{low:g}, {high:g}] have weight, and it tests "
+                "nothing.",
             )
         )
     return caveats

@@ -6,9 +6,7 @@ and the HTML report print the claim that it rules out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import higher_maximum, rho_text
@@ -25,7 +23,7 @@ from heckmanfa.results.problems import PROFILE_INSTEAD, clusters_note, problems_
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.results.search_caveats import caveats_of_search
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import count, number, p_equals, percent, plural, some
+from heckmanfa.text.wording import count, number, p_equals, percent, plural
 
 _LARGE_SHARE = 0.05
 _VERDICTS: dict[Severity, Verdict] = {"note": "ok", "caution": "caution", "problem": "problem"}
@@ -33,16 +31,17 @@ _ALL_OBSERVED = Caveat(
     "all_observed",
     "caution",
     "No selection was corrected for, and rho is not identified.",
-    "That selection was corrected for: no outcome is missing in the fit, and this is least "
-    "squares.",
+    "That selection was corrected for",
+    "no outcome is missing in the fit, and this is least squares.",
 )
 _NO_EXCLUSION = Caveat(
     "no_exclusion",
     "problem",
     "No feature is excluded from the prediction equation: only normality of the errors identifies "
     "the model.",
-    "That the data alone tell selection from prediction: every feature of the selection equation "
-    "is also in the prediction equation, and only normality of the errors identifies the model.",
+    "That the data alone tell selection from prediction",
+    "every feature of the selection equation is also in the prediction equation, and only "
+    "normality of the errors identifies the model.",
 )
 _TWO_STEP_ERRORS = Caveat(
     "two_step_errors",
@@ -63,15 +62,15 @@ _NORMALITY = Caveat(
     "normal_law",
     "caution",
     "The correction for selection assumes normal errors.",
-    "That the correction holds whatever the distribution of the errors: it assumes that they are "
-    "normal.",
+    "That the correction holds whatever the distribution of the errors",
+    "it assumes that they are normal.",
 )
 _NOT_CAUSAL = Caveat(
     "not_causal",
     "caution",
     "A coefficient is an association, not a causal effect.",
-    "That changing a feature would change the outcome by its coefficient: it is an association, "
-    "not a causal effect.",
+    "That changing a feature would change the outcome by its coefficient",
+    "it is an association, not a causal effect.",
 )
 
 
@@ -79,14 +78,11 @@ _NOT_CAUSAL = Caveat(
 class TableFacts:
     """What is known about a table beyond the model fitted to it."""
 
-    outcome: str
     n_rows: int
     n_missing: int
     """rows left out because they lack a feature"""
     filled: bool
     """whether missing cells were filled in"""
-    sources: Callable[[Sequence[Any]], list[str]]
-    """the columns of the table behind columns of X"""
     exclusions: Exclusions
     """the features kept out of the prediction equation, the dummies of a column tested jointly"""
 
@@ -169,80 +165,64 @@ def _of_problems(fit: Fit) -> list[Caveat]:
 
 
 def _of_problem(problem: Finding, fit: Fit) -> Caveat:
-    key, meaning, claim = problem.key, problem.meaning, ""
+    key, meaning, claim, why = problem.key, problem.meaning, "", ""
     if key == "convergence":
         key, words = "not_converged", f"THE ITERATION DID NOT CONVERGE: {problem.value}. {meaning}"
-        claim = (
-            "That these are the estimates: the iteration did not converge, and they are where it "
-            "stopped."
-        )
+        claim = "That these are the estimates"
+        why = "the iteration did not converge, and they are where it stopped."
     elif key == "standard_errors":
         key, words = "errors_missing", f"Some standard errors are missing. {meaning}"
-        claim = (
-            "That the precision of the estimates is known: a variance is negative or not a number."
-        )
+        claim = "That the precision of the estimates is known"
+        why = "a variance is negative or not a number."
     elif key == "leakage":
         words = f"The R2 of the outcome is {problem.value}. {meaning}"
-        claim = (
-            f"That the features predict so well (R2 {r2_of(fit):.6f}): one of them is probably "
-            "made from the outcome, or known only with it."
-        )
+        claim = f"That the features predict so well (R2 {r2_of(fit):.6f})"
+        why = "one of them is probably made from the outcome, or known only with it."
     elif key == "clusters":
         assert fit.n_clusters is not None
         key, words = "few_clusters", clusters_note(fit.n_clusters, n_parameters(fit))
-        clusters = plural(fit.n_clusters, "cluster")
-        claim = f"That standard errors and p-values are reliable: they rest on {clusters}."
+        claim = "That standard errors and p-values are reliable"
+        why = f"they rest on {plural(fit.n_clusters, 'cluster')}."
     elif key == "maxima":
         key, words = "second_maximum", f"The likelihood has two maxima ({problem.value}). {meaning}"
         higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
         if higher is not None:
-            claim = (
-                "That the likelihood is at its highest: there is a higher maximum, at rho = "
-                f"{rho_text(higher[1])}."
-            )
+            claim = "That the likelihood is at its highest"
+            why = f"there is a higher maximum, at rho = {rho_text(higher[1])}."
     elif key == "hausman":
         words = f"Two-step against maximum likelihood: {problem.value}. {meaning}"
-        claim = (
-            "That the estimates of maximum likelihood are right: the two-step estimate of beta_H "
-            "differs from theirs by more than chance."
-        )
+        claim = "That the estimates of maximum likelihood are right"
+        why = "the two-step estimate of beta_H differs from theirs by more than chance."
     elif key == "equal_variance":
         words = f"Test of the outcome's variance: {problem.value}. {meaning}"
-        claim = (
-            "That the outcome varies by the same amount everywhere: its variance changes, which "
-            "biases maximum likelihood."
-        )
+        claim = "That the outcome varies by the same amount everywhere"
+        why = "its variance changes, which biases maximum likelihood."
     else:
         key = "rho_at_bounds"
         words = f"rho is estimated at {problem.value}, {meaning[0].lower()}{meaning[1:]}"
-        claim = (
-            f"That rho is estimated: {rho_text(fit.rho)} is practically one, which usually "
-            "means that the model does not fit."
+        claim = "That rho is estimated"
+        why = (
+            f"{rho_text(fit.rho)} is practically one, which usually means that the model does not "
+            "fit."
         )
         if not abs(fit.rho) < 1:
-            claim = (
-                f"That rho is a correlation: its estimate, {number(fit.rho)}, is outside (-1, 1), "
-                "so the model does not fit or the data hardly identify it."
+            claim = "That rho is a correlation"
+            why = (
+                f"its estimate, {number(fit.rho)}, is outside (-1, 1), so the model does not fit "
+                "or the data hardly identify it."
             )
-    return Caveat(key, "problem" if problem.verdict == "problem" else "caution", words, claim)
+    return Caveat(key, "problem" if problem.verdict == "problem" else "caution", words, claim, why)
 
 
 def _of_exclusions(fit: Fit, table: TableFacts | None) -> Caveat:
     exclusions = find_exclusions(fit) if table is None else table.exclusions
     if not exclusions.features:
         return _NO_EXCLUSION
-    names = [str(name) for name in exclusions.features]
-    sources = names if table is None else table.sources(exclusions.features) or names
-    outcome = "the outcome" if table is None else shown(table.outcome)
-    have, their = ("have", "their") if len(sources) > 1 else ("has", "its")
-    searched = " That they were not chosen to predict is no evidence of it." if fit.search else ""
+    names = ", ".join(shown(str(name)) for name in exclusions.features)
     return Caveat(
         "kept_out",
         "caution",
-        "Only in the selection equation (excluded from prediction): "
-        f"{', '.join(map(shown, names))}. {exclusions.words()}",
-        f"That the exclusions are valid: the model assumes that {some(sources, 6)} {have} no "
-        f"effect of {their} own on {outcome}, and no data can show that.{searched}",
+        f"Only in the selection equation (excluded from prediction): {names}. {exclusions.words()}",
     )
 
 
@@ -255,16 +235,7 @@ def _of_kept_out(fit: Fit) -> list[Caveat]:
     if not out:
         words = "No feature is kept out of all assignments: what each leaves out identifies it"
         return [Caveat("none_kept_out", "note", f"{words}.")]
-    have, their = ("have", "their") if len(out) > 1 else ("has", "its")
-    return [
-        Caveat(
-            "kept_out",
-            "caution",
-            f"Kept out of all assignments: {names}.",
-            f"That the exclusions are valid: the model assumes that {names} {have} no effect of "
-            f"{their} own on the outcome, and no data can show that.",
-        )
-    ]
+    return [Caveat("kept_out", "caution", f"Kept out of all assignments: {names}.")]
 
 
 def _of_strength(diagnostics: Diagnostics) -> list[Caveat]:
@@ -272,15 +243,15 @@ def _of_strength(diagnostics: Diagnostics) -> list[Caveat]:
     if diagnostics.weak_exclusions:
         assert diagnostics.excluded_wald is not None
         words = _strength(diagnostics.excluded_wald, diagnostics.n_excluded)
-        claim = f"That the exclusions identify the model well: they are {words}"
+        claim = "That the exclusions identify the model well"
         advice = f" {PROFILE_INSTEAD}" if diagnostics.rho_lr is not None else ""
         sentence = f"The exclusions are {words}{advice}"
-        caveats.append(Caveat("weak_exclusions", "caution", sentence, claim))
+        caveats.append(Caveat("weak_exclusions", "caution", sentence, claim, f"they are {words}"))
     if diagnostics.n_excluded and diagnostics.imr_collinear:
         vif = number(diagnostics.imr_vif, 3)
         words = f"is almost a linear function of the prediction features (VIF {vif})."
-        claim = f"That the coefficients are free of what lambda takes up: lambda {words}"
-        caveats.append(Caveat("lambda_collinear", "caution", f"Lambda {words}", claim))
+        claim, why = "That the coefficients are free of what lambda takes up", f"lambda {words}"
+        caveats.append(Caveat("lambda_collinear", "caution", f"Lambda {words}", claim, why))
     return caveats
 
 
@@ -305,8 +276,8 @@ def _of_rho_test(fit: Fit, diagnostics: Diagnostics) -> list[Caveat]:
         f"rho = {number(fit.rho, 3)} does not differ from zero at 5% ({p_equals(test.p_value)}), "
         "which does not show that it is zero."
     )
-    claim = f"That there is no selection on what was not observed: {words}"
-    return [Caveat("rho_not_found", "caution", words, claim)]
+    claim = "That there is no selection on what was not observed"
+    return [Caveat("rho_not_found", "caution", words, claim, words)]
 
 
 def _of_rows(diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
@@ -314,16 +285,16 @@ def _of_rows(diagnostics: Diagnostics, table: TableFacts) -> list[Caveat]:
     lost, total = table.n_missing, table.n_rows
     if lost > _LARGE_SHARE * total:
         words = f"{count(lost)} of {count(total)} ({percent(lost / total, 0)}) lack a feature."
-        claim = f"That the rows left out are like the others: {words}"
-        caveats.append(Caveat("rows_lost", "caution", f"Rows left out: {words}", claim))
+        claim = "That the rows left out are like the others"
+        caveats.append(Caveat("rows_lost", "caution", f"Rows left out: {words}", claim, words))
     if table.filled:
         words = "standard errors take the average as if it had been observed."
         sentence = f"Missing cells hold the average of their column, and {words}"
-        claim = f"That cells which were missing hold what was filled in: {words}"
-        caveats.append(Caveat("filled_in", "caution", sentence, claim))
+        claim = "That cells which were missing hold what was filled in"
+        caveats.append(Caveat("filled_in", "caution", sentence, claim, words))
     share = diagnostics.share_outside
     if share is not None and share > _LARGE_SHARE:
         words = f"{percent(share, 0)} of the rows lie beyond what the selected rows cover."
-        claim = f"That predictions given selection hold for everyone: {words}"
-        caveats.append(Caveat("extrapolated", "caution", words, claim))
+        claim = "That predictions given selection hold for everyone"
+        caveats.append(Caveat("extrapolated", "caution", words, claim, words))
     return caveats

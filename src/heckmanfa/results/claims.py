@@ -24,8 +24,6 @@ _ORDER = (
     *("exclusions", "rows_lost", "filled_in", "extrapolated", "pseudo_weights", "normal_law"),
     *("chance", "not_causal"),
 )
-# Caveats whose claim is made here, with the names of the table and more numbers.
-_MADE_HERE = frozenset({"assignment_weight", "stand_ins", "kept_out", "search_ignored"})
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,8 @@ class Claim:
 
     @classmethod
     def of(cls, caveat: Caveat) -> Claim:
-        """Return the claim that a caveat rules out; its lead holds no name of a column."""
-        lead, _, why = caveat.claim.partition(": ")
-        return cls(caveat.key, passage(f"{lead}:"), passage(true_minus(why)))
+        """Return the claim that a caveat rules out."""
+        return cls(caveat.key, passage(f"{caveat.claim}:"), passage(true_minus(caveat.why)))
 
 
 def claims_of(
@@ -72,8 +69,8 @@ def claims_of(
         *_exclusions(evidence),
         *_chance(evidence),
     ]
-    keys = {claim.key for claim in made}
-    told = _MADE_HERE | ({"near_ties"} if "best_weight" in keys else set())
+    # The weight of the best set says more than how many are nearly as good.
+    told = {"near_ties"} if any(claim.key == "best_weight" for claim in made) else set()
     given = [caveat for caveat in caveats if caveat.claim and caveat.key not in told]
     claims = [*(_with_checks(Claim.of(caveat), checks) for caveat in given), *made]
     return tuple(sorted(claims, key=lambda claim: _rank(claim.key)))

@@ -53,12 +53,14 @@ class Caveat:
     severity: Severity
     sentence: str
     claim: str = ""
-    """the claim that it rules out, a sentence that begins with "That"; a note has none"""
+    """the claim that it rules out, a clause that begins with "That"; a note has none"""
+    why: str = ""
+    """why that may not be claimed"""
 
     @property
     def text(self) -> str:
-        """The claim, or a note's sentence, for the answer to a question."""
-        return self.claim or self.sentence
+        """The claim with its reason, or a note's sentence, for the answer to a question."""
+        return f"{self.claim}: {self.why}" if self.claim else self.sentence
 
 
 @dataclass(frozen=True)

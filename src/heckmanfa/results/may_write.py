@@ -155,29 +155,31 @@ def _which(evidence: Evidence) -> Passage:
     said = []
     if sure:
         verb = "predicts" if len(sure) == 1 else "predict"
-        said.append(passage("By BIC weights, ", _with_chances(sure), f" {verb} ", y, "."))
+        said.append(
+            passage("By BIC weights, ", _with_chances(sure, "chance "), f" {verb} ", y, ".")
+        )
     if unsure:
         start = "Whether " if sure else "By BIC weights, whether "
         verb = "predicts" if len(unsure) == 1 else "predict"
-        said.append(passage(start, _with_chances(unsure), f" {verb} ", y, " cannot be told."))
+        first = _with_chances(unsure, "" if sure else "chance ")
+        said.append(passage(start, first, f" {verb} ", y, " cannot be told."))
     if not said:
         said.append(passage("By BIC weights, there is no sign that any feature predicts ", y, "."))
     return join(said)
 
 
-def _with_chances(features: Sequence[FeatureEvidence]) -> Passage:
-    """Name features with their chances."""
-    if len(features) > _NAMED:
-        first = [_with_chance(one) for one in features[: _NAMED - 1]]
-        return passage(join(first, ", "), f" and {len(features) - len(first)} more")
-    parts = [_with_chance(one) for one in features]
+def _with_chances(features: Sequence[FeatureEvidence], what: str) -> Passage:
+    """Name features with their chances; the first says what the numbers are."""
+    most = _NAMED if len(features) <= _NAMED else _NAMED - 1
+    parts = [
+        passage(Name(one.name), f" ({'' if place else what}{chance_text(one.chance or 0.0)})")
+        for place, one in enumerate(features[:most])
+    ]
+    if len(features) > most:
+        return passage(join(parts, ", "), f" and {len(features) - most} more")
     if len(parts) == 1:
         return parts[0]
     return passage(join(parts[:-1], ", "), " and ", parts[-1])
-
-
-def _with_chance(feature: FeatureEvidence) -> Passage:
-    return passage(Name(feature.name), f" ({chance_text(feature.chance or 0.0)})")
 
 
 def _selection(evidence: Evidence) -> Passage:

@@ -95,17 +95,14 @@ def _of_choice(outcome: SearchOutcome, search: Search) -> list[Caveat]:
     else:
         gap = f"; one better by {number(search.gap, 3)} may exist" if search.gap else ""
         evaluated = f"{count(search.n_assignments)} of {count(outcome.n_possible)} were evaluated"
-        claim = f"That no assignment is better: {evaluated}{gap}."
-        chosen = Caveat("search", "caution", f"{best}{gap}.", claim)
+        claim, why = "That no assignment is better", f"{evaluated}{gap}."
+        chosen = Caveat("search", "caution", f"{best}{gap}.", claim, why)
     ignored = Caveat(
         "search_ignored",
         "caution",
         "Standard errors, intervals and p-values ignore the search: they are those of a model "
         "whose features were known beforehand, and tend to be too small. bootstrap() repeats the "
         "search; honest=True estimates on rows that had no part in it.",
-        "That intervals and p-values account for the search: they are those of features known "
-        "beforehand, and tend to be too narrow. With --honest, features are estimated on rows "
-        "that had no part in choosing them.",
     )
     return [chosen, ignored, *_of_near_ties(search)]
 
@@ -124,9 +121,9 @@ def _of_near_ties(search: Search) -> list[Caveat]:
         f"{count(near - 1)} {'or more ' if is_cut else ''}other {others} within {tolerance:g} of "
         f"the best in {CRITERIA[criterion]}."
     )
-    claim = f"That these features and no others predict: {ties}"
+    claim = "That these features and no others predict"
     them = "it" if near == 2 and not is_cut else "them"
-    return [Caveat("near_ties", "caution", f"{ties} search_report() has {them}.", claim)]
+    return [Caveat("near_ties", "caution", f"{ties} search_report() has {them}.", claim, ties)]
 
 
 def _of_honest(
@@ -153,8 +150,8 @@ def _of_honest(
             "honest_target",
             "caution",
             HONEST_TARGET,
-            "That the honest estimates are those of a true model: each is of the coefficient in "
-            "the models that halves of the rows chose.",
+            "That the honest estimates are those of a true model",
+            "each is of the coefficient in the models that halves of the rows chose.",
         ),
         *(
             Caveat("honest_failures", "note", f"{plural(times, 'split')} failed: {reason}")
@@ -197,8 +194,9 @@ def _of_window(
             "caution",
             f"rho was conditioned on: {window}. It is no evidence of selection bias: it tests "
             "nothing, and no test of rho = 0 is reported.",
-            "That rho says whether there is selection bias: the features were chosen so that rho "
-            f"is in [{low:g}, {high:g}], and it tests nothing.",
+            "That rho says whether there is selection bias",
+            f"the features were chosen so that rho is in [{low:g}, {high:g}], and it tests "
+            "nothing.",
         )
     ]
     if not low <= fit.rho <= high:
