@@ -227,6 +227,7 @@ def test_without_an_exclusion_there_is_a_range_and_no_estimate(rows):
     assert answer.how_much.title.startswith(f"{low} to {high} {more} wage for one more ")
     assert "for rho from \u22120.3 to 0.3" in str(answer.how_much.words)
     assert "hardly identified" in str(answer.headline)
+    assert str(answer.lede) == "Whether selection mattered cannot be told either."
     assert verdict(found).kind == "unknown"
 
 
@@ -288,6 +289,8 @@ def test_trust_names_the_two_gravest_checks(averaged):
         "rho is outside its bounds: 1.3. The errors are not normal: chi2(2) = 9."
     )
     assert answer_of(averaged, [replace(checks[0], level="ok")]).trust.title == "No warning found"
+    none = replace(checks[0], title="Nothing is excluded.", value="none")
+    assert str(answer_of(averaged, [none]).trust.words) == "Nothing is excluded."
     answer = answer_of(averaged, checks)
     assert list(answer) == list(answer.sentences) == str(answer).split("\n")
     assert len(answer.lines()) == 3

@@ -398,7 +398,8 @@ def _trust(checks: Sequence[Check]) -> Tile:
 def _with_value(check: Check) -> str:
     """Say what a check found, with the number behind it."""
     title = check.title.rstrip(".")
-    return f"{title}: {check.value}." if check.value else f"{title}."
+    has_number = any(character.isdigit() for character in check.value)
+    return f"{title}: {check.value}." if has_number else f"{title}."
 
 
 def roles_frame(evidence: Evidence) -> pd.DataFrame:

@@ -63,9 +63,9 @@ def verdict(evidence: Evidence) -> SelectionVerdict:
         )
     if evidence.no_exclusion:
         words = join([_correction(evidence), passage("Only the normality of the errors says so.")])
-        sentence = passage(
-            "Whether selection mattered cannot be told: no feature drives selection alone."
-        )
+        # Without chances, the headline says why.
+        why = ": no feature drives selection alone." if evidence.has_chances else " either."
+        sentence = passage(f"Whether selection mattered cannot be told{why}")
         return _of("unknown", words, sentence)
     if _mattered(evidence):
         return _of("yes", join([_correction(evidence), _weight(evidence)]), _yes(evidence))
