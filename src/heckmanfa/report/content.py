@@ -247,11 +247,12 @@ def chance_blocks(evidence: Evidence) -> list[PageBlock]:
     """Lay out the chances by the weights of other criteria, and without lambda."""
     if not evidence.has_chances or evidence.honest:
         return []
+    weighed = [feature for feature in evidence.ordered() if feature.chance is not None]
     kinds = {
-        "BIC": [feature.chance for feature in evidence.ordered()],
-        "AIC": [feature.by_aic for feature in evidence.ordered()],
-        "EBIC": [feature.by_ebic for feature in evidence.ordered()],
-        "Least squares": [feature.chance_least_squares for feature in evidence.ordered()],
+        "BIC": [feature.chance for feature in weighed],
+        "AIC": [feature.by_aic for feature in weighed],
+        "EBIC": [feature.by_ebic for feature in weighed],
+        "Least squares": [feature.chance_least_squares for feature in weighed],
     }
     kinds = {title: values for title, values in kinds.items() if any(v is not None for v in values)}
     rows = [
@@ -260,7 +261,7 @@ def chance_blocks(evidence: Evidence) -> list[PageBlock]:
             feature.role,
             *("" if v is None else chance_text(v) for v in values),
         ]
-        for feature, *values in zip(evidence.ordered(), *kinds.values(), strict=True)
+        for feature, *values in zip(weighed, *kinds.values(), strict=True)
     ]
     columns = (
         Column("Feature", is_number=False, is_feature=True),

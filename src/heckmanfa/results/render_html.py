@@ -184,5 +184,6 @@ def _row(row: Sequence[str], columns: Sequence[Column] | None) -> str:
 
 
 def _cell(tag: str, column: Column, text: str, page: bool, scope: str = "") -> str:
-    kind = _class("n" if column.is_number and page else "")
-    return f"<{tag}{scope}{kind}>{escape(text)}</{tag}>"
+    # Most cells of a page are numbers, so text is what has a class.
+    kind = {("th", True): "n", ("td", False): "t"}.get((tag, column.is_number), "") if page else ""
+    return f"<{tag}{scope}{_class(kind)}>{escape(text)}</{tag}>"
