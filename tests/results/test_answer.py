@@ -328,3 +328,11 @@ def test_numbers_in_sentences_are_rounded_as_people_read_them():
     assert [chance_text(share) for share in (0.0, 0.0099, 0.076, 0.41, 0.991, 1.0)] == [
         *("<1%", "<1%", "8%", "41%", ">99%", ">99%")
     ]
+
+
+def test_an_honest_verdict_rests_on_honest_rows_and_not_on_weights(rows):
+    model = HeckmanBestSubset(honest=True, n_splits=10, random_state=0)
+    evidence = evidence_of(fitted(model, *rows).fit_)
+    found = verdict(evidence)
+    assert found.kind == ("yes" if evidence.imr.excludes_zero else "unknown")
+    assert "weight" not in str(found.words) + str(found.sentence)

@@ -151,7 +151,7 @@ def best_set_finding(fit: Fit, drawn: Resampled, names: Sequence[str]) -> Findin
         name="best set",
         value=f"{plural(drawn.n_sets, 'different one')} in {samples}" if rare else won,
         verdict="caution" if rare else "ok",
-        meaning=f"{set_words(names)}{weight} {won}; {plural(drawn.n_sets, 'different set')} won.",
+        meaning=f"{set_words(names)}{weight} {won}.",
     )
 
 

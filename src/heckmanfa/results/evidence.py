@@ -254,6 +254,9 @@ def _with_weights(
             rejected_with=first.rejected_with,
             rejected_without=first.rejected_without,
         )
+    if evidence.honest:
+        # Halves, not weights, say how sure an honest search is.
+        stand_in = None
     return replace(
         evidence,
         n_assignments=average.n_assignments,
@@ -262,7 +265,7 @@ def _with_weights(
         second=best[1] if len(best) > 1 else None,
         n_half=weights.n_half,
         chosen_weight=weights.chosen,
-        rejected=weights.rejected,
+        rejected=None if evidence.honest else weights.rejected,
         stand_in=stand_in,
         imr_weight=None if weights.imr is None else weights.imr["bic"],
     )

@@ -1,9 +1,9 @@
 """Did selection matter? One of three verdicts, with the number behind it.
 
 *Yes*: the 95% interval of lambda's coefficient excludes zero, and at least 90% of the BIC weight
-rejects rho = 0. *Too little to matter*: the 95% interval of rho that allows for the search lies
-within 0.3 of zero, and the main effect moves by less than half its standard error without the
-correction. Otherwise it cannot be told.
+rejects rho = 0, where sets of features are weighed. *Too little to matter*: the 95% interval of rho
+that allows for the search lies within 0.3 of zero, and the main effect moves by less than half its
+standard error without the correction. Otherwise it cannot be told.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def _tested(evidence: Evidence) -> tuple[str, Effect]:
 
 def _mattered(evidence: Evidence) -> bool:
     excluded = _tested(evidence)[1].excludes_zero
-    if evidence.mode == "given" or evidence.pseudo:
+    # Honest rows had no part in the choice, so their interval needs no weights beside it.
+    if evidence.mode == "given" or evidence.pseudo or evidence.honest:
         return excluded
     return excluded and (evidence.rejected or 0.0) >= _MOST_REJECT
 
