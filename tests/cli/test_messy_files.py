@@ -191,9 +191,14 @@ def test_python_refuses_such_names_too(shell, mroz):
     assert analysis.load_model is load_model
 
 
-def test_titles_above_the_names_of_a_sheet_are_skipped(shell, mroz):
+def test_titles_above_the_names_are_skipped(shell, mroz):
     with pd.ExcelWriter("book.xlsx") as book:
         mroz.to_excel(book, sheet_name="Data", index=False, startrow=3)
         book.sheets["Data"]["A1"], book.sheets["Data"]["A2"] = "Wages", "Source: a survey"
-    _, text = results(shell, "book.xlsx", "--outcome", "lwage")
-    assert "2 rows of titles above the names were skipped." in text
+    titled = "Wages of women\n\nSource: a survey; 1975\n" + mroz.to_csv(index=False)
+    (shell.folder / "titled.csv").write_text(titled)
+    plain, _ = results(shell, "mroz.csv", "--outcome", "lwage")
+    for name, lines in (("book.xlsx", 2), ("titled.csv", 3)):
+        found, text = results(shell, name, "--outcome", "lwage")
+        assert f"{lines} lines of titles above the names were skipped." in text
+        assert estimates(found) == pytest.approx(estimates(plain), rel=1e-9)

@@ -93,7 +93,8 @@ def test_a_few_words_among_numbers_are_named_with_their_rows():
         kind(ages, "age")
     assert str(caught.value) == (
         "column 'age': 2 of 499 values are not numbers: row 17 'n/a?', row 203 'abc' (rows of the "
-        "data, the first is 1); correct them, mark them missing, or pass --categorical age"
+        "data, the first is 1); correct them, mark them missing (see --na-values), or pass "
+        "--categorical age"
     )
 
 

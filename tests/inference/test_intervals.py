@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import norm
 
-from heckmanfa import Heckman
+from heckmanfa import Heckman, HeckmanAverage
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     AllObservedWarning,
@@ -306,3 +306,16 @@ def test_misuse_says_what_to_do(model, simulated):
             model.predict(simulated.X, return_interval="prediction", conf_level=level)
     with pytest.raises(InputError, match="kind must be"):
         model.predict(simulated.X, kind="selection", return_interval="prediction")
+
+
+def test_intervals_of_many_rows_are_the_same_on_any_number_of_threads(monkeypatch):
+    data = make_selection(600, 4, 2, random_state=0)
+    model = HeckmanAverage().fit(data.X, data.y)
+    rows = np.random.default_rng(0).normal(size=(3000, 4))
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("HECKMANFA_NUM_THREADS", threads)
+        found.append(model.predict(rows, kind="selected", return_interval="prediction")[1])
+    np.testing.assert_array_equal(*found)
+    alone = model.predict(rows[2990:], kind="selected", return_interval="prediction")[1]
+    np.testing.assert_allclose(found[0][2990:], alone, rtol=1e-12)

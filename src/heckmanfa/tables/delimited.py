@@ -44,6 +44,9 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+# Lines that may be titles; the row below them has more columns than the last number, in nearly all
+# rows.
+_MOST_TITLES, _NEARLY, _WIDE = 10, 0.99, 2
 _TOO_MANY = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 
@@ -58,6 +61,8 @@ class Layout:
     skipped: int
     """number of lines above the names"""
     names: tuple[str, ...]
+    titles: int = 0
+    """those of them that are titles"""
 
 
 def read_delimited(
@@ -77,7 +82,7 @@ def read_delimited(
             check_wanted(columns, layout.names, path)
         _refuse_cut(path, layout)
         codes = codes_of(na_values, layout.names)
-        return _read_numbers(path, layout, asked, codes)
+        return replace(_read_numbers(path, layout, asked, codes), titles=layout.titles)
     except pd.errors.ParserError as error:
         raise DataError(f"{shown(path)} cannot be read: {_parser_words(error)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -200,6 +205,8 @@ def find_layout(path: Path) -> Layout:
     named = re.match(r"sep=(.)\r?\n", text, re.IGNORECASE)
     if named:
         skipped, delimiter, text = 1, named[1], text[named.end() :]
+    titles = _count_titles(text) if delimiter is None else 0
+    text = "".join(text.splitlines(keepends=True)[titles:])
     if delimiter is None:
         delimiter = max(_DELIMITERS, key=lambda mark: _fit(_records(text, mark)))
         if len(_records(text, delimiter)[0]) == 1:
@@ -209,7 +216,26 @@ def find_layout(path: Path) -> Layout:
     shapes = [shape_of(field) for record in records[1:] for field in record]
     marks = Counter(shape.decimal for shape in shapes if shape is not None)
     decimal = "," if marks[","] > marks["."] else "."
-    return Layout(encoding, delimiter, decimal, skipped, tuple(names))
+    return Layout(encoding, delimiter, decimal, skipped + titles, tuple(names), titles)
+
+
+def _count_titles(text: str) -> int:
+    """Count lines of one field above a row of names as wide as all rows below it."""
+    if max(_fit(_records(text, delimiter))[0] for delimiter in _DELIMITERS) >= _NEARLY:
+        return 0
+    lines = text.splitlines(keepends=True)
+    for delimiter in _DELIMITERS:
+        titles = 0
+        while titles < min(len(lines), _MOST_TITLES) and delimiter not in lines[titles]:
+            titles += 1
+        records = _records("".join(lines[titles:]), delimiter)
+        if not titles or len(records) < 2:
+            continue
+        share, width = _fit(records)
+        are_names = all(field.strip() and shape_of(field) is None for field in records[0])
+        if share >= _NEARLY and width > _WIDE and are_names:
+            return titles
+    return 0
 
 
 def _decode(head: bytes, path: Path) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from heckmanfa.data.columns.features import tidy_names
 from heckmanfa.data.columns.values import MISSING_SPELLINGS
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest, plural
+from heckmanfa.text.wording import nearest
 
 # A sheet whose first rows are empty counts as empty, unless it is the one to read.
 _PEEK = 50
@@ -27,9 +27,11 @@ class Sheet:
 
     frame: pd.DataFrame
     note: str | None
-    """which sheet was read, if the user did not choose and there are others; titles skipped"""
+    """which sheet was read, if the user did not choose and there are others"""
     hint: str
     """what to do if it is the wrong sheet; empty if there is no other"""
+    titles: int = 0
+    """rows above the names that were skipped"""
 
 
 def read_excel(path: Path, ending: str, sheet: str | None) -> Sheet:
@@ -60,12 +62,8 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
     if cells.empty:
         raise InputError(f"{shown(path)}: there is nothing in its sheet {quoted(chosen)}")
     cells, titles = _below_titles(cells)
-    skipped = None
-    if titles:
-        were = "was" if titles == 1 else "were"
-        skipped = f"{plural(titles, 'row')} of titles above the names {were} skipped."
     if not others:
-        return Sheet(_table(cells, path), skipped, "")
+        return Sheet(_table(cells, path), None, "", titles)
     hint = (
         f"; its sheet {quoted(chosen)} was read, and there {'is' if len(others) == 1 else 'are'} "
         f"{_listed(others)} as well: pass --sheet {shlex.quote(others[0])}"
@@ -78,7 +76,7 @@ def _read(book: Any, path: Path, sheet: str | None) -> Sheet:
         f"The sheet {quoted(chosen)} was read; {path.name} has {_listed(others)} as well (see "
         "--sheet)."
     )
-    return Sheet(frame, note if skipped is None else f"{note} {skipped}", hint)
+    return Sheet(frame, note, hint, titles)
 
 
 def _names(book: Any) -> list[str]:

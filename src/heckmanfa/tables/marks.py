@@ -413,6 +413,8 @@ class MarkedTable:
     """columns of amounts of money, read without their currency sign, and that sign"""
     blanked: dict[tuple[str, str], int] = field(default_factory=dict)
     """rows whose value the user says means missing, by column and value"""
+    titles: int = 0
+    """rows above the names that were skipped"""
 
 
 def apply(frame: pd.DataFrame, columns: dict[str, Evidence], decided: NumberFormat) -> MarkedTable:

@@ -31,6 +31,7 @@ from heckmanfa.tables.marks import (
     read_evidence,
 )
 from heckmanfa.text.printable import called, quoted, shown
+from heckmanfa.text.wording import plural
 
 STDIN = "-"
 """name of standard input"""
@@ -277,7 +278,7 @@ def _read(
         read = blank(found.frame, codes_of(na_values, list(found.frame.columns)))
         texts = read_evidence(read.frame, blanks=asked.thousands == BLANK)
         marked = apply(read.frame, texts, decide(list(texts.values()), asked, None))
-        marked = replace(marked, blanked=read.counts)
+        marked = replace(marked, blanked=read.counts, titles=found.titles)
     else:
         frame = _read_stata(path) if ending == ".dta" else _read_arrow(path, ending, columns)
         return Table(_of(frame, columns, path))
@@ -305,6 +306,9 @@ def _of(frame: pd.DataFrame, columns: Sequence[str] | None, path: Path) -> pd.Da
 def _notes(marked: MarkedTable) -> list[str]:
     """Explain how numbers were read if another reader would read them otherwise."""
     notes = []
+    if marked.titles:
+        were = "was" if marked.titles == 1 else "were"
+        notes.append(f"{plural(marked.titles, 'line')} of titles above the names {were} skipped.")
     decimal = marked.decided.decimal
     parts = [f"a {'comma' if decimal == ',' else 'point'} as the decimal mark"] if decimal else []
     if marked.thousands:

@@ -229,9 +229,10 @@ def not_numbers(numbers: NotNumbers, name: str, *, asked: bool) -> str:
     more = ", …" if numbers.n_bad > len(numbers.bad) else ""
     verb, it = ("is not a number", "it") if numbers.n_bad == 1 else ("are not numbers", "them")
     way_out = (
-        f"correct {it} or mark {it} missing"
+        f"correct {it} or mark {it} missing (see --na-values)"
         if asked
-        else f"correct {it}, mark {it} missing, or pass --categorical {shown(shlex.quote(name))}"
+        else f"correct {it}, mark {it} missing (see --na-values), or pass --categorical "
+        f"{shown(shlex.quote(name))}"
     )
     if any(shape_of(text) is not None for text in numbers.bad.values()):
         way_out += (
