@@ -10,7 +10,7 @@ from scipy.stats import chi2, norm
 
 from heckmanfa import Heckman, HeckmanBestSubset, scan_parquet
 from heckmanfa.analysis import Question, analyse, load_model, save_model
-from heckmanfa.cli.run_fit import as_json
+from heckmanfa.cli.answer_json import as_json
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import ConvergenceWarning, HeckmanfaWarning, NoExclusionWarning
 from heckmanfa.fit import fit_model

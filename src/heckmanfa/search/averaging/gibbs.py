@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
@@ -39,11 +40,12 @@ _ROUND = 50
 _REBUILD = 10
 # Chains stop at this share of the disagreement that is reported, since it is itself a draw.
 _STOP = 0.7
-# There are at most this many sweeps, divided by the number of units.
+# There are at most this many sweeps divided by the number of units, but never fewer than _FEWEST.
 _STEPS = 25_000
+_FEWEST = 100
 
 LEAST_SWEEPS = 200
-"""the fewest sweeps of the chains"""
+"""sweeps after which the chains are first compared, if there are more"""
 
 AGREEMENT = 0.01
 """Chains agree if no share differs by more between halves of them."""
@@ -107,7 +109,8 @@ def sample_assignments(
     """
     chains = _Chains(columns, rule, random, free)
     n_units = len(columns.order)
-    most = max(_STEPS // n_units, LEAST_SWEEPS) if max_sweeps is None else max_sweeps
+    most = _most(n_units) if max_sweeps is None else max_sweeps
+    least = min(LEAST_SWEEPS, most)
     for _ in range(_BURN_IN):
         chains.sweep()
     chains.replace_stuck()
@@ -125,7 +128,7 @@ def sample_assignments(
         done = len(states)
         if progress is not None:
             progress(done, "")
-        if done % _ROUND == 0 and done >= LEAST_SWEEPS:
+        if done == most or (done % _ROUND == 0 and done >= least):
             disagreement = _disagreement(shares / done)
             if disagreement <= _STOP * AGREEMENT:
                 break
@@ -143,6 +146,10 @@ def sample_assignments(
         shares=shares / len(states),
         disagreement=disagreement,
     )
+
+
+def _most(n_units: int) -> int:
+    return max(_STEPS // n_units, _FEWEST)
 
 
 def _disagreement(shares: Floats) -> float:
@@ -386,7 +393,8 @@ def _pivot(matrix: Floats, on: NDArray[np.intp], inverse: Floats | None = None) 
     if inverse is None:
         inverse = np.asarray(np.linalg.inv(columns[on]))
     rows = inverse @ matrix[on]
-    matrix -= columns @ rows
+    # BLAS updates the transpose in place: a temporary of this size would take most of the time.
+    blas.dgemm(-1.0, rows.T, columns.T, beta=1.0, c=matrix.T, overwrite_c=True)
     matrix[on] = -rows
     matrix[:, on] = columns @ inverse
     matrix[on[:, None], on] = inverse

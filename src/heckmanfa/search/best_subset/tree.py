@@ -283,22 +283,21 @@ class Tree:
         if nodes.inverse is not None:
             self._last_pairs(nodes, order, sse, imr, alive[:, -1])
             alive = alive[:, :-1]
-        for rank in range(alive.shape[1]):
+        for rank in np.flatnonzero(alive.any(axis=0)):
             rows = np.flatnonzero(alive[:, rank])
-            if len(rows):
-                own, rest = order[rows, rank], order[rows, rank + 1 :]
-                inverse, coef = _without(nodes, rows, own, rest)
-                child = Nodes(
-                    sse=sse[rows, own],
-                    size=nodes.size[rows] - 1,
-                    units=nodes.units[rows] - 1,
-                    bound=bound[rows, rank],
-                    free=nodes.free[rows[:, None], rest],
-                    words=nodes.words[rows] & ~bits[nodes.free[rows, own]],
-                    inverse=inverse,
-                    coef=coef,
-                )
-                self._wait(u - 1 - rank, child)
+            own, rest = order[rows, rank], order[rows, rank + 1 :]
+            inverse, coef = _without(nodes, rows, own, rest)
+            child = Nodes(
+                sse=sse[rows, own],
+                size=nodes.size[rows] - 1,
+                units=nodes.units[rows] - 1,
+                bound=bound[rows, rank],
+                free=nodes.free[rows[:, None], rest],
+                words=nodes.words[rows] & ~bits[nodes.free[rows, own]],
+                inverse=inverse,
+                coef=coef,
+            )
+            self._wait(int(u - 1 - rank), child)
 
     def _last_pairs(self, nodes: Nodes, order: Any, sse: Floats, imr: Floats, alive: Mask) -> None:
         """Evaluate the only assignment below the last child but one, without a node for it."""
