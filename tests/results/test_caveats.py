@@ -10,9 +10,9 @@ import pytest
 
 from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
 from heckmanfa.analysis import Question, analyse
-from heckmanfa.cli.console import output
 from heckmanfa.cli.answer_json import as_json
 from heckmanfa.cli.answer_screen import show
+from heckmanfa.cli.console import output
 from heckmanfa.datasets import load_mroz
 from heckmanfa.text.option_names import in_options
 

@@ -122,7 +122,13 @@ Honest = Annotated[
 Device = Annotated[str, Option(help="cpu, or a GPU as Torch names it: cuda, cuda:1 (needs Torch).")]
 ReportFile = Annotated[Path | None, Option(help="Write an HTML report here.")]
 SaveFile = Annotated[Path | None, Option(help="Write the model here (.skops), for predict.")]
-JsonFile = Annotated[Path | None, Option("--json", help="Write the results here as JSON.")]
+JsonFile = Annotated[
+    Path | None,
+    Option(
+        "--json", help="Write the results here as JSON; - is standard output, and nothing else."
+    ),
+]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
 
 
 def fit(
@@ -160,6 +166,7 @@ def fit(
     report: ReportFile = None,
     save: SaveFile = None,
     json_out: JsonFile = None,
+    quiet: Quiet = False,
     force: Force = False,
 ) -> None:
     """Fit a selection model to a table, and say which features predict and which drive selection.
@@ -371,7 +378,7 @@ def _run(command: str, options: Mapping[str, Any], *, progress: bool = True) -> 
 
     module = f"heckmanfa.cli.run_{command}"
     if progress:
-        with saying() as say:
+        with saying(quiet=bool(options.get("quiet"))) as say:
             say("loading")
             import_module(module)
     import_module(module).run(**options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,14 +17,20 @@ from rich.table import Table
 from rich.text import Text
 
 from heckmanfa.text.printable import printable, shown
+from heckmanfa.text.progress import telling
 
 if TYPE_CHECKING:
     from rich.style import StyleType
+
+MOST_WIDE = 120
+"""Prose and tables of an answer are not wider, whatever the terminal."""
 
 _READABLE = 22
 _LEAST = 6
 # A blank on both sides and a line, per column.
 _FRAME = 3
+# Seconds between two lines of progress in a pipe.
+_SELDOM = 10.0
 
 
 class PrintableConsole(Console):
@@ -43,27 +50,58 @@ class PrintableConsole(Console):
                 yield Segment(printable(segment.text, None), segment.style)
 
 
-def output(piped_width: int = 110) -> Console:
+def output(piped_width: int = 110, *, most: int | None = None) -> Console:
     """Return the console for results, which makes whatever it prints printable.
 
-    It is as wide as the terminal or as COLUMNS says, and ``piped_width`` wide without either, so
-    lines in files are not wrapped.
+    It is as wide as the terminal or as COLUMNS says, but not wider than ``most``; without either it
+    is ``piped_width`` wide, so lines in files are not wrapped.
     """
     console = PrintableConsole()
-    if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
-        return console
-    return PrintableConsole(width=piped_width)
+    if not (console.is_terminal or os.environ.get("COLUMNS", "").isdigit()):
+        return PrintableConsole(width=piped_width)
+    return console if most is None else PrintableConsole(width=min(console.width, most))
 
 
 @contextmanager
-def saying() -> Iterator[Callable[[str], None]]:
-    """Show progress: a line that changes on a terminal, plain lines elsewhere."""
+def saying(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show what is done: a line that changes on a terminal, plain lines elsewhere.
+
+    Yields a function that names a step. How far a long step is, is shown as well: in that line, or
+    every ten seconds in a plain one.
+    """
+    if quiet:
+        yield lambda words: None
+        return
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda words: print(f"{printable(words)} ...", file=sys.stderr, flush=True)
+        lines = _Lines()
+        with telling(lines.update):
+            yield lines.step
         return
     with console.status("starting") as status:
-        yield lambda words: status.update(Text(printable(words)))
+
+        def update(words: str) -> None:
+            status.update(Text(printable(words)))
+
+        with telling(update):
+            yield update
+
+
+class _Lines:
+    """Progress in a pipe: a line for each step, and seldom one for how far it is."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def step(self, words: str) -> None:
+        """Say what comes next."""
+        self._said = time.monotonic()
+        print(f"{printable(words)} ...", file=sys.stderr, flush=True)
+
+    def update(self, words: str) -> None:
+        """Say how far it is, unless something was said a short time ago."""
+        if time.monotonic() - self._said >= _SELDOM:
+            self.step(words)
 
 
 def tell(text: str) -> None:

@@ -164,7 +164,7 @@ class RURegressor(ObservedRegressor):
         if len(starts) > 1 and n - starts[-1] == 1:
             starts.pop()
         total = math.nan
-        with progress_line(self.verbose, "epochs", self.epochs) as show:
+        with progress_line(self.verbose, "training", "epochs", self.epochs) as show:
             for epoch in range(1, self.epochs + 1):
                 order = torch.randperm(n)
                 total = 0.0

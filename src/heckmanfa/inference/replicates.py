@@ -112,7 +112,7 @@ def run(
     from joblib import Parallel, delayed  # scikit-learn requires it
 
     seeds = seed.spawn(n_boot)
-    with progress_line(verbose, "replicates", n_boot) as show:
+    with progress_line(verbose, "bootstrap", "replicates", n_boot) as show:
 
         def tasks() -> Any:
             for start in range(0, n_boot, _AT_ONCE):

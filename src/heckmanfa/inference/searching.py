@@ -265,7 +265,7 @@ class HonestSearch:
         seed = [int(part) for part in generator(random_state).integers(2**31, size=4)] + [1]
         streams = np.random.SeedSequence(seed).spawn(self.n_splits)
         parts: list[tuple[Floats, Floats] | str] = []
-        with progress_line(self.verbose, "splits", self.n_splits) as show:
+        with progress_line(self.verbose, "honest", "splits", self.n_splits) as show:
             for done, stream in enumerate(streams):
                 if show is not None:
                     show(done, "")

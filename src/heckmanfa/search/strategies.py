@@ -26,7 +26,7 @@ from heckmanfa.model.equations import say_dropped
 from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper, subset_factor
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import OnProblem, Standardize
-from heckmanfa.search.best_subset.branch_and_bound import best_subset
+from heckmanfa.search.best_subset.branch_and_bound import best_subset, node_budget
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Goal, Search, distinct, evaluate
 from heckmanfa.search.training.assignment_function import StepOn, Trained, assign, train
@@ -72,7 +72,8 @@ class BestSubset:
     def __call__(self, problem: Problem) -> tuple[Search, None]:
         """Search the tree of all assignments."""
         criterion = problem.goal.criterion
-        with progress_line(self.verbose, "nodes", None) as show:
+        most = node_budget(problem.choices) if self.max_nodes is None else self.max_nodes
+        with progress_line(self.verbose, "search", "nodes", most, at_most=True) as show:
             found = best_subset(
                 problem.moments,
                 problem.choices,
@@ -168,7 +169,7 @@ class FeatureAssignment:
         return replace(self, verbose=0)
 
     def _train(self, problem: Problem, source: Any) -> Trained:
-        with progress_line(self.verbose, "epochs", self.epochs) as show:
+        with progress_line(self.verbose, "training", "epochs", self.epochs) as show:
             trained = train(
                 problem.moments,
                 problem.rows,

@@ -15,7 +15,12 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.search.averaging.columns import Columns
 from heckmanfa.search.averaging.enumeration import enumerate_assignments
 from heckmanfa.search.averaging.exhaustive import estimates_of, kept_of
-from heckmanfa.search.averaging.gibbs import AGREEMENT, NoStateError, sample_assignments
+from heckmanfa.search.averaging.gibbs import (
+    AGREEMENT,
+    NoStateError,
+    most_sweeps,
+    sample_assignments,
+)
 from heckmanfa.search.averaging.result import Average, ImrShares, put_together
 from heckmanfa.search.averaging.sampled import sampled_estimates, sampled_imr_shares, sampled_kept
 from heckmanfa.search.averaging.weights import KINDS, MOST_COLUMNS, Rule
@@ -96,7 +101,7 @@ def average_and_chances(
     if len(choices.units) > max_units:
         return _sampled(moments, columns, rule, labels, random, max_sweeps, verbose)
     total = 1 << len(choices.units)
-    with one_blas_thread(), progress_line(verbose, "assignments", total) as progress:
+    with one_blas_thread(), progress_line(verbose, "average", "assignments", total) as progress:
         found = enumerate_assignments(columns, rule, progress=progress)
         kept = kept_of(found, labels, random)
     return put_together(moments, columns, rule, estimates_of(found), kept), None
@@ -128,7 +133,9 @@ def _sampled(
     verbose: int,
 ) -> tuple[Average, Average | None]:
     """Average over sampled assignments, by own weights and by BIC if that is another."""
-    with one_blas_thread(), progress_line(verbose, "sweeps", None) as progress:
+    most = most_sweeps(len(columns.order), max_sweeps)
+    line = progress_line(verbose, "average", "sweeps of the sampler", most, at_most=True)
+    with one_blas_thread(), line as progress:
         try:
             found = sample_assignments(
                 columns, rule, random, max_sweeps=max_sweeps, progress=progress

@@ -109,10 +109,12 @@ def sample_assignments(
     """
     chains = _Chains(columns, rule, random, free)
     n_units = len(columns.order)
-    most = _most(n_units) if max_sweeps is None else max_sweeps
+    most = _most(n_units, max_sweeps)
     least = min(LEAST_SWEEPS, most)
-    for _ in range(_BURN_IN):
+    for done in range(_BURN_IN):
         chains.sweep()
+        if progress is not None:
+            progress(done + 1, "")
     chains.replace_stuck()
     chains.rival[:] = 0.0
     states: list[tuple[Any, ...]] = []
@@ -127,7 +129,7 @@ def sample_assignments(
         positive += now > 0.0
         done = len(states)
         if progress is not None:
-            progress(done, "")
+            progress(_BURN_IN + done, "")
         if done == most or (done % _ROUND == 0 and done >= least):
             disagreement = _disagreement(shares / done)
             if disagreement <= _STOP * AGREEMENT:
@@ -148,8 +150,14 @@ def sample_assignments(
     )
 
 
-def _most(n_units: int) -> int:
-    return max(_STEPS // n_units, _FEWEST)
+def most_sweeps(n_units: int, max_sweeps: int | None = None) -> int:
+    """The most sweeps of chains over so many units, with those before any is kept."""
+    return _BURN_IN + _most(n_units, max_sweeps)
+
+
+def _most(n_units: int, max_sweeps: int | None) -> int:
+    most = max(_STEPS // n_units, _FEWEST)
+    return most if max_sweeps is None else min(most, max_sweeps)
 
 
 def _disagreement(shares: Floats) -> float:

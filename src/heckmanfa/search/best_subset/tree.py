@@ -14,6 +14,7 @@ collinear for the inverse, children are solved one by one from the triangular fa
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -28,6 +29,7 @@ from heckmanfa.search.best_subset.penalties import Penalties
 from heckmanfa.search.best_subset.record import Models, Record, Words
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import KEPT, Goal
+from heckmanfa.text.progress import EVERY
 
 _MOST_NODES_AT_ONCE = 8192
 _FEWEST_NODES_AT_ONCE = 64
@@ -118,9 +120,11 @@ class Tree:
     def run(self, progress: Callable[[int, float, float], None] | None = None) -> None:
         """Search until the tree is exhausted, ``max_nodes`` is reached, or the user interrupts.
 
-        ``progress`` is called with the number of nodes, and the best value and bound so far.
+        ``progress`` is called a few times a second with the number of nodes, and the best value and
+        bound so far.
         """
         self._plant()
+        due = 0.0
         batch: Nodes | None = None
         undecided = 0
         try:
@@ -134,7 +138,9 @@ class Tree:
                 else:
                     self._expand(batch, undecided)
                 batch = None
-                if progress is not None:
+                if progress is not None and time.monotonic() >= due:
+                    # Finding the bound takes longer than most steps.
+                    due = time.monotonic() + EVERY
                     best, bound = self.record.best, min(self.bound, self.record.best)
                     value = self._goal.value
                     progress(self.n_nodes, float(value(best)), float(value(bound)))

@@ -1,0 +1,174 @@
+"""An analysis as JSON: the same sentences and numbers as on the console and in the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from heckmanfa import __version__
+from heckmanfa.analysis import Analysis
+from heckmanfa.results.average_tables import inclusion_frame
+from heckmanfa.results.coefficients import likelihood_name
+from heckmanfa.results.evidence import BestAssignment
+from heckmanfa.results.reference import reference_of
+from heckmanfa.text.option_names import in_options
+
+
+def json_text(analysis: Analysis) -> str:
+    """Return all results as JSON, with a line break at the end."""
+    return json.dumps(as_json(analysis), indent=1, allow_nan=False) + "\n"
+
+
+def as_json(analysis: Analysis) -> dict[str, Any]:
+    """Return all results in plain types; NaN and infinity become None."""
+    model, question = analysis.model, analysis.question
+    results = {
+        "heckmanfa": __version__,
+        "question": dataclasses.asdict(question) | {"search": question.searched},
+        "command": question.command(),
+        "answer": _answer(analysis),
+        "roles": _roles(analysis),
+        "best": _best(analysis.evidence.best),
+        "checks": [dataclasses.asdict(check) for check in analysis.checks],
+        "claims": [
+            {"key": claim.key, "claim": str(claim.lead), "why": str(claim.why)}
+            for claim in analysis.claims
+        ],
+        "may_write": str(analysis.answer.may_write),
+        "streamed": analysis.streamed,
+        "rows": analysis.row_counts,
+        "rows_missing": analysis.missing_counts,
+        "columns_left_out": analysis.left_out,
+        "reference_levels": analysis.encoding.references,
+        "reading": list(analysis.notes),
+        "predict": analysis.predicting,
+        "only_select": analysis.driving_selection,
+        "kept_out": analysis.kept_out,
+        "no_evidence": analysis.without_evidence,
+        "not_tested": analysis.not_tested,
+        "caveats": [dataclasses.asdict(caveat) for caveat in analysis.caveats],
+        "inclusion": _inclusion(analysis),
+        "estimates": analysis.estimates.to_dict("records"),
+        "rho": model.rho_,
+        "sigma": model.sigma_,
+        "adjusted_r2": model.adjusted_r2_,
+        "aic": model.aic_,
+        "bic": model.bic_,
+        **_likelihood(analysis),
+        "weights": _weights(analysis),
+        "standard_errors": analysis.errors_kind,
+        "clusters": _clusters(analysis),
+        "reference_distribution": reference_of(model.fit_).name,
+        "converged": model.converged_,
+        "diagnostics": [
+            {"diagnostic": name, "value": value, "verdict": verdict, "meaning": in_options(words)}
+            for name, value, verdict, words in analysis.diagnostics.lines()
+        ],
+        "warnings": list(analysis.warnings),
+    }
+    return {key: _plain(value) for key, value in results.items()}
+
+
+def _answer(analysis: Analysis) -> dict[str, Any]:
+    answer = analysis.answer
+    tiles = {
+        "which": answer.which,
+        "how_much": answer.how_much,
+        "selection": answer.selection,
+        "trust": answer.trust,
+    }
+    return {
+        "headline": str(answer.headline),
+        "lede": str(answer.lede),
+        "sentences": list(answer.sentences),
+        "verdicts": {
+            name: {
+                "question": tile.question,
+                "title": tile.title,
+                "kind": tile.kind,
+                "words": str(tile.words),
+            }
+            for name, tile in tiles.items()
+        },
+    }
+
+
+def _roles(analysis: Analysis) -> list[dict[str, Any]]:
+    return [
+        {
+            "feature": feature.name,
+            "chance": feature.chance,
+            "role": feature.role,
+            "level": feature.level or None,
+            "reference": feature.reference or None,
+            "effect": feature.effect.estimate,
+            "ci_low": feature.effect.low,
+            "ci_high": feature.effect.high,
+            "least_squares": feature.least_squares.estimate,
+            "least_squares_low": feature.least_squares.low,
+            "least_squares_high": feature.least_squares.high,
+            "selection_p": feature.selection_p,
+        }
+        for feature in analysis.evidence.ordered()
+    ]
+
+
+def _best(best: BestAssignment | None) -> dict[str, Any] | None:
+    """The best set of features by BIC, beside the average; None without weights."""
+    if best is None:
+        return None
+    return {
+        "features": list(best.names),
+        "weight": best.weight,
+        "bic": best.bic,
+        "rho": best.rho,
+        "lambda": dataclasses.asdict(best.imr),
+    }
+
+
+def _inclusion(analysis: Analysis) -> list[dict[Any, Any]] | None:
+    if analysis.model.fit_.average is None or not analysis.evidence.has_chances:
+        return None
+    return list(inclusion_frame(analysis.model.fit_).to_dict("records"))
+
+
+def _likelihood(analysis: Analysis) -> dict[str, Any]:
+    model, second = analysis.model, analysis.diagnostics.second_maximum
+    name = None if model.log_likelihood_ is None else likelihood_name(model.fit_)
+    other = None if second is None else {"log_likelihood": second[0], "rho": second[1]}
+    return {
+        "log_likelihood": model.log_likelihood_,
+        "log_likelihood_is": name,
+        "second_maximum": other,
+    }
+
+
+def _weights(analysis: Analysis) -> dict[str, Any] | None:
+    model = analysis.model
+    if analysis.question.weights is None:
+        return None
+    return {
+        "column": analysis.question.weights,
+        "kind": model.weight_kind,
+        "rows": model.row_counts_["selected"] + model.row_counts_["unselected"],
+        "n_obs": model.n_obs_,
+    }
+
+
+def _clusters(analysis: Analysis) -> dict[str, Any] | None:
+    if analysis.model.n_clusters_ is None:
+        return None
+    return {"column": analysis.question.cluster, "number": analysis.model.n_clusters_}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value
