@@ -105,7 +105,12 @@ def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shown_any = False
     for _, shown, printed in run_blocks(name):
-        assert lines(printed) == lines(shown)
+        expected, found = lines(shown), lines(printed)
+        if expected[-1:] == ["..."]:
+            # The beginning of a longer output.
+            expected.pop()
+            found = found[: len(expected)]
+        assert found == expected
         shown_any |= bool(shown)
     assert shown_any
 

@@ -38,7 +38,8 @@ def test_separation_is_dropped_on_the_command_line(shell, table):
     words = (*BASE, "--search", "none", "--predict-with", "a,b", "--on-separation", "drop")
     status, text = shell(*words, "--json", "j.json")
     assert status == 0, text
-    assert "warning: left out 'rare'" in text
+    assert "Left out: 'rare' is collinear" in text
+    assert "10 have a selection that a column decides exactly" in text
     found = json.loads((shell.folder / "j.json").read_text())
     assert "--on-separation drop" in found["command"]
     assert "rare" not in [one["term"] for one in found["estimates"]]
@@ -68,7 +69,7 @@ def test_warnings_and_diagnostics_name_options_on_the_console_in_json_and_in_the
     words = (*BASE, "--exclude", "rare", "--search", "none")
     status, text = shell(*words, "--json", "j.json", "--report", "r.html")
     assert status == 0, text
-    assert "out of prediction (--select-only)" in text
+    assert "name it with --select-only" in text
     said = (shell.folder / "j.json").read_text()
     found = json.loads(said)
     texts = [*found["warnings"], *(one["meaning"] for one in found["diagnostics"])]

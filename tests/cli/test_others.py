@@ -186,5 +186,9 @@ def test_the_demo_writes_its_table_and_report(shell):
     status, text = shell("demo", "here")
     assert status == 0
     assert {path.name for path in (shell.folder / "here").iterdir()} == {"mroz.csv", "mroz.html"}
-    assert "Predict: educ (>99%) Cannot be told: exper (41%)" in text
+    page = (shell.folder / "here" / "mroz.html").resolve()
+    said = text.split("writing the report ... ")[1]
+    assert said.startswith("educ predicts lwage. For 7 other features the data cannot say.")
+    assert "predicts educ >99%" in text
+    assert f"open {page.as_uri()}" in text
     assert "--force" in shell.refuses("demo", "here")

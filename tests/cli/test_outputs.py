@@ -29,7 +29,7 @@ def write_report(analysis, path):
     time.sleep(60)
 
 run_fit.question_of = lambda options: types.SimpleNamespace(**options)
-run_fit.analyse = lambda question, say: None
+run_fit.analyse = lambda question, say: types.SimpleNamespace(answer="")
 run_fit.write_report = write_report
 sys.argv = ["heckmanfa", *sys.argv[1:]]
 from heckmanfa.cli import main

@@ -14,7 +14,6 @@ from heckmanfa.cli.answer_json import as_json
 from heckmanfa.cli.answer_screen import show
 from heckmanfa.cli.console import output
 from heckmanfa.datasets import load_mroz
-from heckmanfa.text.option_names import in_options
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc", "motheduc", "huswage"]
 
@@ -144,9 +143,13 @@ def test_console_and_json_carry_the_same_caveats_and_diagnostics(name, table, ca
     assert len({one.key for one in caveats}) == len(caveats)
     assert [one["key"] for one in found["caveats"]] == [one.key for one in caveats]
     assert found["not_to_be_claimed"] == [str(one) for one in analysis.claims]
+    assert [one["title"] for one in found["checks"]] == [one.title for one in analysis.checks]
     show(analysis, output())
     printed = on_one_line(capsys.readouterr().out)
-    texts = [str(one) for one in analysis.claims] + [in_options(line[3]) for line in lines]
+    grave = [one for one in analysis.checks if one.level != "ok"]
+    texts = [*analysis.answer.lines(), *(one.title.removesuffix(".") for one in grave)]
+    texts += [f"Do: {one.do}" for one in grave if one.do]
+    texts += [one.line for one in analysis.checks if one.level == "ok"]
     assert [text for text in texts if on_one_line(text) not in printed] == []
 
 

@@ -35,6 +35,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
             {"key": claim.key, "claim": str(claim.lead), "why": str(claim.why)}
             for claim in analysis.claims
         ],
+        "not_to_be_claimed": [str(claim) for claim in analysis.claims],
         "may_write": str(analysis.answer.may_write),
         "streamed": analysis.streamed,
         "rows": analysis.row_counts,

@@ -42,18 +42,18 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
     """Say how rows and columns were used; what was lost is not dim."""
     counts = analysis.row_counts
     left_out = counts["total"] - counts["selected"] - counts["unselected"]
-    said = [
+    rows = (
         f"{shown(analysis.question.called)}, {counts['total']:,} rows: {counts['selected']:,} "
         f"selected, {counts['unselected']:,} not, {left_out:,} left out."
-    ]
-    if analysis.streamed:
-        said.append(f"{analysis.how_read[0].upper()}{analysis.how_read[1:]}.")
-    used = analysis.explain()
-    said += [*_weights_and_errors(analysis), *analysis.notes]
-    losses = [f"{count:,} rows left out lack {shown(name)}." for name, count in _lacking(analysis)]
-    console.print(Text(" ".join([*said, *used]), style="dim"))
-    for loss in losses:
-        console.print(Text(loss))
+    )
+    lacking = [f"{count:,} rows left out lack {shown(name)}." for name, count in _lacking(analysis)]
+    said = [f"{analysis.how_read[0].upper()}{analysis.how_read[1:]}."] if analysis.streamed else []
+    said += [*_weights_and_errors(analysis), *analysis.notes, *analysis.explain()]
+    if left_out:
+        console.print(Text(" ".join([rows, *lacking])))
+        console.print(Text(" ".join(said), style="dim"))
+    else:
+        console.print(Text(" ".join([rows, *said]), style="dim"))
 
 
 def _lacking(analysis: Analysis) -> list[tuple[str, int]]:
@@ -91,7 +91,7 @@ def _show_checks(checks: tuple[Check, ...], console: Console) -> None:
     for check in checks:
         if check.level == "ok":
             continue
-        value = f" ({check.value})." if check.value else "."
+        value = f" ({check.value})." if check.value and check.value not in check.title else "."
         _print_beside(console, check.level, f"{check.title.removesuffix('.')}{value}")
         for words in (check.words, f"Do: {check.do}" if check.do else ""):
             if words and words != check.title:

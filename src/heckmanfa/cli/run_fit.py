@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from heckmanfa.analysis import Analysis, analyse, save_model
+from heckmanfa.analysis import analyse, save_model
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.answer_json import json_text
 from heckmanfa.cli.answer_screen import show
@@ -40,7 +40,7 @@ def run(
     with saying(quiet=quiet) as say, outputs(files, {"DATA": question.data}, force=force) as places:
         analysis = analyse(question, say)
         say("checking the answer")
-        text = json_text(analysis) if json_out is not None else _checked(analysis)
+        str(analysis.answer)  # made while progress is shown, and kept
         if "--report" in places:
             say("writing the report")
             write_report(analysis, places["--report"].part)
@@ -48,6 +48,7 @@ def run(
             about = {"command": question.command(), "outcome": question.outcome}
             part = places["--save"].part
             save_model(part, analysis.model, analysis.encoding, about, force=True)
+        text = "" if json_out is None else json_text(analysis)
         if "--json" in places:
             with places["--json"].writing() as part:
                 part.write_text(text, encoding="utf-8")
@@ -59,8 +60,3 @@ def run(
         for path, what in ((report, "report"), (save, "model"), (json_out, "results")):
             if path is not None:
                 console.print(f"{what} written to {shown(path)}")
-
-
-def _checked(analysis: Analysis) -> str:
-    """Check the answer while progress is shown; its words are kept."""
-    return str(analysis.answer)
