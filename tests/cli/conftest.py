@@ -61,12 +61,6 @@ class Shell:
         return errors[0]
 
 
-@pytest.fixture(autouse=True)
-def few_samples(monkeypatch):
-    """Fewer bootstrap samples behind the checks of every fit, which take most of its time."""
-    monkeypatch.setattr("heckmanfa.analysis.best_set.N_BOOT", 4)
-
-
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
