@@ -103,11 +103,12 @@ def test_coefficients_are_those_of_tidy(case, page_of, name):
 
 def test_chances_of_every_kind_are_those_of_the_average(case, page_of):
     model, page = case("average").model, page_of("average")
-    rows = {row[0]: row for row in page.tables["weights-table"][1:]}
+    rows = {row[0]: row for row in page.tables["chances-table"][1:]}
     for row in model.inclusion_.to_dict("records"):
         feature = row["feature"]
         name = feature[0] if isinstance(feature, tuple) else feature
-        assert rows[name][2:5] == [chance_text(row[kind]) for kind in ("bic", "aic", "ebic")]
+        shown = [rows[name][place] for place in (2, 4, 5)]
+        assert shown == [chance_text(row[kind]) for kind in ("bic", "aic", "ebic")]
 
 
 def test_the_best_assignment_stands_beside_the_average(case, page_of):
@@ -187,7 +188,7 @@ def test_a_page_that_is_too_large_gives_way_by_rule(case, monkeypatch, read_page
     assert list(page.sections) == SECTIONS
     assert page.with_class("forest")
     assert len(html) < 330_000
-    assert "the rest: <code>--save-table</code>" in html
+    assert "<code>--json</code> writes the estimates of all." in html
     if limit == 90_000:
         assert not page.with_class("assignments")
 

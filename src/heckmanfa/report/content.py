@@ -18,7 +18,6 @@ from heckmanfa.results.reference import reference_of
 from heckmanfa.results.render_html import escape, render_page
 from heckmanfa.results.side_by_side import CANNOT_SOLVE
 from heckmanfa.text.numerals import figure, interval
-from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import Column, Table, lay_out
 from heckmanfa.text.wording import chance_text, count, number, p_value, percent
@@ -62,7 +61,6 @@ def details_html(analysis: Analysis, most: int) -> str:
         ("The coefficients, beside least squares and all features", coefficient_blocks(analysis)),
         ("The best assignment: its coefficients", best_blocks(analysis.evidence)),
         ("The selection equation", selection_blocks(analysis)),
-        ("Chances by other weights", chance_blocks(analysis.evidence)),
     ]
     tables = "".join(
         f"<details><summary>{escape(title)}</summary>{render_page(blocks, most)}</details>"
@@ -241,44 +239,6 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
 
 def _effect(effect: Effect) -> list[str]:
     return [figure(effect.estimate), interval(effect.low, effect.high)]
-
-
-def chance_blocks(evidence: Evidence) -> list[PageBlock]:
-    """Lay out the chances by the weights of other criteria, and without lambda."""
-    if not evidence.has_chances or evidence.honest:
-        return []
-    weighed = [feature for feature in evidence.ordered() if feature.chance is not None]
-    kinds = {
-        "BIC": [feature.chance for feature in weighed],
-        "AIC": [feature.by_aic for feature in weighed],
-        "EBIC": [feature.by_ebic for feature in weighed],
-        "Least squares": [feature.chance_least_squares for feature in weighed],
-    }
-    kinds = {title: values for title, values in kinds.items() if any(v is not None for v in values)}
-    rows = [
-        [
-            Name(feature.name).key,
-            feature.role,
-            *("" if v is None else chance_text(v) for v in values),
-        ]
-        for feature, *values in zip(weighed, *kinds.values(), strict=True)
-    ]
-    columns = (
-        Column("Feature", is_number=False, is_feature=True),
-        Column("Role", is_number=False),
-        *(Column(title) for title in kinds),
-    )
-    return [
-        Table(columns, tuple(rows), "Chance that a feature predicts, by weights", "weights-table"),
-        Notes(
-            (
-                "A chance is a share of the weight of all assignments. A small penalty (AIC) "
-                "favours many features, a large one (BIC, EBIC) few. Least squares: BIC weights "
-                "of assignments without lambda.",
-            ),
-            "note",
-        ),
-    ]
 
 
 def selection_blocks(analysis: Analysis) -> list[PageBlock]:

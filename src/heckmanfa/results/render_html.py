@@ -121,8 +121,8 @@ def _page_table(table: Table, most: int) -> str:
     note = ""
     if table.n_rows > most:
         note = (
-            f'<p class="note">The first {count(most)} of {count(table.n_rows)} rows; the rest: '
-            "<code>--save-table</code>.</p>"
+            f'<p class="note">The first {count(most)} of {count(table.n_rows)} rows; '
+            "<code>--json</code> writes the estimates of all.</p>"
         )
         table = table.first(most)
     return (
