@@ -332,6 +332,9 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--decimal": (",", ".", "x", ""),
     "--thousands": (",", ".", "'", "x"),
     "--sheet": ("1", "Notes"),
+    "--na-values": ("-99", "a=1", "g=x", "nothing=1", "a=", "="),
+    "--dates": ("days", "years", "x"),
+    "--min-level-rows": ("2", "50", "-1", "x"),
     "--seed": ("1", "-1", "x"),
     "--device": ("cpu", "cuda", "x"),
     "--stream-above": ("0", "-1", "nan"),
@@ -347,7 +350,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--sigma": ("0", "-1", "nan", "1e300"),
     "--truth": ("truth.json", "p.csv"),
 }
-_FLAGS = ("--robust", "--honest", "--force", "--keep-columns", "--no-such-option")
+_FLAGS = ("--robust", "--honest", "--force", "--keep-columns", "--no-interval", "--no-such-option")
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "fit": ("t.csv", "no.csv", ".", "", "t.csv t.csv", "*.csv"),
     "compare": ("t.csv", "no.csv"),
