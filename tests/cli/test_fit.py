@@ -179,6 +179,24 @@ def test_weights_and_clusters(shell, rich_table):
     same(found, weighted.fit(X, clean["wage"], sample_weight=clean["share"]))
 
 
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+def test_with_sampling_weights_effects_are_averaged_and_chances_withheld(shell, rich_table):
+    clean = rich_table.dropna(subset=["educ"])
+    names = ["educ", "exper", "kids5", "age"]
+    found, text = results(
+        shell, "towns.csv", "--outcome", "wage", "--features", ",".join(names),
+        "--weights", "share", "--weight-kind", "sampling",
+    )  # fmt: skip
+    model = HeckmanAverage(cov_type="robust", weight_kind="sampling")
+    same(found, model.fit(clean[names], clean["wage"], sample_weight=clean["share"]))
+    assert found["inclusion"] is None
+    assert found["best"] is None
+    assert [one["chance"] for one in found["roles"]] == [None] * 4
+    assert found["predict"] == names
+    assert " chance " not in text.split("feature", 1)[1].split("Did selection", 1)[0].split("No")[0]
+    assert "no chances are given" in text
+
+
 @pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.dta", "t.xlsx", "t.tsv", "t.csv"])
 def test_every_kind_of_file(shell, mroz, name):
     path = shell.folder / name

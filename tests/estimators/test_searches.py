@@ -483,7 +483,7 @@ def test_without_a_missing_outcome_nothing_is_searched(search, frame, simulated)
         model.search_report()
     assert not hasattr(model, "candidates_")
     assert not hasattr(model, "optimal_")
-    assert "Heckman" in model._repr_html_()
+    assert "o outcome is missing" in model._repr_html_()
     with pytest.warns(AllObservedWarning) as caught:
         search.set_params(max_features=2).fit(frame, simulated.complete_y)
     assert any("max_features = 2 is not used" in str(one.message) for one in caught)

@@ -3,6 +3,7 @@
 import itertools
 import math
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -270,8 +271,10 @@ def test_no_assignment_in_the_window_says_what_was_seen(moments):
     assert f"runs from {rho.min():.4g} to {rho.max():.4g}" in words
 
 
-def test_ctrl_c_returns_the_best_so_far(moments):
+def test_ctrl_c_returns_the_best_so_far(moments, monkeypatch):
     calls = []
+    # Progress is told at every step, not a few times a second.
+    monkeypatch.setattr(sys.modules["heckmanfa.search.best_subset.tree"], "EVERY", 0.0)
 
     def press(nodes, best, bound):
         calls.append((nodes, best, bound))

@@ -219,10 +219,16 @@ class Analysis(Prepared):
 
     @cached_property
     def predicting(self) -> list[str]:
-        """Columns of the table that predict; of an average, those that surely do."""
+        """Columns of the table that predict; of an average, those that surely do.
+
+        Of an average without chances, those that may.
+        """
         if self.chances is not None:
             sure = self.chances["role"].isin([PREDICTS, ALWAYS])
             return list(dict.fromkeys(self.chances["feature"][sure]))
+        fit = self.model.fit_
+        if fit.average is not None:
+            return self._sources([fit.feature_names[column] for column in fit.average.columns])
         return self._sources(self.model.prediction_features_)
 
     @cached_property
@@ -259,9 +265,12 @@ class Analysis(Prepared):
 
     @cached_property
     def chances(self) -> pd.DataFrame | None:
-        """Features with their chance to predict and their role; None unless averaged."""
+        """Features with their chance to predict and their role.
+
+        None unless averaged, and with sampling weights, which leave no likelihood.
+        """
         fit = self.model.fit_
-        if fit.average is None:
+        if fit.average is None or self.evidence.pseudo:
             return None
         table = inclusion_frame(fit)
         names = [
