@@ -128,6 +128,10 @@ JsonFile = Annotated[
         "--json", help="Write the results here as JSON; - is standard output, and nothing else."
     ),
 ]
+TableFile = Annotated[
+    Path | None,
+    Option(help="Write chances, roles and effects of all features here: .csv or .parquet."),
+]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
 
 
@@ -166,6 +170,7 @@ def fit(
     report: ReportFile = None,
     save: SaveFile = None,
     json_out: JsonFile = None,
+    save_table: TableFile = None,
     quiet: Quiet = False,
     force: Force = False,
 ) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import typer
 
 from heckmanfa.analysis import analyse, save_model
+from heckmanfa.analysis.feature_table import feature_frame
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.answer_json import json_text
 from heckmanfa.cli.answer_screen import show
 from heckmanfa.cli.console import MOST_WIDE, output, saying
-from heckmanfa.data.files.outputs import check_format, outputs
+from heckmanfa.data.files.outputs import check_ending, check_format, outputs, write_table
 from heckmanfa.report import write_report
 from heckmanfa.text.printable import shown
 
@@ -24,6 +25,7 @@ def run(
     report: Path | None,
     save: Path | None,
     json_out: Path | None,
+    save_table: Path | None,
     force: bool,
     quiet: bool,
     **options: Any,
@@ -34,7 +36,10 @@ def run(
     check_format(report, ".html", "--report")
     check_format(save, ".skops", "--save")
     check_format(None if piped else json_out, ".json", "--json")
-    files = {"--report": report, "--save": save, "--json": None if piped else json_out}
+    if save_table is not None:
+        check_ending(save_table)
+    files = {"--report": report, "--save": save, "--save-table": save_table}
+    files["--json"] = None if piped else json_out
     # Paths are checked before anything is computed, and all files are put in place together: a
     # failed run writes none.
     with saying(quiet=quiet) as say, outputs(files, {"DATA": question.data}, force=force) as places:
@@ -48,6 +53,9 @@ def run(
             about = {"command": question.command(), "outcome": question.outcome}
             part = places["--save"].part
             save_model(part, analysis.model, analysis.encoding, about, force=True)
+        if "--save-table" in places:
+            with places["--save-table"].writing() as part:
+                write_table(feature_frame(analysis), part)
         text = "" if json_out is None else json_text(analysis)
         if "--json" in places:
             with places["--json"].writing() as part:
@@ -57,6 +65,7 @@ def run(
     elif not quiet:
         console = output(most=MOST_WIDE)
         show(analysis, console)
-        for path, what in ((report, "report"), (save, "model"), (json_out, "results")):
+        written = {"report": report, "model": save, "table": save_table, "results": json_out}
+        for what, path in written.items():
             if path is not None:
                 console.print(f"{what} written to {shown(path)}")
