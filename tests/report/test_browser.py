@@ -205,6 +205,65 @@ def test_without_script_nothing_is_missing(browser, file_of):
         assert not page.locator("#copy").is_visible()
 
 
+# Pictures and their tables. -----------------------------------------------------------------------
+
+MARKS = """(kind) => {
+  const at = (one) => { const box = one.getBoundingClientRect(); return box.x + box.width / 2; };
+  const value = (text) => parseFloat(text.replace('\u2212', '-').replace('+', ''));
+  const drawn = document.querySelector(`figure.${kind} .wide svg`);
+  const ticks = [...drawn.querySelectorAll('.tick')].map((one) =>
+    [value(one.textContent), at(one)]);
+  const marks = [...drawn.querySelectorAll('.row[data-f]')].map((row) =>
+    [row.dataset.f, ...[...row.querySelectorAll('circle')].map(at)]);
+  return [ticks.filter((one) => !isNaN(one[0])), marks];
+}"""
+LINES = """(name) => [...document.getElementById(name).closest('table')
+  .querySelectorAll('tr[data-f]')].map((line) =>
+    [line.dataset.f, ...[...line.cells].map((cell) => cell.textContent)])"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"), [("forest", (5,)), ("margins", (3,)), ("profiles", (2, 3))]
+)
+def test_marks_are_where_the_table_says(browser, file_of, kind, columns):
+    with Visit(browser, file_of("average")) as page:
+        unfold(page)
+        ticks, marks = page.evaluate(MARKS, kind)
+        lines = {line[0]: line for line in page.evaluate(LINES, f"{kind}-table")}
+        assert len(marks) >= 5
+        (low, left), (high, right) = ticks[0], ticks[-1]
+        for name, *places in marks:
+            cells = [lines[name][column] for column in columns]
+            told = [float(cell.replace("\N{MINUS SIGN}", "-").lstrip("+")) for cell in cells]
+            drawn = [low + (at - left) / (right - left) * (high - low) for at in places]
+            # To a pixel, and to the last digit of the table.
+            last = max(0.5 * 10.0 ** -len(cell.partition(".")[2]) for cell in cells)
+            assert sorted(drawn) == pytest.approx(
+                sorted(told), abs=(high - low) / (right - left) + last
+            ), name
+
+
+@pytest.mark.parametrize("name", ["average", "none", "honest"])
+def test_tooltips_and_tables_have_the_same_numbers(browser, file_of, name):
+    number = re.compile(r"\d+(?:\.\d+)?")
+    with Visit(browser, file_of(name)) as page:
+        found = page.evaluate(
+            """() => [...document.querySelectorAll('figure .wide .row[data-f]')].map((row) => {
+              const section = row.closest('section');
+              const lines = [...section.querySelectorAll('tr[data-f]')].filter((line) =>
+                line.dataset.f === row.dataset.f);
+              return [row.getAttribute('aria-label').replace(row.dataset.f, ''),
+                lines.flatMap((line) => [...line.closest('table').tHead.querySelectorAll('th'),
+                  ...line.cells]).map((cell) => cell.textContent).join(' '), row.dataset.f]; })"""
+        )
+        assert len(found) >= 8
+        for said, told, feature in found:
+            assert told, feature
+            said = said.replace("95% interval", "")
+            missing = {*number.findall(said)} - {*number.findall(told)}
+            assert missing == set(), (feature, said, told)
+
+
 # Pointer, touch and keyboard. ---------------------------------------------------------------------
 
 
