@@ -27,6 +27,7 @@ from heckmanfa.results.side_by_side import may_predict
 from heckmanfa.search.averaging.uncorrected import average_uncorrected
 
 CONF_LEVEL = 0.95
+_QUANTILE = Reference().quantile(CONF_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Effect:
     @property
     def std_error(self) -> float:
         """A quarter of the interval's width, about one standard error."""
-        return (self.high - self.low) / (2.0 * Reference().quantile(CONF_LEVEL))
+        return (self.high - self.low) / (2.0 * _QUANTILE)
 
     @property
     def z(self) -> float:
