@@ -38,6 +38,7 @@ from heckmanfa.search.averaging.averages import average_and_chances
 from heckmanfa.search.averaging.result import Average
 from heckmanfa.search.averaging.weights import Weighting
 from heckmanfa.search.choices import Choices, feasible_choices
+from heckmanfa.text.progress import Show, progress_line
 
 PROBABLE = 0.5
 """A feature with at least this BIC share is a prediction feature of an average."""
@@ -84,7 +85,10 @@ class Averaging(Choose):
             )
         scores = refits = None
         if spec.method == "ml":
-            refits = _refit(spec, selection, moments, kind, found, self.n_refits)
+            n = min(self.n_refits, len(found.leading))
+            line = progress_line(self.verbose, "maximum likelihood", "assignments", n)
+            with line as show:
+                refits = _refit(spec, selection, moments, kind, found, n, show)
         if self.errors:
             scores = gather_score_moments(moments, choices.columns, selection.rows, kind)
         return Choice(features, average=AverageOutcome(self.choices, found, scores, refits, by_bic))
@@ -116,6 +120,7 @@ def _refit(
     kind: CovarianceKind,
     found: Average,
     n_refits: int,
+    show: Show | None,
 ) -> Refits:
     """Maximise the likelihood of the heaviest assignments."""
     probit, columns = selection.probit, found.choices.columns
@@ -127,6 +132,8 @@ def _refit(
     estimates, covariances = [], []
     guards: LikelihoodGuards | None = None
     for i, mask in enumerate(masks):
+        if show is not None:
+            show(i, "")
         features = [int(column) for column in np.flatnonzero(mask)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HeckmanfaWarning)
