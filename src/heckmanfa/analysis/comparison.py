@@ -176,9 +176,9 @@ def compare_methods(
     }
     _refuse_all([error for _, error, _ in wholes.values()])
     records, fitted, errors = [], {}, {}
+    tell = say or (lambda words: None)
     for name, estimator in estimators.items():
-        if say is not None:
-            say(f"{name}: {len(folds)} folds")
+        tell(f"{name}: {len(folds)} folds")
         whole, error, seconds = wholes.get(name) or _fit(estimator, X, rows, slice(None))
         note = "" if error is None else str(error)
         record: dict[str, Any] = {"method": name, "seconds": seconds, "note": note}

@@ -16,7 +16,7 @@ from heckmanfa.results.checks import Check, badge
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.headline import amount, by_certainty, halves, headline
+from heckmanfa.results.headline import amount, by_certainty, halves, headline, interval_words
 from heckmanfa.results.selection_verdict import LITTLE_RHO, VerdictKind, verdict
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.printable import shown
@@ -352,22 +352,11 @@ def _range(
 
 
 def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
-    """Give the interval, and say what kind it is."""
-    effect, spec = main.effect, evidence.fit.spec
-    if not effect.has_interval:
-        return passage("Its interval is not known.")
-    _, low, high = effects(effect.estimate, effect.low, effect.high)
-    kind: tuple[str | Name, ...] = ()
-    if spec.cov_type == "robust":
-        kind = (" (robust)",)
-    elif spec.cov_type == "cluster":
-        cluster = evidence.naming.cluster
-        kind = (", clustered by ", Name(cluster)) if cluster else (" (clustered)",)
+    """Give the interval, and say what it allows for."""
     allows = {"average": ", which allows for the search", "chosen": ", which ignores the search"}
-    search = allows.get(evidence.mode, "")
-    if evidence.honest:
-        search = allows["average"]
-    return passage(f"95% interval {low} to {high}", *kind, f"{search}.")
+    search = allows["average"] if evidence.honest else allows.get(evidence.mode, "")
+    known = main.effect.has_interval
+    return passage(interval_words(evidence, main, start=True), f"{search if known else ''}.")
 
 
 def _beside(evidence: Evidence, main: FeatureEvidence) -> Passage:

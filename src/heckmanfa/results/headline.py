@@ -138,3 +138,18 @@ def amount(effect: Effect, outcome: str) -> Passage:
     """Say how much more or less of the outcome an effect is."""
     size, _, _ = effects(abs(effect.estimate), effect.low, effect.high)
     return passage(f"{size} {'more' if effect.estimate >= 0.0 else 'less'} ", Name(outcome))
+
+
+def interval_words(evidence: Evidence, main: FeatureEvidence, *, start: bool = False) -> Passage:
+    """Give the interval of an effect and its kind, without a full stop; ``start`` a sentence."""
+    effect, spec = main.effect, evidence.fit.spec
+    if not effect.has_interval:
+        return passage(f"{'Its' if start else 'its'} interval is not known")
+    _, low, high = effects(effect.estimate, effect.low, effect.high)
+    kind: tuple[str | Name, ...] = ()
+    if spec.cov_type == "robust":
+        kind = (", robust",)
+    elif spec.cov_type == "cluster":
+        cluster = evidence.naming.cluster
+        kind = (", clustered by ", Name(cluster)) if cluster else (", clustered",)
+    return passage(f"95% interval {low} to {high}", *kind)

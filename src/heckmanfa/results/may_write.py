@@ -10,7 +10,7 @@ from heckmanfa.results.checks import Check, badge
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
-from heckmanfa.results.headline import amount, halves
+from heckmanfa.results.headline import amount, halves, interval_words
 from heckmanfa.results.search_caveats import describe_search
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.passage import Name, Passage, join, named, passage
@@ -89,25 +89,11 @@ def _effect(evidence: Evidence) -> Passage:
     start = passage("Allowing for selection, ", change)
     if evidence.mode == "observed":
         start = passage("By least squares, ", change)
-    inside = [_interval(evidence, main), _how(evidence), passage(_rows(evidence))]
+    inside = [interval_words(evidence, main), _how(evidence), passage(_rows(evidence))]
     inside.append(_least_squares(evidence, main))
     return passage(
         start, " went with ", amount(main.effect, evidence.outcome), " (", join(inside, "; "), ")."
     )
-
-
-def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
-    effect, spec = main.effect, evidence.fit.spec
-    if not effect.has_interval:
-        return passage("its interval is not known")
-    _, low, high = effects(effect.estimate, effect.low, effect.high)
-    kind: tuple[str | Name, ...] = ()
-    if spec.cov_type == "robust":
-        kind = (", robust",)
-    elif spec.cov_type == "cluster":
-        cluster = evidence.naming.cluster
-        kind = (", clustered by ", Name(cluster)) if cluster else (", clustered",)
-    return passage(f"95% interval {low} to {high}", *kind)
 
 
 def _how(evidence: Evidence) -> Passage:
