@@ -135,7 +135,7 @@ def test_with_sampling_weights_chances_are_withheld(case):
     assert analysis.roles["chance"].isna().all()
     assert all(chip.chance == "" for chip in (*analysis.answer.sure, *analysis.answer.unsure))
     assert "sampling weights" in str(analysis.answer.which.words)
-    assert "(robust)" in str(analysis.answer.how_much.words)
+    assert ", robust" in str(analysis.answer.how_much.words)
 
 
 def test_clusters_are_named(case):

@@ -207,7 +207,7 @@ def test_sampling_weights_withhold_chances(rows):
         assert not found.has_chances
         assert str(answer.headline).startswith("With selection accounted for, ")
         assert "no chances are given" in str(answer.which)
-        assert "(robust)" in str(answer.how_much)
+        assert ", robust" in str(answer.how_much)
 
 
 def test_a_choice_says_that_its_interval_ignores_the_search(rows):

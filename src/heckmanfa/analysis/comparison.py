@@ -183,9 +183,8 @@ def compare_methods(
         note = "" if error is None else str(error)
         record: dict[str, Any] = {"method": name, "seconds": seconds, "note": note}
         if whole is not None:
-            fitted[name] = whole
-            record["n_features"] = len(whole.prediction_features_)
-            record["rho"] = getattr(whole, "rho_", np.nan)
+            fitted[name], rho = whole, getattr(whole, "rho_", np.nan)
+            record |= {"n_features": len(whole.prediction_features_), "rho": rho}
             errors[name], judged = _judge(estimator, X, rows, folds, n_repeats)
             record |= judged
         records.append(record)
