@@ -30,6 +30,7 @@ bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks.averages
 	$(BIN)/python -m benchmarks.bootstrap
 	$(BIN)/python -m benchmarks.command_line
+	$(BIN)/python -m benchmarks.reports
 	$(BIN)/python -m benchmarks.parquet
 	$(BIN)/python -m benchmarks.dask_workers
 

@@ -152,6 +152,7 @@ def best_set_finding(fit: Fit, drawn: Resampled, names: Sequence[str]) -> Findin
         value=f"{plural(drawn.n_sets, 'different one')} in {samples}" if rare else won,
         verdict="caution" if rare else "ok",
         meaning=f"{set_words(names)}{weight} {won}.",
+        case="" if fit.average is not None else "searched",
     )
 
 

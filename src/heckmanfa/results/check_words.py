@@ -133,8 +133,12 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.SEARCH,
         "best set",
         "The best set changes with the sample.",
-        "Report the averaged numbers (--search average) and the chance of each feature, not the "
-        "best set alone.",
+        "Report the averaged numbers and the chance of each feature, not the best set alone.",
+        dos=dict.fromkeys(
+            ("chosen", "searched"),
+            "Report averaged numbers (--search average) and the chance of each feature, not this "
+            "set alone.",
+        ),
         titles={
             "not drawn": "No set of features stands out.",
             "chosen": "The chosen set is not the best by BIC.",
