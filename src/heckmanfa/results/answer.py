@@ -16,7 +16,14 @@ from heckmanfa.results.checks import Check, badge
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
-from heckmanfa.results.headline import amount, by_certainty, halves, headline, interval_words
+from heckmanfa.results.headline import (
+    amount,
+    by_certainty,
+    halves,
+    headline,
+    interval_words,
+    weight_words,
+)
 from heckmanfa.results.selection_verdict import LITTLE_RHO, VerdictKind, verdict
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.printable import shown
@@ -290,7 +297,7 @@ def _best(evidence: Evidence) -> Passage:
     best = evidence.best
     if best is None:
         return passage()
-    best_has = _weight(evidence, best.weight)
+    best_has = weight_words(evidence, best.weight)
     named_best = _set(best.names)
     words = passage("The best set, ", named_best, f", has {best_has}.")
     if evidence.mode != "chosen":
@@ -299,15 +306,9 @@ def _best(evidence: Evidence) -> Passage:
         return passage("The search chose the best set, ", named_best, f", which has {best_has}.")
     if evidence.chosen_weight is None:
         return join([words, passage("The search chose ", _set(evidence.chosen), ".")])
-    has = _weight(evidence, evidence.chosen_weight)
+    has = weight_words(evidence, evidence.chosen_weight)
     mine = passage("The set that the search chose, ", _set(evidence.chosen), f", has {has}.")
     return join([words, mine])
-
-
-def _weight(evidence: Evidence, weight: float) -> str:
-    """Format the weight of a set of features, which is an estimate if sets were sampled."""
-    said = chance_text(weight)
-    return said if evidence.exhaustive or said[0] in "<>" else f"about {said}"
 
 
 def _set(names: Sequence[str]) -> Passage:

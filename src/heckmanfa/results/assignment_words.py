@@ -24,7 +24,7 @@ from heckmanfa.results.average_caveats import AGREE
 from heckmanfa.results.average_tables import null_share, shares_frame, unit_names
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.search.averaging import KINDS
-from heckmanfa.text.wording import listed, number, plural, share_text, some
+from heckmanfa.text.wording import listed, number, plural, sets_count, share_text, some
 
 WEIGHT_CAVEATS = (
     *("assignment_weight", "left_out", "stand_ins", "imr_optional", "not_weighed"),
@@ -130,9 +130,8 @@ def _about(found: AssignmentWeights) -> str:
 
 
 def _n_half(found: AssignmentWeights) -> str:
-    """Format how many assignments carry half of the weight; two digits if that is an estimate."""
-    n = found.n_half
-    return f"{n:,}" if found.average.exhaustive else f"about {float(f'{n:.1e}'):,.0f}"
+    """Format how many assignments carry half of the weight."""
+    return sets_count(found.n_half, sampled=not found.average.exhaustive)
 
 
 def _assignments(n: int) -> str:

@@ -9,9 +9,10 @@ from heckmanfa.results.checks import Check
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import DRIVES, NEITHER, FeatureEvidence
+from heckmanfa.results.headline import weight_words
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.passage import Name, Passage, named, passage
-from heckmanfa.text.wording import chance_text, effects, plural, true_minus
+from heckmanfa.text.wording import chance_text, effects, plural, sets_count, true_minus
 
 # A set with more of the weight than this leaves little to others.
 _ALONE = 0.95
@@ -148,21 +149,13 @@ def _best_weight(evidence: Evidence) -> list[Claim]:
         which = "best" if evidence.chosen_weight is None else "chosen"
     if weight >= _ALONE:
         return []
-    why = f"the {which} set has {_about(evidence, weight)} of the weight"
+    why = f"the {which} set has {weight_words(evidence, weight)} of the weight"
     if weight < best.weight * (1.0 - 1e-6):
-        why += f", and the best by BIC {_about(evidence, best.weight)}"
+        why += f", and the best by BIC {weight_words(evidence, best.weight)}"
     if evidence.n_half > 1:
-        half = f"{evidence.n_half:,}"
-        if not evidence.exhaustive:
-            half = f"about {float(f'{evidence.n_half:.1e}'):,.0f}"
+        half = sets_count(evidence.n_half, sampled=not evidence.exhaustive)
         why += f"; it takes {half} sets to make up half of it"
     return [Claim("best_weight", passage(*_those_predict(names)), passage(f"{why}."))]
-
-
-def _about(evidence: Evidence, weight: float) -> str:
-    """Format a weight, which is an estimate if assignments were sampled."""
-    said = chance_text(weight)
-    return said if evidence.exhaustive or said[0] in "<>" else f"about {said}"
 
 
 def _those_predict(names: Sequence[str]) -> tuple[str | Passage, ...]:

@@ -153,3 +153,9 @@ def interval_words(evidence: Evidence, main: FeatureEvidence, *, start: bool = F
         cluster = evidence.naming.cluster
         kind = (", clustered by ", Name(cluster)) if cluster else (", clustered",)
     return passage(f"95% interval {low} to {high}", *kind)
+
+
+def weight_words(evidence: Evidence, weight: float) -> str:
+    """Format the weight of a set of features, which is an estimate if sets were sampled."""
+    said = chance_text(weight)
+    return said if evidence.exhaustive or said[0] in "<>" else f"about {said}"

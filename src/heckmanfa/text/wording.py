@@ -147,6 +147,13 @@ def count(value: int) -> str:
     return f"{value:,}" if value < 10**12 else f"about {value:.2g}"
 
 
+def sets_count(value: int, *, sampled: bool) -> str:
+    """Format a number of sets of features: two digits if it is an estimate from sampled ones."""
+    if not sampled or value >= 10**12:
+        return count(value)
+    return f"about {float(f'{value:.1e}'):,.0f}"
+
+
 def plural(value: int, noun: str, nouns: str | None = None) -> str:
     """Format a count with its noun."""
     return f"{count(value)} {noun if value == 1 else nouns or noun + 's'}"
