@@ -235,3 +235,11 @@ def test_a_forgotten_escape_is_caught_by_the_console(capsys):
     said = capsys.readouterr().out
     assert "\x1b[2J" not in said
     assert harmless(re.sub(r"\x1b\[[0-9;]*m", "", said))
+
+
+def test_a_check_that_names_a_feature_put_back_is_printable(table):
+    X, y = table.drop(columns=["[y]\x9b", "region"]), table["[y]\x9b"]
+    X = X.rename(columns={MARKUP: "a\x1bc", READABLE: "\u202ed"})
+    (found,) = Heckman([ESCAPE, TURN]).fit(X, y).what_if().findings()
+    assert "largest |t|" in found.value
+    assert harmless(found.value), ascii(found.value)

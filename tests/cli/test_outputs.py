@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from heckmanfa.cli import app
+from heckmanfa.cli import app, run_fit
 from heckmanfa.datasets import make_selection
 
 FIT = ("fit", "in.csv", "--outcome", "y", "--search", "none", "--predict-with", "x0")
@@ -197,3 +198,17 @@ def test_fit_writes_the_table_of_features_in_formats_of_tables(shell, table):
     assert status == 0
     assert list(pd.read_csv("features.csv")["feature"]) == ["x0", "x1", "x2"]
     assert "must end in .csv or .parquet" in shell.refuses(*FIT, "--save-table", "features.xlsx")
+
+
+def test_a_full_standard_output_gets_one_sentence(shell, monkeypatch):
+    def print_to_a_full_disk(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(run_fit, "show", print_to_a_full_disk)
+    data = make_selection(200, 2, 1, random_state=0)
+    frame = pd.DataFrame(data.X, columns=["x0", "x1"]).assign(y=data.y)
+    frame.to_csv("in.csv", index=False)
+    result = CliRunner().invoke(app, [*FIT])
+    assert result.exit_code == 1
+    said = result.stderr.splitlines()[-1]
+    assert said == "error: standard output cannot be written: No space left on device"

@@ -206,6 +206,9 @@ def test_overlap_counts_rows_by_probability(model, frame, rows):
     share = model.diagnostics(frame[COLUMNS]).share_outside
     assert overlap.share_outside == pytest.approx(share)
     assert overlap.n_outside == round(share * len(frame))
+    # lambda has no limit where the probability is zero.
+    assert overlap.tooltip(0).startswith("0 to 5%, lambda 2.06 or more\n")
+    assert overlap.tooltip(1).startswith("5 to 10%, lambda 2.06 to 1.75\n")
 
 
 def test_residuals_are_outcomes_less_predictions(model, frame, rows):

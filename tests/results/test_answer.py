@@ -245,7 +245,10 @@ def judged(evidence, *, imr=(0.5, 0.3, 0.7), rho=(0.5, 0.3, 0.7), rejected=0.95,
 def test_the_verdict_follows_its_rules(averaged):
     assert verdict(judged(averaged)).kind == "yes"
     assert verdict(judged(averaged, rejected=0.89)).kind == "unknown"
-    assert verdict(judged(averaged, imr=(0.5, -0.1, 0.7))).kind == "unknown"
+    torn = verdict(judged(averaged, imr=(0.5, -0.1, 0.7)))
+    assert torn.kind == "unknown"
+    # Weight alone would say yes: the sentence says what does not.
+    assert str(torn.sentence).endswith("but the 95% interval of lambda is −0.100 to 0.700.")
     small = {"imr": (0.05, -0.1, 0.2), "rho": (0.05, -0.1, 0.2), "rejected": 0.1}
     main = averaged.main
     near = replace(main, least_squares=main.effect)

@@ -86,6 +86,7 @@ def test_no_message_with_options_offers_a_function_or_an_argument_of_python():
         ("leave some out with never=[...]", "leave some out with --select-only"),
         ("None is significant. See what_if().", "None is significant."),
         ("in the equation; see what_if().", "in the equation."),
+        ("within 2. search_report() has it.", "within 2. The report (--report) has it."),
         ("Use device='cpu', or", "Use --device cpu, or"),
         ("use method='ml'.", "use --method ml."),
         ("Widen rho_range or leave it out.", "Widen --rho-range or leave it out."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import printable
 
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _DEBUG = "--debug"
 _debug = {"on": False}
 
@@ -67,6 +69,10 @@ def _with_exit_status(command: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if _debug["on"]:
                 raise
+            if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+                # Files are written under their names; what has none is standard output.
+                typer.echo(f"error: standard output cannot be written: {error.strerror}", err=True)
+                raise typer.Exit(_FAILED) from error
             typer.echo(
                 f"unexpected error ({type(error).__name__}: {_one_line(error)}); run the command "
                 f"again with {_DEBUG} to see where it comes from",

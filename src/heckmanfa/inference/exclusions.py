@@ -26,6 +26,7 @@ from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference, reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
+from heckmanfa.text.printable import shown
 
 _NO_EXCLUSION = "no exclusion is left: only normality identifies it"
 _CHANGES = [
@@ -103,7 +104,7 @@ class WhatIf(Report):
                 "what_if",
                 "excluded features put back",
                 f"largest |t| {abs(largest['t']):.2f}{BY_CLASSICAL if self.errors_differ else ''} "
-                f"({largest['feature']}), which moves rho by {largest['rho_shift']:.3g}",
+                f"({shown(largest['feature'])}), which moves rho by {largest['rho_shift']:.3g}",
                 "caution" if wanted else "ok",
                 "It may belong in the prediction equation; see what_if()."
                 if wanted

@@ -171,7 +171,7 @@ class AssignmentColumns:
         """Say what the hatched part is; empty if nothing is left."""
         if self.carried > 1.0 - 1e-9:
             return ""
-        return f"{count(self.n_others)} others" if self.n_others else "others, not found"
+        return plural(self.n_others, "other") if self.n_others else "others, not found"
 
     def _alt(self) -> str:
         """Say what the picture shows, with the number that matters most."""

@@ -104,7 +104,7 @@ class SelectionOverlap:
                 f"{100 * low:.0f} to {100 * high:.0f}%",
                 self._rows(inside),
                 self._rows(outside),
-                figure(_lambda(low)),
+                figure(_lambda(low)) or "no limit",
             ]
             for low, high, inside, outside in zip(
                 edges[:-1], edges[1:], self.selected, self.unselected, strict=True
@@ -187,9 +187,12 @@ class SelectionOverlap:
     def tooltip(self, place: int) -> str:
         """Return the rows of a bin in words, a line each."""
         low, high = self.edges[place], self.edges[place + 1]
+        values = f"{_lambda(low):.2f} to {_lambda(high):.2f}"
+        if low <= 0.0:
+            values = f"{_lambda(high):.2f} or more"
         return (
-            f"{100 * low:.0f} to {100 * high:.0f}%, lambda {_lambda(low):.2f} to "
-            f"{_lambda(high):.2f}\n{_WITH}: {self._rows(self.selected[place])}\n"
+            f"{100 * low:.0f} to {100 * high:.0f}%, lambda {values}\n"
+            f"{_WITH}: {self._rows(self.selected[place])}\n"
             f"{_WITHOUT}: {self._rows(self.unselected[place])}"
         )
 

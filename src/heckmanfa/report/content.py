@@ -174,8 +174,8 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
         notes.append("Every feature that may predict does, so this is the all-features model.")
     elif compared.is_solved:
         notes.append(
-            f"All features: the two-step Heckman model with all {compared.n_all} columns that may "
-            "predict."
+            f"All features: the two-step Heckman model with every column that may "
+            f"predict: {compared.n_all}."
         )
     elif analysis.is_corrected:
         notes.append(CANNOT_SOLVE)

@@ -146,10 +146,11 @@ class Diagnostics(Printed):
     def _condition_check(self) -> Finding:
         verdict: Verdict = "ok"
         words = "The columns of the prediction equation are well apart."
-        if not self.condition_number < _HIGH_CONDITION:
+        high = not self.condition_number < _HIGH_CONDITION
+        if high:
             verdict = "caution"
             words = "Some columns are nearly collinear; standard errors will be large."
-        value = f"{self.condition_number:.1f}"
+        value = number(self.condition_number, 3) if high else f"{self.condition_number:.1f}"
         return Finding("condition", "condition number", value, verdict, words)
 
     def _exclusion_checks(self) -> list[Finding]:

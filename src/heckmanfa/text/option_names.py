@@ -57,7 +57,7 @@ _PHRASES = (
     (r"; what_if\(\) uses it\b", ""),
     (r" ?\bSee what_if\(\)\.", ""),
     (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
-    (r"\bsearch_report\(\) has them", "The report (--report) has them"),
+    (r"\bsearch_report\(\) has (it|them)", r"The report (--report) has \1"),
     (r"; see search_report\(\)", ""),
     (r"\bpass force=True\b", "pass --force"),
     (r"\bUse fewer epochs or a smaller learning_rate\b", "Try another --seed or --search"),
