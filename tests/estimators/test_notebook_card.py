@@ -97,3 +97,39 @@ def test_an_analysis_shows_the_same_card(table, tmp_path):
     assert "<img" not in html
     assert "\u202e" not in html
     assert "&lt;img" in html
+
+
+def test_a_card_that_fails_says_why_above_the_summary(table, monkeypatch):
+    model = HeckmanBestSubset().fit(table[FEATURES], table["lwage"])
+    analysis = analyse(table, outcome="lwage", search="none")
+
+    def fail(*args, **kwargs):
+        raise ZeroDivisionError("<no> answer")
+
+    monkeypatch.setattr("heckmanfa.estimators.search_base.answer_of", fail)
+    monkeypatch.setattr("heckmanfa.analysis.pipeline.answer_of", fail)
+    for shown, summary in [(model, model.summary()), (analysis, analysis.model.summary())]:
+        html = shown._repr_html_()
+        assert html.startswith("<p>The answer cannot be shown: &lt;no&gt; answer</p>")
+        assert html.endswith(summary._repr_html_())
+    assert model._repr_mimebundle_()["text/html"] == model._repr_html_()
+
+
+def test_a_notebook_neither_bootstraps_nor_keeps_a_card(table, monkeypatch):
+    model = HeckmanAverage().fit(table[FEATURES], table["lwage"])
+    before = {*vars(model)}
+    monkeypatch.setattr(HeckmanAverage, "bootstrap", None)
+    monkeypatch.setattr(HeckmanAverage, "specification_tests", None)
+    assert "hfa card" in model._repr_html_()
+    assert {*vars(model)} == before
+
+
+def test_the_style_of_a_notebook_does_not_reach_into_a_card(table):
+    html = HeckmanAverage().fit(table[FEATURES], table["lwage"])._repr_html_()
+    style = re.search(r"<style>(.*?)</style>", html, re.DOTALL)[1]
+    # JupyterLab indents lists by a rule of two classes and an element, and Bootstrap has cards.
+    assert ".hfa ul.legend.legend {" in style
+    assert ".hfa ul.chips.chips {" in style
+    assert re.search(r"\.hfa\.card \{ display: block;", style)
+    for theme in ('[theme="dark"]', '[data-jp-theme-light="false"]', ".vscode-dark"):
+        assert f"{theme} .hfa" in style

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
+from narwhals.typing import IntoDataFrame
 
 from heckmanfa.analysis.column_roles import check_counted, number_tally, read_roles
 from heckmanfa.analysis.prepared import (
@@ -30,14 +32,14 @@ from heckmanfa.data.parquet.parquet_rows import scan_parquet
 from heckmanfa.data.row_parts import count_parts
 from heckmanfa.data.row_rules import decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
 from heckmanfa.tables.reading import Table, is_piped, open_table
 from heckmanfa.tables.streamed import GIGABYTE, Learned, StoredTable, find_stored, learn_streamed
 from heckmanfa.text.printable import quoted
 
 
 def prepare(
-    question: Question, tell: Callable[[str], None], frame: pd.DataFrame | None = None
+    question: Question, tell: Callable[[str], None], frame: IntoDataFrame | None = None
 ) -> Prepared:
     """Read and encode the table, or learn how to encode it if it is too large to load.
 
@@ -50,7 +52,7 @@ def prepare(
 
 
 def load(
-    question: Question, tell: Callable[[str], None], frame: pd.DataFrame | None = None
+    question: Question, tell: Callable[[str], None], frame: IntoDataFrame | None = None
 ) -> Prepared:
     """Read and encode the table, however large it is; parameters as in `prepare`."""
     check_question(question)
@@ -58,7 +60,7 @@ def load(
 
 
 def _prepare(
-    question: Question, tell: Callable[[str], None], frame: pd.DataFrame | None, most_bytes: float
+    question: Question, tell: Callable[[str], None], frame: IntoDataFrame | None, most_bytes: float
 ) -> Prepared:
     """Read and encode the table; Parquet files with more bytes are read in passes."""
     if frame is not None:
@@ -113,8 +115,23 @@ def _read_text(question: Question, tell: Callable[[str], None]) -> Prepared:
     return _encode(question, table, columns, files, tell)
 
 
-def _take_frame(question: Question, frame: pd.DataFrame, tell: Callable[[str], None]) -> Prepared:
+def _as_pandas(frame: IntoDataFrame) -> pd.DataFrame:
+    """Return a frame of any library as one of pandas."""
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    try:
+        given = nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise InputTypeError(
+            f"the table must be a data frame in memory, or a path; got a {type(frame).__name__}"
+        ) from error
+    with needs_extra("frames that are not pandas need pyarrow", "parquet"):
+        return given.to_pandas()
+
+
+def _take_frame(question: Question, frame: IntoDataFrame, tell: Callable[[str], None]) -> Prepared:
     """Encode a frame, whose dtypes say what its columns hold."""
+    frame = _as_pandas(frame)
     columns = [str(name) for name in frame.columns]
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:

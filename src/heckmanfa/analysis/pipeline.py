@@ -9,9 +9,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from narwhals.typing import IntoDataFrame
 
 from heckmanfa.analysis.best_set import best_model
 from heckmanfa.analysis.checking import Subject, checks_of_answer
@@ -20,17 +22,15 @@ from heckmanfa.analysis.derived import derived_columns
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.picture_rows import pictures_of
 from heckmanfa.analysis.prepared import Prepared
-from heckmanfa.analysis.request import Question
+from heckmanfa.analysis.question_model import model_of
+from heckmanfa.analysis.request import Question, question_about
 from heckmanfa.analysis.table_names import naming_of
-from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.errors import HeckmanfaWarning, InputError
-from heckmanfa.estimators.averaged import HeckmanAverage
+from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
-from heckmanfa.results.answer_card import card_html
+from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.average_tables import ALWAYS, PREDICTS, inclusion_frame
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.checks import Check
@@ -41,7 +41,6 @@ from heckmanfa.results.evidence import Evidence, evidence_of
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.side_by_side import SideBySide, side_by_side
-from heckmanfa.search.strategies import Extraction
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import plural
@@ -50,32 +49,22 @@ if TYPE_CHECKING:
     from heckmanfa.inference.exclusions import WhatIf
     from heckmanfa.inference.uncertainty import UncertaintyInterval
 
-_EXTRACTIONS: dict[str, Extraction] = {
-    "fa": "sample",
-    "fa-star": "rank",
-    "correlation": "correlation",
-}
-# With so few features and no range of rho, all assignments that are worse by at most this much are
-# found quickly, and the report shows them.
-_FEW_FEATURES = 26
-_NEAR = dict.fromkeys(("bic", "aic", "ebic", "corrected_bic"), 10.0)
-# Training steps that a plot shows.
-_PATH_POINTS = 200
-
 
 @dataclass(frozen=True, eq=False)
 class Analysis(Prepared):
     r"""A question about a table, and its answer; made by `analyse`.
 
-    A notebook shows the answer and the first picture. ``print(analysis.answer)`` prints the
-    sentences, and `heckmanfa.report.write_report` writes them as a page with every picture.
+    A notebook shows the answer and the first picture. ``print(analysis)`` prints the sentences,
+    and `heckmanfa.report.write_report` writes them as a page with every picture.
 
     Examples
     --------
-    >>> from heckmanfa.analysis import Question, analyse
+    >>> from heckmanfa.analysis import analyse
     >>> from heckmanfa.datasets import load_mroz
     >>> table = load_mroz()[["lwage", "educ", "exper", "age", "kids5"]]
-    >>> analysis = analyse(Question("mroz", "lwage"), frame=table)
+    >>> analysis = analyse(table, outcome="lwage")
+    >>> analysis
+    <Analysis of 'lwage' in frame: 753 rows, 428 with an outcome, 4 features, HeckmanAverage>
     >>> print(*(analysis.roles["feature"] + ": " + analysis.roles["role"]), sep="\n")
     educ: predicts
     exper: cannot be told
@@ -91,7 +80,23 @@ class Analysis(Prepared):
     warning_kinds: tuple[type[HeckmanfaWarning], ...] = ()
     """the kind of each of them"""
 
+    def __str__(self) -> str:
+        """Return the sentences of the answer."""
+        return str(self.answer)
+
+    def __repr__(self) -> str:
+        """Name the question and the model, at once: an answer may take seconds."""
+        return (
+            f"<Analysis of {quoted(self.question.outcome)} in {shown(self.question.called)}: "
+            f"{plural(self.row_counts['total'], 'row')}, {self.row_counts['selected']:,} with an "
+            f"outcome, {plural(len(self.feature_columns), 'feature')}, "
+            f"{type(self.model).__name__}>"
+        )
+
     def _repr_html_(self) -> str:
+        return card_or_summary(self._card, self.model.summary)
+
+    def _card(self) -> str:
         return card_html(self.answer, self.pictures().forest, self.question.outcome)
 
     @cached_property
@@ -210,7 +215,7 @@ class Analysis(Prepared):
 
     def _make(self, question: Question) -> Heckman:
         """Return the unfitted estimator of another question about the same columns."""
-        return _model(question, self.encoding)
+        return model_of(question, self.encoding)
 
     @property
     def is_corrected(self) -> bool:
@@ -340,33 +345,48 @@ class Analysis(Prepared):
 
 
 def analyse(
-    question: Question,
+    question: Question | str | PathLike[str] | IntoDataFrame,
     say: Callable[[str], None] | None = None,
     *,
-    frame: pd.DataFrame | None = None,
+    frame: IntoDataFrame | None = None,
+    **options: Any,
 ) -> Analysis:
     """Read the table, encode it, and fit the model of a question.
 
     Parameters
     ----------
-    question : Question
-        The table, the outcome, and options as ``heckmanfa fit`` has them.
+    question : Question, data frame or path
+        A question, or the table that it is about: a data frame (pandas, Polars, …) or a file.
     say : callable, optional
         Called with a few words at each step.
-    frame : DataFrame, optional
-        The table itself, if it is in memory; ``question.data`` is then its name. Its dtypes say
-        which columns are text, as the schema of a Parquet file does, so both give the same model.
+    frame : data frame, optional
+        The table of a `Question`, if it is in memory; ``question.data`` is then its name. Its
+        dtypes say which columns are text, as the schema of a Parquet file does, so both give the
+        same model.
+    **options
+        With a table: ``outcome``, the name of its column, and other fields of `Question`.
 
     Returns
     -------
     Analysis
         With ``answer`` (sentences), ``roles`` (a frame) and ``checks``.
+
+    Examples
+    --------
+    >>> from heckmanfa.analysis import analyse
+    >>> from heckmanfa.datasets import load_mroz
+    >>> table = load_mroz()[["lwage", "educ", "exper", "age", "kids5"]]
+    >>> analysis = analyse(table, outcome="lwage", select_only=["kids5", "age"])
+    >>> print(analysis.answer.headline)
+    educ predicts lwage. For exper the data cannot say.
     """
+    if not isinstance(question, Question) or options or isinstance(say, str):
+        question, frame = question_about(question, frame, say, options)
     tell = say or (lambda words: None)
     prepared = prepare(question, tell, frame)
     loaded = prepared.loaded
     tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
-    model = _model(question, prepared.encoding)
+    model = model_of(question, prepared.encoding)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         prepared.fit(model)
@@ -387,63 +407,3 @@ def analyse(
         warnings=tuple(messages),
         warning_kinds=tuple(messages.values()),
     )
-
-
-def _columns_of(encoding: Encoding, names: tuple[str, ...], option: str) -> list[str]:
-    """Return the encoded columns of those columns of the table that an option names."""
-    found: list[str] = []
-    for name in names:
-        if name in encoding.left_out:
-            raise InputError(
-                f"{option} names {quoted(name)}, which cannot be used: {encoding.left_out[name]}"
-            )
-        found += encoding.groups.get(name, [name])
-    return found
-
-
-def _model(question: Question, encoding: Encoding) -> Heckman:
-    """Return the unfitted estimator of a question."""
-    cov_type = None
-    if question.cluster is not None:
-        cov_type = "cluster"
-    elif question.robust or question.weight_kind == "sampling":
-        cov_type = "robust"
-    candidates = _columns_of(encoding, question.predict_with, "--predict-with") or None
-    never = _columns_of(encoding, question.select_only, "--select-only")
-    common: dict[str, Any] = {
-        "method": question.method,
-        "start": question.start,
-        "cov_type": cov_type,
-        "weight_kind": question.weight_kind,
-        "on_collinear": "drop",
-        "on_separation": question.on_separation,
-    }
-    if question.searched == "none":
-        names = encoding.columns if candidates is None else candidates
-        return Heckman([name for name in names if name not in never], **common)
-    # Columns that must not predict are in no group.
-    may = {*(encoding.columns if candidates is None else candidates)}
-    groups = [group for group in joint_groups(encoding).values() if may.issuperset(group)]
-    common |= {
-        "prediction_features": candidates,
-        "never": [name for name in never if candidates is None or name in candidates],
-        "always": _columns_of(encoding, question.always, "--always"),
-        "rho_range": question.rho_range,
-        "feature_groups": groups or None,
-        "random_state": question.seed,
-    }
-    if question.searched == "average":
-        return HeckmanAverage(**common)
-    common["honest"] = question.honest
-    if question.searched == "lasso":
-        return HeckmanLasso(question.criterion or "bic", **common)
-    if question.searched == "best-subset":
-        model = HeckmanBestSubset(question.criterion or "bic", **common)
-        if question.rho_range is None and len(encoding.columns) <= _FEW_FEATURES:
-            model.set_params(tolerance=_NEAR.get(model.criterion))
-        return model
-    trained = HeckmanFA(_EXTRACTIONS[question.searched], **common)
-    trained.set_params(record_path=max(trained.epochs // _PATH_POINTS, 1))
-    if question.criterion is not None:
-        trained.set_params(criterion=question.criterion)
-    return trained

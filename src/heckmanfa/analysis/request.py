@@ -6,12 +6,13 @@ import csv
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
-from heckmanfa.errors import InputError, UnknownFeatureError
+from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -79,6 +80,14 @@ class Question:
     stream_above: float = 1.0
     device: str = "cpu"
 
+    def __post_init__(self) -> None:
+        """Take one name, or any sequence of names, where the field is a tuple of names."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default == () and not isinstance(value, tuple):
+                names = () if value is None else (value,) if isinstance(value, str) else value
+                object.__setattr__(self, field.name, tuple(names))
+
     @property
     def searched(self) -> Search:
         """How prediction features are found: as asked, or as other options imply."""
@@ -135,6 +144,36 @@ def question_of(options: Mapping[str, Any]) -> Question:
         if field.default == () and field.name in values:
             values[field.name] = _split_names(values[field.name])
     return Question(**values)
+
+
+def question_about(
+    table: Any, frame: Any, say: Any, options: Mapping[str, Any]
+) -> tuple[Question, Any]:
+    """Return the question that a table and options ask, and the table if it is a frame.
+
+    Parameters are those of `heckmanfa.analysis.analyse`.
+    """
+    if isinstance(say, str):
+        raise InputTypeError(f"name the outcome: analyse(table, outcome={say!r})")
+    if isinstance(table, Question):
+        raise InputError(
+            f"a Question has its options: put {', '.join(options)} into it, or pass the table "
+            "instead of it"
+        )
+    if frame is not None:
+        raise InputError("frame is the table of a Question: pass the table first, or a Question")
+    named = [field.name for field in fields(Question) if field.name != "data"]
+    for name in options:
+        if name not in named:
+            raise InputTypeError(
+                f"analyse has no option {quoted(name)}{nearest(name, named)}; its options are the "
+                "fields of Question"
+            )
+    if "outcome" not in options:
+        raise InputTypeError("outcome is missing: analyse(table, outcome='name of its column')")
+    if isinstance(table, str | PathLike):
+        return Question(fspath(table), **options), None
+    return Question("frame", **options), table
 
 
 def _split_names(values: Sequence[str] | None) -> tuple[str, ...]:

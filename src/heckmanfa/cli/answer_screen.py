@@ -91,8 +91,7 @@ def _show_checks(checks: tuple[Check, ...], console: Console) -> None:
     for check in checks:
         if check.level == "ok":
             continue
-        value = f" ({check.value})." if check.value and check.value not in check.title else "."
-        _print_beside(console, check.level, f"{check.title.removesuffix('.')}{value}")
+        _print_beside(console, check.level, check.finding)
         for words in (check.words, f"Do: {check.do}" if check.do else ""):
             if words and words != check.title:
                 _print_beside(console, "", words, "dim")

@@ -25,7 +25,7 @@ from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Honest, HonestSearch, Searching
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import answer_of
-from heckmanfa.results.answer_card import card_html
+from heckmanfa.results.answer_card import card_html, card_or_summary
 from heckmanfa.results.caveats import caveats_of_fit
 from heckmanfa.results.checks import checks_of
 from heckmanfa.results.evidence import evidence_of
@@ -110,7 +110,10 @@ class ChoiceModel(Heckman):
         return shown
 
     def _card(self) -> str:
-        """Return the answer and its first picture as HTML."""
+        """Return the answer and its first picture as HTML, or the summary if that fails."""
+        return card_or_summary(self._answer_card, self.summary)
+
+    def _answer_card(self) -> str:
         fit = self.fit_
         known = len(fit.feature_names) <= _QUICKLY_WEIGHED
         evidence = evidence_of(fit, thorough=known)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heckmanfa.errors import InputError, UnknownFeatureError, needs_extra
+from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -26,6 +28,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 # A column of a journal that has two.
 _COLUMN_INCHES = 3.4
 _POINTS = 8.0
+# Left free at an edge of a figure.
+_EDGE_POINTS = 4.0
 _STYLE = {
     "font.size": _POINTS,
     "axes.titlesize": _POINTS,
@@ -55,6 +59,12 @@ class Canvas:
 
     axes: NDArray[Any]
     is_new: bool
+
+    def at_left(self, panel: Any) -> Any:
+        """Return coordinates that start at the left edge of the figure, and are data in y."""
+        from matplotlib.transforms import blended_transform_factory
+
+        return blended_transform_factory(panel.figure.transFigure, panel.transData)
 
     def legend(self, marks: dict[str, Any], fontsize: str | None = None) -> None:
         """Add a legend: under a new figure, or inside the first of the Axes given."""
@@ -97,11 +107,33 @@ def canvas(ax: Any, height: float, rows: int = 1) -> Iterator[Canvas]:
             figsize=(_COLUMN_INCHES, height),
         )
         yield Canvas(axes.ravel(), True)
+        # Only the lowest of Axes that share their x axis has a label.
+        _wrap_label(axes[-1, 0])
+
+
+def _wrap_label(panel: Any) -> None:
+    """Break the label of the x axis if it reaches over an edge of the figure: names may be long."""
+    label, edge = panel.xaxis.label, panel.figure.bbox.padded(-_EDGE_POINTS)
+    with warnings.catch_warnings():
+        # Matplotlib warns of fonts when the figure is shown or saved.
+        warnings.simplefilter("ignore")
+        panel.figure.draw_without_rendering()
+    drawn = label.get_window_extent()
+    if drawn.x0 >= edge.x0 and drawn.x1 <= edge.x1:
+        return
+    middle = (drawn.x0 + drawn.x1) / 2.0
+    room = 2.0 * min(middle - edge.x0, edge.x1 - middle)
+    lines = label.get_text().split("\n")
+    most = int(max(map(len, lines)) * room / drawn.width)
+    label.set_text(fill(" ".join(lines), max(most, 1)))
 
 
 def given_canvas(given: Any, count: int) -> Canvas:
     """Check that the user gave as many Axes as a picture needs."""
     axes = np.asarray(given, dtype=object).ravel()
+    for panel in axes:
+        if not hasattr(panel, "set_xlim"):
+            raise InputTypeError(f"ax must be Axes of Matplotlib; got a {type(panel).__name__}")
     if len(axes) != count:
         raise InputError(f"the picture needs {count} Axes; got {len(axes)}")
     return Canvas(axes, False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -84,7 +84,7 @@ def _named(models: Any) -> dict[str, EstimatedModel]:
     if isinstance(models, Mapping):
         named = {str(name): model for name, model in models.items()}
     else:
-        listed = list(models)
+        listed = list(models) if isinstance(models, Iterable) else [models]
         kinds = [type(model).__name__ for model in listed]
         named = {
             kind if kinds.count(kind) == 1 else f"{kind} ({number})": model

@@ -399,7 +399,7 @@ class AssignmentColumns:
                     linewidth=0.0,
                     zorder=1,
                 )
-            label_role_rows(panel, rows, places, heads)
+            label_role_rows(drawn, rows, places, heads)
             panel.set_xlim(0, 100)
             panel.set_xlabel(f"{self._axis_title}, %")
             if picked.rest:

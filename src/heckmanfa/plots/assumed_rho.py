@@ -25,7 +25,7 @@ MOST_PANELS = 4
 _PANEL, _HEAD, _BETWEEN = 170, 22, 12
 _LEFT, _RIGHT, _BAR = 52, 14, 16
 # Cells of a title in Matplotlib.
-_TITLE = 32
+_TITLE = 24
 _TABLE_RHO = (-0.9, -0.5, 0.0, 0.5, 0.9)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.errors import InputError, NotSearchedError, UnknownFeatureError
+from heckmanfa.errors import InputError, InputTypeError, NotSearchedError, UnknownFeatureError
 from heckmanfa.fit import Fit, Fitted
 from heckmanfa.model.moments import Moments
 from heckmanfa.plots._canvas import BLUE, GREY, LIGHT, VERMILION, canvas, label_of, mark_points
@@ -112,6 +112,9 @@ def specification_curve(
     ndarray of matplotlib.axes.Axes
         Two.
     """
+    # Ask the class: a model that is not fitted says so itself.
+    if not hasattr(type(model), "fit_"):
+        raise InputTypeError(f"model must be a fitted search; got a {type(model).__name__}")
     fit = model.fit_
     if fit.average is not None:
         raise NotSearchedError(

@@ -224,7 +224,7 @@ class Chances:
                     zorder=3,
                     clip_on=False,
                 )
-            label_role_rows(panel, rows, places, heads)
+            label_role_rows(drawn, rows, places, heads)
             for row, place in zip(rows, places, strict=True):
                 panel.text(
                     1.02, place, self.value(row), va="center", transform=panel.get_yaxis_transform()

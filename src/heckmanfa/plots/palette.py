@@ -51,8 +51,15 @@ DARK = {
 }
 """the same on a dark ground"""
 # Notebooks have themes of their own, whatever the reader's system prefers.
-_DARK_NOTEBOOK = '[data-jp-theme-light="false"] .hfa, .vscode-dark .hfa'
-_LIGHT_NOTEBOOK = '[data-jp-theme-light="true"] .hfa, .vscode-light .hfa'
+# Those of JupyterLab, VS Code, Colab, and pages that Sphinx and Quarto make of notebooks.
+_DARK_NOTEBOOK = (
+    '[data-jp-theme-light="false"] .hfa, .vscode-dark .hfa, [theme="dark"] .hfa, '
+    '[data-theme="dark"] .hfa, .quarto-dark .hfa'
+)
+_LIGHT_NOTEBOOK = (
+    '[data-jp-theme-light="true"] .hfa, .vscode-light .hfa, [theme="light"] .hfa, '
+    '[data-theme="light"] .hfa, .quarto-light .hfa'
+)
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pandas as pd
 from numpy.typing import NDArray
 
+from heckmanfa.errors import InputTypeError
 from heckmanfa.plots._canvas import (
     BLUE,
     GREY,
@@ -75,6 +76,11 @@ def uncertainty(
     ndarray of matplotlib.axes.Axes
         One for each term, in order.
     """
+    if not hasattr(type(interval), "curves"):
+        raise InputTypeError(
+            "uncertainty draws what model.uncertainty_interval() returns; got a "
+            f"{type(interval).__name__}"
+        )
     curves = interval.curves()
     known = list(curves.bounds["term"])
     wanted = wanted_terms(known, terms)

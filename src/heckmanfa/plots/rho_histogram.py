@@ -32,6 +32,9 @@ _LAST = round(1.0 / BIN)
 _TOP, _TALL = 42, 190
 _MEAN_CELLS = len("mean -0.00")
 
+# Characters of a name in a legend one column wide.
+_LEGEND = 14
+
 
 @dataclass(frozen=True)
 class RhoBin:
@@ -135,14 +138,14 @@ class RhoByAssignment:
             legend=self._legend(),
         )
 
-    def _names(self) -> tuple[str, str]:
-        name = shown(self.feature, 40)
+    def _names(self, most: int = 40) -> tuple[str, str]:
+        name = shown(self.feature, most)
         return f"with {name}", f"without {name}"
 
-    def _legend(self) -> tuple[LegendItem, ...]:
+    def _legend(self, most: int = 40) -> tuple[LegendItem, ...]:
         if not self.feature:
             return ()
-        inside, outside = self._names()
+        inside, outside = self._names(most)
         return (
             LegendItem(f"{inside} ({chance_text(self.chance)} of the weight)", "bar", "this"),
             LegendItem(f"{outside} ({chance_text(1.0 - self.chance)})", "hatch", "hatch"),
@@ -234,7 +237,7 @@ class RhoByAssignment:
             filled = {"color": LIGHT["this"], "edgecolor": LIGHT["paper"], "linewidth": 0.4}
             bars = panel.bar(left, inside, widths, align="edge", zorder=2, **filled)
             if self.feature:
-                first, second = self._legend()
+                first, second = self._legend(_LEGEND)
                 marks[label_of(f"{first.label}, mean {_rho(self.mean_inside)}")] = bars
                 hatched = {"facecolor": LIGHT["paper"], "edgecolor": LIGHT["muted"]}
                 words = f"{second.label}, mean {_rho(self.mean_outside)}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
-from heckmanfa.plots._canvas import label_of
+from heckmanfa.plots._canvas import Canvas, label_of
 from heckmanfa.plots.palette import LIGHT
 from heckmanfa.plots.svg.drawing import Drawing, cut, label_cells, label_px
 from heckmanfa.text.wording import chance_text
@@ -130,14 +129,20 @@ def role_places(rows: Sequence[RoleRow]) -> tuple[list[float], list[tuple[str, f
 
 
 def label_role_rows(
-    panel: Any, rows: Sequence[RoleRow], places: Sequence[float], heads: Sequence[tuple[str, float]]
+    drawn: Canvas,
+    rows: Sequence[RoleRow],
+    places: Sequence[float],
+    heads: Sequence[tuple[str, float]],
 ) -> None:
     """Name rows and headings along the y axis of Axes."""
+    (panel,) = drawn.axes
     panel.set_yticks(list(places), [label_of(cut(row.name, 24)) for row in rows])
     panel.tick_params(axis="y", length=0)
     last = max(places, default=0.0)
     panel.set_ylim(last + 0.6, -0.6)
     for words, place in heads:
+        # Beside long names, only the whole width of a figure has room for a heading.
+        x = drawn.at_left(panel) if drawn.is_new else panel.get_yaxis_transform()
         panel.text(
             0.01,
             place,
@@ -146,5 +151,6 @@ def label_role_rows(
             color=LIGHT["muted"],
             fontweight="bold",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
-            transform=panel.get_yaxis_transform(),
+            transform=x,
+            in_layout=not drawn.is_new,
         )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from heckmanfa.results.answer import Answer
 from heckmanfa.results.answer_html import Picture, answer_style, figure, tiles
-from heckmanfa.results.render_html import marked, unmarked
+from heckmanfa.results.render_html import escape, marked, render_notebook, unmarked
+from heckmanfa.results.reports import Printed
 
 # A card has the width of a notebook's cell, which no media query knows.
 _LAYOUT = """
-.hfa.card { padding: 12px 16px; border: 1px solid var(--line); border-radius: 10px;
-  container-type: inline-size; max-width: 1160px; }
+.hfa.card { display: block; padding: 12px 16px; border: 1px solid var(--line);
+  border-radius: 10px; container-type: inline-size; max-width: 1160px; }
+.hfa.card :is(h3, p, li, figcaption) { font-family: inherit; font-style: normal;
+  text-transform: none; letter-spacing: normal; text-align: left; }
+.hfa.card :is(p b, figcaption b, figure h3, .legend li) { color: inherit; }
 .hfa.card .headline { font-size: 1.5rem; line-height: 1.25; font-weight: 700; margin: 0 0 4px; }
 .hfa.card .lede { font-size: 1.0625rem; line-height: 1.4; margin: 0 0 12px; }
 .hfa.card .first { display: grid; gap: 16px 32px; }
@@ -41,3 +47,15 @@ def card_html(answer: Answer, picture: Picture | None, outcome: str) -> str:
         f'<div class="first">{tiles(answer, words)}{drawn}</div></div>'
     )
     return unmarked(html, outcome)
+
+
+def card_or_summary(card: Callable[[], str], summary: Callable[[], Printed]) -> str:
+    """Return a card or, if that fails, why, and the summary.
+
+    A notebook shows a model in the cell that fitted it, and the fit must not seem to have failed.
+    """
+    try:
+        return card()
+    except Exception as error:
+        said = f"The answer cannot be shown: {error}"
+        return f"<p>{escape(said)}</p>{render_notebook(summary().parts(), 'summary')}"

@@ -49,6 +49,18 @@ class Check:
         """The label and the value, for the line of checks that are fine."""
         return f"{self.name}: {self.value}" if self.value else self.name
 
+    @property
+    def finding(self) -> str:
+        """What was found, with its number, in a sentence."""
+        value = f" ({self.value})" if self.value and self.value not in self.title else ""
+        return f"{self.title.removesuffix('.')}{value}."
+
+    def __str__(self) -> str:
+        """Return the level, what was found, what that means, and what to do."""
+        words = self.words if self.words != self.title else ""
+        do = f"Do: {self.do}" if self.do else ""
+        return " ".join(filter(None, (f"{self.level}: {self.finding}", words, do)))
+
 
 def ordered_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Sort checks: the gravest level first, and in a level by the `Kind` of check.

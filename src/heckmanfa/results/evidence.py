@@ -6,7 +6,7 @@ Chances are shares of BIC weight, whatever weighs the effects. Nothing here read
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -83,8 +83,8 @@ class StandInEvidence:
 class Evidence:
     """The numbers behind an answer. K is the number of columns of X."""
 
-    fit: Fit
-    naming: Naming
+    fit: Fit = field(repr=False)
+    naming: Naming = field(repr=False)
     mode: Mode
     features: tuple[FeatureEvidence, ...]
     """one for each feature or group of either equation, in the order of X"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from heckmanfa.errors import InputError
@@ -55,7 +55,8 @@ class Report(Printed):
 
 def read_reports(include: Any) -> list[Report]:
     """Return one report or several as a list."""
-    reports = [include] if isinstance(include, Report) else list(include)
+    several = isinstance(include, Iterable) and not isinstance(include, Report)
+    reports = list(include) if several else [include]
     for report in reports:
         if not isinstance(report, Report):
             raise InputError(

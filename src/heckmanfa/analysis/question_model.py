@@ -1,0 +1,87 @@
+"""The estimator that answers a question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heckmanfa.analysis.column_roles import joint_groups
+from heckmanfa.analysis.request import Question
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.errors import InputError
+from heckmanfa.estimators.averaged import HeckmanAverage
+from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
+from heckmanfa.search.strategies import Extraction
+from heckmanfa.text.printable import quoted
+
+_EXTRACTIONS: dict[str, Extraction] = {
+    "fa": "sample",
+    "fa-star": "rank",
+    "correlation": "correlation",
+}
+# With so few features and no range of rho, all assignments that are worse by at most this much are
+# found quickly, and the report shows them.
+_FEW_FEATURES = 26
+_NEAR = dict.fromkeys(("bic", "aic", "ebic", "corrected_bic"), 10.0)
+# Training steps that a plot shows.
+_PATH_POINTS = 200
+
+
+def model_of(question: Question, encoding: Encoding) -> Heckman:
+    """Return the unfitted estimator of a question."""
+    cov_type = None
+    if question.cluster is not None:
+        cov_type = "cluster"
+    elif question.robust or question.weight_kind == "sampling":
+        cov_type = "robust"
+    candidates = _columns_of(encoding, question.predict_with, "--predict-with") or None
+    never = _columns_of(encoding, question.select_only, "--select-only")
+    common: dict[str, Any] = {
+        "method": question.method,
+        "start": question.start,
+        "cov_type": cov_type,
+        "weight_kind": question.weight_kind,
+        "on_collinear": "drop",
+        "on_separation": question.on_separation,
+    }
+    if question.searched == "none":
+        names = encoding.columns if candidates is None else candidates
+        return Heckman([name for name in names if name not in never], **common)
+    # Columns that must not predict are in no group.
+    may = {*(encoding.columns if candidates is None else candidates)}
+    groups = [group for group in joint_groups(encoding).values() if may.issuperset(group)]
+    common |= {
+        "prediction_features": candidates,
+        "never": [name for name in never if candidates is None or name in candidates],
+        "always": _columns_of(encoding, question.always, "--always"),
+        "rho_range": question.rho_range,
+        "feature_groups": groups or None,
+        "random_state": question.seed,
+    }
+    if question.searched == "average":
+        return HeckmanAverage(**common)
+    common["honest"] = question.honest
+    if question.searched == "lasso":
+        return HeckmanLasso(question.criterion or "bic", **common)
+    if question.searched == "best-subset":
+        model = HeckmanBestSubset(question.criterion or "bic", **common)
+        if question.rho_range is None and len(encoding.columns) <= _FEW_FEATURES:
+            model.set_params(tolerance=_NEAR.get(model.criterion))
+        return model
+    trained = HeckmanFA(_EXTRACTIONS[question.searched], **common)
+    trained.set_params(record_path=max(trained.epochs // _PATH_POINTS, 1))
+    if question.criterion is not None:
+        trained.set_params(criterion=question.criterion)
+    return trained
+
+
+def _columns_of(encoding: Encoding, names: tuple[str, ...], option: str) -> list[str]:
+    """Return the encoded columns of those columns of the table that an option names."""
+    found: list[str] = []
+    for name in names:
+        if name in encoding.left_out:
+            raise InputError(
+                f"{option} names {quoted(name)}, which cannot be used: {encoding.left_out[name]}"
+            )
+        found += encoding.groups.get(name, [name])
+    return found
