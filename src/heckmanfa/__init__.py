@@ -1,4 +1,4 @@
-"""heckmanfa: the Heckman selection model, and which features predict and which only select."""
+"""heckmanfa: the Heckman selection model, and which features predict and which select."""
 
 from __future__ import annotations
 

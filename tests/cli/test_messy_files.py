@@ -202,3 +202,23 @@ def test_titles_above_the_names_are_skipped(shell, mroz):
         found, text = results(shell, name, "--outcome", "lwage")
         assert f"{lines} lines of titles above the names were skipped." in text
         assert estimates(found) == pytest.approx(estimates(plain), rel=1e-9)
+
+
+def test_a_frequent_level_that_separates_names_the_option_for_who_is_selected(shell, mroz):
+    works = np.where(mroz["lwage"].isna(), "no", "yes").astype(object)
+    # Some who work do not tell their wage, so the column does not separate completely.
+    works[np.flatnonzero(mroz["lwage"].isna())[:20]] = "yes"
+    mroz.assign(works=works).to_csv("t.csv", index=False)
+    said = shell.refuses("fit", "t.csv", "--outcome", "lwage")
+    assert "name it with --selected if it says who is selected" in said
+    assert "pass --on-separation drop" in said
+    assert "--min-level-rows" not in said
+
+
+def test_all_codes_of_an_outcome_that_is_never_missing_are_named_at_once(shell, mroz):
+    coded = mroz.assign(lwage=mroz["lwage"].fillna(-99.0))
+    coded.loc[np.flatnonzero(coded["lwage"] == -99.0)[:30], "lwage"] = -88.0
+    coded.to_csv("t.csv", index=False)
+    said = shell.refuses("fit", "t.csv", "--outcome", "lwage")
+    assert "-99 in 295 rows and -88 in 30 rows" in said
+    assert "pass --na-values lwage=-99 --na-values lwage=-88" in said

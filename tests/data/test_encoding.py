@@ -121,7 +121,8 @@ def test_levels_never_seen(frame, learned):
     assert str(caught.value) == (
         "column 'region' holds levels that the model was not fitted with: 'east' (24 rows, the "
         "first is row 2 of the data), 'Up' (12 rows, the first is row 5 of the data); known are "
-        "'west', 'north', 'south'"
+        "'west', 'north', 'south'. Correct these cells, or empty them: a row that lacks a feature "
+        "gets no prediction"
     )
 
 
@@ -173,3 +174,12 @@ def test_a_search_holds_dummies_together(simulated):
     model = HeckmanBestSubset(feature_groups=encoding.groups).fit(encoded, simulated.y)
     held = [one in model.prediction_features_ for one in encoding.groups["g"]]
     assert len(set(held)) == 1
+
+
+def test_many_categories_take_one_sentence():
+    rows = pd.DataFrame({f"c{i}": ["a", "a", "b"] * 10 for i in range(20)})
+    encoding, _ = Encoding.learn(rows, list(rows.columns))
+    said = [text for text in encoding.explain() if "most frequent level" in text]
+    assert len(said) == 1
+    assert "'c0' with 'a', " in said[0]
+    assert said[0].endswith("more.")

@@ -20,6 +20,7 @@ from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import Fit
 from heckmanfa.inference.searching import Honest
 from heckmanfa.results.assignment_weights import has_pseudo_weights, weights_of
+from heckmanfa.results.assignment_words import kinds_finding
 from heckmanfa.results.checks import (
     Check,
     checks_of,
@@ -116,6 +117,13 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
 
 def _in_table(finding: Finding, subject: Subject) -> Finding:
     """Name the columns of the table in a finding about columns of X."""
+    if finding.key == "weight_kinds":
+        weights = weights_of(subject.fit)
+        return (
+            finding
+            if isinstance(weights, str)
+            else kinds_finding(subject.fit, weights, subject.sources)
+        )
     if not finding.names:
         return finding
     names = tuple(subject.sources(finding.names))
@@ -221,7 +229,10 @@ def _of_codes(subject: Subject) -> list[Check]:
     for key, level, some in levels:
         if some:
             words = " ".join(code.words for code in some[:_LISTED])
-            check = plain_check(key, level, words, subject.outcome, plural(len(some), "number"))
+            held = listed(
+                [f"{code.code:g} in {plural(code.rows, 'row')}" for code in some[:_LISTED]]
+            )
+            check = plain_check(key, level, words, subject.outcome, held)
             found.append(replace(check, do=" ".join(code.do for code in some[:_LISTED])))
     return found
 

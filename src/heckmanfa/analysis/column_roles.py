@@ -177,10 +177,11 @@ def _where_missing(name: str, values: NumberTally) -> str:
     """Say how a column that is never missing may say which outcomes are."""
     codes = find_suspicions({name: values}, name)
     if codes:
-        worst = codes[0]
+        held = " and ".join(f"{code.code:g} in {plural(code.rows, 'row')}" for code in codes)
+        means = f"{codes[0].code:g} means" if len(codes) == 1 else "these mean"
         return (
-            f"It holds {worst.code:g} in {plural(worst.rows, 'row')}, and {number(worst.low)} to "
-            f"{number(worst.high)} elsewhere: if {worst.code:g} means missing, pass {worst.option}."
+            f"It holds {held}, and {number(codes[0].low)} to {number(codes[0].high)} elsewhere: if "
+            f"{means} missing, pass {' '.join(code.option for code in codes)}."
         )
     empty = "Leave the cells of unobserved outcomes empty"
     if values.zeros:

@@ -45,7 +45,7 @@ def options(
         bool, typer.Option(_DEBUG, help="Show where an error comes from (with any command).")
     ] = False,
 ) -> None:
-    """Heckman selection models, and which features predict and which only select."""
+    """Heckman selection models, and which features predict and which drive selection."""
     _debug["on"] = debug
 
 

@@ -37,6 +37,14 @@ from heckmanfa.model.probit import Probit, fit_probit, selection_coordinates
 from heckmanfa.model.separation import Separation, decided, find_separation
 from heckmanfa.text.printable import quoted_list
 
+# A level with a larger share of the rows is not rare.
+_RARE = 0.05
+# Levels of fewer rows are worth merging, whichever of them separates.
+_FEW_ROWS = 10
+_ITSELF = (
+    "Check for a column that is another form of the selection or of the outcome itself, and leave "
+    "it out"
+)
 # Longer lists of separating columns are cut to a few names.
 _SHOWN, _FEW = 8, 3
 # A common minimum of rows of the rarer kind.
@@ -235,13 +243,20 @@ def _separation_text(
     if found.complete:
         return (
             f"{names} {verb} selected from unselected rows completely, so the probit has no "
-            "finite maximum. Check for a column that is another form of the selection or of the "
-            "outcome itself, and leave it out."
+            f"finite maximum. {_ITSELF}."
         )
+    certain = (
+        f"{names} {verb} selected from unselected rows: the selection of {found.n_decided:,} rows "
+        "is certain, and the probit has no finite maximum."
+    )
+    drop = "pass on_separation='drop' to leave out the column and those rows."
+    if found.n_decided > _RARE * n:
+        # No level is that rare: such a column says who is selected, or who cannot be.
+        return f"{certain} {_ITSELF}, or {drop}"
+    few = max(_FEW_ROWS, found.n_decided + 1)
     return (
-        f"{names} {verb} selected from unselected rows: the selection of {found.n_decided} rows is "
-        "certain, and the probit has no finite maximum. Leave the column out, merge its rare level "
-        "with another, or pass on_separation='drop' to leave out the column and those rows."
+        f"{certain} Leave the column out, merge its rare level (fewer than {few:,} rows) with "
+        f"another, or {drop}"
     )
 
 

@@ -6,7 +6,7 @@ it has no p-value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -196,7 +196,7 @@ def findings_of_weights(fit: Fit) -> list[Finding]:
         *_left_out_finding(found),
         *_stand_in_finding(fit, found),
         *([] if averaged else [_outside_finding(found)]),
-        _kinds_finding(fit, found),
+        kinds_finding(fit, found),
         *_imr_finding(found),
     ]
 
@@ -270,21 +270,26 @@ def _outside_finding(found: AssignmentWeights) -> Finding:
     )
 
 
-def _kinds_finding(fit: Fit, found: AssignmentWeights) -> Finding:
-    moved = [_unit(fit, unit) for unit in found.moved()]
+def kinds_finding(
+    fit: Fit,
+    found: AssignmentWeights,
+    named: Callable[[Sequence[str]], Sequence[str]] = lambda columns: columns,
+) -> Finding:
+    """Say which features depend on the kind of weights; ``named`` may name columns otherwise."""
+    moved = [listed(named(unit_names(fit, unit))) for unit in found.moved()]
     key, name = "weight_kinds", "features that depend on the kind of weights"
     if not moved:
         words = "AIC, BIC and EBIC weights all favour the same features."
         return Finding(key, name, "none", "ok", words)
-    return Finding(key, name, some(moved), "caution", _moved(fit, found))
+    return Finding(key, name, some(moved), "caution", _moved(found, moved))
 
 
-def _moved(fit: Fit, found: AssignmentWeights) -> str:
-    """Say which features only some kinds of weights favour."""
+def _moved(found: AssignmentWeights, moved: Sequence[str]) -> str:
+    """Say which of these features only some kinds of weights favour."""
     parts: dict[tuple[bool, ...], list[str]] = {}
-    for unit in found.moved():
+    for unit, unit_name in zip(found.moved(), moved, strict=True):
         favoured = tuple(found.share(unit, kind) >= 0.5 for kind in KINDS)
-        parts.setdefault(favoured, []).append(_unit(fit, unit))
+        parts.setdefault(favoured, []).append(unit_name)
     clauses = []
     for favoured, names in parts.items():
         by, others = (
@@ -342,7 +347,7 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
         f"{null_share(found.average.n_selected)}.",
     ]
     if found.moved():
-        remarks.append(_moved(fit, found))
+        remarks.append(kinds_finding(fit, found).meaning)
     if found.average.disagreement is not None:
         agree = "agree" if found.average.disagreement <= AGREE else "do not agree"
         remarks.append(

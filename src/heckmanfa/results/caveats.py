@@ -152,11 +152,16 @@ def search_findings(fit: Fit) -> list[Finding]:
             ("honest_fit", "honest estimates", "coefficients, rho, sigma and their tests"),
             ("average", "average over assignments", "intervals of mixtures, no p-values"),
             ("sampled", "sampler", "chains compared"),
-            ("outside_weight", "rho outside (-1, 1)", "in some assignments"),
+            ("outside_weight", "rho outside (-1, 1)", _outside(fit)),
         )
         if key in caveats
     ]
     return [*found, *findings_of_weights(fit)]
+
+
+def _outside(fit: Fit) -> str:
+    """Return the weight of assignments whose rho is outside (-1, 1)."""
+    return "" if fit.average is None else f"{percent(fit.average.average.outside, 0)} of the weight"
 
 
 def _of_problems(fit: Fit) -> list[Caveat]:

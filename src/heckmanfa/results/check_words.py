@@ -122,6 +122,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "values of {outcome}",
         "{outcome} holds only 0 and 1.",
         "Read predictions as rough probabilities, and mistrust those near 0 and 1.",
+        why="A linear model of them will predict below 0 or above 1 in some rows.",
     ),
     "refits": CheckWords(
         Kind.ASSUMPTION,
@@ -203,9 +204,9 @@ CHECK_WORDS: dict[str, CheckWords] = {
     "bootstrap": CheckWords(
         Kind.SEARCH,
         "bootstrap fits that failed",
-        "Many resampled rows could not be fitted.",
-        "Let fewer features predict (--predict-with), or name stronger exclusions with "
-        "--select-only.",
+        "Many bootstrap samples could not be fitted.",
+        "Merge rare levels of categories (--min-level-rows), let fewer features predict "
+        "(--predict-with), or name stronger exclusions with --select-only.",
     ),
     "left_out": CheckWords(
         Kind.SEARCH,

@@ -257,7 +257,8 @@ class Encoding:
             more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
             raise InputError(
                 f"column {quoted(name)} holds levels that the model was not fitted with: "
-                f"{', '.join(examples)}{more}; known are {quoted_list(self.levels[name], _SHOWN)}"
+                f"{', '.join(examples)}{more}; known are {quoted_list(self.levels[name], _SHOWN)}. "
+                "Correct these cells, or empty them: a row that lacks a feature gets no prediction"
             )
         codes = np.array([known[label] for label in found.labels] + [-1], dtype=np.intp)
         return codes[found.codes]
@@ -279,14 +280,20 @@ class Encoding:
             f"{plural(len(sources), 'column')} became {plural(len(columns), 'feature')}: "
             f"{' and '.join(kinds)}."
         ]
-        for name, levels in self.levels.items():
-            if name in left_out:
-                continue
+        categories = {name: self.levels[name] for name in self.levels if name not in left_out}
+        if len(categories) > _SHOWN:
+            first = [f"{quoted(name)} with {quoted(categories[name][0])}" for name in categories]
             sentences.append(
-                f"The category {quoted(name)} became "
-                f"{plural(len(levels) - 1, 'dummy', 'dummies')}, "
-                f"compared with its most frequent level, {quoted(levels[0])}."
+                "Each category became dummies, compared with its most frequent level: "
+                f"{', '.join(first[:_SHOWN])} and {len(first) - _SHOWN} more."
             )
+        for name, levels in categories.items():
+            if len(categories) <= _SHOWN:
+                sentences.append(
+                    f"The category {quoted(name)} became "
+                    f"{plural(len(levels) - 1, 'dummy', 'dummies')}, "
+                    f"compared with its most frequent level, {quoted(levels[0])}."
+                )
             rare = self.merged.get(name)
             if rare:
                 sentences.append(

@@ -120,11 +120,12 @@ def notes_on_codes(
     """Say which values were taken as missing, in how many rows, and which occur nowhere."""
     notes = []
     for code in dict.fromkeys(_split(item, columns)[1] for item in given):
+        value = quoted(code) if as_number(code) is None else shown(code)
         rows = {name: n for (name, found), n in counts.items() if found == code}
         named = [f"{quoted(name)} ({plural(n, 'row')})" for name, n in rows.items()]
         if not named:
-            notes.append(f"{shown(code)}, of --na-values, is in no cell that it is about.")
+            notes.append(f"{value}, of --na-values, is in no cell that it is about.")
             continue
         more = f" and {len(named) - _NAMED} more columns" if len(named) > _NAMED else ""
-        notes.append(f"{shown(code)} was taken as missing in {', '.join(named[:_NAMED])}{more}.")
+        notes.append(f"{value} was taken as missing in {', '.join(named[:_NAMED])}{more}.")
     return notes
