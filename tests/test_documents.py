@@ -19,6 +19,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from heckmanfa.analysis import best_set
 from heckmanfa.cli import app
 from heckmanfa.cli.run_demo import FEATURES
 from heckmanfa.datasets import load_mroz
@@ -42,6 +43,13 @@ BLOCK = re.compile(
 )
 # Results are 110 columns wide and have no colours, whatever terminal the tests run in.
 NO_TERMINAL = {"COLUMNS": "110", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
+# As users have it: other tests lower it for the rest of a session.
+N_BOOT = best_set.N_BOOT
+
+
+@pytest.fixture(autouse=True)
+def _as_users_have_it(monkeypatch):
+    monkeypatch.setattr(best_set, "N_BOOT", N_BOOT)
 
 
 def lines(text):

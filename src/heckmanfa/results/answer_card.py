@@ -16,6 +16,9 @@ _LAYOUT = """
 .hfa.card :is(h3, p, li, figcaption) { font-family: inherit; font-style: normal;
   text-transform: none; letter-spacing: normal; text-align: left; }
 .hfa.card :is(p b, figcaption b, figure h3, .legend li) { color: inherit; }
+.hfa.card figure h3 { font-weight: 700; }
+.hfa.card li { margin: 0; }
+.hfa.card svg { border: 0; }
 .hfa.card .headline { font-size: 1.5rem; line-height: 1.25; font-weight: 700; margin: 0 0 4px; }
 .hfa.card .lede { font-size: 1.0625rem; line-height: 1.4; margin: 0 0 12px; }
 .hfa.card .first { display: grid; gap: 16px 32px; }
