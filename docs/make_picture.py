@@ -1,4 +1,4 @@
-"""Draw docs/img/selection.png, for the README and the home page, and docs/img/uncertainty.png.
+"""Draw docs/img/selection.png, for the README and the home page, and other pictures beside it.
 
     python docs/make_picture.py
 
@@ -15,7 +15,8 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from heckmanfa import Heckman
+from heckmanfa import Heckman, plots
+from heckmanfa.analysis import analyse
 from heckmanfa.datasets import Selection, load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning
 
@@ -24,6 +25,10 @@ import matplotlib.pyplot as plt
 
 TARGET = Path(__file__).parent / "img" / "selection.png"
 UNCERTAINTY = TARGET.with_name("uncertainty.png")
+ANSWER = {
+    TARGET.with_name("forest.png"): plots.forest,
+    TARGET.with_name("assignments.png"): plots.assignments,
+}
 
 # Black, blue and vermillion from Okabe and Ito's palette for colour-blind readers; line styles and
 # markers also differ.
@@ -107,8 +112,18 @@ def draw_uncertainty() -> None:
     panels[0].figure.savefig(UNCERTAINTY, dpi=140, metadata={"Software": None})
 
 
+def draw_answer() -> None:
+    """Which features go with wages, for the home page: the table of its example."""
+    columns = ["lwage", "educ", "exper", "age", "kids5", "kids618", "nwifeinc", "city"]
+    analysis = analyse(load_mroz()[columns], outcome="lwage")
+    for path, draw in ANSWER.items():
+        draw(analysis).figure.savefig(path, dpi=200, metadata={"Software": None})
+
+
 def main() -> None:
-    """Write both pictures."""
+    """Write all pictures."""
+    TARGET.parent.mkdir(exist_ok=True)
+    draw_answer()
     style = {
         "font.size": 11,
         "axes.titlesize": 12,
@@ -129,7 +144,6 @@ def main() -> None:
             handlelength=2.6,
             markerscale=1.8,
         )
-        TARGET.parent.mkdir(exist_ok=True)
         figure.savefig(TARGET, dpi=140, metadata={"Software": None})
         plt.close(figure)
         draw_uncertainty()
