@@ -183,3 +183,18 @@ def test_many_categories_take_one_sentence():
     assert len(said) == 1
     assert "'c0' with 'a', " in said[0]
     assert said[0].endswith("more.")
+
+
+@pytest.mark.parametrize(
+    ("levels", "unit"),
+    [
+        (["1 years", "2 years", "3.5 years", "10 years"], "years"),
+        (["1a", "2a", "3a", "4a"], ""),
+        (["1 years", "2 years", "3 years", "none"], ""),
+    ],
+)
+def test_levels_that_are_numbers_and_a_unit_are_said_to_be(levels, unit):
+    rows = pd.DataFrame({"tenure": levels * 10, "x": range(40)})
+    encoding, _ = Encoding.learn(rows, ["tenure"])
+    said = " ".join(encoding.explain())
+    assert ("are numbers and 'years'" in said) == bool(unit)

@@ -11,7 +11,7 @@ from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, effects
+from heckmanfa.text.wording import chance_text, effects, rest_text
 
 MOST_ROWS = 20
 """Of more features, only the likeliest are shown; the rest are counted."""
@@ -92,8 +92,7 @@ def _rest(rest: Sequence[FeatureEvidence]) -> str:
     chances = [feature.chance for feature in rest if feature.chance is not None]
     if not chances:
         return f"+{len(rest)} more"
-    below = "below 10%, " if max(chances) < _LITTLE else ""
-    return f"+{len(rest)} {below or 'more, '}none above {chance_text(max(chances))}"
+    return rest_text(len(rest), max(chances), _LITTLE)
 
 
 def _name(feature: FeatureEvidence) -> str:

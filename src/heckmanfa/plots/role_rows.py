@@ -9,7 +9,7 @@ from itertools import groupby
 from heckmanfa.plots._canvas import Canvas, label_of
 from heckmanfa.plots.palette import LIGHT
 from heckmanfa.plots.svg.drawing import Drawing, cut, label_cells, label_px
-from heckmanfa.text.wording import chance_text
+from heckmanfa.text.wording import rest_text
 
 ROW, HEAD = 24.0, 26.0
 """Heights of a row and of a heading, in px."""
@@ -81,9 +81,7 @@ def shown_rows(rows: Sequence[RoleRow]) -> Shown:
     n_likely = sum(row.share >= NO_SIGN_BELOW for row in rows)
     drawn = sorted(by_share[: min(max(n_likely, FEWEST_ROWS), MOST_ROWS)])
     rest = by_share[len(drawn) :]
-    most = chance_text(rows[rest[0]].share)
-    below = " below 10%" if rows[rest[0]].share < NO_SIGN_BELOW else " more"
-    return Shown(tuple(drawn), f"+{len(rest):,}{below}, none above {most.lstrip('<>')}")
+    return Shown(tuple(drawn), rest_text(len(rest), rows[rest[0]].share, NO_SIGN_BELOW))
 
 
 def lay_out_rows(rows: Sequence[RoleRow], shown: Shown) -> Layout:

@@ -195,3 +195,16 @@ def chance_text(share: float) -> str:
     if share < 0.01:
         return "<1%"
     return ">99%" if share > 0.99 else percent(share, 0)
+
+
+def rest_text(n: int, most: float, cut: float) -> str:
+    """Say how many features are not shown, and a chance that none of them exceeds.
+
+    ``most`` is the largest of their chances, and ``cut`` the chance below which all of them are
+    said to be, if they are.
+    """
+    bound = percent(math.ceil(100 * most - 1e-9) / 100, 0)
+    if most >= cut:
+        return f"+{n:,} more, none above {bound}"
+    below = f"+{n:,} below {percent(cut, 0)}"
+    return below if bound == percent(cut, 0) else f"{below}, none above {bound}"

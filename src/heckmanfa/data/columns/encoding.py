@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
@@ -30,6 +31,8 @@ from heckmanfa.text.wording import plural
 Missing = Literal["drop", "mean"]
 _SHOWN = 5
 _NAMED = 3
+# A number and a unit.
+_MEASURED = re.compile(r"[-+]?\d+(?:[.,]\d+)? ?([^\W\d_]+)\.?")
 
 
 @dataclass(frozen=True)
@@ -294,6 +297,12 @@ class Encoding:
                     f"{plural(len(levels) - 1, 'dummy', 'dummies')}, "
                     f"compared with its most frequent level, {quoted(levels[0])}."
                 )
+            unit = _unit_of(levels)
+            if unit:
+                sentences.append(
+                    f"The levels of {quoted(name)} are numbers and {quoted(unit)}: to use them as "
+                    "numbers, take that word out of its cells."
+                )
             rare = self.merged.get(name)
             if rare:
                 sentences.append(
@@ -345,3 +354,12 @@ def refuse_same_names(columns: Sequence[str]) -> None:
             f"two features would be called {quoted(twice[0])}: a dummy and a column; rename the "
             "column"
         )
+
+
+def _unit_of(levels: Sequence[str]) -> str:
+    """Return the word that follows a number in every level, as in "3 years"; empty if none does."""
+    found = [_MEASURED.fullmatch(level.strip()) for level in levels if level != OTHER]
+    words = {match[1] if match else "" for match in found}
+    # A single letter is more likely part of a code, such as 4a.
+    word = words.pop() if len(words) == 1 else ""
+    return word if len(found) > _NAMED and len(word) > 1 else ""
