@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
 import heckmanfa
-from heckmanfa import Heckman, HeckmanBestSubset, HeckmanFA
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanFA
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import (
     AllObservedWarning,
@@ -496,6 +496,24 @@ def test_separating_columns_take_no_part(simulated):
     with pytest.warns(HeckmanfaWarning):
         model.fit(X, simulated.y)
     assert 6 not in model.prediction_features_
+
+
+@pytest.mark.parametrize("kind", [HeckmanBestSubset, HeckmanAverage])
+def test_a_copy_left_out_of_selection_is_no_rival_of_its_original(simulated, kind):
+    X, y = simulated.X, simulated.y
+    alone = kind().fit(X, y)
+    both = np.column_stack([X, 2.0 * X[:, 0] + 1.0, X[:, 1] - X[:, 2]])
+    with pytest.warns(DroppedFeaturesWarning):
+        model = kind(on_collinear="drop").fit(both, y)
+    np.testing.assert_allclose(model.coef_[:-2], alone.coef_, atol=1e-9)
+    assert not model.coef_[-2:].any()
+    with pytest.warns(DroppedFeaturesWarning):
+        asked = kind(on_collinear="drop", always=[6]).fit(both, y)
+    assert 6 in asked.prediction_features_
+    with pytest.warns(DroppedFeaturesWarning):
+        # Nothing that may predict makes up the copy.
+        instead = kind(prediction_features=[1, 2, 3, 4, 5, 6], on_collinear="drop").fit(both, y)
+    assert instead.coef_[6] == pytest.approx(alone.coef_[0] / 2.0, abs=1e-9)
 
 
 # Reproducibility, progress, and Ctrl-C. -----------------------------------------------------------

@@ -54,8 +54,8 @@ class HeckmanAverage(ChoiceModel):
     selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start
         As in `Heckman`. Weights are those of two-step fits; "ml" refits the ``n_refits`` heaviest
         assignments. That is better if the errors are normal, and much worse if they are skewed.
-        Assignments of collinear features weigh nothing, so ``on_collinear`` applies to the
-        selection equation.
+        Assignments of collinear features weigh nothing. "drop" leaves a column that the selection
+        equation dropped out of the average as well, where others that may predict make it up.
 
     Attributes
     ----------

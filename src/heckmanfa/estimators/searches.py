@@ -223,7 +223,8 @@ class HeckmanBestSubset(SearchModel):
     selection_features, method, cov_type, weight_kind, on_collinear, on_separation, start
         As in `Heckman`. The search uses the two-step estimator; "ml" refits the chosen model, from
         ``start`` if given: a rho, or the parameters of the chosen features. Assignments of
-        collinear features are never chosen, so ``on_collinear`` applies to the selection equation.
+        collinear features are never chosen. "drop" leaves a column that the selection equation
+        dropped out of the search as well, where others that may predict make it up.
 
     Attributes
     ----------

@@ -65,7 +65,9 @@ class Averaging(Choose):
         random_state: Any,
     ) -> Choice:
         """Weigh the assignments; the features are those that probably predict."""
-        choices = feasible_choices(self.choices, moments, selection.separating, spec.labels)
+        choices = feasible_choices(
+            self.choices, moments, selection.separating, selection.dropped, spec.labels
+        )
         found, by_bic = average_and_chances(
             moments,
             choices,

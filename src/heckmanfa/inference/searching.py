@@ -83,7 +83,9 @@ class Searching:
         random_state: Any,
     ) -> SearchOutcome:
         """Evaluate assignments of the features that can predict."""
-        choices = feasible_choices(self.choices, moments, selection.separating, spec.labels)
+        choices = feasible_choices(
+            self.choices, moments, selection.separating, selection.dropped, spec.labels
+        )
         if not choices.columns:
             raise NoFeasibleAssignmentError(
                 "no feature can predict: all that may are constant or collinear among the "

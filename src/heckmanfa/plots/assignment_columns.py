@@ -245,7 +245,7 @@ class AssignmentColumns:
         found = {
             "Share" if self.halves else "Weight": share_text(float(self.weight[column])),
             "BIC": with_minus(f"{self.bic[column]:,.2f}"),
-            "rho": with_minus(f"{self.rho[column]:.2f}"),
+            "rho": with_minus(f"{self.rho[column]:z.2f}"),
             "p of lambda": p_value(float(self.imr_p[column])),
         }
         unknown = {"BIC": self.bic, "rho": self.rho, "p of lambda": self.imr_p}

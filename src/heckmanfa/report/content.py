@@ -161,7 +161,7 @@ def _cell(key: str, value: float) -> str:
     if key == "p_value":
         return p_value(value)
     if key == "statistic":
-        return "" if value != value else f"{value:.2f}"
+        return "" if value != value else f"{value:z.2f}"
     return number(value)
 
 

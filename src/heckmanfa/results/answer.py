@@ -27,7 +27,7 @@ from heckmanfa.results.headline import (
 from heckmanfa.results.selection_verdict import LITTLE_RHO, VerdictKind, verdict
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, count, effects, plural
+from heckmanfa.text.wording import chance_text, effects, plural
 
 MOST_SURE = 3
 MOST_UNSURE = 7
@@ -268,8 +268,8 @@ def _which(evidence: Evidence) -> Passage:
         return passage("This was said beforehand: nothing was searched, so there are no chances.")
     if not evidence.has_chances:
         return _without_chances(evidence)
-    how = "all" if evidence.exhaustive else "the"
-    sets = f"{how} {count(evidence.n_assignments)} sets of features"
+    how = "all " if evidence.exhaustive and evidence.n_assignments > 1 else "the "
+    sets = how + plural(evidence.n_assignments, "set of features", "sets of features")
     if not evidence.exhaustive:
         sets += " that a sampler drew"
     if evidence.window is not None:

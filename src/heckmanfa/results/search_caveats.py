@@ -54,8 +54,8 @@ def _best_of(outcome: SearchOutcome, search: Search) -> str:
     if search.optimal:
         among = inside and f", among those{inside}"
         return f"{best} all {possible} assignments{among}, proven optimal"
-    evaluated = count(search.n_in_range if inside else search.n_assignments)
-    return f"{best} {evaluated} assignments evaluated{inside}, out of {possible}"
+    evaluated = plural(search.n_in_range if inside else search.n_assignments, "assignment")
+    return f"{best} {evaluated} evaluated{inside}, out of {possible}"
 
 
 def caveats_of_search(fit: Fit) -> list[Caveat]:

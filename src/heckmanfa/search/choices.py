@@ -192,14 +192,20 @@ def _groups(table: FeatureTable, feature_groups: Any) -> list[list[int]]:
 
 
 def feasible_choices(
-    choices: Choices, moments: Moments, separating: Positions, names: Sequence[str]
+    choices: Choices,
+    moments: Moments,
+    separating: Positions,
+    dropped: Positions,
+    names: Sequence[str],
 ) -> Choices:
     """Leave out columns that cannot predict, with a warning that names them.
 
     Columns that are constant among the selected rows, or collinear within their group, are in no
-    feasible assignment; the rest of a group stays. Separating columns were reported before.
+    feasible assignment; the rest of a group stays. Separating columns were reported before, as
+    were those dropped from the selection equation: of a column and its copy, one may predict.
     """
     choices = choices.without_columns(separating)
+    choices = choices.without_columns(_copies(choices, moments, dropped))
     found = _dependent(moments, choices.always)
     if found:
         raise collinear_error(
@@ -224,6 +230,15 @@ def feasible_choices(
     feasible = choices.without_columns(away)
     _refuse_large_groups(feasible, names)
     return feasible
+
+
+def _copies(choices: Choices, moments: Moments, dropped: Positions) -> list[int]:
+    """Find dropped columns that others make up which may predict, and that need not."""
+    away = [column for column in choices.columns if column in {*dropped} - {*choices.always}]
+    # The others come first, so these are the ones found to depend.
+    order = [column for column in choices.columns if column not in away] + away
+    found = {order[item.column - 1] for item in _dependent(moments, order)} if away else set()
+    return [column for column in away if column in found]
 
 
 def _refuse_large_groups(choices: Choices, names: Sequence[str]) -> None:
