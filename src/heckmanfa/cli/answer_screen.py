@@ -46,7 +46,10 @@ def _show_rows(analysis: Analysis, console: Console) -> None:
         f"{shown(analysis.question.called)}, {counts['total']:,} rows: {counts['selected']:,} "
         f"selected, {counts['unselected']:,} not, {left_out:,} left out."
     )
-    lacking = [f"{count:,} rows left out lack {shown(name)}." for name, count in _lacking(analysis)]
+    lacking = [
+        f"{plural(count, 'row')} left out {'lacks' if count == 1 else 'lack'} {shown(name)}."
+        for name, count in _lacking(analysis)
+    ]
     said = [f"{analysis.how_read[0].upper()}{analysis.how_read[1:]}."] if analysis.streamed else []
     said += [*_weights_and_errors(analysis), *analysis.notes, *analysis.explain()]
     if left_out:
