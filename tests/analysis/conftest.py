@@ -20,7 +20,7 @@ FEATURES = (
 )
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def few_samples():
     """Checks search again in a few samples of the rows."""
     with pytest.MonkeyPatch.context() as patch:

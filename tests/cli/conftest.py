@@ -22,7 +22,7 @@ typer.testing._get_command = functools.cache(typer.main.get_command)
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def few_samples():
     """Checks search again in a few samples of the rows."""
     with pytest.MonkeyPatch.context() as patch:

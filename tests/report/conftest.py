@@ -49,7 +49,7 @@ OTHERS = ("observed", "streamed", "wide", "hostile", "long", "clear")
 ALL = (*CASES, *OTHERS)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def few_samples():
     """Checks search again in a few samples of the rows."""
     with pytest.MonkeyPatch.context() as patch:

@@ -152,6 +152,63 @@ def test_without_an_exclusion_a_range_replaces_the_estimate(case):
     assert "from \u22120.3 to 0.3" in str(analysis.answer.how_much.words)
 
 
+def test_details_are_those_of_the_case(case):
+    told = {name: dict(describe_question(case(name))) for name in ("observed", "ml", "sampling")}
+    assert "Search" not in told["observed"]
+    assert told["observed"]["Estimation"].startswith("Ordinary least squares")
+    assert "selection equation" not in told["observed"]["Features"]
+    assert "two-step fits" in told["ml"]["Chances"]
+    assert "Chances" not in told["sampling"]
+    window = dict(describe_question(case("window")))["Window of rho"]
+    assert window.endswith("from \u22120.4 to 0.4.")
+
+
+def test_what_may_be_written_says_which_assignments_and_says_it_once(case):
+    assert "16 assignments with rho in [\u22120.4, 0.4]" in str(case("window").answer.may_write)
+    assert str(case("observed").answer.may_write).lower().count("no outcome is missing") == 1
+
+
+def test_what_to_do_is_possible_for_the_question(case):
+    """--always is refused without a search, and an average needs no advice to average."""
+    assert not [check.key for check in case("none").checks if "--always" in check.do]
+    assert not [check.key for check in case("average").checks if "--search average" in check.do]
+
+
+@pytest.mark.parametrize("name", ["average", "none", "ml", "honest", "observed", "no exclusion"])
+def test_no_check_says_a_thing_twice_or_that_a_feature_has_no_effect(case, name):
+    checks = [check for check in case(name).checks if check.level != "ok"]
+    said = [
+        sentence
+        for check in checks
+        for sentence in re.split(r"(?<=\.) ", f"{check.words} {check.do}")
+        if len(sentence.split()) > 4
+    ]
+    assert len(said) == len(set(said))
+    text = " ".join(
+        f"{one.name} {one.title} {'' if one.level == 'ok' else one.words} {one.do}"
+        for one in case(name).checks
+    )
+    assert not re.search("(do|does) not predict|only drives? selection|safe", text)
+
+    assert "none" not in [check.value for check in checks]
+
+
+def test_a_badge_without_a_warning_says_what_was_not_checked(case, page_of):
+    assert str(case("sampling").answer.trust.words).endswith("6 checks were not run.")
+    assert "No warning found6 checks were not run." in page_of("sampling").said("answer")
+
+
+def test_too_many_features_for_the_rows_are_a_caution_and_no_reason_to_dismiss_selection(case):
+    """The probit of 300 features overfits 649 rows, and makes the correction too small."""
+    wide = case("wide")
+    found = {check.key: check for check in wide.checks}["crowded"]
+    n, k = wide.row_counts["unselected"], len(wide.feature_columns)
+    assert (found.level, k) == ("caution", 300)
+    assert found.value.startswith(f"{n / k:.1f} rows without an outcome for each of 300")
+    assert wide.answer.selection.title == "Cannot be told"
+    assert "crowded" not in {check.key for check in case("average").checks}
+
+
 def test_streamed_rows_say_what_was_not_checked(case):
     analysis, loaded = case("streamed"), case("average")
     assert analysis.streamed

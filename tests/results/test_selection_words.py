@@ -15,6 +15,7 @@ from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.plots.margin_intervals import SelectionChange, SelectionDriver, SelectionMargins
 from heckmanfa.results.assignment_weights import weights_of
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.results.selection_words import (
     roles_rule,
     selection_words,
@@ -22,7 +23,7 @@ from heckmanfa.results.selection_words import (
     who_words,
 )
 from heckmanfa.text.passage import Name
-from heckmanfa.text.wording import chance_text
+from heckmanfa.text.wording import chance_text, effects
 
 FEW = ["educ", "exper", "age", "kids5", "city", "huswage"]
 
@@ -62,8 +63,8 @@ def test_the_rival_has_the_weights_of_an_optional_lambda(averaged):
     assert name == max(change, key=change.get)
     assert str(rival) == (
         "Were least squares let in as a rival, by the same BIC, it would take "
-        f"{chance_text(share)} of the weight, and the chance of {name} would rise to "
-        f"{chance_text(moved[name])}: BIC leans to fewer terms, and that is no proof that rho is "
+        f"{chance_text(share)} of the weight. The chance of {name} would then rise to "
+        f"{chance_text(moved[name])}. BIC leans to fewer terms, and this is no proof that rho is "
         "zero."
     )
     assert share >= 0.5
@@ -79,7 +80,7 @@ def test_a_rival_that_loses_is_not_called_favoured(averaged):
     finally:
         optional.imr.update(kept)
     assert "it would take 3% of the weight" in rival
-    assert rival.endswith(", although BIC leans to fewer terms.")
+    assert rival.endswith(" although BIC leans to fewer terms.")
     assert "no proof" not in rival
 
 
@@ -101,6 +102,14 @@ def test_what_the_verdict_hangs_on(averaged):
         replace(one, selection_p=0.5) if one.name == "exper" else one for one in averaged.features
     )
     assert "drives selection" not in str(selection_words(replace(averaged, features=weak))[0])
+
+
+def test_a_section_does_not_repeat_its_tile(averaged):
+    first, tile = str(selection_words(averaged)[0]), str(verdict(averaged).words)
+    sentences = set(re.split(r"(?<=\.) ", first)) & set(re.split(r"(?<=\.) ", tile))
+    assert sentences == set()
+    for one in (averaged.imr, averaged.rho):
+        assert all(text in first for text in effects(one.estimate, one.low, one.high))
 
 
 def test_which_features_predict(averaged):
@@ -162,7 +171,7 @@ def test_sampling_weights_leave_no_chances():
     weight = np.random.default_rng(0).uniform(0.5, 2.0, 753)
     model = HeckmanAverage(cov_type="robust", weight_kind="sampling")
     found = evidence(model, sample_weight=weight)
-    assert str(which_words(found)).endswith("so no chances are given.")
+    assert "does not give the chance that a feature predicts" in str(which_words(found))
     assert str(roles_rule(found)).startswith("May predict: ")
     assert len(selection_words(found)) == 1
 

@@ -31,8 +31,8 @@ N_BOOT = 50
 MOST_ROWS = 10_000
 """with more rows than this, none is"""
 
-NOT_IN_MEMORY = "Not shown: needs all rows in memory"
-"""why something is missing if rows were read in passes"""
+NOT_IN_MEMORY = "Some checks need all rows in memory"
+"""why something was not checked if rows were read in passes"""
 
 _STABLE_FROM = 0.5
 

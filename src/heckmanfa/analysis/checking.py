@@ -21,6 +21,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.searching import Honest
 from heckmanfa.results.assignment_weights import has_pseudo_weights, weights_of
 from heckmanfa.results.assignment_words import kinds_finding
+from heckmanfa.results.check_kinds import DO_WITHOUT_SEARCH
 from heckmanfa.results.checks import (
     Check,
     checks_of,
@@ -29,6 +30,7 @@ from heckmanfa.results.checks import (
     plain_check,
 )
 from heckmanfa.results.document import Caveat, Finding, Level
+from heckmanfa.results.problems import ENOUGH_ROWS, is_crowded, rows_per_feature
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, count, listed, percent, plural
 
@@ -109,9 +111,16 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
             # The share of rows beyond the range of lambda.
             missed.add(1, NOT_IN_MEMORY)
     found = [*checks_of(findings, caveats, outcome)]
-    found += [*_of_rows(subject), *_of_codes(subject), *_of_derived(subject)]
+    found += [
+        *_of_crowding(subject),
+        *_of_rows(subject),
+        *_of_codes(subject),
+        *_of_derived(subject),
+    ]
     found += [_not_run(missed, outcome)] if missed.n else []
     found = _with_form(found, ml=subject.prepared.question.method == "ml")
+    dos = DO_WITHOUT_SEARCH if subject.prepared.question.searched == "none" else {}
+    found = [replace(one, do=dos.get(one.key, one.do)) if one.do else one for one in found]
     return ordered_checks([*found, *checks_of_warnings(subject.warned, found, outcome)])
 
 
@@ -194,6 +203,19 @@ def _with_best_set(subject: Subject, findings: list[Finding], missed: _Missed) -
         if weight.verdict != "ok":
             said = replace(weight, meaning=f"{weight.meaning} {said.meaning}")
     return [*others, said, *drawn.findings]
+
+
+def _of_crowding(subject: Subject) -> list[Check]:
+    """Say that the rows are few for the features of the selection equation."""
+    fit = subject.fit
+    if fit.probit is None or not is_crowded(fit):
+        return []
+    rarer = "with" if fit.row_counts["selected"] < fit.row_counts["unselected"] else "without"
+    value = (
+        f"{rows_per_feature(fit):.1f} rows {rarer} an outcome for each of "
+        f"{plural(len(fit.probit.features), 'coefficient')}, where {ENOUGH_ROWS} would do"
+    )
+    return [plain_check("crowded", "caution", "", subject.outcome, value)]
 
 
 def _of_rows(subject: Subject) -> list[Check]:

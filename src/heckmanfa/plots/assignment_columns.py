@@ -30,7 +30,7 @@ from heckmanfa.text.numerals import with_minus
 from heckmanfa.text.passage import Name
 from heckmanfa.text.printable import shown
 from heckmanfa.text.table import MOST_LINES, Column, LegendItem, PictureText, Table
-from heckmanfa.text.wording import count, listed, p_value, plural, share_text, some
+from heckmanfa.text.wording import count, listed, p_value, plural, sets_count, share_text, some
 
 MOST_COLUMNS = 400
 SHOWN_WEIGHT = 0.9
@@ -165,7 +165,7 @@ class AssignmentColumns:
 
     @property
     def _of_all(self) -> str:
-        return "of the halves" if self.halves else "of the weight"
+        return "of what the halves chose" if self.halves else "of the weight"
 
     def _rest(self) -> str:
         """Say what the hatched part is; empty if nothing is left."""
@@ -189,9 +189,8 @@ class AssignmentColumns:
         )
 
     def _half(self) -> str:
-        many = plural(self.n_half, "assignment")
-        if self.is_sampled and not many.startswith("about"):
-            many = f"about {many}"
+        noun = "assignment" if self.n_half == 1 else "assignments"
+        many = f"{sets_count(self.n_half, sampled=self.is_sampled)} {noun}"
         verb = "makes up" if self.n_half == 1 else "make up"
         return f"{many[0].upper()}{many[1:]} {verb} half {self._of_all}"
 

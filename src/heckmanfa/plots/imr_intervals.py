@@ -140,7 +140,7 @@ class ImrEstimates:
 
     def _caption(self) -> str:
         clipped = any(one.low < self.ends[0] or one.high > self.ends[1] for one in self.estimates)
-        arrow = " An arrow runs on." if clipped else ""
+        arrow = " An arrow: the interval runs on." if clipped else ""
         note = f" {self.note}" if self.note else ""
         return (
             "lambda, the inverse Mills ratio, carries the correction. "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import CRITERIA, count, listed, plural, some
+from heckmanfa.text.wording import CRITERIA, count, listed, plural, some, true_minus
 
 if TYPE_CHECKING:
     from heckmanfa.analysis.pipeline import Analysis
@@ -16,7 +16,7 @@ _SEARCHES = {
     "best-subset": "Branch and bound over every assignment of features, which ends with a proof "
     "that none is better, or with a bound on how much better one could be.",
     "average": "None is chosen: estimates are averages over every assignment of features, weighted "
-    "by AIC; chances are shares of BIC weight.",
+    "by AIC.",
     "fa": "Heckman-FA (Mai and Wu, 2023): an assignment function is trained, and assignments are "
     "drawn from its probabilities.",
     "fa-star": "Heckman-FA* (Mai and Wu, 2023): an assignment function is trained, and the "
@@ -39,6 +39,7 @@ _METHODS = {
     "(the inverse Mills ratio) among the features.",
     "ml": "Maximum likelihood of both equations together.",
 }
+_OBSERVED = "Ordinary least squares: no outcome is missing, so there is nothing to correct."
 _WEIGHTS = {
     "frequency": "a row counts as often as its weight says",
     "sampling": "a row represents that much of the population",
@@ -67,12 +68,17 @@ def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
         "Features": _features(analysis),
     }
     facts |= _roles(question)
-    facts["Search"] = _SEARCHES.get(question.searched, question.searched)
-    if question.searched != "none":
-        facts |= _search(model)
-    facts["Estimation"] = _METHODS[model.method]
-    if question.start is not None:
-        facts["Start"] = f"Maximum likelihood starts from rho = {question.start:g}."
+    if analysis.evidence.mode == "observed":
+        facts["Estimation"] = _OBSERVED
+    else:
+        facts["Search"] = _SEARCHES.get(question.searched, question.searched)
+        if question.searched != "none":
+            facts |= _search(model)
+        facts |= _chances(analysis)
+        facts["Estimation"] = _METHODS[model.method]
+        if question.start is not None:
+            start = true_minus(f"{question.start:g}")
+            facts["Start"] = f"Maximum likelihood starts from rho = {start}."
     facts["Standard errors"] = _errors(analysis)
     if question.weights is not None:
         kind = model.weight_kind
@@ -87,16 +93,18 @@ def _features(analysis: Analysis) -> str:
     question = analysis.question
     names = analysis.feature_columns
     verb = "is" if len(names) == 1 else "are all"
+    where = "the selection equation"
+    if analysis.evidence.mode == "observed":
+        where = "the regression"
     which = "the columns named" if question.features else "all columns that have no other role"
     without = f" but {listed(question.exclude)}" if question.exclude else ""
     return (
-        f"{plural(len(names), 'column')} ({which}{without}) {verb} in the selection equation: "
-        f"{some(names, 60)}."
+        f"{plural(len(names), 'column')} ({which}{without}) {verb} in {where}: {some(names, 60)}."
     )
 
 
 def _roles(question: Question) -> dict[str, str]:
-    may = "Each of these, unless kept out below."
+    may = "Each of these, unless kept out below." if question.select_only else "Each of these."
     if question.predict_with:
         may = f"Only {listed(question.predict_with)}."
     facts = {"Predict" if question.searched == "none" else "May predict": may}
@@ -111,7 +119,8 @@ def _search(model: Any) -> dict[str, str]:
     window = "None: any estimate of rho was allowed."
     if model.rho_range is not None:
         low, high = model.rho_range
-        window = f"Only assignments whose two-step rho is from {low:g} to {high:g}."
+        ends = true_minus(f"from {low:g} to {high:g}")
+        window = f"Only assignments whose two-step rho is {ends}."
     if isinstance(model, HeckmanAverage):
         return {"Window of rho": window}
     facts = {
@@ -124,6 +133,17 @@ def _search(model: Any) -> dict[str, str]:
             f"{model.n_splits} times."
         )
     return facts
+
+
+def _chances(analysis: Analysis) -> dict[str, str]:
+    """Say what chances are, where there are any."""
+    evidence = analysis.evidence
+    if evidence.honest or not evidence.has_chances:
+        return {}
+    fits = "Shares of the BIC weight of two-step fits."
+    if analysis.model.method == "ml":
+        fits += " Maximum likelihood fits too few assignments to weigh them all."
+    return {"Chances": fits}
 
 
 def _errors(analysis: Analysis) -> str:

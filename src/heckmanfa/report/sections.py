@@ -76,6 +76,8 @@ def answer_section(analysis: Analysis, paper: Paper) -> Section:
 
 def _gravest(checks: Sequence[Check]) -> str:
     grave = [check for check in checks if check.level in ("problem", "caution")][:2]
+    # A badge without a warning says what it does not rest on.
+    grave = grave or [check for check in checks if check.key == "not_run"]
     items = "".join(
         f'<li><a href="#check-{check.key}">{escape(check.title)}</a></li>' for check in grave
     )

@@ -53,6 +53,8 @@ class Tile:
     kind: str
     """ok, caution, problem, unknown, or nothing"""
     words: Passage
+    heading: Passage | None = None
+    """the title where it holds names, which a page cuts and marks"""
 
     def __str__(self) -> str:
         """Return the answer in plain text."""
@@ -331,8 +333,9 @@ def _how_much(evidence: Evidence, bounds: Mapping[int, Effect] | None) -> Tile:
     change = evidence.naming.change_of(main.lead)
     if evidence.no_exclusion:
         return _range(evidence, main, change, (bounds or {}).get(main.lead))
-    title = str(passage(amount(main.effect, evidence.outcome), " for ", change))
-    return Tile(question, title, "", join([_interval(evidence, main), _beside(evidence, main)]))
+    heading = passage(amount(main.effect, evidence.outcome), " for ", change)
+    words = join([_interval(evidence, main), _beside(evidence, main)])
+    return Tile(question, str(heading), "", words, heading)
 
 
 def _range(
@@ -346,10 +349,10 @@ def _range(
     ends = (bound.low, bound.high) if bound.high > 0.0 else (-bound.high, -bound.low)
     low, high = effects(*ends)
     more = "more" if bound.high > 0.0 else "less"
-    title = str(passage(f"{low} to {high} {more} ", y, " for ", change))
+    heading = passage(f"{low} to {high} {more} ", y, " for ", change)
     reach = effects(LITTLE_RHO)[0].rstrip("0")
     words = f"95% uncertainty interval for rho from \u2212{reach} to {reach}. {why}"
-    return Tile(question, title, "", passage(words))
+    return Tile(question, str(heading), "", passage(words), heading)
 
 
 def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
@@ -381,7 +384,8 @@ def _trust(checks: Sequence[Check]) -> Tile:
     grave = [check for check in checks if check.level in ("problem", "caution")]
     said = passage(" ".join(_with_value(check) for check in grave[:2]))
     if not grave:
-        said = passage(f"{plural(len(checks), 'check')} found nothing to warn of.")
+        found = [f"{plural(len(checks), 'check')} found nothing to warn of."]
+        said = passage(" ".join([*found, *(one.title for one in checks if one.key == "not_run")]))
     return Tile(question, words, level, said)
 
 

@@ -75,7 +75,8 @@ def tiles(answer: Answer, gravest: str, more: str = "") -> str:
 
 def _tile(tile: Tile, inner: str = "", *, quiet: bool = False, words: bool = True) -> str:
     tinted = tile.kind if tile.kind in ("ok", "caution", "problem") and not words else ""
-    title = f'<p class="verdict">{sign(tile.kind)}{escape(tile.title)}</p>' if tile.title else ""
+    title = marked(tile.heading or tile.title)
+    title = f'<p class="verdict">{sign(tile.kind)}{title}</p>' if title else ""
     said = ""
     if words and tile.words:
         said = f'<p class="{"quiet" if quiet else "words"}">{marked(tile.words)}</p>'

@@ -24,7 +24,15 @@ from heckmanfa.results.average_caveats import AGREE
 from heckmanfa.results.average_tables import null_share, shares_frame, unit_names
 from heckmanfa.results.document import Caveat, Finding, Section, Verdict
 from heckmanfa.search.averaging import KINDS
-from heckmanfa.text.wording import listed, number, plural, sets_count, share_text, some
+from heckmanfa.text.wording import (
+    chance_text,
+    listed,
+    number,
+    plural,
+    sets_count,
+    share_text,
+    some,
+)
 
 WEIGHT_CAVEATS = (
     *("assignment_weight", "left_out", "stand_ins", "imr_optional", "not_weighed"),
@@ -217,7 +225,7 @@ def _weight_finding(found: AssignmentWeights) -> Finding:
         "ok" if clear else "caution",
         words,
         case=case,
-        short=f"{_about(found)}{share_text(share)} of the BIC weight; "
+        short=f"{_about(found)}{chance_text(share)} of the BIC weight; "
         f"{_n_half(found)} {carry} half of it",
     )
 
@@ -312,8 +320,12 @@ def _imr_finding(found: AssignmentWeights) -> list[Finding]:
         words = "The weights do not tell whether rho is zero."
     elif share < 0.1:
         words = "The weights favour rho = 0: there is no sign of selection on unobservables."
-    by = ", ".join(f"{share_text(found.imr[kind])} by {kind.upper()}" for kind in KINDS)
-    return [Finding("imr_optional", "weight of lambda, if it is optional", by, verdict, words)]
+    by, short = (
+        ", ".join(f"{text(found.imr[kind])} by {kind.upper()}" for kind in KINDS)
+        for text in (share_text, chance_text)
+    )
+    name = "weight of lambda, if it is optional"
+    return [Finding("imr_optional", name, by, verdict, words, short=short)]
 
 
 def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:

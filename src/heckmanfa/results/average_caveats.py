@@ -5,7 +5,7 @@ from __future__ import annotations
 from heckmanfa.fit import Fit
 from heckmanfa.results.average_tables import outcome_of
 from heckmanfa.results.document import Caveat
-from heckmanfa.text.wording import count, number, percent, share_text
+from heckmanfa.text.wording import count, number, percent, share_text, true_minus
 
 AGREE = 0.01
 """Chains of the sampler agree if no share of weight differs by more."""
@@ -35,7 +35,11 @@ def describe_average(fit: Fit) -> str:
     if found.exhaustive:
         if found.n_assignments == 1:
             return "those of the only assignment with weight"
-        return f"averaged over all {count(found.n_assignments)} assignments, {how}"
+        window = ""
+        if found.rho_range is not None:
+            low, high = found.rho_range
+            window = true_minus(f" with rho in [{low:g}, {high:g}]")
+        return f"averaged over all {count(found.n_assignments)} assignments{window}, {how}"
     return f"averaged over {count(found.n_assignments)} assignments that a sampler drew, {how}"
 
 

@@ -43,6 +43,8 @@ class CheckWords:
     """other titles, by the case of the finding"""
     dos: Mapping[str, str] = field(default_factory=dict)
     """what to do instead, by the case of the finding"""
+    whys: Mapping[str, str] = field(default_factory=dict)
+    """why it matters instead, by the case of the finding"""
     gravest: Level = "problem"
     """the level that it never passes"""
     mildest: Level = "note"
@@ -51,3 +53,23 @@ class CheckWords:
 
 UNTESTED = "untested"
 """case of a finding whose test could not be made"""
+
+# Words of several checks.
+STRONGER = (
+    "Look for a feature that drives selection strongly and has no reason to predict, and name it "
+    "with --select-only."
+)
+RELY = (
+    "Rely on one or two features that drive selection strongly and have no reason to predict, and "
+    "name them with --select-only."
+)
+LITTLE = "Little then tells selection from prediction."
+
+# --always is an option of searches.
+DO_WITHOUT_SEARCH = {
+    "what_if": "Let it predict (--predict-with), or argue why it should not, and compare.",
+    "exclusion_test": "Let those that you can defend least predict (--predict-with), and compare.",
+    "derived": "Interpret their coefficients together, or leave the derived ones out with "
+    "--exclude. The picture of who is selected moves them together.",
+}
+"""what to do instead where the question named the features that predict"""

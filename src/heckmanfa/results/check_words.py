@@ -6,14 +6,7 @@ A check has the key of the finding or caveat that it is made from. Titles are wh
 
 from __future__ import annotations
 
-from heckmanfa.results.check_kinds import UNTESTED, CheckWords, Kind
-
-_STRONGER = (
-    "Look for a feature that drives selection strongly and has no reason to predict, and name it "
-    "with --select-only."
-)
-_WITHOUT_WINDOW = "Do not report a test of rho. To get one, leave out --rho-range."
-_TWO_STEPS = "Keep two steps (--method two-step) with --robust, and report those estimates."
+from heckmanfa.results.check_kinds import LITTLE, RELY, STRONGER, UNTESTED, CheckWords, Kind
 
 # In reading order within each kind: checks of one level and kind keep it.
 CHECK_WORDS: dict[str, CheckWords] = {
@@ -107,15 +100,22 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.ASSUMPTION,
         "two steps against maximum likelihood",
         "Maximum likelihood and two steps disagree.",
-        _TWO_STEPS,
+        "Keep two steps (--method two-step) with --robust, and report those estimates.",
         why="Two steps need less: what only maximum likelihood needs does not hold.",
     ),
     "equal_variance": CheckWords(
         Kind.ASSUMPTION,
         "equal variance of {outcome}",
         "The variance of {outcome} changes with the features.",
-        _TWO_STEPS,
+        "Keep two steps (--method two-step) with --robust, and report those estimates.",
         why="Maximum likelihood takes such a change for selection.",
+    ),
+    "crowded": CheckWords(
+        Kind.ASSUMPTION,
+        "rows for the selection equation",
+        "The selection equation has many features for its rows.",
+        "Leave out features that have no reason to drive selection (--exclude).",
+        why="Its coefficients are then too large, and the correction is too small.",
     ),
     "binary_outcome": CheckWords(
         Kind.ASSUMPTION,
@@ -187,7 +187,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.SEARCH,
         "weight with rho outside (-1, 1)",
         "Many assignments have a rho outside (-1, 1).",
-        f"{_STRONGER} Or keep rho in a window (--rho-range).",
+        f"{STRONGER} Or keep rho in a window (--rho-range).",
     ),
     "honest_splits": CheckWords(
         Kind.SEARCH,
@@ -212,8 +212,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.SEARCH,
         "features left out, together",
         "The features left out would improve the fit together.",
-        "Use --search average, or compare with --search none before you say that they do not "
-        "matter.",
+        "Use --search average, or compare with --search none first.",
         titles={UNTESTED: "All candidates cannot be fitted together."},
     ),
     "weight_kinds": CheckWords(
@@ -250,9 +249,9 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.IDENTIFICATION,
         "exclusions",
         "The exclusions are weak for their number.",
-        "Rely on one or two features that drive selection strongly and surely do not predict, and "
-        "name them with --select-only.",
-        dos={"none": f"{_STRONGER} Until then, report the range over rho."},
+        RELY,
+        dos={"none": f"{STRONGER} Until then, report the range over rho."},
+        whys={"": LITTLE, "undriving": LITTLE},
         titles={
             "none": "No feature is excluded from the prediction.",
             "undriving": "There is no evidence that the exclusions drive selection.",
@@ -261,24 +260,25 @@ CHECK_WORDS: dict[str, CheckWords] = {
     ),
     "less_likely": CheckWords(
         Kind.IDENTIFICATION,
-        "features that probably do not predict",
-        "The features that probably do not predict drive selection weakly for their number.",
-        "Rely on one or two features that drive selection strongly and surely do not predict, and "
-        "name them with --select-only.",
-        dos={"none": f"{_STRONGER} Until then, report the range over rho."},
+        "drive of the features with less than half of the weight",
+        "The features with less than half of the weight drive selection weakly for their number.",
+        RELY,
+        dos={"none": f"{STRONGER} Until then, report the range over rho."},
+        whys={"": LITTLE, "undriving": LITTLE},
         titles={
-            "none": "Every feature of the selection equation probably predicts.",
-            "undriving": "There is no evidence that the features that probably do not predict "
+            "none": "Every feature of the selection equation has at least half of the weight.",
+            "undriving": "There is no evidence that the features with less than half of the weight "
             "drive selection.",
-            UNTESTED: "Whether the features that probably do not predict drive selection was not "
-            "tested.",
+            UNTESTED: "Whether the features with less than half of the weight drive selection was "
+            "not tested.",
         },
     ),
     "imr_r2": CheckWords(
         Kind.IDENTIFICATION,
         "lambda on the features",
         "lambda is almost a linear function of the prediction features.",
-        f"{_STRONGER} Or let fewer features predict (--predict-with).",
+        "Let fewer features predict (--predict-with), or keep one that drives selection strongly "
+        "out of the prediction (--select-only).",
         why="Its coefficient and theirs can hardly be separated.",
     ),
     "stand_ins": CheckWords(
@@ -308,14 +308,14 @@ CHECK_WORDS: dict[str, CheckWords] = {
     "window": CheckWords(
         Kind.IDENTIFICATION,
         "window of rho",
-        "rho was kept in a window, and tests nothing.",
-        _WITHOUT_WINDOW,
+        "rho was kept in a window.",
+        "Do not report a test of rho. To get one, leave out --rho-range.",
     ),
     "rho_test": CheckWords(
         Kind.IDENTIFICATION,
         "test of rho = 0",
         "The test of rho = 0 is not to be relied on.",
-        "Do not report that selection was found. Look at the checks above first.",
+        "Do not take it as evidence for selection, or against it. Look at the checks above first.",
         titles={UNTESTED: "rho = 0 was not tested."},
     ),
     "rho_lr_test": CheckWords(
@@ -323,6 +323,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "LR test of rho = 0",
         "The likelihood-ratio test of rho = 0 is not to be relied on.",
         "Report the two-step test (--method two-step --robust) in its place.",
+        why="It rests on the same likelihood as the estimates.",
         titles={UNTESTED: "rho = 0 was not tested by the likelihood ratio."},
     ),
     "condition": CheckWords(
@@ -350,6 +351,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "missing outcomes",
         "No outcome is missing.",
         "Check that outcomes that were not observed are empty cells.",
+        why="This is least squares: there is nothing to correct, and rho is not identified.",
     ),
     "rows_lost": CheckWords(
         Kind.ROWS,

@@ -144,18 +144,22 @@ def check_of_finding(finding: Finding, outcome: str) -> Check:
     about = CHECK_WORDS[key]
     level = _bounded(finding.verdict, about)
     value = true_minus(finding.short or finding.value)
+    if level != "ok" and value == "none":
+        # The title says so.
+        value = ""
     meaning = true_minus(in_options(finding.meaning))
     name = _filled(about.name, finding, outcome)
     if level == "ok":
         return Check(key, level, f"{name}: {value}.", value, meaning, name=name)
     untested = finding.case == UNTESTED
+    why = about.whys.get(finding.case, about.why)
     return Check(
         key=key,
         # What could not be tested is no sign of a fault.
         level="note" if untested else level,
         title=_title(about, finding, outcome),
         value=value,
-        words=meaning if untested or not about.why else _filled(about.why, finding, outcome),
+        words=_filled(why, finding, outcome) if why and not untested else meaning,
         do=_filled(about.dos.get(finding.case, about.do), finding, outcome),
         name=name,
     )

@@ -151,7 +151,9 @@ class Diagnostics(Printed):
             verdict = "caution"
             words = "Some columns are nearly collinear; standard errors will be large."
         value = number(self.condition_number, 3) if high else f"{self.condition_number:.1f}"
-        return Finding("condition", "condition number", value, verdict, words)
+        name = "condition number"
+        short = f"{name} {value}" if high else ""
+        return Finding("condition", name, value, verdict, words, short=short)
 
     def _exclusion_checks(self) -> list[Finding]:
         """Judge the number and the strength of the excluded features."""

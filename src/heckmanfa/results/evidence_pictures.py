@@ -28,7 +28,7 @@ from heckmanfa.results.reference import reference_of
 from heckmanfa.search.averaging import Average
 from heckmanfa.text.numerals import figure
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text
+from heckmanfa.text.wording import chance_text, true_minus
 
 _SURE = (PREDICTS, ALWAYS, TAKEN, CHOSEN, MAY)
 # Sampled assignments with less weight than this in all are too few to tell anything.
@@ -227,8 +227,8 @@ def _about_chances(evidence: Evidence) -> str:
     nothing = chance_text(1.0 / (1.0 + np.sqrt(m)))
     parts = [f"A feature that says nothing gets about {nothing} with {m:,.0f} rows."]
     if evidence.window is not None:
-        low, high = (figure(end) for end in evidence.window)
-        parts.append(f"Only assignments with rho from {low} to {high} count.")
+        low, high = (true_minus(f"{end:g}") for end in evidence.window)
+        parts.append(f"Only assignments with rho in [{low}, {high}] count.")
     if not evidence.exhaustive:
         parts.append("The assignments are a sample.")
     return " ".join(parts)

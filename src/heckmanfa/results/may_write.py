@@ -40,6 +40,9 @@ def may_write(
     """
     if badge(checks)[0] == "problem" or evidence.no_exclusion:
         return _unreliable(evidence, checks, bounds)
+    if evidence.mode == "observed":
+        # That no outcome is missing is among the words about the effect.
+        checks = [check for check in checks if check.key != "selection"]
     return join([_effect(evidence), _which(evidence), _selection(evidence), _gravest(checks)])
 
 

@@ -30,6 +30,9 @@ _USE_TWO_STEP = (
     "Robust standard errors do not remove that. Use method='two-step' with cov_type='robust'."
 )
 
+ENOUGH_ROWS = 10
+"""rows of the rarer kind for each feature, below which a probit's coefficients are too large
+(Peduzzi et al., 1996)"""
 PROFILE_INSTEAD = "See profile() for intervals of slopes, which cover better than standard errors."
 """what to do about weak exclusions after maximum likelihood"""
 
@@ -238,8 +241,8 @@ def about_exclusions(
     if not strong and not test.note:
         features = "one feature" if single else f"{n_excluded} features"
         short = (
-            f"chi2 = {number(test.chi2, 3)} for {features}; {STRONG_CHI2 * n_excluded:g} would be "
-            "strong"
+            f"chi2 = {number(test.chi2, 3)} for {features}; {STRONG_CHI2 * n_excluded:,g} would "
+            "be strong"
         )
     return Finding(key, name, value, "ok" if strong else "caution", words, case=case, short=short)
 
@@ -281,7 +284,8 @@ def about_hausman(test: Wald, two_step: float, likelihood: float) -> Finding:
     if test.note:
         words = "Whether maximum likelihood is biased was not tested."
         return Finding("hausman", name, str(test), verdict, words, case="untested")
-    value = f"beta_H {number(two_step)} and {number(likelihood)}; {test}"
+    both = f"{number(two_step)} and {number(likelihood)}; {test}"
+    value, short = f"beta_H {both}", f"coefficient of lambda {both}"
     if not test.p_value < LEVEL:
         verdict, words = "ok", "The two estimates of beta_H differ by no more than chance."
     else:
@@ -291,7 +295,7 @@ def about_hausman(test: Wald, two_step: float, likelihood: float) -> Finding:
             "biased, and its slopes with it. The errors are not normal, or their variance "
             f"changes. {_USE_TWO_STEP}"
         )
-    return Finding("hausman", name, value, verdict, words)
+    return Finding("hausman", name, value, verdict, words, short=short)
 
 
 def about_equal_variance(test: Wald, *, per_feature: bool) -> Finding:
@@ -393,6 +397,19 @@ def problems_of(fit: Fit) -> list[Finding]:
         )
         found += [finding for test, finding in _guards(fit) if test.p_value < LEVEL]
     return [finding for finding in found if finding.verdict != "ok"]
+
+
+def is_crowded(fit: Fit) -> bool:
+    """Whether the selection equation has too many features for its rows."""
+    return rows_per_feature(fit) < ENOUGH_ROWS
+
+
+def rows_per_feature(fit: Fit) -> float:
+    """Rows of the rarer kind, selected or not, for each feature of the selection equation."""
+    if fit.probit is None or not len(fit.probit.features):
+        return float("inf")
+    counts = fit.row_counts
+    return min(counts["selected"], counts["unselected"]) / len(fit.probit.features)
 
 
 def r2_of(fit: Fit) -> float:

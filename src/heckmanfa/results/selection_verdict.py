@@ -13,6 +13,7 @@ from typing import Literal
 
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence, StandInEvidence
+from heckmanfa.results.problems import is_crowded
 from heckmanfa.text.passage import Name, Passage, join, passage
 from heckmanfa.text.wording import chance_text, effects
 
@@ -97,6 +98,9 @@ def _mattered(evidence: Evidence) -> bool:
 def _is_little(evidence: Evidence) -> bool:
     main, ends = evidence.main, evidence.rho_with_search
     if main is None or ends is None or not main.least_squares.known:
+        return False
+    if is_crowded(evidence.fit):
+        # The correction is then too small, and so is rho.
         return False
     moved = abs(main.effect.estimate - main.least_squares.estimate)
     inside = max(-ends[0], ends[1]) <= LITTLE_RHO

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from heckmanfa.plots.margin_intervals import SelectionDriver, SelectionMargins
 from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
 from heckmanfa.results.average_tables import ALWAYS
+from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, MAY, TAKEN, FeatureEvidence
 from heckmanfa.results.headline import by_certainty, halves
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.text.passage import Name, Passage, join, named, passage
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, percent, plural
+from heckmanfa.text.wording import chance_text, effects, percent, plural
 
 # A chance that moves by this much is worth a sentence.
 _MOVES = 0.1
@@ -37,9 +38,27 @@ def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
     """
     if evidence.mode == "observed":
         return ()
-    found = verdict(evidence)
-    first = join([found.words, _hangs_on(evidence) if found.kind == "unknown" else passage()])
+    hangs = _hangs_on(evidence) if verdict(evidence).kind == "unknown" else passage()
+    first = join([_numbers(evidence), hangs])
     return tuple(part for part in (first, _as_rival(evidence)) if part)
+
+
+def _numbers(evidence: Evidence) -> Passage:
+    """Give the coefficient of lambda and rho; the answer has another number behind the verdict."""
+    if evidence.window is not None:
+        return passage("Kept in a window, rho tests nothing; leave out --rho-range to test it.")
+    verb = "averages" if evidence.mode == "average" else "is"
+    said = [_with_interval(f"The coefficient of lambda {verb} ", evidence.imr)]
+    if evidence.rho.known:
+        said.append(_with_interval("rho is ", evidence.rho))
+    if evidence.no_exclusion:
+        said.append("Without an exclusion, only the curve of lambda tells it from the features.")
+    return passage(" ".join(said))
+
+
+def _with_interval(start: str, effect: Effect) -> str:
+    value, low, high = effects(effect.estimate, effect.low, effect.high)
+    return f"{start}{value} (95% interval {low} to {high})." if low and high else f"{start}{value}."
 
 
 def _hangs_on(evidence: Evidence) -> Passage:
@@ -82,8 +101,8 @@ def _as_rival(evidence: Evidence) -> Passage:
         passage() if evidence.honest else _moved(evidence, weighed),
     )
     if share >= 0.5:
-        return words + ": BIC leans to fewer terms, and that is no proof that rho is zero."
-    return words + ", although BIC leans to fewer terms."
+        return words + ". BIC leans to fewer terms, and this is no proof that rho is zero."
+    return words + ". This is so although BIC leans to fewer terms."
 
 
 def _moved(evidence: Evidence, weighed: AssignmentWeights) -> Passage:
@@ -102,7 +121,7 @@ def _moved(evidence: Evidence, weighed: AssignmentWeights) -> Passage:
         return passage()
     way = "rise" if change(most) > 0.0 else "fall"
     to = chance_text(float(shares[most.columns[0]]))
-    return passage(", and the chance of ", Name(most.name), f" would {way} to {to}")
+    return passage(". The chance of ", Name(most.name), f" would then {way} to {to}")
 
 
 def _weights(evidence: Evidence) -> AssignmentWeights | None:
@@ -139,10 +158,10 @@ def roles_rule(evidence: Evidence) -> Passage:
     nothing = percent(1.0 / (1.0 + math.sqrt(evidence.fit.moments.n_selected)), 0)
     return passage(
         "Predicts: a chance of at least 90%. Cannot be told: from 10% to 90%. Below 10% there is "
-        f"no sign that a feature predicts; it drives selection where it {_SELECTED_BY}, and "
-        "otherwise there is no sign of either. Some features below 10% predict weakly. A feature "
-        f"without any effect typically has a chance of about {nothing}, 1 / (1 + √m) with m rows "
-        "that have an outcome."
+        "no sign that a feature predicts. Such a feature drives selection where it "
+        f"{_SELECTED_BY}; otherwise there is no sign of either. Some of them predict weakly. A "
+        f"feature without any effect typically has a chance of about {nothing}, 1 / (1 + √m) with "
+        "m rows that have an outcome."
     )
 
 
@@ -202,8 +221,8 @@ def _without_chances(evidence: Evidence) -> Passage:
     """A search or an average without weights that are probabilities."""
     if evidence.pseudo and evidence.mode == "average":
         return passage(
-            "Effects are averaged over sets of features. With sampling weights there is no "
-            "likelihood to weigh these by, so no chances are given."
+            "Sampling weights leave only a pseudo-likelihood. Its AIC averages the effects, but "
+            "its BIC does not give the chance that a feature predicts."
         )
     first = passage()
     if evidence.mode == "chosen":
