@@ -8,6 +8,7 @@ import pytest
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, UnknownFeatureError
+from heckmanfa.report import write_report
 
 COLUMNS = ["lwage", "educ", "exper", "kids5"]
 
@@ -69,3 +70,9 @@ def test_an_analysis_prints_its_answer_and_is_named_at_once(table):
     assert first.value in str(first)
     assert str(first).endswith(f"Do: {first.do}")
     assert len(repr(analysis.evidence)) < 20_000
+
+
+def test_a_model_is_not_an_analysis(table, tmp_path):
+    analysis = analyse(table, outcome="lwage", search="none")
+    with pytest.raises(InputTypeError, match="analyse returns; got a Heckman"):
+        write_report(analysis.model, tmp_path / "report.html")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from heckmanfa import __version__
 from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.outputs import check_format, replacing
+from heckmanfa.errors import InputTypeError
 from heckmanfa.report.content import details_html
 from heckmanfa.report.sections import (
     Paper,
@@ -59,6 +60,12 @@ def write_report(analysis: Analysis, path: str | Path, *, title: str | None = No
     title : str, optional
         Title of the window; names the outcome and the data file by default.
     """
+    # Ask the class: the numbers of an analysis take a while.
+    if not hasattr(type(analysis), "claims"):
+        raise InputTypeError(
+            "write_report takes what heckmanfa.analysis.analyse returns; got a "
+            f"{type(analysis).__name__}"
+        )
     check_format(path, ".html", "write_report")
     refuse_clashes({"the analysis": analysis.question.data}, {"path": path})
     # Refuse a path that cannot be written before drawing the pictures.
