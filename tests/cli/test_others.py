@@ -192,3 +192,18 @@ def test_the_demo_writes_its_table_and_report(shell):
     assert "predicts educ >99%" in text
     assert f"open {page.as_uri()}" in text
     assert "--force" in shell.refuses("demo", "here")
+
+
+def test_compare_leaves_out_columns_that_decide_selection_if_asked(shell, untrained):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(400, 2)), columns=["x", "z"])
+    frame["flag"] = (rng.uniform(size=400) < 0.1).astype(int)
+    errors = rng.normal(size=(400, 2))
+    selected = (frame["x"] + frame["z"] + errors[:, 0] > 0) & (frame["flag"] == 0)
+    frame["y"] = (frame["x"] + errors[:, 1]).where(selected)
+    frame.to_csv(shell.folder / "t.csv", index=False)
+    words = ("compare", "t.csv", "--outcome", "y", "--folds", "2", "--repeats", "1", "--no-ru")
+    assert "pass --on-separation drop" in shell.refuses(*words)
+    status, said = shell(*words, "--on-separation", "drop")
+    assert status == 0
+    assert "two-step, all features: x, z" in said

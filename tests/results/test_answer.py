@@ -339,3 +339,11 @@ def test_an_honest_verdict_rests_on_honest_rows_and_not_on_weights(rows):
     found = verdict(evidence)
     assert found.kind == ("yes" if evidence.imr.excludes_zero else "unknown")
     assert "weight" not in str(found.words) + str(found.sentence)
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.896, "89%"), (0.9, "90%"), (0.0969, "9%"), (0.1, "10%"), (0.106, "11%"), (0.996, ">99%")],
+)
+def test_rounding_does_not_carry_a_chance_into_another_role(share, said):
+    assert chance_text(share) == said

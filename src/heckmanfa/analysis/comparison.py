@@ -22,6 +22,7 @@ from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
+from heckmanfa.model.option_types import OnProblem
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
 
@@ -89,26 +90,30 @@ class Comparison(Report):
 
 
 def methods(
-    feature_groups: list[list[Any]] | None = None, seed: int = 0, ru: bool | None = None
+    feature_groups: list[list[Any]] | None = None,
+    seed: int = 0,
+    ru: bool | None = None,
+    on_separation: OnProblem = "error",
 ) -> dict[str, Any]:
     """Return an unfitted estimator for each method, by name.
 
     Searches keep the columns of each of ``feature_groups`` together; the lasso cannot, and is then
     left out. RU regression is included if ``ru``, which defaults to whether Torch is installed.
     """
-    groups: dict[str, Any] = {"feature_groups": feature_groups or None}
+    common: dict[str, Any] = {"on_collinear": "drop", "on_separation": on_separation}
+    groups: dict[str, Any] = {**common, "feature_groups": feature_groups or None}
     found: dict[str, Any] = {
-        "naive OLS": NaiveOLS(),
-        "IPW": InverseProbabilityWeighted(),
-        "two-step, all features": Heckman(on_collinear="drop"),
-        "ML, all features": Heckman(method="ml", on_collinear="drop"),
-        "Heckman lasso": HeckmanLasso(on_collinear="drop"),
-        "Heckman-FA": HeckmanFA("sample", random_state=seed, on_collinear="drop", **groups),
-        "Heckman-FA*": HeckmanFA("rank", random_state=seed, on_collinear="drop", **groups),
-        "Heckman-C": HeckmanFA("correlation", on_collinear="drop", **groups),
-        "best subset": HeckmanBestSubset(on_collinear="drop", **groups),
-        "average by AIC": HeckmanAverage("aic", on_collinear="drop", **groups),
-        "average by BIC": HeckmanAverage("bic", on_collinear="drop", **groups),
+        "naive OLS": NaiveOLS(on_collinear="drop"),
+        "IPW": InverseProbabilityWeighted(**common),
+        "two-step, all features": Heckman(**common),
+        "ML, all features": Heckman(method="ml", **common),
+        "Heckman lasso": HeckmanLasso(**common),
+        "Heckman-FA": HeckmanFA("sample", random_state=seed, **groups),
+        "Heckman-FA*": HeckmanFA("rank", random_state=seed, **groups),
+        "Heckman-C": HeckmanFA("correlation", **groups),
+        "best subset": HeckmanBestSubset(**groups),
+        "average by AIC": HeckmanAverage("aic", **groups),
+        "average by BIC": HeckmanAverage("bic", **groups),
     }
     if feature_groups:
         del found["Heckman lasso"]

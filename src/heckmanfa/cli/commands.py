@@ -250,6 +250,7 @@ def compare(
     exclude: Exclude = None,
     weights: Annotated[str | None, Option(help="Column of frequency weights.")] = None,
     missing: Missing = "drop",
+    on_separation: OnSeparation = "error",
     categorical: Categorical = None,
     numeric: Numeric = None,
     decimal: Decimal = None,

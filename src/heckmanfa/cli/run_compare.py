@@ -46,7 +46,7 @@ def run(
                 rows.y,
                 selected=rows.selected,
                 sample_weight=rows.weight,
-                estimators=comparison.methods(groups, seed, ru),
+                estimators=comparison.methods(groups, seed, ru, question.on_separation),
                 n_folds=folds,
                 n_repeats=repeats,
                 random_state=seed,

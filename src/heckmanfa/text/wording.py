@@ -189,12 +189,18 @@ def _effect(value: float, decimals: int) -> str:
 
 
 def chance_text(share: float) -> str:
-    """Format a chance in whole percent; near certainty either way is ">99%" or "<1%"."""
+    """Format a chance in whole percent; near certainty either way is ">99%" or "<1%".
+
+    Rounding does not carry a chance over 10% or 90%, where its role changes.
+    """
     if math.isnan(share):
         return ""
     if share < 0.01:
         return "<1%"
-    return ">99%" if share > 0.99 else percent(share, 0)
+    if share > 0.99:
+        return ">99%"
+    below = any(share < cut <= round(share, 2) for cut in (0.1, 0.9))
+    return percent(math.floor(100.0 * share) / 100.0 if below else share, 0)
 
 
 def rest_text(n: int, most: float, cut: float) -> str:
