@@ -18,6 +18,7 @@ from heckmanfa.cli import app, console
 from heckmanfa.cli.role_table import MOST_ROWS, role_lines
 from heckmanfa.datasets import make_selection
 from heckmanfa.results.evidence import evidence_of
+from heckmanfa.search.averaging import gibbs
 from heckmanfa.text import progress
 
 FIT = ("fit", "mroz.csv", "--outcome", "lwage")
@@ -183,8 +184,11 @@ def test_a_pipe_gets_a_line_for_each_step_and_seldom_one_for_how_far(monkeypatch
     assert capsys.readouterr().err == ""
 
 
-def test_a_wide_table_is_sampled_with_progress(shell):
-    data = make_selection(400, 40, 3, random_state=0)
+@pytest.mark.filterwarnings("ignore::heckmanfa.errors.SearchWarning")
+def test_a_wide_table_is_sampled_with_progress(monkeypatch):
+    for constant, value in {"LEAST_SWEEPS": 40, "_STEPS": 0, "_BURN_IN": 10}.items():
+        monkeypatch.setattr(gibbs, constant, value)
+    data = make_selection(300, 24, 3, random_state=0)
     said = []
     with progress.telling(said.append):
         HeckmanAverage().fit(data.X, data.y)

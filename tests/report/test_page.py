@@ -49,6 +49,17 @@ def test_sections_come_in_order(page_of, name):
             assert attributes["href"][1:] in ids
 
 
+@pytest.mark.parametrize("name", [*CASES, "ml", "window", "cluster", "wide", "long", "clear"])
+def test_every_report_is_small_and_asks_for_nothing(page_of, name):
+    page = page_of(name)
+    assert len(page.html.encode()) <= 400_000
+    assert len(page.scripts) == 1
+    for tag, attributes in page.elements:
+        assert tag not in ("link", "iframe", "img")
+        for value in (attributes.get("src"), attributes.get("href")):
+            assert value is None or value.startswith("#")
+
+
 @pytest.mark.parametrize("name", PICTURES)
 def test_each_case_has_its_pictures_with_words_and_tables(case, page_of, name):
     page, pictures = page_of(name), case(name).pictures()
