@@ -7,18 +7,15 @@ BIN := $(VENV)/bin
 # Twice quiet hides warnings and progress, and leaves errors.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
-WORKERS := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 1)')
-
 .PHONY: demo test check bench study fuzz docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.stamp-package
 	$(BIN)/python examples/demo.py
 
-# Tests run on all cores, with one process more, since some wait for browsers, workers and other
-# programs. Linear algebra that shares the cores again would only wait.
+# Tests run on all cores; linear algebra that shares them again would only wait.
 test: $(VENV)/.stamp-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # lint-imports checks which part of the package may import which ([tool.importlinter] in pyproject.toml).
 check: $(VENV)/.stamp-test $(VENV)/.stamp-check

@@ -104,7 +104,14 @@ def run_blocks(name):
             yield block, shown or "", printed if shown is not None else ""
 
 
-@pytest.mark.parametrize("name", WITH_CODE)
+# Bootstraps of the page on claims take as long as ten other pages.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.study) if name == "docs/claims.md" else name
+        for name in WITH_CODE
+    ],
+)
 def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(best_set, "N_BOOT", N_BOOT)

@@ -573,6 +573,7 @@ def test_a_worker_killed_with_persisted_partitions_costs_time_and_not_a_bit(clie
     assert bits(fitted(ddf)) == expected
 
 
+@pytest.mark.study
 def test_data_far_larger_than_the_memory_of_the_workers_is_fitted(client):
     """Every partition has columns that are not used, which make it forty megabytes."""
     size = PARTS * ROWS * (4 + UNUSED) * 8

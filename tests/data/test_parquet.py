@@ -820,6 +820,7 @@ MEASURED = """
 """
 
 
+@pytest.mark.study
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures memory by Linux's /proc")
 def test_many_rows_are_fitted_in_less_memory_than_they_take(tmp_path):
     rng = np.random.default_rng(0)

@@ -152,6 +152,7 @@ def test_groups_are_drawn_whole(mroz):
     assert by_age.n_units == X["age"].nunique()
 
 
+@pytest.mark.study
 def test_correlated_groups_widen_the_errors_as_the_cluster_covariance_does():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(80), 12)

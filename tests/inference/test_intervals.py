@@ -195,6 +195,7 @@ def coverage(model, X, y, selected):
     return np.array(shares)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("rho", [-0.6, 0.9])
 @pytest.mark.parametrize("method", ["two-step", "ml"])
 def test_prediction_intervals_hold_new_outcomes_as_often_as_they_say(method, rho):
@@ -207,6 +208,7 @@ def test_prediction_intervals_hold_new_outcomes_as_often_as_they_say(method, rho
     assert np.all(np.abs(shares - 0.9) < 0.0098)
 
 
+@pytest.mark.study
 def test_in_small_samples_intervals_miss_what_they_leave_out_and_no_more():
     rng = np.random.default_rng(5)
     shares = []
@@ -222,6 +224,7 @@ def test_in_small_samples_intervals_miss_what_they_leave_out_and_no_more():
     assert 0.86 < mean[2] < 0.91
 
 
+@pytest.mark.study
 def test_confidence_intervals_hold_the_expectation_as_often_as_they_say():
     hits = []
     point = np.array([[0.5, -1.0, 0.3, 0.8], [-1.0, 0.5, 1.0, -0.5]])

@@ -104,6 +104,7 @@ def test_classical_covariance_equals_heckmans_formula_written_out(simulated):
     np.testing.assert_allclose(between, (model.imr_coef_ * bread @ cross @ v_gamma)[:-1], rtol=1e-9)
 
 
+@pytest.mark.study
 def test_the_joint_covariance_is_that_of_repeated_samples():
     """A wrong sign of cov(beta, gamma) shows in the variance of their difference."""
     rng = np.random.default_rng(12)

@@ -241,6 +241,7 @@ def test_methods_beyond_the_paper_are_on_its_split(paper_files):
     assert figure(frame, "CRIME", row, "number of features") == 12
 
 
+@pytest.mark.study
 def test_random_splits_have_means_with_their_uncertainty(paper_files):
     frame = TABLES["splits"](Options(seeds=1, splits=2))
     assert (frame["part"] == "beyond").all()

@@ -22,7 +22,7 @@ EACH = (
     *("cluster", "observed", "streamed", "wide", "hostile", "long", "clear"),
 )
 # The others are opened by `make study`; their sizes are tested without a browser.
-SHOWN = ("average", "category", "wide", "hostile", "long")
+SHOWN = ("average", "category", "hostile", "long")
 WIDTHS = (360, 390, 700, 1200)
 SIDEWAYS = """() => [document.documentElement.scrollWidth, innerWidth,
   [...document.querySelectorAll('main *, header *')].filter((one) =>
