@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from heckmanfa.plots.margin_intervals import SelectionDriver
-from heckmanfa.results.effects import Effect
+from heckmanfa.results.effects import UNKNOWN, Effect
 from heckmanfa.results.feature_evidence import FeatureEvidence, LevelEvidence
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _lines(feature: FeatureEvidence, driver: SelectionDriver | None) -> list[dic
         line: dict[str, Any] = {"feature": feature.name, "level": level}
         line |= {"reference": feature.reference, **common}
         for name, effect in zip(_SERIES, effects, strict=True):
-            known = effect or Effect(float("nan"), float("nan"), float("nan"))
+            known = effect or UNKNOWN
             line |= {name: known.estimate, f"{name}_low": known.low, f"{name}_high": known.high}
         line["selection_p_value"] = feature.selection_p
         change = changes[place] if in_order else None

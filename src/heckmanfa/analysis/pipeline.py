@@ -31,7 +31,7 @@ from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.uncertainty import bounds_of
 from heckmanfa.results.answer import Answer, answer_of, roles_frame
 from heckmanfa.results.answer_card import card_html, card_or_summary
-from heckmanfa.results.average_tables import ALWAYS, PREDICTS, inclusion_frame
+from heckmanfa.results.average_tables import ALWAYS, PREDICTS
 from heckmanfa.results.caveats import TableFacts, caveats_of_table
 from heckmanfa.results.checks import Check
 from heckmanfa.results.claims import Claim, claims_of
@@ -228,13 +228,12 @@ class Analysis(Prepared):
 
         Of an average without chances, those that may.
         """
-        if self.chances is not None:
-            sure = self.chances["role"].isin([PREDICTS, ALWAYS])
-            return list(dict.fromkeys(self.chances["feature"][sure]))
-        fit = self.model.fit_
-        if fit.average is not None:
-            return self._sources([fit.feature_names[column] for column in fit.average.columns])
-        return self._sources(self.model.prediction_features_)
+        if self.model.fit_.average is None:
+            return self._sources(self.model.prediction_features_)
+        if self.evidence.pseudo:
+            return self._may_predict
+        sure = (PREDICTS, ALWAYS)
+        return [feature.name for feature in self.evidence.features if feature.role in sure]
 
     @cached_property
     def kept_out(self) -> list[str]:
@@ -242,12 +241,16 @@ class Analysis(Prepared):
 
         An average keeps out only those that no assignment may hold.
         """
-        predicting, fit = self.predicting, self.model.fit_
-        if fit.average is not None:
-            names = fit.feature_names
-            predicting = self._sources([names[column] for column in fit.average.columns])
+        averaged = self.model.fit_.average is not None
+        predicting = self._may_predict if averaged else self.predicting
         selecting = self._sources(self.model.selection_features_)
         return [name for name in selecting if name not in predicting]
+
+    @property
+    def _may_predict(self) -> list[str]:
+        """Columns of the table that are in the prediction equation, chosen or averaged."""
+        fit = self.model.fit_
+        return self._sources([fit.feature_names[column] for column in fit.equation])
 
     @cached_property
     def driving_selection(self) -> list[str]:
@@ -267,22 +270,6 @@ class Analysis(Prepared):
         unknown = self._sources(self.exclusions.not_tested)
         driving = self.driving_selection
         return [name for name in self.kept_out if name in unknown and name not in driving]
-
-    @cached_property
-    def chances(self) -> pd.DataFrame | None:
-        """Features with their chance to predict and their role.
-
-        None unless averaged, and with sampling weights, which leave no likelihood.
-        """
-        fit = self.model.fit_
-        if fit.average is None or self.evidence.pseudo:
-            return None
-        table = inclusion_frame(fit)
-        names = [
-            self.source_of(str(name[0] if isinstance(name, tuple) else name))
-            for name in table["feature"]
-        ]
-        return pd.DataFrame({"feature": names, "chance": table["bic"], "role": table["role"]})
 
     @property
     def errors_kind(self) -> str:

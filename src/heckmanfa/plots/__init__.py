@@ -11,10 +11,19 @@ from heckmanfa.plots._coefficients import coefficients
 from heckmanfa.plots.candidate_points import specification_curve
 from heckmanfa.plots.mills_ratios import imr_overlap
 from heckmanfa.plots.profile_curve import rho_profile
-from heckmanfa.plots.public_pictures import assignments, chances, forest
+from heckmanfa.plots.public_pictures import (
+    assignments,
+    chances,
+    forest,
+    imr_estimates,
+    over_rho,
+    overlap,
+    profiles,
+    residuals,
+    rho_by_assignment,
+    selection_margins,
+)
 from heckmanfa.plots.rho_curves import uncertainty
-from heckmanfa.plots.rho_pictured import imr_estimates, over_rho, rho_by_assignment
-from heckmanfa.plots.selection_pictures import overlap, profiles, residuals, selection_margins
 from heckmanfa.plots.training_path import assignment_path
 
 __all__ = [

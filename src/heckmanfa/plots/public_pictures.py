@@ -1,10 +1,10 @@
-"""Pictures that need no rows, of fitted models and analyses, drawn with Matplotlib."""
+"""Pictures of fitted models and analyses, drawn with Matplotlib."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-from heckmanfa.errors import InputError, InputTypeError, NotIdentifiedError
+from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, NotIdentifiedError
 
 
 class Picture(Protocol):
@@ -39,7 +39,7 @@ def forest(source: Pictured, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
     """
-    return pictures_of(source).forest.draw(ax)
+    return _pictures_of(source).forest.draw(ax)
 
 
 def chances(source: Pictured, ax: Any = None) -> Any:
@@ -58,8 +58,8 @@ def chances(source: Pictured, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
     """
-    pictures = pictures_of(source)
-    return known(pictures.chances, pictures).draw(ax)
+    pictures = _pictures_of(source)
+    return _drawable(pictures.chances, _unweighed(pictures)).draw(ax)
 
 
 def assignments(source: Pictured, ax: Any = None) -> Any:
@@ -77,11 +77,213 @@ def assignments(source: Pictured, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
     """
-    pictures = pictures_of(source)
-    return known(pictures.assignments, pictures).draw(ax)
+    pictures = _pictures_of(source)
+    return _drawable(pictures.assignments, _unweighed(pictures)).draw(ax)
 
 
-def pictures_of(
+def selection_margins(
+    source: Pictured,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw how much each feature moves the probability of being selected, largest first.
+
+    Effects are average marginal effects of one standard deviation more, of 1 rather than 0, or of
+    the level furthest from a category's reference, in percentage points, with 95% intervals. A
+    feature moves with its square and its products. The 15 largest are drawn.
+
+    Parameters
+    ----------
+    source : fitted model or Analysis
+    X, y, selected, sample_weight
+        As they were passed to `Heckman.fit`; an Analysis has them. For a model from formulas, X is
+        the data frame, and y is left out.
+    ax : Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    pictures = _pictures_of(source, X, y, selected, sample_weight)
+    return _drawable(pictures.margins, _without_rows(pictures)).draw(ax)
+
+
+def profiles(
+    source: Pictured,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the averages of rows with an outcome beside those without.
+
+    Averages are in standard deviations from the mean of all rows, in the order of
+    `selection_margins`.
+
+    Parameters
+    ----------
+    source : fitted model or Analysis
+    X, y, selected, sample_weight
+        As in `selection_margins`.
+    ax : Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    pictures = _pictures_of(source, X, y, selected, sample_weight)
+    return _drawable(pictures.profiles, _without_rows(pictures)).draw(ax)
+
+
+def overlap(
+    source: Pictured,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the probability of being selected: rows with an outcome up, rows without down.
+
+    Where no row with an outcome is, the correction for selection is a guess. The axis on top has
+    lambda, the inverse Mills ratio. Rows must be in memory.
+
+    Parameters
+    ----------
+    source : fitted model or Analysis
+    X, y, selected, sample_weight
+        As in `selection_margins`.
+    ax : Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    pictures = _pictures_of(source, X, y, selected, sample_weight)
+    return _drawable(pictures.overlap, _without_rows(pictures)).draw(ax)
+
+
+def residuals(
+    source: Pictured,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the residuals of rows with an outcome beside the normal curve.
+
+    They are those of the model or, of an average, of its best assignment by BIC, in standard
+    deviations. Rows must be in memory.
+
+    Parameters
+    ----------
+    source : fitted model or Analysis
+    X, y, selected, sample_weight
+        As in `selection_margins`.
+    ax : Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    picture = _pictures_of(source, X, y, selected, sample_weight).residuals
+    return _drawable(picture, _not_in_memory()).draw(ax)
+
+
+def rho_by_assignment(source: Pictured, ax: Any = None) -> Any:
+    """Draw how the weight of all assignments is spread over rho.
+
+    Weights follow BIC. If a feature and lambda stand in for each other, bars are filled for the
+    assignments with the feature that tells rho apart best, and hatched for those without it.
+
+    Parameters
+    ----------
+    source : fitted search or average, or Analysis
+    ax : Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    pictures = _pictures_of(source)
+    return _drawable(pictures.rho, _unweighed(pictures)).draw(ax)
+
+
+def over_rho(
+    source: Pictured,
+    X: Any = None,
+    y: Any = None,
+    axes: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw coefficients over a rho that is assumed, up to four of them.
+
+    They are those of the best assignment, or of the model if it has one. The ribbon is the 95%
+    interval. A diamond is least squares (rho = 0), a disc the model's rho, and a stroke where the
+    sign turns. Grey is the 95% interval of rho or, with a window, what is outside it.
+
+    Parameters
+    ----------
+    source : fitted model or Analysis
+    X, y, selected, sample_weight
+        As in `selection_margins`. With the rows, rho has an interval by the likelihood.
+    axes : Axes or array of Axes, optional
+        One for each coefficient.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        One for each coefficient, the likeliest first.
+
+    See Also
+    --------
+    heckmanfa.plots.uncertainty : any coefficients, over any range of rho.
+    """
+    picture = _pictures_of(source, X, y, selected, sample_weight).over_rho
+    return _drawable(picture, _nothing("no outcome was missing, or no feature predicts")).draw(axes)
+
+
+def imr_estimates(
+    source: Pictured,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the coefficient of lambda, estimated in several ways, with 95% intervals.
+
+    After a search: by the model, in the best assignments, and with all features. Otherwise: by the
+    model and by the method that it did not use. An arrow marks an interval that runs on.
+
+    Parameters
+    ----------
+    source : fitted model or Analysis
+    X, y, selected, sample_weight
+        As in `selection_margins`. Maximum likelihood beside a two-step model needs the rows.
+    ax : Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    picture = _pictures_of(source, X, y, selected, sample_weight).imr
+    return _drawable(picture, _nothing("no outcome was missing")).draw(ax)
+
+
+def _pictures_of(
     source: Pictured, X: Any = None, y: Any = None, selected: Any = None, sample_weight: Any = None
 ) -> Any:
     """Return the pictures of a source, with rows if these were given."""
@@ -98,12 +300,35 @@ def pictures_of(
     return source.pictures(X, y, selected=selected, sample_weight=sample_weight)
 
 
-def known(picture: Picture | None, pictures: Any) -> Picture:
-    """Return a picture; refuse if the model has nothing to show in it."""
+def _drawable(picture: Picture | None, why_not: HeckmanfaError) -> Picture:
+    """Return a picture; refuse if there is nothing to show in it."""
     if picture is None:
-        reason = pictures.evidence.chances_missing or (
-            "assignments were not weighed: nothing was searched. Fit HeckmanAverage or "
-            "HeckmanBestSubset."
-        )
-        raise NotIdentifiedError(reason)
+        raise why_not
     return picture
+
+
+def _unweighed(pictures: Any) -> HeckmanfaError:
+    return NotIdentifiedError(
+        pictures.evidence.chances_missing
+        or "assignments were not weighed: nothing was searched. Fit HeckmanAverage or "
+        "HeckmanBestSubset."
+    )
+
+
+def _nothing(why: str) -> HeckmanfaError:
+    return NotIdentifiedError(f"there is nothing to draw: {why}")
+
+
+def _without_rows(pictures: Any) -> HeckmanfaError:
+    if pictures.evidence.fit.probit is None:
+        return NotIdentifiedError(
+            "no outcome was missing in the fit, so there is no selection to draw"
+        )
+    return _not_in_memory()
+
+
+def _not_in_memory() -> HeckmanfaError:
+    return InputError(
+        "this picture needs the rows in memory, and these are not: fit a model to a sample that "
+        "fits into memory, and draw that model"
+    )

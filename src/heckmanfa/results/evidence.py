@@ -27,7 +27,6 @@ from heckmanfa.results.effects import (
     Assignment,
     Effect,
     Effects,
-    Series,
     all_features_of,
     assignments_of,
     effects_of,
@@ -51,20 +50,12 @@ _shares: WeakKeyDictionary[Fit, Floats | None] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
-class BestAssignment:
+class BestAssignment(Assignment):
     """One of the best sets of features by BIC."""
 
     names: tuple[str, ...]
-    mask: Mask
-    """(K,) its columns"""
     weight: float
     """share of BIC weight"""
-    bic: float
-    rho: float
-    rho_interval: tuple[float, float]
-    imr: Effect
-    coef: Series
-    """of each column of X"""
 
 
 @dataclass(frozen=True)
@@ -232,20 +223,12 @@ def _with_weights(
     average, naming = weights.average, evidence.naming
     leading = assignments_of(evidence.fit, average.leading_masks[:2])
     best = [
-        BestAssignment(
-            names=_names(naming, units, item.mask),
-            mask=item.mask,
-            weight=float(weight),
-            bic=item.bic,
-            rho=item.rho,
-            rho_interval=item.rho_interval,
-            imr=item.imr,
-            coef=item.coef,
-        )
+        BestAssignment(**vars(item), names=_names(naming, units, item.mask), weight=float(weight))
         for item, weight in zip(leading, average.leading_weight[:2], strict=True)
     ]
     stand_in = None
-    if weights.stand_ins:
+    # Halves, not weights, say how sure an honest search is.
+    if weights.stand_ins and not evidence.honest:
         first = weights.stand_ins[0]
         stand_in = StandInEvidence(
             name=naming.name_of(first.columns),
@@ -254,9 +237,6 @@ def _with_weights(
             rejected_with=first.rejected_with,
             rejected_without=first.rejected_without,
         )
-    if evidence.honest:
-        # Halves, not weights, say how sure an honest search is.
-        stand_in = None
     return replace(
         evidence,
         n_assignments=average.n_assignments,
