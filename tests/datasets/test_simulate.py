@@ -234,3 +234,18 @@ def test_numpy_numbers_are_welcome(kind: type[np.integer]) -> None:
     data = make_selection(kind(20), kind(4), kind(2), rho=np.float32(0.5), random_state=kind(3))
     assert data.X.shape == (20, 4)
     assert type(data.rho) is float
+
+
+def test_a_binary_outcome_is_the_sign_of_the_linear_one() -> None:
+    linear = make_selection(2000, 4, 2, rho=-0.6, random_state=3)
+    binary = make_selection(2000, 4, 2, rho=-0.6, outcome_kind="binary", random_state=3)
+    np.testing.assert_array_equal(binary.complete_y, linear.complete_y > 0)
+    np.testing.assert_array_equal(np.isnan(binary.y), np.isnan(linear.y))
+    np.testing.assert_array_equal(binary.coef, linear.coef)
+
+
+def test_a_binary_outcome_has_no_scale() -> None:
+    with pytest.raises(InputError, match=r"sigma is 2\.0, but the scale of a binary outcome"):
+        make_selection(outcome_kind="binary", sigma=2.0)
+    with pytest.raises(InputError, match="outcome_kind must be 'linear' or 'binary'"):
+        make_selection(outcome_kind="probit")  # type: ignore[arg-type]

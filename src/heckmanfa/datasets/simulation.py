@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,7 @@ def make_selection(
     selection_rate: float = 0.5,
     correlation: float = 0.0,
     strength: float = 1.0,
+    outcome_kind: Literal["linear", "binary"] = "linear",
     random_state: int | np.random.Generator | None = None,
 ) -> Selection:
     """Simulate a selection model whose truth is known.
@@ -117,9 +118,12 @@ def make_selection(
     strength : float
         Standard deviation of x'γ, at least 0, relative to that of u: how strongly the features
         drive selection.
+    outcome_kind : {"linear", "binary"}
+        "binary" is the Heckman probit: the outcome is 1 where y above is positive and 0 elsewhere.
+        Its scale is not observed, so `sigma` must be 1.
     random_state : int, numpy.random.Generator or None
         Seed or source of random numbers. With an int, the coefficients do not depend on
-        `n_samples`, `rho`, `sigma`, `intercept` or `selection_rate`.
+        `n_samples`, `rho`, `sigma`, `intercept`, `selection_rate` or `outcome_kind`.
 
     Raises
     ------
@@ -136,6 +140,7 @@ def make_selection(
     2
     """
     n = _integer("n_samples", n_samples, 1)
+    check_outcome_kind(outcome_kind, sigma)
     rng = generator(random_state)
     truth = draw_truth(
         rng,
@@ -150,8 +155,21 @@ def make_selection(
         strength=strength,
     )
     X, complete_y, selected = draw_rows(truth, n, rng)
+    if outcome_kind == "binary":
+        complete_y = (complete_y > 0).astype(np.float64)
     y = np.where(selected, complete_y, np.nan)
     return Selection(**vars(truth), X=X, y=y, selected=selected, complete_y=complete_y)
+
+
+def check_outcome_kind(outcome_kind: str, sigma: float) -> None:
+    """Refuse an unknown kind of outcome, and a scale that a binary outcome does not have."""
+    if outcome_kind not in ("linear", "binary"):
+        raise InputError(f"outcome_kind must be 'linear' or 'binary'; got {outcome_kind!r}")
+    if outcome_kind == "binary" and sigma != 1:
+        raise InputError(
+            f"sigma is {sigma!r}, but the scale of a binary outcome is not observed: leave sigma "
+            "at 1, or divide the coefficients by it"
+        )
 
 
 def draw_rows(
