@@ -452,6 +452,17 @@ def test_a_file_of_the_first_format_is_to_be_saved_again():
     assert "has format 1, and this version reads format 2 only: fit the model" in refusal(old)
 
 
+def test_a_file_from_before_fits_had_a_package_is_read(rewritten, saved):
+    def move(state):
+        text = json.dumps(state)
+        assert "heckmanfa.fit.fitted" in text
+        state.update(json.loads(text.replace("heckmanfa.fit.fitted", "heckmanfa.fit")))
+
+    before = load_model(saved).model.coef_
+    rewritten(saved, seal=True, schema=move)
+    np.testing.assert_array_equal(load_model(saved).model.coef_, before)
+
+
 @pytest.mark.parametrize("number", ["2", 2.0, True, None, [2]])
 def test_a_format_must_be_an_integer(rewritten, saved, number):
     rewritten(saved, manifest=lambda listed: listed.update(format=number))

@@ -36,12 +36,13 @@ MODELS = {
 _PARTS = {
     "Average": "heckmanfa.search.averaging.result",
     "AverageOutcome": "heckmanfa.search.averaging.average_outcome",
+    "BinaryOutcome": "heckmanfa.model.binary_outcome",
     "Choices": "heckmanfa.search.choices",
     "Coordinates": "heckmanfa.model.linalg",
     "DateScale": "heckmanfa.data.columns.dates",
     "Encoding": "heckmanfa.data.columns.encoding",
     "Equation": "heckmanfa.data.formula.design",
-    "Fit": "heckmanfa.fit",
+    "Fit": "heckmanfa.fit.fitted",
     "FittedColumns": "heckmanfa.data.columns.features",
     "FormulaDesign": "heckmanfa.data.formula.design",
     "Goal": "heckmanfa.search.evaluation",
@@ -49,17 +50,19 @@ _PARTS = {
     "LikelihoodGuards": "heckmanfa.model.likelihood_guards",
     "Moments": "heckmanfa.model.moments",
     "Network": "heckmanfa.estimators.ru",
-    "Origin": "heckmanfa.fit",
+    "Origin": "heckmanfa.fit.fitted",
     "Probit": "heckmanfa.model.probit",
     "QuadraticForm": "heckmanfa.search.quadratic",
     "Refits": "heckmanfa.search.averaging.average_outcome",
     "ScoreMoments": "heckmanfa.model.score_moments",
     "Search": "heckmanfa.search.evaluation",
     "SearchOutcome": "heckmanfa.search.outcome",
-    "Spec": "heckmanfa.fit",
+    "Spec": "heckmanfa.fit.fitted",
     "Trained": "heckmanfa.search.training.assignment_function",
 }
 _CLASSES = {**MODELS, **_PARTS}
+# Modules that have become packages, which still export their classes.
+_FORMER = {"heckmanfa.fit": "heckmanfa.fit.fitted"}
 _DEEPEST = 30
 _KEYS: dict[str, Callable[[str], Any]] = {
     "builtins.str": str,
@@ -221,7 +224,8 @@ def _strange(node: Any, depth: int) -> Iterator[str]:
             known = name == "numpy.random._generator.Generator" and isinstance(content, dict)
             below = [content["bit_generator"]] if known else ()
         case "ObjectNode":
-            known = _CLASSES.get(str(node.get("__class__"))) == node.get("__module__")
+            module = str(node.get("__module__"))
+            known = _CLASSES.get(str(node.get("__class__"))) == _FORMER.get(module, module)
             below = [content] if known else ()
         case _:
             known = False

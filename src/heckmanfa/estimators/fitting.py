@@ -30,7 +30,9 @@ def fit_rows(
     sample_weight: Any,
     groups: Any,
     design: FormulaDesign | None = None,
-    **columns: str | None,
+    *,
+    weight_column: str | None = None,
+    group_column: str | None = None,
 ) -> None:
     """Fit a `Heckman` or a search; a fit that fails leaves the estimator as it was.
 
@@ -60,7 +62,8 @@ def fit_rows(
         origin = Origin(
             given,
             None if design is None else design.without_data(),
-            **columns,
+            weight_column,
+            group_column,
             outcome=name if isinstance(name, str) else None,
         )
         random_state = getattr(estimator, "random_state", None)

@@ -6,6 +6,8 @@ from typing import Literal
 
 Method = Literal["two-step", "ml"]
 """how the model is estimated"""
+OutcomeKind = Literal["linear", "binary"]
+"""a number, or one of two classes"""
 CovType = Literal["classical", "robust", "cluster"]
 WeightKind = Literal["frequency", "sampling"]
 OnProblem = Literal["error", "drop"]

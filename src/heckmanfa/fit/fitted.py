@@ -1,8 +1,6 @@
-"""`Fit` and `fit_model`, which combine the model and the search.
+"""`Fit`, which holds all results of a fit, and `Spec`, which says what to fit.
 
-`fit_model` is the only way to make a `Fit`. It fits the selection equation, compresses the selected
-rows, lets ``choose`` pick the prediction features, and estimates their coefficients. A `Fit` holds
-all results: reports, inference and plots read it, and nothing else of an estimator.
+Reports, inference and plots read a `Fit`, and nothing else of an estimator.
 """
 
 from __future__ import annotations
@@ -16,31 +14,15 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import FittedColumns, names_or_positions
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.rows import Mask, Positions, Rows
-from heckmanfa.data.sample import Sample
-from heckmanfa.errors import AllObservedWarning, RhoOutsideWarning, warn
-from heckmanfa.model.covariance import (
-    CLASSICAL,
-    CovarianceKind,
-    check_clusters,
-    count_clusters,
-    errors_differ,
-)
-from heckmanfa.model.equations import (
-    Selection,
-    fit_selection,
-    gather,
-    refuse_leakage,
-    weighted_count,
-)
-from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.likelihood import fit_likelihood, warn_of_likelihood
-from heckmanfa.model.likelihood_guards import LikelihoodGuards, guard_likelihood
+from heckmanfa.data.rows import Mask, Positions
+from heckmanfa.model.binary_outcome import BinaryOutcome
+from heckmanfa.model.covariance import CovarianceKind, errors_differ
+from heckmanfa.model.equations import Selection, weighted_count
+from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
-from heckmanfa.model.moments import Moments, gather_moments
-from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.option_types import CovType, Method, OnProblem, OutcomeKind, WeightKind
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.outcome import SearchOutcome
 
@@ -67,6 +49,8 @@ class Spec:
     """columns that belong together, such as the dummies of one category"""
     guarded: bool = True
     """whether maximum likelihood is tested against the two-step estimates"""
+    outcome_kind: OutcomeKind = "linear"
+    """a binary outcome has the Heckman probit, by maximum likelihood"""
 
     def covariance_kind(self, n_groups: int) -> CovarianceKind:
         """Return which covariance to estimate, with this many groups."""
@@ -102,6 +86,8 @@ class Origin:
     """column of the data frame that holds the clusters"""
     outcome: str | None = None
     """name of the outcome, if it came with one"""
+    classes: tuple[Any, Any] | None = None
+    """of a binary outcome: the class coded 0 and the class coded 1, as plain Python values"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +142,19 @@ class Fit:
     """None unless the estimator searches for the prediction features"""
     average: AverageOutcome | None = None
     """None unless the estimates are averages over assignments"""
+    binary: BinaryOutcome | None = None
+    """what only a binary outcome has; None if the outcome is linear"""
     origin: Origin = field(default_factory=Origin)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the outcome is binary, so the model is the Heckman probit."""
+        return self.spec.outcome_kind == "binary"
+
+    @property
+    def classes(self) -> tuple[Any, Any] | None:
+        """The negative and the positive class of a binary outcome."""
+        return self.origin.classes
 
     @property
     def probit(self) -> Probit | None:
@@ -251,187 +249,12 @@ class Choose(Protocol):
         return fit
 
 
-def fit_model(
-    spec: Spec,
-    sample: Sample,
-    choose: Choose,
-    random_state: Any = None,
-    origin: Origin | None = None,
-) -> Fit:
-    """Fit both equations to a sample, with the prediction features that ``choose`` returns."""
-    kind = spec.covariance_kind(sample.n_groups)
-    n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
-    if sample.all_selected:
-        fit = _fit_all_observed(spec, sample, kind)
-        search, average = choose.without_selection(spec), None
-    else:
-        selection, moments = compress_sample(spec, sample)
-        if n_clusters is not None and selection.n_decided:
-            n_clusters = check_clusters(count_clusters(selection.rows))
-        choice = choose(spec, selection, moments, kind, random_state)
-        search, average = choice.search, choice.average
-        counts = sample.row_counts | selection.row_counts()
-        fit = _fit_both_equations(spec, selection, moments, choice, kind, counts)
-    fit = replace(
-        fit,
-        n_clusters=n_clusters,
-        weighted=sample.rows.weighted,
-        search=search,
-        average=average,
-        origin=origin or Origin(),
-    )
-    return fit if sample.all_selected else choose.finish(fit)
-
-
-def compress_sample(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
-    """Fit the selection equation and compress the selected rows."""
-    selection = fit_selection(
-        sample.rows,
-        spec.selection,
-        spec.labels,
-        on_collinear=spec.on_collinear,
-        on_separation=spec.on_separation,
-    )
-    prediction = [column for column in spec.prediction if column not in selection.separating]
-    return selection, gather(selection, prediction, spec.labels, sample.row_counts["selected"])
-
-
-def _fit_both_equations(
-    spec: Spec,
-    selection: Selection,
-    moments: Moments,
-    choice: Choice,
-    kind: CovarianceKind,
-    counts: dict[str, int],
-) -> Fit:
-    """Estimate the prediction equation with the chosen features; the probit is fitted already."""
-    probit, rows = selection.probit, selection.rows
-    # These features have standard errors only if they are what is reported.
-    passing = spec.method == "ml" or choice.average is not None
-    first = CLASSICAL if passing else kind
-    found = fit_two_step(moments, probit, choice.features, first, rows)
-    solution = found.solution
-    j = len(found.coef) - 1
-    order = [*range(j), *range(j + 1, len(found.covariance)), j]
-    fit = Fit(
-        spec=spec,
-        row_counts=counts,
-        n_obs=_count(probit.n, counts["unselected"] + counts["selected"], kind),
-        n_selected=_count(moments.n_selected, counts["selected"], kind),
-        moments=moments,
-        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
-        support=np.isin(np.arange(len(spec.labels)), found.features),
-        coef=_spread(spec, found.features, found.coef[1:-1]),
-        intercept=float(found.coef[0]),
-        imr_coef=float(found.coef[-1]),
-        rho=float(solution.rho),
-        sigma=float(solution.sigma),
-        selection_coef=_spread(spec, probit.features, probit.coef[1:]),
-        selection_intercept=float(probit.coef[0]),
-        adjusted_r2=float(solution.adjusted_r2),
-        aic=float(solution.aic),
-        bic=float(solution.bic),
-        converged=probit.converged,
-        terms=label_terms(spec, found.features, probit, ["imr"]),
-        covariance=found.covariance[np.ix_(order, order)],
-        index_range=moments.index_range,
-    )
-    if choice.average is not None:
-        return fit
-    if spec.method == "ml":
-        return _maximize_likelihood(fit, found, probit, kind, rows)
-    if not abs(fit.rho) < 1:
-        warn(
-            f"the two-step estimate of rho is {fit.rho:.4g}, outside (-1, 1): the data do not fit "
-            "the model well, or only normality identifies it. See diagnostics(), or use "
-            "method='ml'.",
-            RhoOutsideWarning,
-        )
-    return fit
-
-
-def _maximize_likelihood(
-    fit: Fit, two_step: TwoStep, probit: Probit, kind: CovarianceKind, rows: Rows
-) -> Fit:
-    """Replace two-step estimates by those of maximum likelihood."""
-    spec = fit.spec
-    start = read_start(spec.start, spec.method)
-    found = fit_likelihood(fit.moments, probit, two_step, kind, rows, start)
-    warn_of_likelihood(found, start)
-    given = fit.moments, probit, two_step, found, kind, rows, fit.n_selected
-    return replace(
-        fit,
-        coef=_spread(spec, fit.features, found.coef[1:]),
-        intercept=float(found.coef[0]),
-        imr_coef=found.rho * found.sigma,
-        rho=found.rho,
-        sigma=found.sigma,
-        selection_coef=_spread(spec, probit.features, found.selection_coef[1:]),
-        selection_intercept=float(found.selection_coef[0]),
-        log_likelihood=found.log_likelihood,
-        params=found.params,
-        converged=probit.converged and found.converged,
-        terms=label_terms(spec, fit.features, probit, ["imr", "rho", "sigma"]),
-        covariance=found.reported_covariance(),
-        index_range=found.index_range,
-        atanh_rho=(found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))),
-        log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
-        # If the climb stopped short, there is no first maximum either.
-        second_maximum=found.second_maximum if found.converged else None,
-        guards=guard_likelihood(*given) if spec.guarded else None,
-    )
-
-
-def _fit_all_observed(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
-    """Fit ordinary least squares, since no outcome is missing."""
-    k, counts = len(spec.labels), sample.row_counts
-    moments = gather_moments(sample.rows, spec.prediction, k, None)
-    refuse_leakage(moments, spec.labels, counts["selected"], missing=False)
-    found = fit_least_squares(moments, spec.prediction, kind, sample.rows)
-    extra = (
-        f" The {len(spec.prediction)} features are collinear or more than the rows can identify: "
-        "the coefficients are the minimum-norm ones."
-        if found.underdetermined
-        else ""
-    )
-    warn(
-        f"no outcome is missing among the {counts['selected']} rows, so there is no selection to "
-        f"correct for: ordinary least squares is fitted, and rho is not identified.{extra}",
-        AllObservedWarning,
-    )
-    n = _count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
-    return Fit(
-        spec=spec,
-        row_counts=dict(counts),
-        n_obs=n,
-        n_selected=n,
-        moments=moments,
-        dropped=(),
-        support=np.isin(np.arange(k), spec.prediction),
-        coef=_spread(spec, sorted(spec.prediction), found.coef[1:]),
-        intercept=float(found.coef[0]),
-        imr_coef=float("nan"),
-        rho=float("nan"),
-        sigma=found.sigma,
-        selection_coef=np.zeros(k),
-        selection_intercept=float("inf"),
-        adjusted_r2=found.adjusted_r2,
-        aic=found.aic,
-        bic=found.bic,
-        log_likelihood=found.log_likelihood if spec.method == "ml" else None,
-        converged=True,
-        terms=label_terms(spec, spec.prediction, None, []),
-        covariance=found.covariance,
-        index_range=moments.index_range,
-    )
-
-
-def _count(weights: float, rows: int, kind: CovarianceKind) -> int | float:
+def count(weights: float, rows: int, kind: CovarianceKind) -> int | float:
     """Count rows: frequency weights are summed, sampling weights are not."""
     return weighted_count(rows if kind.sampling else weights)
 
 
-def _spread(spec: Spec, columns: Positions, coef: Floats) -> Floats:
+def spread_over(spec: Spec, columns: Positions, coef: Floats) -> Floats:
     """Return the coefficient of every column of X, given those of some."""
     spread = np.zeros(len(spec.labels))
     spread[list(columns)] = coef

@@ -1,0 +1,62 @@
+"""`fit_model`, the only way to make a `Fit`.
+
+It fits the selection equation, compresses the selected rows, lets ``choose`` pick the prediction
+features, and estimates their coefficients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from heckmanfa.data.sample import Sample
+from heckmanfa.fit.fitted import Choose, Fit, Origin, Spec
+from heckmanfa.fit.linear import fit_linear, fit_linear_without_selection
+from heckmanfa.model.covariance import check_clusters, count_clusters
+from heckmanfa.model.equations import Selection, fit_selection, gather
+from heckmanfa.model.moments import Moments
+
+
+def fit_model(
+    spec: Spec,
+    sample: Sample,
+    choose: Choose,
+    random_state: Any = None,
+    origin: Origin | None = None,
+) -> Fit:
+    """Fit both equations to a sample, with the prediction features that ``choose`` returns."""
+    kind = spec.covariance_kind(sample.n_groups)
+    n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
+    if sample.all_selected:
+        fit = fit_linear_without_selection(spec, sample, kind)
+        search, average = choose.without_selection(spec), None
+    else:
+        selection, moments = compress_sample(spec, sample)
+        if n_clusters is not None and selection.n_decided:
+            n_clusters = check_clusters(count_clusters(selection.rows))
+        choice = choose(spec, selection, moments, kind, random_state)
+        search, average = choice.search, choice.average
+        counts = sample.row_counts | selection.row_counts()
+        fit = fit_linear(spec, selection, moments, choice, kind, counts)
+    fit = replace(
+        fit,
+        n_clusters=n_clusters,
+        weighted=sample.rows.weighted,
+        search=search,
+        average=average,
+        origin=origin or Origin(),
+    )
+    return fit if sample.all_selected else choose.finish(fit)
+
+
+def compress_sample(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
+    """Fit the selection equation and compress the selected rows."""
+    selection = fit_selection(
+        sample.rows,
+        spec.selection,
+        spec.labels,
+        on_collinear=spec.on_collinear,
+        on_separation=spec.on_separation,
+    )
+    prediction = [column for column in spec.prediction if column not in selection.separating]
+    return selection, gather(selection, prediction, spec.labels, sample.row_counts["selected"])

@@ -1,0 +1,151 @@
+"""The linear model of one sample, by either method: from compressed data to a `Fit`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from heckmanfa.data.rows import Rows
+from heckmanfa.data.sample import Sample
+from heckmanfa.errors import AllObservedWarning, RhoOutsideWarning, warn
+from heckmanfa.fit.fitted import Choice, Fit, Spec, count, label_terms, spread_over
+from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
+from heckmanfa.model.equations import Selection, refuse_leakage
+from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.model.likelihood import fit_likelihood, warn_of_likelihood
+from heckmanfa.model.likelihood_guards import guard_likelihood
+from heckmanfa.model.likelihood_starts import read_start
+from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.probit import Probit
+from heckmanfa.model.two_step import TwoStep, fit_two_step
+
+
+def fit_linear(
+    spec: Spec,
+    selection: Selection,
+    moments: Moments,
+    choice: Choice,
+    kind: CovarianceKind,
+    counts: dict[str, int],
+) -> Fit:
+    """Estimate the prediction equation with the chosen features; the probit is fitted already."""
+    probit, rows = selection.probit, selection.rows
+    # These features have standard errors only if they are what is reported.
+    passing = spec.method == "ml" or choice.average is not None
+    first = CLASSICAL if passing else kind
+    found = fit_two_step(moments, probit, choice.features, first, rows)
+    solution = found.solution
+    j = len(found.coef) - 1
+    order = [*range(j), *range(j + 1, len(found.covariance)), j]
+    fit = Fit(
+        spec=spec,
+        row_counts=counts,
+        n_obs=count(probit.n, counts["unselected"] + counts["selected"], kind),
+        n_selected=count(moments.n_selected, counts["selected"], kind),
+        moments=moments,
+        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
+        support=np.isin(np.arange(len(spec.labels)), found.features),
+        coef=spread_over(spec, found.features, found.coef[1:-1]),
+        intercept=float(found.coef[0]),
+        imr_coef=float(found.coef[-1]),
+        rho=float(solution.rho),
+        sigma=float(solution.sigma),
+        selection_coef=spread_over(spec, probit.features, probit.coef[1:]),
+        selection_intercept=float(probit.coef[0]),
+        adjusted_r2=float(solution.adjusted_r2),
+        aic=float(solution.aic),
+        bic=float(solution.bic),
+        converged=probit.converged,
+        terms=label_terms(spec, found.features, probit, ["imr"]),
+        covariance=found.covariance[np.ix_(order, order)],
+        index_range=moments.index_range,
+    )
+    if choice.average is not None:
+        return fit
+    if spec.method == "ml":
+        return _maximize_likelihood(fit, found, probit, kind, rows)
+    if not abs(fit.rho) < 1:
+        warn(
+            f"the two-step estimate of rho is {fit.rho:.4g}, outside (-1, 1): the data do not fit "
+            "the model well, or only normality identifies it. See diagnostics(), or use "
+            "method='ml'.",
+            RhoOutsideWarning,
+        )
+    return fit
+
+
+def _maximize_likelihood(
+    fit: Fit, two_step: TwoStep, probit: Probit, kind: CovarianceKind, rows: Rows
+) -> Fit:
+    """Replace two-step estimates by those of maximum likelihood."""
+    spec = fit.spec
+    start = read_start(spec.start, spec.method)
+    found = fit_likelihood(fit.moments, probit, two_step, kind, rows, start)
+    warn_of_likelihood(found, start)
+    given = fit.moments, probit, two_step, found, kind, rows, fit.n_selected
+    return replace(
+        fit,
+        coef=spread_over(spec, fit.features, found.coef[1:]),
+        intercept=float(found.coef[0]),
+        imr_coef=found.rho * found.sigma,
+        rho=found.rho,
+        sigma=found.sigma,
+        selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
+        selection_intercept=float(found.selection_coef[0]),
+        log_likelihood=found.log_likelihood,
+        params=found.params,
+        converged=probit.converged and found.converged,
+        terms=label_terms(spec, fit.features, probit, ["imr", "rho", "sigma"]),
+        covariance=found.reported_covariance(),
+        index_range=found.index_range,
+        atanh_rho=(found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))),
+        log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
+        # If the climb stopped short, there is no first maximum either.
+        second_maximum=found.second_maximum if found.converged else None,
+        guards=guard_likelihood(*given) if spec.guarded else None,
+    )
+
+
+def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
+    """Fit ordinary least squares, since no outcome is missing."""
+    k, counts = len(spec.labels), sample.row_counts
+    moments = gather_moments(sample.rows, spec.prediction, k, None)
+    refuse_leakage(moments, spec.labels, counts["selected"], missing=False)
+    found = fit_least_squares(moments, spec.prediction, kind, sample.rows)
+    extra = (
+        f" The {len(spec.prediction)} features are collinear or more than the rows can identify: "
+        "the coefficients are the minimum-norm ones."
+        if found.underdetermined
+        else ""
+    )
+    warn(
+        f"no outcome is missing among the {counts['selected']} rows, so there is no selection to "
+        f"correct for: ordinary least squares is fitted, and rho is not identified.{extra}",
+        AllObservedWarning,
+    )
+    n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
+    return Fit(
+        spec=spec,
+        row_counts=dict(counts),
+        n_obs=n,
+        n_selected=n,
+        moments=moments,
+        dropped=(),
+        support=np.isin(np.arange(k), spec.prediction),
+        coef=spread_over(spec, sorted(spec.prediction), found.coef[1:]),
+        intercept=float(found.coef[0]),
+        imr_coef=float("nan"),
+        rho=float("nan"),
+        sigma=found.sigma,
+        selection_coef=np.zeros(k),
+        selection_intercept=float("inf"),
+        adjusted_r2=found.adjusted_r2,
+        aic=found.aic,
+        bic=found.bic,
+        log_likelihood=found.log_likelihood if spec.method == "ml" else None,
+        converged=True,
+        terms=label_terms(spec, spec.prediction, None, []),
+        covariance=found.covariance,
+        index_range=moments.index_range,
+    )

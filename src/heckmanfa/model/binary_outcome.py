@@ -1,0 +1,33 @@
+"""What a fit of a binary outcome knows beyond the estimates, without any rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heckmanfa.data.arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryOutcome:
+    """A binary outcome among the selected rows, and the models that ignore selection.
+
+    J is the number of prediction features.
+    """
+
+    n_positive: int | float
+    """selected rows of the positive class"""
+    n_negative: int | float
+    """selected rows of the negative class"""
+    independent_log_likelihood: float
+    """of two separate probits, which is the model with rho = 0"""
+    naive_coef: Floats
+    """(1 + J,) plain probit of the selected rows, intercept first"""
+    naive_covariance: Floats
+    """(1 + J, 1 + J)"""
+    mean_slope: float
+    """average of phi(x'beta) over the selected rows: times a coefficient, it is the average
+    marginal effect on P(y = 1)"""
+    mean_slope_gradient: Floats
+    """(1 + J,) its derivative in beta"""
+    separated: tuple[int, ...] = ()
+    """columns that decide the outcome among the selected rows; kept only if nothing is missing"""
