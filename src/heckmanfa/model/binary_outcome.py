@@ -29,5 +29,9 @@ class BinaryOutcome:
     marginal effect on P(y = 1)"""
     mean_slope_gradient: Floats
     """(1 + J,) its derivative in beta"""
+    naive_mean_slope: float
+    """average of phi(x'b) over the selected rows, b being the plain probit's coefficients"""
+    naive_mean_slope_gradient: Floats
+    """(1 + J,) its derivative in b"""
     separated: tuple[int, ...] = ()
     """columns that decide the outcome among the selected rows; kept only if nothing is missing"""

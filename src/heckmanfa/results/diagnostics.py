@@ -8,20 +8,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
-from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.results import problems
 from heckmanfa.results.document import Finding, Findings, Verdict
 from heckmanfa.results.exclusions import selection_test
-from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
+from heckmanfa.results.reference import LEVEL, Wald, n_parameters
 from heckmanfa.results.reports import Printed, Report
+from heckmanfa.results.rho_tests import rho_lr, rho_wald
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, percent
 
@@ -275,8 +274,8 @@ def diagnose(
         imr_vif=1.0 / unexplained if unexplained > 0 else float("inf"),
         rho=fit.rho,
         rho_outside=not abs(fit.rho) < 1,
-        rho_wald=None if fit.rho_is_conditioned or fit.average else _rho_wald(fit),
-        rho_lr=_rho_lr(fit, features),
+        rho_wald=None if fit.rho_is_conditioned or fit.average else rho_wald(fit),
+        rho_lr=rho_lr(fit),
         imr_range=(float(inverse_mills(high)), float(inverse_mills(low))),
         index_range=(low, high),
         share_outside=None if index is None else share_outside(index, low, high),
@@ -313,33 +312,3 @@ def _condition(r: Floats) -> float:
     scaled = r / column_norms(r)
     values = np.linalg.svd(scaled, compute_uv=False)
     return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
-
-
-def _rho_wald(fit: Fit) -> Wald:
-    if fit.atanh_rho is not None:
-        estimate, error = fit.atanh_rho
-        variance = error**2
-    else:
-        # Not the root of the variance, which may be negative: `wald` then says so.
-        position = fit.terms.index(("errors", "imr"))
-        estimate, variance = fit.imr_coef, float(fit.covariance[position, position])
-    return reference_of(fit).wald([estimate], np.array([[variance]]), problems.why_untested(fit))
-
-
-def _rho_lr(fit: Fit, features: list[int]) -> Wald | None:
-    """Compare with the model of rho = 0, whose likelihood is the probit's times that of OLS.
-
-    The ratio uses the highest known maximum, even if the estimates are at another.
-    """
-    if not problems.has_ratio(fit):
-        return None
-    assert fit.log_likelihood is not None
-    assert fit.probit is not None
-    why_not = problems.why_untested(fit)
-    if why_not:
-        return Wald(_NAN, 1, _NAN, note=why_not)
-    apart = fit.probit.log_likelihood + fit_least_squares(fit.moments, features).log_likelihood
-    higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
-    top = fit.log_likelihood if higher is None else higher[0]
-    statistic = max(2.0 * (top - apart), 0.0)
-    return Wald(statistic, 1, float(stats.chi2.sf(statistic, 1)))

@@ -188,6 +188,19 @@ def _effect(value: float, decimals: int) -> str:
     return true_minus(text)
 
 
+def points(*shares: float) -> list[str]:
+    """Format differences of probabilities in percentage points, all with the same decimals.
+
+    There is one decimal, and more where even the largest is below one point. NaN is empty.
+    """
+    values = [100.0 * share for share in shares]
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    decimals = 1
+    if 0.0 < largest < 1.0:
+        decimals = min(1 - math.floor(math.log10(largest)), 6)
+    return [_effect(value, decimals) for value in values]
+
+
 def chance_text(share: float) -> str:
     """Format a chance in whole percent; near certainty either way is ">99%" or "<1%".
 

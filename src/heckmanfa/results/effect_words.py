@@ -1,0 +1,108 @@
+"""How an effect on the outcome is written: in units of the outcome, or of a probability.
+
+Effects on a continuous outcome are in its units, beside least squares. Effects on a binary outcome
+are average slopes of the probability of its positive class, in percentage points, beside a probit
+of the rows with an outcome. Sentences take what differs from here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from heckmanfa.fit import Fit
+from heckmanfa.text.numerals import signed
+from heckmanfa.text.passage import Name, Passage, passage
+from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import effects, points
+
+NAIVE_PROBIT = "a probit of the rows with an outcome alone"
+"""what ignores selection, where the outcome is binary"""
+
+_POINTS = "percentage points"
+# A formula's outcome that is a comparison already says which class is meant.
+_COMPARISON = re.compile(r"[<>=!]=|[<>]")
+
+
+def class_label(label: Any) -> str:
+    """Write a class as it can be read in a sentence: 1, True or 'yes'."""
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    return quoted(label)
+
+
+@dataclass(frozen=True)
+class EffectWords:
+    """The words and the unit of effects on one outcome."""
+
+    outcome: str
+    classes: tuple[Any, Any] | None = None
+    """negative and positive class of a binary outcome"""
+
+    @classmethod
+    def of(cls, fit: Fit, outcome: str) -> EffectWords:
+        """Return the words for a fit with this outcome."""
+        return cls(outcome, fit.classes if fit.is_binary else None)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether effects are on a probability."""
+        return self.classes is not None
+
+    @property
+    def target(self) -> Passage:
+        """What effects are on: lwage, or P(recid = 'yes')."""
+        return passage(Name(self.outcome)) if self.classes is None else self._probability(1)
+
+    def _probability(self, which: int) -> Passage:
+        assert self.classes is not None
+        label = self.classes[which]
+        if label is True and _COMPARISON.search(self.outcome):
+            return passage("P(", Name(self.outcome), ")")
+        return passage("P(", Name(self.outcome), f" = {class_label(label)})")
+
+    def numbers(self, *values: float) -> list[str]:
+        """Format effects for a sentence, all with one number of decimals; NaN is empty."""
+        return points(*values) if self.is_binary else effects(*values)
+
+    def amount(self, estimate: float, *others: float) -> Passage:
+        """Say how much more or less of the target an effect is.
+
+        ``others`` are numbers with which it shares its decimals.
+        """
+        if self.is_binary:
+            size = signed(points(estimate, *others)[0])
+            return passage(f"{size} {_POINTS} in ", self.target)
+        size = effects(abs(estimate), *others)[0]
+        return passage(f"{size} {'more' if estimate >= 0.0 else 'less'} ", self.target)
+
+    @property
+    def unit(self) -> str:
+        """What numbers are in, after a number and a blank; empty in units of the outcome."""
+        return _POINTS if self.is_binary else ""
+
+    @property
+    def factor(self) -> float:
+        """What turns an effect into that unit."""
+        return 100.0 if self.is_binary else 1.0
+
+    @property
+    def naive(self) -> str:
+        """The model of the rows with an outcome that ignores selection."""
+        return NAIVE_PROBIT if self.is_binary else "least squares"
+
+    @property
+    def naive_start(self) -> str:
+        """The same, at the start of a sentence."""
+        return self.naive[0].upper() + self.naive[1:]
+
+    @property
+    def naive_short(self) -> str:
+        """The same, as a label."""
+        return "naive probit" if self.is_binary else "least squares"
+
+    @property
+    def correction(self) -> str:
+        """What corrects for selection, as a subject."""
+        return "the correction for selection" if self.is_binary else "lambda"
