@@ -161,7 +161,8 @@ def _log_core(h: Floats, w: Floats, other: Floats, rest: Floats, scale: Floats) 
         integral = ((np.exp(exponent) * mills) @ _WEIGHTS) * half[:, 0]
         peak = np.where(w > 0.0, 0.0, w)
         constant = 0.5 * np.log(np.pi / 2.0) - _LOG_2PI
-        return constant + np.log(integral * scale) - 0.5 * (h * h + peak * peak)
+        result: Floats = constant + np.log(integral * scale) - 0.5 * (h * h + peak * peak)
+    return result
 
 
 def _log_between(low: Floats, high: Floats) -> Floats:
