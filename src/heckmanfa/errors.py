@@ -155,7 +155,7 @@ class LeakageWarning(HeckmanfaWarning):
 
 
 class BinaryOutcomeWarning(HeckmanfaWarning):
-    """The outcome holds only zeros and ones, so a linear model can predict outside [0, 1]."""
+    """The outcome takes two values, so a linear model can predict outside their range."""
 
 
 class TextNumbersWarning(HeckmanfaWarning):

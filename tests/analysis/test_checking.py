@@ -160,8 +160,8 @@ def test_a_warning_that_no_check_says_becomes_one():
     frame["lwage"] = (frame["lwage"] > 1.2).astype(float).where(frame["lwage"].notna())
     analysis = ask(frame, search="none", select_only=("kids5",))
     check = by_key(analysis)["binary_outcome"]
-    assert check.title == "lwage holds only 0 and 1."
-    assert check.words == "A linear model of them will predict below 0 or above 1 in some rows."
+    assert check.title == "lwage holds only two values."
+    assert check.words == "A linear model of two values will predict beyond them in some rows."
     assert any("holds only 0 and 1" in warning for warning in analysis.warnings)
 
 

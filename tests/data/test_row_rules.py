@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from heckmanfa import Heckman, errors
+from heckmanfa.data.row_rules import RowCounts, count_rows, decide_rows
 from heckmanfa.errors import (
     AllObservedWarning,
     BinaryOutcomeWarning,
@@ -228,10 +229,40 @@ def test_names_positions_and_masks_mean_the_same(frame, y):
         np.testing.assert_array_equal(Heckman(other).fit(frame, y).coef_, by_name.coef_)
 
 
-def test_binary_outcome_warns(frame, y):
+def test_a_binary_outcome_warns_what_the_linear_model_means_and_names_the_probit(frame, y):
     binary = np.where(np.isnan(y), np.nan, (y > 0).astype(float))
-    with pytest.warns(BinaryOutcomeWarning, match="only 0 and 1"):
+    with pytest.warns(BinaryOutcomeWarning, match="only 0 and 1") as caught:
         Heckman(["age", "exper"]).fit(frame, binary)
+    words = str(caught[0].message)
+    assert "linear probability model: coefficients are changes in the probability of 1." in words
+    assert "Predictions may leave [0, 1]" in words
+    assert "HeckmanProbit" in words
+
+
+def test_any_two_values_are_a_binary_outcome(frame, y):
+    with pytest.warns(BinaryOutcomeWarning, match="only -1 and 3") as caught:
+        Heckman(["age", "exper"]).fit(frame, np.where(np.isnan(y), np.nan, 4.0 * (y > 0) - 1))
+    assert "changes in the probability of 3, times 4." in str(caught[0].message)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "two_valued", "highest"),
+    [
+        ([[1, 2], [2, 2], []], True, 3),
+        ([[1], [2], [1]], True, 1),
+        ([[1, 2], [3]], False, 0),
+        ([[0], [2], [1]], False, 0),
+        ([[], [1, 1]], True, 2),
+        ([[0, 1], [0.5]], False, 0),
+    ],
+)
+def test_two_valued_outcomes_are_counted_the_same_in_any_chunks(chunks, two_valued, highest):
+    counted = []
+    for parts in (chunks, [[value for chunk in chunks for value in chunk]]):
+        outcomes = [np.array(part, dtype=float) for part in parts]
+        counts = sum((count_rows(decide_rows(part), part) for part in outcomes), RowCounts())
+        counted.append((counts.two_valued, counts.highest))
+    assert counted == [(two_valued, highest)] * 2
 
 
 def test_no_excluded_feature_warns(frame, y):

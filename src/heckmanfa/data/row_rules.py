@@ -33,8 +33,10 @@ from heckmanfa.text.wording import plural
 
 # Gaps unrelated to selection fall on all unselected rows no more often than this.
 _CHANCE = 1e-3
-# The range of outcomes that are all 0 or 1, or of none at all.
-_BINARY_ENDS = {0.0, 1.0, np.inf, -np.inf}
+# Outcomes are seldom two-valued, and a few of them show that they are not.
+_GLANCE = 64
+# Fewer rows of a class cannot be told from an accident.
+_LEAST_OF_CLASS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +203,10 @@ class RowCounts:
     high: float = -np.inf
     infinite: int = 0
     """infinite outcomes among them"""
-    binary: bool = True
-    """whether all of these outcomes are 0 or 1"""
+    two_valued: bool = True
+    """whether all of these outcomes are at an end of their range"""
+    highest: int = 0
+    """how many of two-valued outcomes are the higher one"""
     weight_sum: float = 0.0
     """over the rows of the fit"""
     fractions: int = 0
@@ -224,10 +228,14 @@ class RowCounts:
 
     def __add__(self, other: RowCounts) -> RowCounts:
         groups = [counts.groups for counts in (self, other) if counts.groups is not None]
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        ends = {self.low, self.high, other.low, other.high}
+        two_valued = self.two_valued and other.two_valued and ends <= {low, high, np.inf, -np.inf}
         merged: dict[str, Any] = {
-            "low": min(self.low, other.low),
-            "high": max(self.high, other.high),
-            "binary": self.binary and other.binary,
+            "low": low,
+            "high": high,
+            "two_valued": two_valued,
+            "highest": self._highest(high) + other._highest(high) if two_valued else 0,
             "odd_flag": other.odd_flag if self.odd_flag is None else self.odd_flag,
             "groups": np.unique(np.concatenate(groups)) if groups else None,
         }
@@ -237,6 +245,10 @@ class RowCounts:
             if field.name not in merged
         }
         return RowCounts(**merged, **added)
+
+    def _highest(self, high: float) -> int:
+        """Count the outcomes at the high end of a wider range."""
+        return self.highest if self.high == high else 0
 
     def public(self, *, incomplete: bool = False) -> dict[str, int]:
         """Return the counts as ``row_counts_`` has them."""
@@ -266,6 +278,7 @@ def count_rows(
     in_fit = status.selected & kept
     values = outcome if in_fit.all() else outcome[in_fit]
     low, high = lowest(values), highest(values)
+    two_valued = _two_valued(values, low, high)
     if weight is not None:
         others["weight_sum"] = float(weight[kept].sum())
         others["fractions"] = _count(weight != namespace(weight).floor(weight))
@@ -283,9 +296,15 @@ def count_rows(
         low=low,
         high=high,
         infinite=_count(namespace(values).isinf(values)),
-        binary={low, high} <= _BINARY_ENDS and bool(((values == 0) | (values == 1)).all()),
+        two_valued=two_valued,
+        highest=_count(values == high) if two_valued else 0,
         **others,
     )
+
+
+def _two_valued(values: Array, low: float, high: float) -> bool:
+    """Whether all values are at an end of their range."""
+    return all(bool(((part == low) | (part == high)).all()) for part in (values[:_GLANCE], values))
 
 
 def _count(mask: Array) -> int:
@@ -297,10 +316,11 @@ _SMALLEST, _LARGEST = 1e-140, 1e140
 _SHOWN = 10
 
 
-def check_rows(counts: RowCounts, n_selection: int) -> None:
-    """Refuse rows that carry no information; warn about outcomes that are all 0 or 1.
+def check_rows(counts: RowCounts, n_selection: int, classes: tuple[Any, Any] | None = None) -> None:
+    """Refuse rows that carry no information; warn about amounts that take only two values.
 
-    ``n_selection`` is the number of selection features.
+    ``n_selection`` is the number of selection features. ``classes`` are the two classes that
+    outcomes of 0 and 1 stand for; None if outcomes are amounts.
     """
     n, low, high = counts.selected, counts.low, counts.high
     if n == 0:
@@ -313,19 +333,25 @@ def check_rows(counts: RowCounts, n_selection: int) -> None:
         raise TooFewRowsError(
             "only 1 sample has an observed outcome (n_selected = 1); a fit needs more"
         )
-    if low == high:
+    if classes is not None:
+        _check_classes(counts, classes)
+    elif low == high:
         raise ConstantOutcomeError(
             f"the outcome is {low:g} in all {n} selected rows; there is nothing to predict. Check "
             "that y is the right column."
         )
-    if not _SMALLEST < high - low < _LARGEST:
+    elif not _SMALLEST < high - low < _LARGEST:
         raise InputError(
             f"the outcome runs from {low:g} to {high:g}: its squares cannot be represented. "
             "Change its unit."
         )
-    if low == 0 and high == 1 and counts.binary:
+    elif counts.two_valued:
         warn(
-            "the outcome holds only 0 and 1: a linear model will predict outside [0, 1]",
+            f"the outcome holds only {low:g} and {high:g}. A linear model of it is a linear "
+            f"probability model: coefficients are changes in the probability of {high:g}"
+            f"{'' if high - low == 1 else f', times {high - low:g}'}. Predictions may leave "
+            f"[{low:g}, {high:g}], and errors cannot be normal, so the correction is approximate. "
+            "HeckmanProbit is the selection model for two classes",
             BinaryOutcomeWarning,
         )
     if counts.unselected and counts.kept <= n_selection + 1:
@@ -334,6 +360,22 @@ def check_rows(counts: RowCounts, n_selection: int) -> None:
             f"{n_selection + 1} rows; there are {counts.kept}. Leave features out of the "
             "selection equation."
         )
+
+
+def _check_classes(counts: RowCounts, classes: tuple[Any, Any]) -> None:
+    """Refuse outcomes of 0 and 1 that are all of one class, or nearly."""
+    positive = counts.highest if counts.high == 1 else 0
+    for label, count in zip(classes, (counts.selected - positive, positive), strict=True):
+        if count == 0:
+            raise ConstantOutcomeError(
+                f"none of the {counts.selected} selected rows in the fit is of the class "
+                f"{quoted(label)}, and two classes are needed"
+            )
+        if count < _LEAST_OF_CLASS:
+            raise TooFewRowsError(
+                f"only {plural(count, 'selected row')} is of the class {quoted(label)}; a fit "
+                f"needs at least {_LEAST_OF_CLASS} of each class"
+            )
 
 
 def refuse_infinite_outcomes(count: int) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import InvalidParameterError
 
 from heckmanfa.data.arrays import (
@@ -31,10 +30,18 @@ from heckmanfa.data.columns.column_numbers import (
     floats,
     missing_in,
     numbers,
+    one_column,
     plain_array,
 )
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.dask.dask_rows import dask_source
+from heckmanfa.data.outcome_classes import (
+    Classes,
+    check_length,
+    check_outcome_given,
+    encode_classes,
+    read_classes,
+)
 from heckmanfa.data.row_parts import PartRows, count_parts, rules_of
 from heckmanfa.data.row_rules import (
     FeatureCounts,
@@ -71,6 +78,8 @@ class Sample:
     row_counts: dict[str, int]
     n_groups: int
     all_selected: bool
+    classes: Classes | None = None
+    """what outcomes of 0 and 1 stand for; None if outcomes are amounts"""
 
 
 def check_parameters(estimator: BaseEstimator) -> None:
@@ -107,24 +116,12 @@ def find_row_source(
 
 def read_outcome(y: Any, n_rows: int) -> Floats:
     """Read an outcome as float64, missing values as NaN."""
-    if y is None:
-        raise InputError(
-            "This estimator requires y to be passed, but the target y is None: pass the outcome, "
-            "NaN where it is missing"
-        )
-    if is_dask(y) or isinstance(y, RowSource):
-        kind = f"Dask {type(y).__name__}" if is_dask(y) else type(y).__name__
-        raise InputTypeError(
-            f"X is in memory, but y is a {kind}: pass both in memory, or both as Dask collections"
-        )
+    check_outcome_given(y)
     values = _vector(on_host(y), "y")
     if values.dtype.kind not in "biuf":
         values = floats(values, "y")
     outcome = np.asarray(values, dtype=np.float64)
-    if len(outcome) != n_rows:
-        raise InputError(
-            f"X and y have inconsistent numbers of samples: X has {n_rows} rows, y {len(outcome)}"
-        )
+    check_length(outcome, n_rows)
     return outcome
 
 
@@ -137,24 +134,45 @@ class RowColumns:
     weight: Array | None
     """(n,)"""
     status: RowStatus
+    classes: Classes | None = None
+    """as in `Sample`"""
 
 
 def read_rows(
-    y: Any, n: int, selected: Any = None, sample_weight: Any = None, *, beside: Array | None = None
+    y: Any,
+    n: int,
+    selected: Any = None,
+    sample_weight: Any = None,
+    *,
+    beside: Array | None = None,
+    binary: bool = False,
+    classes: Classes | None = None,
 ) -> RowColumns:
     """Read the outcome of n rows in memory and the columns beside it, and apply the row rules.
 
-    ``beside`` is X if it is a tensor: the columns are then tensors on its device.
+    ``beside`` is X if it is a tensor: the columns are then tensors on its device. A ``binary``
+    outcome is read as 0 and 1, by ``classes`` or, without them, by those that it holds.
     """
     tensors = beside is not None
-    outcome: Array = y if tensors and is_tensor(y) else read_outcome(y, n)
+    flagged = None if selected is None else flags(on_host(selected), n)
+    weights = None if sample_weight is None else read_weights(on_host(sample_weight), n)
+    outcome: Array
+    if binary:
+        # Rows without weight are left out, as if they were not there.
+        used = flagged
+        if weights is not None:
+            used = weights > 0 if flagged is None else flagged & (weights > 0)
+        if classes is None:
+            outcome, classes = read_classes(y, n, used)
+        else:
+            outcome = encode_classes(y, n, classes, used)
+    else:
+        outcome = y if tensors and is_tensor(y) else read_outcome(y, n)
     if tensors:
         outcome = column_beside(outcome, beside, "y")
-    chosen = None if selected is None else booleans(flags(on_host(selected), n), outcome)
-    weight = None
-    if sample_weight is not None:
-        weight = like(read_weights(on_host(sample_weight), n), outcome)
-    return RowColumns(outcome, weight, decide_rows(outcome, chosen, weight))
+    chosen = None if flagged is None else booleans(flagged, outcome)
+    weight = None if weights is None else like(weights, outcome)
+    return RowColumns(outcome, weight, decide_rows(outcome, chosen, weight), classes)
 
 
 def read_sample(
@@ -167,12 +185,14 @@ def read_sample(
     sampling: bool | None,
     selection: Positions,
     prediction: Positions,
+    binary: bool = False,
+    classes: Classes | None = None,
 ) -> Sample:
     """Read the rows of a fit: who is selected, who is left out, and why.
 
     ``sampling`` says whether weights are sampling weights, which are rescaled to mean one; it is
     None for a model that does not support them. ``selection`` and ``prediction`` are the columns of
-    each equation.
+    each equation. ``binary`` and ``classes`` are as in `read_rows`.
     """
     columns = sorted({*selection, *prediction})
     everywhere = np.array([column in set(selection) for column in columns], dtype=bool)
@@ -189,10 +209,19 @@ def read_sample(
         public = counts.public(incomplete=source.drops_missing)
         return Sample(parts, public, n_groups, counts.unselected == 0)
     beside = source if table.tensors else None
-    given = read_rows(y, table.shape[0], selected, sample_weight, beside=beside)
+    given = read_rows(
+        y,
+        table.shape[0],
+        selected,
+        sample_weight,
+        beside=beside,
+        binary=binary,
+        classes=classes,
+    )
     outcome, weight, kept = given.outcome, given.weight, given.status.kept
     counts = count_rows(given.status, outcome, weight)
-    _check_counts(counts, len(selection), weighted=weight is not None, sampling=sampling)
+    weighted = weight is not None
+    _check_counts(counts, len(selection), given.classes, weighted=weighted, sampling=sampling)
     if sampling and weight is not None:
         weight = weight / (counts.weight_sum / counts.kept)
     codes, n_groups = None, 0
@@ -209,7 +238,7 @@ def read_sample(
     )
     found = sum(rows.map(_feature_counts, everywhere, columns=columns), FeatureCounts())
     refuse_not_finite(table, columns, found, everywhere)
-    return Sample(rows, counts.public(), n_groups, counts.unselected == 0)
+    return Sample(rows, counts.public(), n_groups, counts.unselected == 0, given.classes)
 
 
 def _feature_counts(block: Block, everywhere: Mask) -> FeatureCounts:
@@ -217,7 +246,12 @@ def _feature_counts(block: Block, everywhere: Mask) -> FeatureCounts:
 
 
 def _check_counts(
-    counts: RowCounts, n_selection: int, *, weighted: bool, sampling: bool | None
+    counts: RowCounts,
+    n_selection: int,
+    classes: Classes | None = None,
+    *,
+    weighted: bool,
+    sampling: bool | None,
 ) -> None:
     """Refuse rows that cannot be fitted, by what was counted."""
     refuse_bad_flags(counts.bad_flags, counts.odd_flag)
@@ -225,7 +259,7 @@ def _check_counts(
     refuse_groupless("groups", counts.groupless)
     if weighted and not sampling:
         check_frequencies(counts, own=sampling is not None)
-    check_rows(counts, n_selection)
+    check_rows(counts, n_selection, classes)
 
 
 def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
@@ -237,10 +271,10 @@ def reweighted(sample: Sample, weight: Floats, *, n_selection: int) -> Sample:
     rows = held(sample.rows, "this")
     kept = weight > 0 if rows.kept is None else rows.kept & (weight > 0)
     counts = count_rows(RowStatus(rows.selected, kept), rows.outcome)
-    check_rows(counts, n_selection)
+    check_rows(counts, n_selection, sample.classes)
     part = replace(rows, weight=weight, kept=None if kept.all() else kept, group=None)
     public = sample.row_counts | {"selected": counts.selected, "unselected": counts.unselected}
-    return Sample(part, public, 0, counts.unselected == 0)
+    return Sample(part, public, 0, counts.unselected == 0, sample.classes)
 
 
 def _column(values: Any, what: str) -> Any:
@@ -265,14 +299,7 @@ def _vector(values: Any, what: str) -> NDArray[Any]:
         raise InputTypeError(f"{what}: {error}") from error
     except (ValueError, nw.exceptions.NarwhalsError) as error:
         raise InputError(f"{what}: {error}") from error
-    if array.ndim == 0:
-        raise InputTypeError(f"{what} should be a 1d array, got a {type(values).__name__} instead")
-    if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
-        raise InputError(
-            f"{what} should be a 1d array, got an array of shape {array.shape} instead"
-        )
-    # scikit-learn warns about an outcome that is a matrix of one column.
-    return np.asarray(column_or_1d(array, warn=what == "y"))
+    return one_column(array, values, what)
 
 
 def flags(selected: Any, n: int) -> Mask:

@@ -120,9 +120,9 @@ CHECK_WORDS: dict[str, CheckWords] = {
     "binary_outcome": CheckWords(
         Kind.ASSUMPTION,
         "values of {outcome}",
-        "{outcome} holds only 0 and 1.",
-        "Read predictions as rough probabilities, and mistrust those near 0 and 1.",
-        why="A linear model of them will predict below 0 or above 1 in some rows.",
+        "{outcome} holds only two values.",
+        "Fit the Heckman probit (--outcome-kind binary), or read effects as rough probabilities.",
+        why="A linear model of two values will predict beyond them in some rows.",
     ),
     "refits": CheckWords(
         Kind.ASSUMPTION,

@@ -11,9 +11,10 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.errors import InputError
+from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.text.printable import quoted
 
 _DURATIONS = (timedelta, np.timedelta64, pd.DateOffset)
@@ -194,6 +195,18 @@ def plain_array(values: Any) -> Any:
         plain[mask] = np.nan
         return plain
     return values
+
+
+def one_column(array: NDArray[Any], given: Any, what: str) -> NDArray[Any]:
+    """Return an array as one column; ``given`` is what was passed as ``what``."""
+    if array.ndim == 0:
+        raise InputTypeError(f"{what} should be a 1d array, got a {type(given).__name__} instead")
+    if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
+        raise InputError(
+            f"{what} should be a 1d array, got an array of shape {array.shape} instead"
+        )
+    # scikit-learn warns about an outcome that is a matrix of one column.
+    return np.asarray(column_or_1d(array, warn=what == "y"))
 
 
 def _refusal(what: str, entry: Any, kind: str, role: str) -> InputError:

@@ -1,0 +1,318 @@
+"""Two classes as an outcome: any two labels become 0, 1 and NaN, and bad labels are explained.
+
+`read_classes` learns the classes of a fit. `encode_classes` reads later rows by the classes of a
+model. Rows that are not in memory add up counts of labels, and `choose_classes` decides.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from heckmanfa.data.arrays import Floats, is_dask, on_host
+from heckmanfa.data.columns.column_numbers import as_table, is_wide, one_column, plain_array
+from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.rows import Mask
+from heckmanfa.errors import ConstantOutcomeError, InputError, InputTypeError, NoOutcomeError
+from heckmanfa.text.printable import quoted, quoted_list
+from heckmanfa.text.wording import nearest, plural
+
+Classes = tuple[Any, Any]
+"""the negative and the positive class: booleans, integers, floats or texts"""
+
+# Texts that stand for nothing when an array of texts was made from missing values.
+_EMPTY_TEXTS = frozenset({"", "nan", "<na>", "nat"})
+_SHOWN = 4
+# More distinct integers than this are amounts or counts rather than classes.
+_MANY = 20
+_AMOUNT = (
+    "use Heckman for an amount, or make two classes that keep missing values missing, as in "
+    "(y > c).where(y.notna())"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of n rows."""
+
+    codes: NDArray[np.intp]
+    """(n,) positions in ``distinct``; -1 where missing"""
+    distinct: list[Any]
+    """the distinct labels as plain Python objects"""
+
+    def counts(self, rows: Mask | None = None) -> Counter[Any]:
+        """Count the rows of each label, among some rows or all."""
+        codes = self.codes if rows is None else self.codes[rows]
+        counts = np.bincount(codes[codes >= 0], minlength=len(self.distinct)).tolist()
+        found = zip(self.distinct, counts, strict=True)
+        return Counter({label: count for label, count in found if count})
+
+
+def read_classes(
+    y: Any, n: int, selected: Mask | None = None, positive: Any = None
+) -> tuple[Floats, Classes]:
+    """Read an outcome of two classes, and learn which they are.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+        Booleans, numbers or texts; None, NaN or NA where missing.
+    n : int
+        Number of rows.
+    selected : boolean array of shape (n,), optional
+        Who is selected; the labels of other rows are ignored.
+    positive : optional
+        The class whose probability is modelled; by default the last in sorted order.
+
+    Returns
+    -------
+    codes : (n,)
+        1 for the positive class, 0 for the other, NaN where missing or ignored.
+    classes : (negative, positive)
+        Sorted as `numpy.unique` sorts, unless ``positive`` is given.
+    """
+    labels = labels_of(y, n)
+    counts = labels.counts(selected)
+    elsewhere = (
+        [] if selected is None else [label for label in labels.distinct if label not in counts]
+    )
+    classes = choose_classes(counts, elsewhere, positive)
+    return _encoded(labels, classes), classes
+
+
+def encode_classes(y: Any, n: int, classes: Classes, selected: Mask | None = None) -> Floats:
+    """Read an outcome by the classes that a model knows, as 1, 0 and NaN.
+
+    Other labels are refused, except in rows that are not ``selected``.
+    """
+    labels = labels_of(y, n)
+    unknown = [label for label in labels.counts(selected) if label not in classes]
+    if unknown:
+        known = " and ".join(quoted(label) for label in classes)
+        verb = "is not a class" if len(unknown) == 1 else "are not classes"
+        raise InputError(
+            f"{quoted_list(unknown, _SHOWN)} in y {verb} of this model, which was fitted to {known}"
+        )
+    return _encoded(labels, classes)
+
+
+def _encoded(labels: Labels, classes: Classes) -> Floats:
+    # The last entry is for -1, missing rows.
+    value = np.full(len(labels.distinct) + 1, np.nan)
+    for position, label in enumerate(labels.distinct):
+        if label in classes:
+            value[position] = float(label == classes[1])
+    return value[labels.codes]
+
+
+def labels_of(y: Any, n: int) -> Labels:
+    """Read a column of n labels of any type: arrays, series, lists, frames of one column."""
+    check_outcome_given(y)
+    values, whole = _column(on_host(y))
+    check_length(values, n)
+    try:
+        codes, distinct = pd.factorize(values)
+    except TypeError as error:
+        raise InputTypeError(
+            f"y holds objects that are not labels ({error}): pass numbers, booleans or texts"
+        ) from error
+    return Labels(codes.astype(np.intp), _plain(distinct, whole))
+
+
+def check_outcome_given(y: Any) -> None:
+    """Refuse an outcome that is not there, or not in memory as X is."""
+    if y is None:
+        raise InputError(
+            "This estimator requires y to be passed, but the target y is None: pass the outcome, "
+            "NaN where it is missing"
+        )
+    if is_dask(y) or isinstance(y, RowSource):
+        kind = f"Dask {type(y).__name__}" if is_dask(y) else type(y).__name__
+        raise InputTypeError(
+            f"X is in memory, but y is a {kind}: pass both in memory, or both as Dask collections"
+        )
+
+
+def check_length(outcome: NDArray[Any], n_rows: int) -> None:
+    """Refuse an outcome that has more or fewer entries than X has rows."""
+    if len(outcome) != n_rows:
+        raise InputError(
+            f"X and y have inconsistent numbers of samples: X has {n_rows} rows, y {len(outcome)}"
+        )
+
+
+def _column(y: Any) -> tuple[NDArray[Any], type | None]:
+    """Return a column as an array, and the type of its values if the array lost it to NaN."""
+    if sparse.issparse(y):
+        raise InputTypeError("y is a sparse matrix; call .toarray() on it first")
+    if isinstance(y, pd.api.extensions.ExtensionArray):
+        y = pd.Series(y)
+    found = nw.from_native(as_table(y), eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(found, nw.DataFrame) and found.shape[1] == 1:
+        found = found[:, 0]
+    if not isinstance(found, nw.Series):
+        return _plain_vector(y), None
+    dtype = found.dtype
+    if dtype.is_nested():
+        raise InputTypeError("y holds lists or structs: pass one label for each row")
+    if dtype.is_decimal() or is_wide(dtype):
+        return np.array(found.to_list(), dtype=object), None
+    if (dtype.is_numeric() or dtype == nw.Boolean) and found.null_count():
+        kind = bool if dtype == nw.Boolean else int if dtype.is_integer() else None
+        return found.cast(nw.Float64).to_numpy(), kind
+    return np.asarray(found.to_numpy()), None
+
+
+def _plain_vector(y: Any) -> NDArray[Any]:
+    """Return labels in an array or list as one column."""
+    try:
+        array = np.asarray(plain_array(y))
+        if array.dtype.kind in "US" and isinstance(y, list | tuple):
+            # NumPy would write None and NaN among texts as texts.
+            array = np.array(y, dtype=object)
+    except ValueError as error:
+        raise InputError(f"y: {error}") from error
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported: y holds complex numbers")
+    return one_column(array, y, "y")
+
+
+def _plain(distinct: Any, whole: type | None) -> list[Any]:
+    """Return distinct labels as plain booleans, integers, floats or texts; refuse others."""
+    plain = []
+    for label in np.asarray(distinct).tolist():
+        if isinstance(label, Decimal):
+            label = float(label)
+        if not isinstance(label, bool | int | float | str):
+            raise InputTypeError(
+                f"y holds labels of type {type(label).__name__}, such as {quoted(label)}: pass "
+                "numbers, booleans or texts"
+            )
+        plain.append(label if whole is None else whole(label))
+    return plain
+
+
+def choose_classes(
+    counts: Counter[Any], elsewhere: Collection[Any] = (), positive: Any = None
+) -> Classes:
+    """Return the two classes that were counted in selected rows; refuse any other number of them.
+
+    ``elsewhere`` are labels that only rows that are not selected have.
+    """
+    if not counts:
+        raise NoOutcomeError(
+            "no row has an observed outcome: y is missing in every selected row. Check the outcome "
+            "column and `selected`."
+        )
+    infinite = sum(count for label, count in counts.items() if _is_infinite(label))
+    if infinite:
+        raise InputError(
+            "Input y contains infinity or a value too large for dtype('float64') in "
+            f"{infinite} selected rows; correct these values, or mark them missing with NaN"
+        )
+    kinds = {"text" if isinstance(label, str) else "numbers" for label in counts}
+    if len(counts) > 2:
+        raise InputError(_too_many(counts, mixed=len(kinds) > 1))
+    for label in counts:
+        if isinstance(label, str) and label.strip().lower() in _EMPTY_TEXTS:
+            raise InputError(
+                f"y holds the text {quoted(label)} in {plural(counts[label], 'selected row')}, "
+                "which looks like a missing value that became text: mark missing outcomes with "
+                "None or NaN"
+            )
+    if len(kinds) > 1:
+        raise InputTypeError(
+            f"the classes in y, {quoted_list(list(counts), _SHOWN)}, are text and a number: give "
+            "both classes labels of one type"
+        )
+    if len(counts) == 1:
+        raise ConstantOutcomeError(_one_class(counts, elsewhere))
+    first, second = sorted(counts)
+    if positive is None or positive == second:
+        return first, second
+    if positive != first:
+        spelled = nearest(str(positive), map(str, counts)) or "."
+        raise InputError(
+            f"the positive class {quoted(positive)} does not occur: the classes in y are "
+            f"{quoted(first)} and {quoted(second)}{spelled}"
+        )
+    return second, first
+
+
+def _is_infinite(label: Any) -> bool:
+    return isinstance(label, float) and math.isinf(label)
+
+
+def _one_class(counts: Counter[Any], elsewhere: Collection[Any]) -> str:
+    ((label, count),) = counts.items()
+    message = (
+        f"y holds one class, {quoted(label)}, in all {count} selected rows, and two classes are "
+        "needed"
+    )
+    if elsewhere:
+        others = quoted_list(list(elsewhere), _SHOWN)
+        verb = "occurs" if len(elsewhere) == 1 else "occur"
+        return (
+            f"{message}. {others} {verb} only in rows that are not selected, whose outcome is "
+            "ignored: check `selected`"
+        )
+    return f"{message}. Check that y is the right column, with both outcomes of selected rows"
+
+
+def _too_many(counts: Counter[Any], *, mixed: bool) -> str:
+    """Say what more than two labels are: amounts, probabilities, or classes with typos."""
+    numbers = [label for label in counts if not isinstance(label, str)]
+    n, example = len(counts), label_of(max(numbers, key=lambda label: label % 1, default=0))
+    if not mixed and numbers:
+        fractions = any(isinstance(label, float) and label % 1 for label in numbers)
+        if fractions and min(numbers) >= 0 and max(numbers) <= 1:
+            return (
+                f"Unknown label type: continuous. y holds {n} numbers from 0 to 1, such as "
+                f"{example}: probabilities are not classes. HeckmanProbit needs two classes, the "
+                "outcome that each selected row had"
+            )
+        if fractions or n > _MANY:
+            # scikit-learn's checks expect the first words of both sentences.
+            return (
+                "Only binary classification is supported. The type of the target is "
+                f"{'continuous' if fractions else 'multiclass'}. Unknown label type: y holds {n} "
+                f"different numbers, and HeckmanProbit needs two classes; {_AMOUNT}"
+            )
+    common = counts.most_common()
+    shown = common if n <= _SHOWN else [*common[: _SHOWN - 1], common[-1]]
+    named = [f"{quoted(label)} ({plural(count, 'row')})" for label, count in shown]
+    if n > _SHOWN:
+        named.insert(-1, f"{n - _SHOWN} more")
+    rarest = ", the rarest" if common[-1][1] < common[-2][1] else ""
+    return (
+        f"Only binary classification is supported. The type of the target is multiclass: y holds "
+        f"{n} classes in selected rows, {', '.join(named[:-1])} and {named[-1]}{rarest}."
+        f"{_typo(common[-1][0], [label for label, _ in common[:-1]])} Merge classes until there "
+        "are two, or mark others as missing with None or NaN"
+    )
+
+
+def _typo(rarest: Any, others: Iterable[Any]) -> str:
+    """Ask whether the rarest label is a misspelled one, or a missing value."""
+    if not isinstance(rarest, str):
+        return ""
+    if rarest.strip().lower() in _EMPTY_TEXTS:
+        return f" Is {quoted(rarest)} a missing value that became text?"
+    texts = [label for label in others if isinstance(label, str)]
+    same = [label for label in texts if label.strip().lower() == rarest.strip().lower()]
+    if same:
+        return f" Is {quoted(rarest)} another spelling of {quoted(same[0])}?"
+    close = difflib.get_close_matches(rarest, texts, n=1)
+    return f" Is {quoted(rarest)} a typo of {quoted(close[0])}?" if close else ""

@@ -1,0 +1,107 @@
+"""An outcome of two classes is read from anything, and every other outcome is explained."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from heckmanfa.data.outcome_classes import encode_classes, read_classes
+from heckmanfa.errors import ConstantOutcomeError, InputError, InputTypeError, NoOutcomeError
+
+TEXTS = ["yes", "no", None, "yes"]
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (np.array([1, 0, np.nan, 1]), (0.0, 1.0)),
+        ([True, False, None, True], (False, True)),
+        (TEXTS, ("no", "yes")),
+        (np.array(["yes", "no", pd.NA, "yes"], dtype=object), ("no", "yes")),
+        (np.array([2, -1, None, 2], dtype=object), (-1, 2)),
+        (pd.Series(TEXTS, dtype="category"), ("no", "yes")),
+        (pd.Series(TEXTS, dtype="string"), ("no", "yes")),
+        (pd.array([1, 0, None, 1], dtype="Int64"), (0, 1)),
+        (pd.Series([True, False, None, True], dtype="boolean"), (False, True)),
+        (pd.DataFrame({"y": TEXTS}), ("no", "yes")),
+        (pl.Series(TEXTS), ("no", "yes")),
+        (pl.Series(TEXTS, dtype=pl.Categorical), ("no", "yes")),
+        (pl.Series([8, 3, None, 8]), (3, 8)),
+        (pa.chunked_array([["yes", "no"], [None, "yes"]]), ("no", "yes")),
+        (pa.array([True, False, None, True]), (False, True)),
+        (np.ma.array([1, 0, 7, 1], mask=[False, False, True, False]), (0.0, 1.0)),
+    ],
+)
+def test_any_two_labels_become_0_and_1_and_nan_where_missing(y, classes):
+    codes, found = read_classes(y, 4)
+    np.testing.assert_array_equal(codes, [1, 0, np.nan, 1])
+    assert found == classes
+    assert [type(label) for label in found] == [type(label) for label in classes]
+    np.testing.assert_array_equal(encode_classes(y, 4, classes), codes)
+    np.testing.assert_array_equal(read_classes(y, 4, positive=found[0])[0], [0, 1, np.nan, 0])
+
+
+def test_labels_of_rows_that_are_not_selected_are_ignored():
+    y, selected = ["a", "b", "unknown", "a"], np.array([True, True, False, True])
+    codes, classes = read_classes(y, 4, selected)
+    np.testing.assert_array_equal(codes, [0, 1, np.nan, 0])
+    assert classes == ("a", "b")
+    np.testing.assert_array_equal(encode_classes(y, 4, classes, selected), codes)
+    with pytest.raises(InputError, match="'unknown' in y is not a class of this model"):
+        encode_classes(y, 4, classes)
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "words"),
+    [
+        (
+            ["yes"] * 5 + ["no"] * 4 + ["yse"],
+            InputError,
+            "'yse' .1 row., the rarest. Is 'yse' a typo of 'yes'",
+        ),
+        (["yes"] * 5 + ["no"] * 4 + ["Yes"], InputError, "Is 'Yes' another spelling of 'yes'"),
+        (np.array(["a", "a", "b", "b", "nan"]), InputError, "Is 'nan' a missing value that became"),
+        (
+            np.array(["a", "a", "nan"]),
+            InputError,
+            "'nan' in 1 selected row, which looks like a mis",
+        ),
+        (
+            [0, 1, 2, 1],
+            InputError,
+            "3 classes in selected rows, 1 .2 rows., 0 .1 row. and 2 .1 row",
+        ),
+        (list("abcdefab"), InputError, "2 more and 'f' .1 row."),
+        (np.linspace(0, 1, 9), InputError, "9 numbers from 0 to 1, .* probabilities are not cl"),
+        (
+            np.linspace(0, 3, 9),
+            InputError,
+            "Unknown label type: y holds 9 .* use Heckman for an am",
+        ),
+        (np.arange(30), InputError, "30 different numbers"),
+        ([1, 1, 1], ConstantOutcomeError, "one class, 1, in all 3 selected rows"),
+        ([np.nan, np.nan], NoOutcomeError, "no row has an observed outcome"),
+        ([0, "1"], InputTypeError, "are text and a number"),
+        ([0, 1, np.inf], InputError, "Input y contains infinity"),
+        ([b"a", b"b"], InputTypeError, "labels of type bytes"),
+        (pd.to_datetime(["2020", "2021"]), InputTypeError, "pass numbers, booleans or texts"),
+        ([1 + 0j, 2], InputError, "Complex data not supported"),
+        ([[1], [2, 3]], InputError, "^y: "),
+        (["a\x1b[2J", "b", "c"], InputError, r"'a\\x1b\[2J'"),
+        (None, InputError, "requires y to be passed"),
+    ],
+)
+def test_other_outcomes_are_refused_with_what_to_do(y, error, words):
+    with pytest.raises(error, match=words):
+        read_classes(y, 0 if y is None else len(y))
+
+
+def test_a_class_that_is_never_selected_is_named():
+    with pytest.raises(ConstantOutcomeError, match="1 occurs only in rows that are not selected"):
+        read_classes([0, 0, 1], 3, np.array([True, True, False]))
+
+
+def test_the_positive_class_must_occur():
+    with pytest.raises(InputError, match=r"'yess' does not occur.* Did you mean 'yes'"):
+        read_classes(["yes", "no"], 2, positive="yess")
