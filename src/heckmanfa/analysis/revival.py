@@ -34,6 +34,7 @@ MODELS = {
     "RURegressor": "heckmanfa.estimators.ru",
 }
 _PARTS = {
+    "AtanhRho": "heckmanfa.search.quadratic",
     "Average": "heckmanfa.search.averaging.result",
     "AverageOutcome": "heckmanfa.search.averaging.average_outcome",
     "BinaryOutcome": "heckmanfa.model.binary_outcome",
@@ -42,6 +43,7 @@ _PARTS = {
     "DateScale": "heckmanfa.data.columns.dates",
     "Encoding": "heckmanfa.data.columns.encoding",
     "Equation": "heckmanfa.data.formula.design",
+    "ExactRefits": "heckmanfa.search.exact_refits",
     "Fit": "heckmanfa.fit.fitted",
     "FittedColumns": "heckmanfa.data.columns.features",
     "FormulaDesign": "heckmanfa.data.formula.design",

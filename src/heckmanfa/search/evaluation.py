@@ -25,6 +25,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.search.choices import Choices, all_features
+from heckmanfa.search.exact_refits import ExactRefits
 from heckmanfa.search.quadratic import QuadraticForm
 from heckmanfa.text.printable import shown
 
@@ -95,6 +96,12 @@ class Goal:
         units = all_features(moments).units
         return cls(criterion, window, moments.n_selected, moments.total_squares, units, form)
 
+    @classmethod
+    def of_form(cls, form: QuadraticForm, choices: Choices, criterion: Criterion, m: float) -> Goal:
+        """Return the goal of a likelihood's quadratic approximation, with m selected rows."""
+        total = form.as_moments(choices.n_features, m).total_squares
+        return cls(criterion, None, m, total, choices.units, form)
+
     def searched(self, moments: Moments) -> Moments:
         """Return what a search of regressions works on: the rows, or the quadratic form."""
         if self.form is None:
@@ -111,12 +118,10 @@ class Goal:
         m = self.n_selected
         if self.criterion == "adjusted_r2":
             penalty = -np.log(np.maximum(m - j - 1.0, np.finfo(float).tiny))
-        elif self.criterion in ("bic", "ebic"):
-            penalty = (j + 2.0) * np.log(m) / m
-        elif self.criterion == "corrected_bic":
-            penalty = j * (np.log(m) if self.column_penalty is None else self.column_penalty) / m
         else:
-            penalty = (j + 2.0) * 2.0 / m
+            each = 2.0 if self.criterion == "aic" else np.log(m)
+            each = each if self.column_penalty is None else self.column_penalty
+            penalty = (j if self.form is not None else j + 2.0) * each / m
         return np.where(m > j + 2, penalty, np.inf)
 
     def unit_penalty(self, n_units: Any) -> Floats:
@@ -144,10 +149,9 @@ class Goal:
 
     def losses(self, solutions: Solutions, masks: Mask) -> Floats:
         """Return the losses of solved assignments, (B, K)."""
-        if self.form is not None:
-            return self.loss(self.form.dropped(masks), solutions.n_features)
         units = self.count_units(masks) if self.criterion == "ebic" else 0
-        return self.loss(solutions.sse, solutions.n_features, units)
+        sse = solutions.sse if self.form is None else self.form.dropped(masks)
+        return self.loss(sse, solutions.n_features, units)
 
     def misfit(self, sse: Any) -> Floats:
         """Return a loss without its penalties: log SSE, or Q / m if Q is given in its place."""
@@ -287,6 +291,8 @@ class Search:
     """whether the user interrupted it"""
     corrected_bic: Floats | None = None
     """(N,); None unless it is the criterion"""
+    refits: ExactRefits | None = None
+    """None unless a quadratic form found the assignments, and maximum likelihood refitted them"""
 
     @property
     def masks(self) -> Mask:
@@ -320,23 +326,25 @@ class Search:
         """Return one row per kept assignment."""
         import pandas as pd
 
-        masks = self.masks
-        own = {} if self.corrected_bic is None else {"corrected_bic": self.corrected_bic}
-        return pd.DataFrame(
-            {
-                "features": [
-                    tuple(names[int(column)] for column in np.flatnonzero(mask)) for mask in masks
-                ],
-                "n_features": self.n_features,
-                "rho": self.rho,
-                "adjusted_r2": self.adjusted_r2,
-                "aic": self.aic,
-                "bic": self.bic,
-                "ebic": self.ebic,
-                **own,
-                "in_range": self.in_range,
-            }
-        )
+        refits = self.refits
+        name, values = "adjusted_r2", self.adjusted_r2
+        if refits is not None:
+            name, values = "log_likelihood", refits.log_likelihood
+        parts: dict[str, Any] = {
+            "features": [
+                tuple(names[int(column)] for column in np.flatnonzero(mask)) for mask in self.masks
+            ],
+            "n_features": self.n_features,
+            "rho": self.rho,
+            name: values,
+            "aic": self.aic,
+            "bic": self.bic,
+            "ebic": self.ebic,
+        }
+        if self.corrected_bic is not None:
+            parts["corrected_bic"] = self.corrected_bic
+        parts |= {"in_range": self.in_range} if refits is None else refits.ranks()
+        return pd.DataFrame(parts)
 
 
 def distinct(masks: Mask) -> Mask:

@@ -31,6 +31,30 @@ _SINGULAR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
+class AtanhRho:
+    """atanh rho in the model of all features."""
+
+    estimate: float
+    variance: float
+    covariance: Floats
+    """(k,) with the coefficients of the features"""
+
+
+@dataclass(frozen=True, eq=False)
+class Restricted:
+    """Estimates in N assignments, as the quadratic form has them: the others are zero."""
+
+    coef: Floats
+    """(N, k) of the form's columns"""
+    variance: Floats
+    """(N, k)"""
+    atanh_rho: Floats
+    """(N,); NaN if the form does not hold it"""
+    atanh_rho_variance: Floats
+    """(N,)"""
+
+
+@dataclass(frozen=True, eq=False)
 class QuadraticForm:
     """Estimates of all k features that a search may use, and their covariance."""
 
@@ -40,6 +64,8 @@ class QuadraticForm:
     """(k,)"""
     covariance: Floats
     """(k, k), positive definite"""
+    atanh_rho: AtanhRho | None = None
+    """None unless the form is a likelihood's, with rho estimated"""
 
     def dropped(self, masks: Mask) -> Floats:
         """Return what each assignment costs, (...,), given masks over the columns of X, (..., K).
@@ -63,19 +89,74 @@ class QuadraticForm:
             found[start : start + step] = np.einsum("ij,ij->i", right, solved)
         return found.reshape(masks.shape[:-1])
 
-    def as_moments(self, n_features: int, n_selected: float) -> Moments:
+    def restricted(self, masks: Mask) -> Restricted:
+        """Estimate the features of each assignment, (N, K), with the others at zero."""
+        k = len(self.columns)
+        scale, correlation = self._standardized()
+        rho = self.atanh_rho
+        last = np.full(k, np.nan) if rho is None else rho.covariance / scale
+        right = np.column_stack([self.estimates / scale, correlation, last])
+        held = masks[:, list(self.columns)]
+        coef, variance = np.empty((2, len(held), k))
+        rho_shift, rho_gain = np.empty((2, len(held)))
+        step = max(_BATCH_BYTES // (8 * (k + 2) ** 2), 1)
+        for start in range(0, len(held), step):
+            part = slice(start, start + step)
+            out = (~held[part]).astype(np.float64)
+            system = correlation * out[:, :, None] * out[:, None, :]
+            diagonal = np.arange(k)
+            system[:, diagonal, diagonal] += 1.0 - out
+            dropped = out[:, :, None] * right
+            solved = np.linalg.solve(system, dropped)
+            across = correlation * out[:, None, :]
+            coef[part] = self.estimates - scale * (across @ solved[:, :, :1])[:, :, 0]
+            gained = np.einsum("nij,nji->ni", across, solved[:, :, 1:-1])
+            variance[part] = scale**2 * np.maximum(1.0 - gained, 0.0)
+            both = solved[:, :, [0, -1]]
+            rho_shift[part], rho_gain[part] = np.einsum("ni,nij->jn", dropped[:, :, -1], both)
+        return Restricted(
+            coef=np.where(held, coef, 0.0),
+            variance=np.where(held, variance, 0.0),
+            atanh_rho=(np.nan if rho is None else rho.estimate) - rho_shift,
+            atanh_rho_variance=(np.nan if rho is None else rho.variance) - rho_gain,
+        )
+
+    def as_moments(self, n_features: int, n_selected: float, *, with_rho: bool = False) -> Moments:
         """Return the regression of R theta-hat on the columns of R, as compressed rows.
 
-        Its SSE with an assignment is `dropped`. The constant and lambda are orthogonal to all else,
-        so they change nothing. X has ``n_features`` columns; ``n_selected`` is m.
+        Its SSE with an assignment is `dropped`. The constant is orthogonal to all else, so it
+        changes nothing; so is lambda, or else atanh rho is in its place. X has ``n_features``
+        columns; ``n_selected`` is m.
         """
         k = len(self.columns)
+        if with_rho and self.atanh_rho is not None:
+            return self._with_rho(self.atanh_rho, n_features, n_selected)
         scale, correlation = self._standardized()
         root: Floats = np.asarray(np.linalg.cholesky(correlation), dtype=np.float64)
         factor = np.eye(k + 3)
         factor[-1, -1] = 0.0
         factor[1 : k + 1, 1 : k + 1] = solve_upper(root.T, np.diag(1.0 / scale), transposed=True)
         factor[1 : k + 1, -1] = factor[1 : k + 1, 1 : k + 1] @ self.estimates
+        return self._moments(factor, n_features, n_selected)
+
+    def _with_rho(self, rho: AtanhRho, n_features: int, n_selected: float) -> Moments:
+        """Return the regression with atanh rho in the place of lambda."""
+        k = len(self.columns)
+        whole = np.zeros((k + 1, k + 1))
+        whole[:k, :k] = self.covariance
+        whole[k, :k] = whole[:k, k] = rho.covariance
+        whole[k, k] = rho.variance
+        scale = np.sqrt(np.diag(whole))
+        root: Floats = np.asarray(np.linalg.cholesky(whole / scale / scale[:, None]))
+        factor = np.eye(k + 3)
+        factor[-1, -1] = 0.0
+        inside = slice(1, k + 2)
+        factor[inside, inside] = solve_upper(root.T, np.diag(1.0 / scale), transposed=True)
+        factor[inside, -1] = factor[inside, inside] @ np.append(self.estimates, rho.estimate)
+        return self._moments(factor, n_features, n_selected)
+
+    def _moments(self, factor: Floats, n_features: int, n_selected: float) -> Moments:
+        k = len(self.columns)
         return Moments(
             columns=self.columns,
             n_features=n_features,

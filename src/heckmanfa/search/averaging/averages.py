@@ -23,9 +23,10 @@ from heckmanfa.search.averaging.gibbs import (
 )
 from heckmanfa.search.averaging.result import Average, ImrShares, put_together
 from heckmanfa.search.averaging.sampled import sampled_estimates, sampled_imr_shares, sampled_kept
-from heckmanfa.search.averaging.weights import KINDS, MOST_COLUMNS, Rule
+from heckmanfa.search.averaging.weights import KINDS, MOST_COLUMNS, Refitted, Rule
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import no_feasible
+from heckmanfa.search.quadratic import QuadraticForm
 from heckmanfa.text.progress import progress_line
 
 MOST_UNITS = 22
@@ -43,6 +44,8 @@ def average(
     max_units: int = MOST_UNITS,
     max_sweeps: int | None = None,
     verbose: int = 0,
+    form: QuadraticForm | None = None,
+    refitted: Refitted | None = None,
 ) -> Average:
     """Average over all assignments of the choices, the empty one included.
 
@@ -50,7 +53,9 @@ def average(
     columns, or has rho-hat outside ``rho_range``. Above ``max_units`` units, assignments are
     sampled, in at most ``max_sweeps`` sweeps. ``names`` label the columns of X in messages.
     ``random_state`` seeds the sampler, and the draw of components if the heaviest assignments do
-    not suffice.
+    not suffice. With a likelihood's ``form``, the moments are those of
+    `QuadraticForm.as_moments`; assignments that were ``refitted`` weigh what their likelihood says,
+    unless assignments are sampled.
 
     Examples
     --------
@@ -74,6 +79,8 @@ def average(
         max_units=max_units,
         max_sweeps=max_sweeps,
         verbose=verbose,
+        form=form,
+        refitted=refitted,
     )[0]
 
 
@@ -88,12 +95,14 @@ def average_and_chances(
     max_units: int = MOST_UNITS,
     max_sweeps: int | None = None,
     verbose: int = 0,
+    form: QuadraticForm | None = None,
+    refitted: Refitted | None = None,
 ) -> tuple[Average, Average | None]:
     """Return `average`, and if assignments were sampled, that by BIC weights from the same chains.
 
     Without the second, assignments can be weighed by BIC again in less time than the sampler's.
     """
-    rule = Rule.of(moments, choices, weights, rho_range)
+    rule = Rule.of(moments, choices, weights, rho_range, form=form, refitted=refitted)
     _refuse_few_rows(rule, choices)
     columns = Columns.of(moments, choices)
     labels = [str(column) for column in range(choices.n_features)] if names is None else names
@@ -171,6 +180,7 @@ def imr_shares(
     rho_range: Any = None,
     random_state: Any = None,
     max_units: int = MOST_UNITS,
+    form: QuadraticForm | None = None,
 ) -> ImrShares:
     """Weigh the assignments again, each of them also without lambda.
 
@@ -178,10 +188,10 @@ def imr_shares(
     Assignments that weigh nothing with lambda do not compete without it either.
     """
     if len(choices.units) > max_units:
-        return sampled_imr_shares(moments, choices, rho_range, generator(random_state))
+        return sampled_imr_shares(moments, choices, rho_range, generator(random_state), form)
     both = []
     for imr in (True, False):
-        rule = Rule.of(moments, choices, "bic", rho_range, imr=imr)
+        rule = Rule.of(moments, choices, "bic", rho_range, imr=imr, form=form)
         columns = Columns.of(moments, choices, imr=imr)
         with one_blas_thread():
             both.append(enumerate_assignments(columns, rule, estimates=False))

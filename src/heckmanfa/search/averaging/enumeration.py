@@ -65,7 +65,7 @@ class Enumeration:
     rule: Rule
     n_inner: int
     log_sse: Floats
-    """(2^U,), infinite for assignments that weigh nothing"""
+    """(2^U,), infinite for assignments that weigh nothing; Q / m of a quadratic form"""
     rho: Floats
     """(2^U,), NaN for assignments that cannot be solved"""
     sums: dict[Kind, Sums] = field(default_factory=dict)
@@ -75,6 +75,13 @@ class Enumeration:
         n_outer = len(self.columns.order) - self.n_inner
         bits = [self.n_inner + e for e in range(n_outer)] + list(range(self.n_inner))
         return np.asarray((assignments[:, None] >> np.array(bits, dtype=np.intp)) & 1 > 0)
+
+    def sse(self, assignments: NDArray[np.intp]) -> Floats:
+        """Return the SSE of some assignments, or Q of a quadratic form."""
+        fit = self.log_sse[assignments]
+        if self.rule.goal.form is not None:
+            return np.asarray(self.rule.n_selected * fit)
+        return np.asarray(np.exp(fit))
 
     def weights(self, kind: Kind, best: float, total: float) -> Floats:
         """Weights of all assignments, (2^U,): exp((best - criterion) / 2) / total."""
@@ -178,6 +185,23 @@ class _Step:
         r = columns.matrix[f:, f:]
         self._subsets = Subsets(columns.sizes, found.n_inner, columns.least[f:], r, inner)
         self._weights = np.empty((len(KINDS), n_subsets))
+        self._exact = self._places()
+
+    def _places(self) -> dict[int, list[tuple[int, float]]]:
+        """Find the assignments whose cost is known exactly: by step, their places and costs."""
+        found: dict[int, list[tuple[int, float]]] = {}
+        refitted, n_inner = self._rule.refitted, self._found.n_inner
+        # A model without lambda is another model.
+        if refitted is None or not self._columns.imr:
+            return found
+        units = self._columns.choices.units
+        first = [units[unit][0] for unit in self._columns.order]
+        order = [*range(self._steps.n_outer, len(first)), *range(self._steps.n_outer)]
+        bits = refitted.masks[:, [first[unit] for unit in order]].astype(np.int64)
+        for number, cost in zip(bits @ (1 << np.arange(len(order))), refitted.cost, strict=True):
+            step, place = divmod(int(number), 1 << n_inner)
+            found.setdefault(step, []).append((place, float(cost)))
+        return found
 
     def run(self, outer: int) -> None:
         """Evaluate all assignments with one set of outer units."""
@@ -198,8 +222,12 @@ class _Step:
             variance *= rule.mean_delta
             variance += sse * (1.0 / rule.n_selected)
             sigma = np.sqrt(variance)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                rho = imr / sigma
+            if rule.goal.form is not None:
+                # atanh rho is in the place of beta_H.
+                rho = np.tanh(imr)
+            else:
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    rho = imr / sigma
             rho[~feasible] = np.nan
             self._found.rho[here] = rho
             feasible = rule.goal.in_range(rho)
@@ -209,7 +237,9 @@ class _Step:
         feasible = feasible & np.isfinite(steps.penalty(rule, "bic", outer))
         if not feasible.any():
             return
-        log_sse = rule.goal.log_fit(sse)
+        log_sse = rule.goal.misfit(sse)
+        for place, cost in self._exact.get(outer, ()):
+            log_sse[place] = cost / rule.n_selected
         log_sse[~feasible] = np.inf
         self._found.log_sse[here] = log_sse
         if self._estimates:

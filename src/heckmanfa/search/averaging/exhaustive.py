@@ -60,7 +60,7 @@ def kept_of(found: Enumeration, names: Sequence[str], random: np.random.Generato
         n_half=n_half,
         leading=_packed(found, leading),
         leading_weight=weight,
-        leading_sse=np.exp(found.log_sse[leading]),
+        leading_sse=found.sse(leading),
         leading_rho=found.rho[leading],
         components=_packed(found, chosen),
         component_weights=component_weights,

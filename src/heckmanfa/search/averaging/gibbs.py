@@ -295,7 +295,7 @@ class _Chains:
         )
         penalty = self._penalties[held]
         goal = self._rule.goal
-        criterion = goal.n_selected * goal.log_fit(sse) + penalty
+        criterion = goal.n_selected * goal.misfit(sse) + penalty
         criterion[~feasible] = np.inf
         away = None
         if goal.rho_range is not None:
@@ -312,7 +312,7 @@ class _Chains:
         shares = (weight.T @ bits) / np.where(alive, total[-1], 1.0)[:, None]
         if self._free is not None:
             without = sse + (self._norms[-1] * imr) ** 2 / spread
-            fit = goal.n_selected * (goal.log_fit(sse) - goal.log_fit(without))
+            fit = goal.n_selected * (goal.misfit(sse) - goal.misfit(without))
             with np.errstate(invalid="ignore"):
                 ratio = np.where(
                     weight > 0.0, np.exp(0.5 * (fit + penalty - self._free[held])), 0.0
@@ -385,6 +385,9 @@ class _Chains:
     def _rho(self, sse: Floats, imr: Floats) -> tuple[Floats, Floats]:
         """Return rho and sigma from the SSE and lambda's scaled coefficient."""
         slope = imr * (self._norms[-1] / self._norms[0])
+        if self._rule.goal.form is not None:
+            # atanh rho is in the place of beta_H.
+            return np.tanh(slope), np.ones_like(slope)
         sigma = np.sqrt(sse / self._rule.n_selected + self._rule.mean_delta * slope**2)
         with np.errstate(divide="ignore", invalid="ignore"):
             return slope / sigma, sigma

@@ -70,7 +70,7 @@ class Average:
     leading_weight: Floats
     """(N,) own weight; exact up to one estimated factor if sampled"""
     leading_sse: Floats
-    """(N,)"""
+    """(N,) SSE, or what an assignment costs by a quadratic form"""
     leading_rho: Floats
     """(N,)"""
     components: NDArray[np.uint8]

@@ -21,6 +21,7 @@ from heckmanfa.search.averaging.result import MOST_COMPONENTS, Estimates, ImrSha
 from heckmanfa.search.averaging.weights import KINDS, Kind, Rule, penalties
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import KEPT
+from heckmanfa.search.quadratic import QuadraticForm
 
 
 def sampled_estimates(found: Sampled, columns: Columns, rule: Rule) -> Estimates:
@@ -100,7 +101,7 @@ class _Visited:
         self.sse, self.rho = found.sse.ravel()[first], found.rho.ravel()[first]
         n_columns = self.inside @ np.array(columns.sizes) + len(columns.choices.always)
         n_chosen = self.inside.sum(axis=1)
-        fit = rule.n_selected * rule.goal.log_fit(self.sse)
+        fit = rule.n_selected * rule.goal.misfit(self.sse)
         self._weights: dict[Kind, Floats] = {}
         for kind in KINDS:
             criterion = fit + rule.penalties[kind][n_columns, n_chosen]
@@ -150,7 +151,11 @@ class _Visited:
 
 
 def sampled_imr_shares(
-    moments: Moments, choices: Choices, rho_range: Any, random: np.random.Generator
+    moments: Moments,
+    choices: Choices,
+    rho_range: Any,
+    random: np.random.Generator,
+    form: QuadraticForm | None = None,
 ) -> ImrShares:
     """Weigh assignments with and without lambda, from chains that hold it.
 
@@ -158,7 +163,7 @@ def sampled_imr_shares(
     of the two for each assignment. The ratio is bounded, since the SSE without lambda is larger.
     """
     columns = Columns.of(moments, choices)
-    rule = Rule.of(moments, choices, "bic", rho_range)
+    rule = Rule.of(moments, choices, "bic", rho_range, form=form)
     free = penalties(rule.n_selected, choices, imr=False)
     with one_blas_thread():
         try:

@@ -17,10 +17,12 @@ import numpy as np
 from scipy import special
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.model.moments import Moments
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Goal
+from heckmanfa.search.quadratic import QuadraticForm
 
 Kind = Literal["aic", "bic", "ebic"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -29,6 +31,16 @@ WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
 # An assignment with more columns than this share of the rows weighs nothing.
 MOST_COLUMNS = 1.0 / 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Refitted:
+    """R assignments that were refitted by maximum likelihood."""
+
+    masks: Mask
+    """(R, K)"""
+    cost: Floats
+    """(R,) twice the log-likelihood that each loses to the model of all features"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +55,8 @@ class Rule:
     penalties: dict[Kind, Floats]
     """(k + 1, U + 1) each, by J and u: what a criterion adds to m log SSE; infinite for
     assignments with too many columns"""
+    refitted: Refitted | None = None
+    """assignments whose cost is known exactly, where a quadratic form approximates it"""
 
     @classmethod
     def of(
@@ -53,19 +67,26 @@ class Rule:
         rho_range: object = None,
         *,
         imr: bool = True,
+        form: QuadraticForm | None = None,
+        refitted: Refitted | None = None,
     ) -> Rule:
         """Check the kind of weights and the window, for the data behind the moments.
 
-        Without ``imr``, the models leave lambda out, and have one coefficient fewer.
+        Without ``imr``, the models leave lambda out, and have one coefficient fewer. With a
+        likelihood's ``form``, the moments are those of `QuadraticForm.as_moments`.
         """
         if weights not in WEIGHTINGS:
             raise InputError(f"weights must be one of {', '.join(WEIGHTINGS)}; got {weights!r}")
-        goal = Goal.of(moments, "bic", rho_range)
+        if form is None:
+            goal = Goal.of(moments, "bic", rho_range)
+        else:
+            goal = Goal.of_form(form, choices, "bic", moments.n_selected)
         return cls(
             weights=weights,
             goal=goal,
             mean_delta=moments.mean_delta,
             penalties=penalties(moments.n_selected, choices, imr=imr),
+            refitted=refitted,
         )
 
     @property

@@ -7,7 +7,7 @@ all features ranks the assignments; the few best can then be fitted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from heckmanfa.data.rows import Mask
 from heckmanfa.search.best_subset.branch_and_bound import node_budget, warm_start
 from heckmanfa.search.best_subset.tree import Tree
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import Goal, distinct, first_of_ties
+from heckmanfa.search.evaluation import Criterion, Goal, distinct, first_of_ties
 from heckmanfa.search.quadratic import QuadraticForm
 
 
@@ -36,6 +36,12 @@ class BestOfForm:
     """by how much another assignment could be better than the first"""
     n_nodes: int
     """nodes visited in the search tree"""
+    n_assignments: int
+    """assignments evaluated; bounds ruled out others"""
+    beyond: float
+    """no assignment that is not among these has a lower value; infinite if there is none"""
+    interrupted: bool
+    """whether the user stopped the search"""
 
 
 def best_of_form(
@@ -43,6 +49,7 @@ def best_of_form(
     choices: Choices,
     *,
     n_rows: float,
+    criterion: Criterion = "corrected_bic",
     column_penalty: float | None = None,
     n_best: int = 50,
     max_nodes: int | None = None,
@@ -51,33 +58,37 @@ def best_of_form(
     """Find the ``n_best`` assignments that are allowed and have the least Q + penalty J.
 
     The form must hold every column of ``choices``; J counts columns. The penalty of a column is
-    log ``n_rows``, the number of rows behind the form, unless ``column_penalty`` is given.
-    ``max_nodes`` and ``progress`` are those of `best_subset`.
+    that of the ``criterion``, log ``n_rows`` by default, the number of rows behind the form, unless
+    ``column_penalty`` is given. EBIC also penalises units. ``max_nodes`` and ``progress`` are those
+    of `best_subset`.
     """
     moments = form.as_moments(choices.n_features, n_rows)
-    goal = Goal(
-        criterion="corrected_bic",
-        rho_range=None,
-        n_selected=n_rows,
-        total_squares=moments.total_squares,
-        units=choices.units,
-        form=form,
-        column_penalty=column_penalty,
-    )
+    goal = replace(Goal.of_form(form, choices, criterion, n_rows), column_penalty=column_penalty)
     start = warm_start(moments, choices, goal)
     tree = Tree(
         *(moments, choices, goal),
         tolerance=np.inf,
         max_nodes=node_budget(choices) if max_nodes is None else max_nodes,
         start=np.inf if start is None else start[0],
-        n_kept=n_best,
+        n_kept=n_best + 1,
     )
     tree.run(progress)
     masks = tree.record.found()
     if start is not None:
         masks = distinct(np.concatenate([masks, start[1][None]]))
-    loss = goal.loss(form.dropped(masks), masks.sum(axis=1))
-    order = first_of_ties(loss, masks)[:n_best]
+    loss = goal.loss(form.dropped(masks), masks.sum(axis=1), goal.count_units(masks))
+    order = first_of_ties(loss, masks)
     values = goal.value(loss[order])
-    gap = 0.0 if tree.complete else max(float(values[0] - goal.value(tree.bound)), 0.0)
-    return BestOfForm(masks[order], values, gap == 0.0, tree.complete, gap, tree.n_nodes)
+    bound = np.inf if tree.complete else float(goal.value(tree.bound))
+    gap = max(float(values[0]) - bound, 0.0)
+    return BestOfForm(
+        masks=masks[order[:n_best]],
+        values=values[:n_best],
+        optimal=gap == 0.0,
+        complete=tree.complete,
+        gap=gap,
+        n_nodes=tree.n_nodes,
+        n_assignments=max(tree.record.n_assignments, len(masks)),
+        beyond=min(float(values[n_best]), bound) if len(order) > n_best else bound,
+        interrupted=tree.interrupted,
+    )
