@@ -8,7 +8,8 @@ from heckmanfa import Heckman
 from heckmanfa.data.rows import ArrayRows, Matrix
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import ConvergenceWarning, InputError
-from heckmanfa.model.likelihood_terms import Problem, evaluate, row_scores
+from heckmanfa.model.joint_problem import scores_of
+from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.probit import fit_probit, selection_coordinates
 
@@ -76,14 +77,14 @@ def test_analytic_gradient_and_hessian_equal_finite_differences(seed, weighted, 
     rows, columns, problem, theta = random_problem(np.random.default_rng(seed), weighted, wild)
     if not wild:
         theta[-4:-2] *= 0.2
-    state = evaluate(rows, problem, theta)
+    state = problem.evaluate(rows, theta)
     size = np.abs(state.gradient).max()
-    numeric = approx_fprime(theta, lambda t: evaluate(rows, problem, t).log_likelihood, 1e-7)
+    numeric = approx_fprime(theta, lambda t: problem.evaluate(rows, t).log_likelihood, 1e-7)
     np.testing.assert_allclose(state.gradient, numeric, rtol=1e-4, atol=1e-5 * size)
-    numeric = approx_fprime(theta, lambda t: evaluate(rows, problem, t).gradient, 1e-7)
+    numeric = approx_fprime(theta, lambda t: problem.evaluate(rows, t).gradient, 1e-7)
     size = np.abs(state.hessian).max()
     np.testing.assert_allclose(state.hessian, numeric, rtol=1e-4, atol=1e-5 * size)
-    scores = np.concatenate(list(rows.map(row_scores, problem, theta, columns=columns)))
+    scores = np.concatenate(list(rows.map(scores_of, problem, theta, columns=columns)))
     weight = np.ones(60) if rows.weight is None else rows.weight
     np.testing.assert_allclose(weight @ scores, state.gradient, rtol=1e-9, atol=1e-9 * size)
 

@@ -20,9 +20,10 @@ from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.model.covariance import CLASSICAL
+from heckmanfa.model.joint_problem import State
 from heckmanfa.model.likelihood import ascent, climb_from, newton
 from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
-from heckmanfa.model.likelihood_terms import Problem, State
+from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 
 # Heights are then known to this many units of log-likelihood, or better.

@@ -1,12 +1,14 @@
 """Full-information maximum likelihood of the selection model.
 
-Safeguarded Newton's method on the likelihood of `likelihood_terms`, from the two-step estimates or
-a given start, a cheap check for a second maximum near |rho| = 1, and warnings afterwards.
+Safeguarded Newton's method on a joint likelihood, from the usual estimates or a given start, a
+cheap check for a second maximum near |rho| = 1, and warnings afterwards. The fit of a linear
+outcome is here, and that of a binary one in `probit_likelihood`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg as sla
@@ -21,8 +23,15 @@ from heckmanfa.errors import (
     warn,
 )
 from heckmanfa.model.covariance import CovarianceKind, score_squares
-from heckmanfa.model.likelihood_starts import ProfileStarts, Start, inner_parameters, starting_point
-from heckmanfa.model.likelihood_terms import Problem, State, evaluate, index_range, row_scores
+from heckmanfa.model.joint_problem import JointProblem, State, index_range, scores_of
+from heckmanfa.model.likelihood_starts import (
+    ProfileStarts,
+    Start,
+    StartsByRho,
+    inner_parameters,
+    starting_point,
+)
+from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.linalg import symmetric
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
@@ -47,20 +56,24 @@ _APART = 0.01
 
 
 @dataclass(frozen=True)
-class MaximumLikelihood:
-    """Maximum-likelihood estimates for one assignment S of J features and p selection features."""
+class JointMaximum:
+    """Estimates for one assignment S of J features and p selection features."""
 
+    usual_start: ClassVar[str]
+    """what the climb starts from unless told otherwise"""
+    instead: ClassVar[str]
+    """what to use if the climb does not converge"""
     features: tuple[int, ...]
     coef: Floats
     """(1 + J,) prediction equation, intercept first"""
     selection_coef: Floats
     """(1 + p,)"""
-    log_sigma: float
-    atanh_rho: float
+    ends: Floats
+    """parameters of the errors, atanh rho last"""
     covariance: Floats
-    """(1 + J + 1 + p + 2) squared: prediction, selection, log sigma, atanh rho"""
+    """of `params`"""
     inner_params: Floats
-    """theta of `likelihood_terms`: selection, prediction, log sigma, atanh rho"""
+    """theta of `joint_problem`: selection, prediction, parameters of the errors"""
     inner_covariance: Floats
     """likewise, the inverse observed information; NaN if that is not positive definite"""
     log_likelihood: float
@@ -68,22 +81,39 @@ class MaximumLikelihood:
     converged: bool
     information_is_positive: bool
     """whether the observed information is positive definite at the estimates"""
-    index_range: tuple[float, float]
-    """range of z'gamma among the selected rows"""
     second_maximum: tuple[float, float] | None
     """log-likelihood and rho of another maximum, if found: a higher one or, with a given start, the
-    one reached from the two-step estimates"""
+    one reached from the usual start"""
 
     @property
     def params(self) -> Floats:
-        """All parameters on the input's scale, in the order of the covariance."""
-        ends = [self.log_sigma, self.atanh_rho]
-        return np.concatenate([self.coef, self.selection_coef, ends])
+        """All parameters on the input's scale: prediction, selection, those of the errors."""
+        return np.concatenate([self.coef, self.selection_coef, self.ends])
+
+    @property
+    def atanh_rho(self) -> float:
+        """Correlation of the errors, transformed."""
+        return float(self.ends[-1])
 
     @property
     def rho(self) -> float:
         """Correlation of the errors."""
         return float(np.tanh(self.atanh_rho))
+
+
+@dataclass(frozen=True)
+class MaximumLikelihood(JointMaximum):
+    """Maximum-likelihood estimates of the linear model; the first of ``ends`` is log sigma."""
+
+    usual_start: ClassVar[str] = "the two-step estimates"
+    instead: ClassVar[str] = "use method='two-step', or another set of features"
+    index_range: tuple[float, float]
+    """range of z'gamma among the selected rows"""
+
+    @property
+    def log_sigma(self) -> float:
+        """Logarithm of sigma."""
+        return float(self.ends[0])
 
     @property
     def sigma(self) -> float:
@@ -110,15 +140,41 @@ def fit_likelihood(
     rows: Rows,
     start: Start = None,
 ) -> MaximumLikelihood:
-    """Maximise the joint likelihood of selection and outcome, one pass per iteration.
+    """Maximise the joint likelihood of selection and a linear outcome, one pass per iteration.
 
     ``two_step`` provides the prediction features and the default start; ``start`` may be a rho or a
     parameter vector. The classical covariance is the inverse observed information.
     """
-    features, m = two_step.features, moments.n_selected
+    features = two_step.features
     problem = Problem.build(moments, probit, features)
     usual = starting_point(problem, probit, two_step)
     starts = ProfileStarts.build(moments, probit, features, problem)
+    found = maximize(rows, problem, features, kind, usual, starts, start)
+    offset = moments.n_selected * float(np.log(problem.scale))
+    second = found["second_maximum"]
+    return MaximumLikelihood(
+        **found
+        | {
+            "log_likelihood": found["log_likelihood"] - offset,
+            "second_maximum": None if second is None else (second[0] - offset, second[1]),
+        },
+        index_range=index_range(rows, problem, found["inner_params"]),
+    )
+
+
+def maximize(
+    rows: Rows,
+    problem: JointProblem,
+    features: tuple[int, ...],
+    kind: CovarianceKind,
+    usual: Floats,
+    starts: StartsByRho,
+    start: Start,
+) -> dict[str, Any]:
+    """Climb to a maximum, look for others, and return the fields of a `JointMaximum`.
+
+    Log-likelihoods are those of the scaled outcome.
+    """
     state, passes, converged = climb_from(rows, problem, usual, starts, start)
     others = _higher_maxima(rows, problem, state, starts)
     if start is not None:
@@ -135,42 +191,41 @@ def fit_likelihood(
         middle = inverse
     else:
         columns, size = problem.columns, len(best)
-        squares = score_squares(rows, kind, row_scores, problem, best, columns=columns, size=size)
+        squares = score_squares(rows, kind, scores_of, problem, best, columns=columns, size=size)
         middle = inverse @ squares @ inverse
-    p, _ = problem.sizes
+    p, j = problem.sizes
     outer = back @ best
     outer[0] += problem.centre
-    j = len(features) + 1
-    offset = m * float(np.log(problem.scale))
-    return MaximumLikelihood(
-        features=features,
-        coef=outer[:j],
-        selection_coef=outer[j : j + p],
-        log_sigma=float(best[-2] + np.log(problem.scale)),
-        atanh_rho=float(best[-1]),
-        covariance=symmetric(back @ middle @ back.T),
-        inner_params=best,
-        inner_covariance=inverse,
-        log_likelihood=float(state.log_likelihood) - offset,
-        n_iterations=passes,
-        converged=converged,
-        information_is_positive=positive,
-        index_range=index_range(rows, problem, best),
-        second_maximum=None
+    ends = best[p + j :].copy()
+    if len(ends) > 1:
+        ends[0] += np.log(problem.scale)
+    return {
+        "features": features,
+        "coef": outer[:j],
+        "selection_coef": outer[j : j + p],
+        "ends": ends,
+        "covariance": symmetric(back @ middle @ back.T),
+        "inner_params": best,
+        "inner_covariance": inverse,
+        "log_likelihood": float(state.log_likelihood),
+        "n_iterations": passes,
+        "converged": converged,
+        "information_is_positive": positive,
+        "second_maximum": None
         if second is None
-        else (float(second.log_likelihood) - offset, float(np.tanh(second.theta[-1]))),
-    )
+        else (float(second.log_likelihood), float(np.tanh(second.theta[-1]))),
+    }
 
 
 def climb_from(
-    rows: Rows, problem: Problem, usual: Floats, starts: ProfileStarts, start: Start
+    rows: Rows, problem: JointProblem, usual: Floats, starts: StartsByRho, start: Start
 ) -> tuple[State, int, bool]:
     """Climb to the maximum reached from a start; from ``usual`` by default."""
     if start is None:
         return newton(rows, problem, usual)
     if not isinstance(start, float):
         theta = inner_parameters(problem, start)
-        if not np.isfinite(evaluate(rows, problem, theta).log_likelihood):
+        if not np.isfinite(problem.evaluate(rows, theta).log_likelihood):
             raise InputError(
                 "the likelihood at start is zero or not a number: these parameters belong to other "
                 "data or other units. Start from a rho, or from params_ of a fit to such data."
@@ -184,13 +239,13 @@ def climb_from(
     return state, before + passes, converged
 
 
-def _back(problem: Problem) -> Floats:
-    """Matrix from inner (gamma, beta, s, t) to outer (beta, gamma, s, t), before the shifts."""
+def _back(problem: JointProblem) -> Floats:
+    """Matrix from inner (gamma, beta, ends) to outer (beta, gamma, ends), before the shifts."""
     p, j = problem.sizes
-    matrix = np.zeros((p + j + 2, p + j + 2))
+    matrix = np.eye(p + j + len(problem.ends))
+    matrix[: p + j, : p + j] = 0.0
     matrix[:j, p : p + j] = problem.prediction_back * problem.scale
     matrix[j : j + p, :p] = problem.selection_back
-    matrix[-2, -2] = matrix[-1, -1] = 1.0
     return matrix
 
 
@@ -226,12 +281,12 @@ def ascent(state: State, free: int | Floats) -> Floats:
     else:
         step = free @ step
     # log sigma and atanh rho move by at most 1 per step.
-    return np.asarray(step / max(1.0, float(np.abs(step[-2:]).max())))
+    return np.asarray(step / max(1.0, float(np.abs(step[-state.n_ends :]).max())))
 
 
 def newton(
     rows: Rows,
-    problem: Problem,
+    problem: JointProblem,
     theta: Floats,
     *,
     free: int | Floats | None = None,
@@ -239,7 +294,7 @@ def newton(
     max_iterations: int = _MAX_ITERATIONS,
 ) -> tuple[State, int, bool]:
     """Safeguarded Newton over the parameters that are ``free``, as in `ascent`; all by default."""
-    state = evaluate(rows, problem, theta)
+    state = problem.evaluate(rows, theta)
     passes = 1
     free = len(theta) if free is None else free
     tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
@@ -250,7 +305,7 @@ def newton(
             return state, passes, bool(np.isfinite(decrement))
         slack = 1e-11 * (1.0 + abs(state.log_likelihood))
         for _ in range(40):
-            trial = evaluate(rows, problem, state.theta + step)
+            trial = problem.evaluate(rows, state.theta + step)
             passes += 1
             if trial.log_likelihood >= state.log_likelihood - slack:
                 break
@@ -263,7 +318,7 @@ def newton(
 
 
 def _higher_maxima(
-    rows: Rows, problem: Problem, found: State, starts: ProfileStarts
+    rows: Rows, problem: JointProblem, found: State, starts: StartsByRho
 ) -> list[State]:
     """Search for higher maxima towards rho = -1 and rho = 1.
 
@@ -271,7 +326,7 @@ def _higher_maxima(
     A full ascent starts only where the profile rises again away from the optimum.
     """
     pilot = rows.pilot(_PROFILE_ROWS)
-    here = evaluate(pilot, problem, found.theta).log_likelihood
+    here = problem.evaluate(pilot, found.theta).log_likelihood
     higher: list[State] = []
     for side in (-1.0, 1.0):
         previous = here
@@ -314,16 +369,16 @@ def higher_maximum(
     return second
 
 
-def warn_of_likelihood(fit: MaximumLikelihood, start: Start) -> None:
+def warn_of_likelihood(fit: JointMaximum, start: Start) -> None:
     """Warn if the climb did not converge, or ended at a saddle or at the lower of two maxima."""
     if not fit.converged:
-        cure = "Use method='two-step', or another set of features."
+        cure = f"{fit.instead[0].upper()}{fit.instead[1:]}."
         if start is not None:
             known = fit.second_maximum
             where = "" if known is None else f" (there is a maximum at {rho_text(known[1])})"
             cure = (
-                f"Start from another rho first{where}. If that does not converge either, use "
-                "method='two-step', or another set of features."
+                f"Start from another rho first{where}. If that does not converge either, "
+                f"{fit.instead}."
             )
         warn(
             f"maximum likelihood did not converge in {fit.n_iterations} passes (rho = "
@@ -340,7 +395,7 @@ def warn_of_likelihood(fit: MaximumLikelihood, start: Start) -> None:
     higher = higher_maximum(fit.log_likelihood, fit.second_maximum)
     if higher is not None:
         height, rho = higher
-        origin = "the two-step estimates" if start is None else "the start given"
+        origin = fit.usual_start if start is None else "the start given"
         warn(
             f"the likelihood has two maxima: the one reported, reached from {origin} "
             f"(log-likelihood {fit.log_likelihood:.4f}, rho {rho_text(fit.rho)}), and a higher one "

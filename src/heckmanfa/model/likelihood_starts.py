@@ -1,20 +1,22 @@
 """Where maximum likelihood starts: the two-step estimates, a given rho, or given parameters.
 
 A parameter vector on the input's scale (``params_`` of a fitted model) holds the prediction
-coefficients, the selection coefficients (each intercept first), log sigma and atanh rho.
+coefficients, the selection coefficients (each intercept first), log sigma unless the outcome is
+binary, and atanh rho.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions
 from heckmanfa.errors import InputError
+from heckmanfa.model.joint_problem import JointProblem
 from heckmanfa.model.likelihood_terms import Problem
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
@@ -73,28 +75,40 @@ def starting_point(problem: Problem, probit: Probit, start: TwoStep) -> Floats:
     return np.concatenate([probit.inner_coef, inner_beta, [np.log(sigma), np.arctanh(rho)]])
 
 
-def inner_parameters(problem: Problem, params: Floats) -> Floats:
+def inner_parameters(problem: JointProblem, params: Floats) -> Floats:
     """Convert a parameter vector on the input's scale to theta; its length must match."""
     p, j = problem.sizes
-    if len(params) != p + j + 2:
+    size = p + j + len(problem.ends)
+    if len(params) != size:
+        *others, last = problem.ends
         raise InputError(
-            f"start has {len(params)} entries, but this model has {p + j + 2} parameters: "
+            f"start has {len(params)} entries, but this model has {size} parameters: "
             f"{j} of the prediction equation and {p} of the selection equation (each intercept "
-            "first), log sigma and atanh rho, as in params_. Start from a rho instead."
+            f"first){''.join(f', {name}' for name in others)} and {last}, as in params_. Start "
+            "from a rho instead."
         )
-    beta = params[:j].copy()
+    beta, ends = params[:j].copy(), params[j + p :].copy()
     beta[0] -= problem.centre
+    if len(ends) > 1:
+        ends[0] -= np.log(problem.scale)
     return np.concatenate(
         [
             solve_upper(problem.selection_back, params[j : j + p]),
             solve_upper(problem.prediction_back, beta) / problem.scale,
-            [params[-2] - np.log(problem.scale), params[-1]],
+            ends,
         ]
     )
 
 
+class StartsByRho(Protocol):
+    """Starting values for any given rho."""
+
+    def at(self, atanh_rho: float) -> Floats:
+        """Return theta for a value of atanh rho."""
+
+
 @dataclass(frozen=True)
-class ProfileStarts:
+class ProfileStarts(StartsByRho):
     """Starting values for a given rho, from regressions of y and lambda on the features.
 
     E[y | x, s = 1] = x'beta + rho sigma lambda, so beta(rho) is the first regression minus

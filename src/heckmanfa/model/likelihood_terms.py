@@ -1,4 +1,4 @@
-"""The joint likelihood of selection and outcome: its coordinates, value and derivatives.
+"""The joint likelihood of selection and a linear outcome: its value and derivatives.
 
 With u = z'gamma, e = (y - x'beta) / sigma and a = (u + rho e) / sqrt(1 - rho^2), a selected row
 contributes log Phi(a) - e^2/2 - log sigma - log(2 pi)/2 and an unselected one log Phi(-u). In
@@ -8,6 +8,7 @@ s = log sigma and t = atanh rho, a = u cosh t + e sinh t, and every derivative i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,96 +16,42 @@ from heckmanfa.data.arrays import (
     Array,
     Floats,
     empty,
-    highest,
     host,
     like,
-    lowest,
     namespace,
     zeros,
 )
-from heckmanfa.data.rows import Block, Positions, Rows, total
-from heckmanfa.model.linalg import Coordinates, Design, solve_upper
+from heckmanfa.data.rows import Block, Rows, total
+from heckmanfa.model.joint_problem import JointProblem, State
+from heckmanfa.model.linalg import Design
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import log_cdf_and_mills, mills
-from heckmanfa.model.probit import Probit
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 @dataclass(frozen=True)
-class Problem:
-    """The model in coordinates: gamma and beta are both written on one design of all features."""
+class Problem(JointProblem):
+    """The model of a linear outcome."""
 
-    columns: tuple[int, ...]
-    """positions in X of a block's k columns: the selection equation's, then those that only
-    predict"""
-    union: Coordinates
-    """of all k columns; its first p are the probit's"""
-    prediction: Floats
-    """(1 + k, 1 + j) from beta to coefficients on the design"""
-    prediction_back: Floats
-    """(1 + j, 1 + j) from beta to coefficients of [1, X_S]"""
-    selection_back: Floats
-    """(1 + p, 1 + p) likewise for gamma"""
-    prediction_gram: Floats
-    """(1 + j, 1 + j) average of x x' over the selected rows"""
-    centre: float
-    scale: float
-    """of the outcome among the selected rows"""
+    ends: ClassVar[tuple[str, ...]] = ("log sigma", "atanh rho")
 
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Numbers of coefficients in gamma and in beta."""
-        return len(self.selection_back), self.prediction.shape[1]
-
-    @classmethod
-    def build(cls, moments: Moments, probit: Probit, features: Positions) -> Problem:
-        """Set up the coordinates of both equations."""
-        alone = [feature for feature in features if feature not in probit.features]
+    @staticmethod
+    def outcome_units(moments: Moments) -> tuple[float, float]:
+        """Mean and standard deviation of the outcome among the selected rows."""
         outcome, root_m = moments.factor[:, -1], moments.factor[0, 0]
-        extra = moments.factor[:, moments.places(alone)]
-        union = probit.coordinates.extended(
-            extra[0] / root_m, np.asarray(np.linalg.norm(extra[1:], axis=0) / root_m)
-        )
-        root = moments.subset(features, imr=False, outcome=False)
-        back = Coordinates.from_factor(root).back()
-        order = (*probit.features, *alone)
-        chosen = np.zeros((len(order) + 1, len(features) + 1))
-        chosen[0, 0] = 1.0
-        for place, feature in enumerate(features, start=1):
-            chosen[order.index(feature) + 1, place] = 1.0
-        half = root @ back
-        return cls(
-            columns=order,
-            union=union,
-            prediction=solve_upper(union.back(), chosen @ back),
-            prediction_back=back,
-            selection_back=probit.coordinates.back(),
-            prediction_gram=half.T @ half / moments.n_selected,
-            centre=float(outcome[0] / root_m),
-            scale=float(np.linalg.norm(outcome[1:]) / root_m),
-        )
+        return float(outcome[0] / root_m), float(np.linalg.norm(outcome[1:]) / root_m)
+
+    def evaluate(self, rows: Rows, theta: Floats) -> State:
+        """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
+        return _evaluate(rows, self, theta)
+
+    def row_scores(self, block: Block, theta: Floats) -> Array:
+        """(b, d) derivative of each row's log-likelihood, before weights."""
+        return row_scores(block, self, theta)
 
 
-@dataclass(frozen=True)
-class State:
-    """The likelihood at some theta."""
-
-    theta: Floats
-    """gamma, beta (both inner coordinates), log sigma, atanh rho"""
-    log_likelihood: float
-    gradient: Floats
-    hessian: Floats
-    n: float
-
-
-def index_range(rows: Rows, problem: Problem, theta: Floats) -> tuple[float, float]:
-    """Range of z'gamma among the selected rows."""
-    ranges = rows.map(_block_range, problem, theta, columns=problem.columns, merge=_widest)
-    return _widest(list(ranges))
-
-
-def evaluate(rows: Rows, problem: Problem, theta: Floats) -> State:
+def _evaluate(rows: Rows, problem: Problem, theta: Floats) -> State:
     """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         scalars, others, other_gram, vectors, gram = total(
@@ -132,7 +79,7 @@ def evaluate(rows: Rows, problem: Problem, theta: Floats) -> State:
         value = float(value) - (float(theta[-2]) + _HALF_LOG_2PI) * float(m)
     if not (np.isfinite(value) and np.all(np.isfinite(hessian))):
         value = -np.inf
-    return State(theta, value, gradient, hessian, float(n))
+    return State(theta, value, gradient, hessian, float(n), 2)
 
 
 # Functions over one block of rows. -----------------------------------------------------------
@@ -141,17 +88,6 @@ def evaluate(rows: Rows, problem: Problem, theta: Floats) -> State:
 def _scales(theta: Floats) -> tuple[float, float, float]:
     """sigma, cosh t and sinh t, as floats that multiply arrays on any device."""
     return float(np.exp(theta[-2])), float(np.cosh(theta[-1])), float(np.sinh(theta[-1]))
-
-
-def _widest(ranges: list[tuple[float, float]]) -> tuple[float, float]:
-    return min(low for low, _ in ranges), max(high for _, high in ranges)
-
-
-def _block_range(block: Block, problem: Problem, theta: Floats) -> tuple[float, float]:
-    p, _ = problem.sizes
-    features = block.only_selected().features[:, : p - 1]
-    index = problem.union.design(features).times(theta[:p])
-    return lowest(index), highest(index)
 
 
 @dataclass(frozen=True)
