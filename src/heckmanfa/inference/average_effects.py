@@ -17,7 +17,7 @@ from heckmanfa.data.arrays import Array, Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_fit import with_refit
-from heckmanfa.inference.expectations import Estimates, level_effect, parts_of
+from heckmanfa.inference.expectations import Estimates, level_effect
 from heckmanfa.model.mixture import Mixture
 from heckmanfa.model.normal import mills
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
@@ -80,7 +80,7 @@ def average_functions(
     mixture = mixture_of(fit)
     # With beta_H = 1, the derivative with respect to the selection coefficients is what each
     # assignment's beta_H multiplies.
-    value, gradient = functions(replace(estimates, imr_coef=1.0))
+    value, gradient = functions(replace(estimates, dependence=1.0))
     prediction, by_selection = _in_order(fit, estimates, gradient)
     own = np.where(apart[:, None], by_selection, 0.0)
     by_imr = np.where(apart[:, None], 0.0, by_selection)
@@ -165,7 +165,7 @@ def _of_member(
     """Return each row's expectation under one refit, its standard error, and the outcome's."""
     own = Estimates.of(member, prediction=True, selection=selection)
     index = design @ own.selection_coef
-    effect = level_effect(own, parts_of(kind, index, own.imr_coef), design)
+    effect = level_effect(own.parts(kind, design), design)
     errors = np.sqrt(np.maximum(effect.variance(own.covariance), 0.0))
     sigma, imr = np.array(member.sigma), np.array(member.imr_coef)
     return effect.values, errors, _spread(kind, sigma, imr, index)
@@ -175,8 +175,8 @@ def _of_mixture(
     fit: Fit, mixture: Mixture, estimates: Estimates, kind: str, design: Floats
 ) -> tuple[Floats, Floats]:
     """Return the expectations of each row under every two-step fit, and their standard errors."""
-    parts = parts_of(kind, design @ estimates.selection_coef, 1.0)
-    gradient = level_effect(estimates, parts, design).gradient()
+    parts = replace(estimates, dependence=1.0).parts(kind, design)
+    gradient = level_effect(parts, design).gradient()
     prediction, by_imr = _in_order(fit, estimates, gradient)
     return mixture.linear(prediction, None, by_imr if estimates.selection else None)
 

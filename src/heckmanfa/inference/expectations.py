@@ -1,14 +1,13 @@
 """The expectations of a fitted model, and their gradients in its parameters.
 
-With u = z'gamma, each is a x'b + h(u, b_H). a is 0 for the probability of selection and 1
-otherwise; h is 0, b_H lambda(u), -b_H lambda(-u) or Phi(u).
+Each is a function of v = x'b, u = z'gamma and a parameter of the errors, whose derivatives
+`expectation_parts` has: b_H of a linear outcome, rho of a binary one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,14 +15,11 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.rows import Positions
 from heckmanfa.fit import Fit
-from heckmanfa.model.normal import log_cdf, mills
+from heckmanfa.inference.expectation_parts import Parts, linear_parts, probability_parts
 
 TARGETS = ("marginal", "selected", "unselected", "selection")
 
 _BLOCK_ROWS = 8192
-_SQRT_2PI = (2.0 * np.pi) ** 0.5
-# Left of this point, a continued fraction gives the derivative of delta.
-_TAIL, _TAIL_TERMS = -3.0, 55
 
 
 @dataclass(frozen=True)
@@ -39,13 +35,22 @@ class Estimates:
     """(1 + k,)"""
     selection_coef: Floats
     """(1 + k,)"""
-    imr_coef: float
+    dependence: float
+    """of the outcome on selection: b_H, or rho if the outcome is binary"""
     covariance: Floats
-    """square, of ``coef``, ``selection_coef`` and ``imr_coef``: 2 (1 + k) + 1 rows; zero for a
+    """square, of ``coef``, ``selection_coef`` and ``dependence``: 2 (1 + k) + 1 rows; zero for a
     column that is not in the equation"""
     in_prediction: frozenset[int]
     """the columns in the prediction equation, if that is taken"""
     in_selection: frozenset[int]
+    binary: bool = False
+    """whether the outcome is binary, so that expectations are probabilities"""
+
+    def parts(self, target: str, design: Floats) -> Parts:
+        """Evaluate one of `TARGETS` and its derivatives in rows of the design (n, 1 + k)."""
+        form = probability_parts if self.binary else linear_parts
+        mean, index = design @ self.coef, design @ self.selection_coef
+        return form(target, mean, index, self.dependence)
 
     def used_by(self, target: str) -> frozenset[int]:
         """Return the columns of X that one of `TARGETS` is a function of."""
@@ -81,81 +86,23 @@ class Estimates:
             rows += range(first, first + 1 + len(selecting))
             positions += [1 + k, *(1 + k + position[column] for column in selecting)]
         if prediction and selection:
-            rows.append(fit.terms.index(("errors", "imr")))
+            rows.append(fit.terms.index(("errors", "rho" if fit.is_binary else "imr")))
             positions.append(2 * (1 + k))
         covariance = np.zeros((2 * k + 3, 2 * k + 3))
         covariance[np.ix_(positions, positions)] = fit.covariance[np.ix_(rows, rows)]
-        imr_coef = fit.imr_coef if prediction and selection else 0.0
+        dependence = fit.rho if fit.is_binary else fit.imr_coef
         return cls(
             prediction,
             selection,
             columns,
             coef,
             selection_coef,
-            imr_coef,
+            dependence if prediction and selection else 0.0,
             covariance,
             frozenset(predicting),
             frozenset(selecting),
+            fit.is_binary,
         )
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The part h(u, b_H) of an expectation that is not linear, with its derivatives, by row."""
-
-    outcome: float
-    """a: 1 if x'b is part of the expectation, else 0"""
-    value: Floats
-    slope: Floats
-    """dh / du"""
-    curve: Floats
-    """d2h / du2"""
-    imr: Floats
-    """dh / db_H"""
-    imr_slope: Floats
-    """d2h / du db_H"""
-
-
-def parts_of(kind: str, index: Floats, imr_coef: float) -> Parts:
-    """Evaluate h and its derivatives at each row's index u; the kind is one of `TARGETS`."""
-    zero = np.zeros_like(index)
-    if kind == "marginal":
-        return Parts(1.0, zero, zero, zero, zero, zero)
-    if kind == "selection":
-        density = np.exp(-0.5 * index * index) / _SQRT_2PI
-        return Parts(0.0, np.exp(log_cdf(index)), density, -index * density, zero, zero)
-    side = 1.0 if kind == "selected" else -1.0
-    ratio, slope = mills(side * index)
-    curve = mills_curve(side * index)
-    return Parts(
-        1.0,
-        side * imr_coef * ratio,
-        -imr_coef * slope,
-        -side * imr_coef * curve,
-        side * ratio,
-        -slope,
-    )
-
-
-def mills_curve(z: Floats) -> Floats:
-    """Return delta'(z), where -delta is the slope of the inverse Mills ratio lambda.
-
-    delta' = lambda (1 - delta) - delta (lambda + z), which is close to 2 / z^3 far left.
-    """
-    z = np.asarray(z, dtype=np.float64)
-    ratio, slope = mills(z)
-    curve = np.asarray(ratio * (1.0 - slope) - slope * (ratio + z))
-    tail = z < _TAIL
-    if np.any(tail):
-        # With lambda(-x) = x + 1/(x + r), r = 2/(x + s), s = 3/(x + 4/(x + ...)), the two terms,
-        # which nearly cancel, become a product.
-        x = -z[tail]
-        s: Any = np.zeros_like(x)
-        for term in range(_TAIL_TERMS, 2, -1):
-            s = term / (x + s)
-        r = 2.0 / (x + s)
-        curve[tail] = slope[tail] * 2.0 * (r - s) / ((x + s) * (x + r))
-    return curve
 
 
 @dataclass(frozen=True)
@@ -169,7 +116,7 @@ class Effect:
     """(n,)"""
     prediction: tuple[tuple[Floats, Floats], ...]
     selection: tuple[tuple[Floats, Floats], ...]
-    imr: Floats
+    dependence: Floats
     """(n,)"""
 
     def average(self, weight: Floats) -> tuple[float, Floats]:
@@ -183,7 +130,7 @@ class Effect:
             )
             for terms in (self.prediction, self.selection)
         ]
-        gradient = np.concatenate([*blocks, [weight @ self.imr]])
+        gradient = np.concatenate([*blocks, [weight @ self.dependence]])
         return float(weight @ self.values), gradient
 
     def gradient(self) -> Floats:
@@ -192,7 +139,7 @@ class Effect:
             sum(factor[:, None] * matrix for factor, matrix in terms)
             for terms in (self.prediction, self.selection)
         ]
-        return np.column_stack([*blocks, self.imr])
+        return np.column_stack([*blocks, self.dependence])
 
     def variance(self, covariance: Floats) -> Floats:
         """Return the variance of each row's number, by the delta method."""
@@ -200,26 +147,28 @@ class Effect:
         return np.asarray(np.sum((gradient @ covariance) * gradient, axis=1))
 
 
-def level_effect(estimates: Estimates, parts: Parts, design: Floats) -> Effect:
+def level_effect(parts: Parts, design: Floats) -> Effect:
     """Return the expectation in rows of the design (n, 1 + k), at which ``parts`` is evaluated."""
-    outcome = np.full(len(design), parts.outcome)
     return Effect(
-        outcome * (design @ estimates.coef) + parts.value,
-        ((outcome, design),),
-        ((parts.slope, design),),
-        parts.imr,
+        parts.value, ((parts.mean, design),), ((parts.index, design),), parts.dependence
     )
 
 
 def slope_effect(estimates: Estimates, parts: Parts, design: Floats, slopes: Floats) -> Effect:
     """Return the derivative of the expectation, given the slopes of the design's columns."""
-    outcome = np.full(len(design), parts.outcome)
-    moved = slopes @ estimates.selection_coef
+    mean, index = slopes @ estimates.coef, slopes @ estimates.selection_coef
+    bent, by_dependence = parts.index_index * index, parts.index_dependence * index
+    prediction: tuple[tuple[Floats, Floats], ...] = ((parts.mean, slopes),)
+    if parts.bend is not None:
+        bend = parts.bend
+        bent = bent + bend.mean_index * mean
+        prediction = ((bend.mean_mean * mean + bend.mean_index * index, design), *prediction)
+        by_dependence = by_dependence + bend.mean_dependence * mean
     return Effect(
-        outcome * (slopes @ estimates.coef) + parts.slope * moved,
-        ((outcome, slopes),),
-        ((parts.curve * moved, design), (parts.slope, slopes)),
-        parts.imr_slope * moved,
+        parts.mean * mean + parts.index * index,
+        prediction,
+        ((bent, design), (parts.index, slopes)),
+        by_dependence,
     )
 
 

@@ -19,13 +19,12 @@ from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import Functions, average_functions, is_averaged
 from heckmanfa.inference.effect_rows import EffectBlock, array_rows, formula_rows
+from heckmanfa.inference.expectation_parts import Parts
 from heckmanfa.inference.expectations import (
     TARGETS,
     Effect,
     Estimates,
-    Parts,
     level_effect,
-    parts_of,
     slope_effect,
 )
 from heckmanfa.inference.fit_rows import probit_of
@@ -184,8 +183,7 @@ def sum_effects(
     gradients = np.zeros((len(targets), n_changes, len(estimates.covariance)))
 
     def parts_at(design: Floats) -> list[Parts]:
-        index = design @ estimates.selection_coef
-        return [parts_of(target, index, estimates.imr_coef) for target in targets]
+        return [estimates.parts(target, design) for target in targets]
 
     for weight, design, changes in blocks:
         base = parts_at(design)
@@ -212,7 +210,7 @@ def _terms(
     for sign, level in ((1.0, change.after), (-1.0, change.before)):
         assert level is not None
         for target, parts in enumerate(parts_at(level)):
-            yield target, sign, level_effect(estimates, parts, level)
+            yield target, sign, level_effect(parts, level)
 
 
 def _read_kinds(fit: Fit, kind: Any) -> tuple[list[str], list[str]]:

@@ -8,6 +8,7 @@ function that is accurate even if selection is very unlikely.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any, Literal
 
@@ -18,12 +19,12 @@ from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, na
 from heckmanfa.data.columns.features import FeatureTable, linear, read_features, same
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.data.rows import Mask, held, one_blas_thread
+from heckmanfa.data.rows import Mask, Positions, held, one_blas_thread
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import average_interval, mixed
-from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect, parts_of
+from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.plots.mills_ratios import MillsRatios
@@ -89,7 +90,8 @@ def missing_features(fit: Fit, X: Any, kind: str) -> Gaps:
     return _gaps(fit, read_rows(fit, X, missing=None, **needs), X, **needs)
 
 
-def _mean(fit: Fit, table: FeatureTable) -> Array:
+def prediction_index(fit: Fit, table: FeatureTable) -> Array:
+    """Return x'b of each row: the mean of a linear outcome, the index of a binary one."""
     return linear(table, fit.equation, fit.coef) + fit.intercept
 
 
@@ -107,7 +109,7 @@ def predict(
     with explain_out_of_memory():
         refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
         table = read_rows(fit, X, prediction=True, selection=with_imr, missing=missing)
-        values = _mean(fit, table)
+        values = prediction_index(fit, table)
         if with_imr:
             side = 1.0 if kind == "selected" else -1.0
             values += mixed(fit, lambda member: _correction(member, table, side))
@@ -148,7 +150,7 @@ def predict_imr(fit: Fit, X: Any, missing: str) -> Any:
 def index_and_mean(fit: Fit, X: Any) -> tuple[Floats, Floats]:
     """Return the selection index and the mean of every row, NaN if one is not known."""
     table = read_rows(fit, on_host(X), prediction=True, selection=True, missing=None)
-    return np.asarray(selection_index(fit, table)), np.asarray(_mean(fit, table))
+    return np.asarray(selection_index(fit, table)), np.asarray(prediction_index(fit, table))
 
 
 def extrapolates(fit: Fit, X: Any) -> tuple[Mask, Mask]:
@@ -231,13 +233,22 @@ def interval(
                 return span, ends
             if new:
                 return span, _new_outcome(fit, estimates, kind, design, conf_level, wider)
-            index = design @ estimates.selection_coef
-            effect = level_effect(estimates, parts_of(kind, index, estimates.imr_coef), design)
+            effect = level_effect(estimates.parts(kind, design), design)
             error = quantile * np.sqrt(effect.variance(estimates.covariance))
             return span, np.column_stack([effect.values - error, effect.values + error])
 
+    return limits_by_block(table, estimates.columns, of_block, rows)
+
+
+def limits_by_block(
+    table: FeatureTable,
+    columns: Positions,
+    of_block: Callable[[tuple[slice, Floats]], tuple[slice, Floats]],
+    rows: int = _ROWS,
+) -> Floats:
+    """Return limits (n, 2) of all rows; ``of_block`` has those of a span and its design."""
     limits = np.full((table.shape[0], 2), np.nan)
-    blocks = design_blocks(table, estimates.columns, rows)
+    blocks = design_blocks(table, columns, rows)
     with one_blas_thread():
         # The first block computes what all blocks share.
         for span, ends in map(of_block, islice(blocks, 1)):

@@ -16,7 +16,8 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Mask, Rows, one_blas_thread, total
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import Functions
-from heckmanfa.inference.expectations import Estimates, parts_of, with_ones
+from heckmanfa.inference.expectation_parts import selection_parts
+from heckmanfa.inference.expectations import Estimates, with_ones
 from heckmanfa.inference.formula_variables import Change
 from heckmanfa.inference.margins import judged, sum_effects
 from heckmanfa.results.reference import reference_of
@@ -181,10 +182,10 @@ def _sloped(
     weight: Floats, design: Floats, gamma: Floats, steps: Sequence[_Step]
 ) -> tuple[Floats, Floats]:
     """Sum the slopes in single columns: phi(u) times their coefficients, all from two sums."""
-    parts = parts_of("selection", design @ gamma, 0.0)
-    density = float(weight @ parts.slope)
+    parts = selection_parts(design @ gamma)
+    density = float(weight @ parts.index)
     places = [step.position for step in steps]
-    gradients = np.outer(gamma[places], (weight * parts.curve) @ design)
+    gradients = np.outer(gamma[places], (weight * parts.index_index) @ design)
     gradients[np.arange(len(steps)), places] += density
     return gamma[places] * density, gradients
 
@@ -198,12 +199,12 @@ def _switched(
     for i, step in enumerate(steps):
         touched = [step.position, *step.zeroed]
         before[:, i] = index - design[:, touched] @ gamma[touched]
-    off = parts_of("selection", before, 0.0)
-    on = parts_of("selection", before + gamma[places], 0.0)
-    gradients = ((on.slope - off.slope) * weight[:, None]).T @ design
+    off = selection_parts(before)
+    on = selection_parts(before + gamma[places])
+    gradients = ((on.index - off.index) * weight[:, None]).T @ design
     for i, step in enumerate(steps):
         gradients[i, [step.position, *step.zeroed]] = 0.0
-    gradients[np.arange(len(steps)), places] = weight @ on.slope
+    gradients[np.arange(len(steps)), places] = weight @ on.index
     return weight @ (on.value - off.value), gradients
 
 

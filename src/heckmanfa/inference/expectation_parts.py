@@ -1,0 +1,144 @@
+"""Expectations as functions of both indexes, with their derivatives in closed form.
+
+With v = x'b, u = z'gamma, the expectation of a linear outcome is a v + h(u, b_H). a is 0 for the
+probability of selection and 1 otherwise; h is 0, b_H lambda(u), -b_H lambda(-u) or Phi(u).
+
+Of a binary outcome it is a probability: Phi(v), Phi2(v, u; rho) / Phi(u) among the selected rows,
+and the same of (v, -u, -rho) among the others. With r = sqrt(1 - rho^2), P = Phi2 / Phi(u) and
+D = phi2(v, u; rho) / Phi(u),
+
+    P_v = phi(v) Phi((u - rho v) / r) / Phi(u),    P_u = lambda(u) (Phi((v - rho u) / r) - P),
+    P_rho = D,   P_vv = -v P_v - rho D,   P_vu = D - lambda P_v,   P_uu = -(2 lambda + u) P_u - rho D,
+    P_v,rho = -(v - rho u) D / r^2,   P_u,rho = -(u - rho v) D / r^2 - lambda D.
+
+Quotients are differences of logarithms, so nothing underflows where selection is unlikely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.model.bivariate_normal import log_bivariate_cdf
+from heckmanfa.model.normal import inverse_mills, log_cdf, mills
+
+_SQRT_2PI = (2.0 * np.pi) ** 0.5
+_HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+# Left of this point, a continued fraction gives the derivative of delta.
+_TAIL, _TAIL_TERMS = -3.0, 55
+
+
+@dataclass(frozen=True)
+class Bend:
+    """Second derivatives in v of an expectation that is not linear in it, by row."""
+
+    mean_mean: Floats
+    mean_index: Floats
+    mean_dependence: Floats
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An expectation and its derivatives in v, u and b_H, or rho of a binary outcome, by row."""
+
+    value: Floats
+    mean: Floats
+    """derivative in v"""
+    index: Floats
+    """derivative in u"""
+    dependence: Floats
+    """derivative in b_H or rho"""
+    index_index: Floats
+    index_dependence: Floats
+    bend: Bend | None = None
+    """None if the expectation is linear in v"""
+
+
+def selection_parts(index: Floats) -> Parts:
+    """Evaluate P(s = 1 | x) = Phi(u)."""
+    zero, density = np.zeros_like(index), _density(index)
+    return Parts(np.exp(log_cdf(index)), zero, density, zero, -index * density, zero)
+
+
+def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float) -> Parts:
+    """Evaluate an expectation of a linear outcome; the kind is one of `expectations.TARGETS`."""
+    if kind == "selection":
+        return selection_parts(index)
+    zero, one = np.zeros_like(index), np.ones_like(mean)
+    if kind == "marginal":
+        return Parts(mean, one, zero, zero, zero, zero)
+    side = 1.0 if kind == "selected" else -1.0
+    ratio, slope = mills(side * index)
+    curve = mills_curve(side * index)
+    return Parts(
+        mean + side * imr_coef * ratio,
+        one,
+        -imr_coef * slope,
+        side * ratio,
+        -side * imr_coef * curve,
+        -slope,
+    )
+
+
+def probability_parts(kind: str, mean: Floats, index: Floats, rho: float) -> Parts:
+    """Evaluate a probability of a binary outcome; the kind is one of `expectations.TARGETS`."""
+    if kind == "selection":
+        return selection_parts(index)
+    zero = np.zeros_like(mean)
+    if kind == "marginal":
+        density = _density(mean)
+        bend = Bend(-mean * density, zero, zero)
+        return Parts(np.exp(log_cdf(mean)), density, zero, zero, zero, zero, bend)
+    side = 1.0 if kind == "selected" else -1.0
+    u, rho = side * index, side * rho
+    square = (1.0 - rho) * (1.0 + rho)
+    r, scale = np.sqrt(square), log_cdf(u)
+    ratio = inverse_mills(u)
+    value = np.exp(log_bivariate_cdf(mean, u, rho) - scale)
+    along, across = (u - rho * mean) / r, (mean - rho * u) / r
+    log_density = -0.5 * mean * mean - _HALF_LOG_2PI - scale
+    by_mean = np.exp(log_density + log_cdf(along))
+    by_index = ratio * (np.exp(log_cdf(across)) - value)
+    joint = np.exp(log_density - 0.5 * along * along - _HALF_LOG_2PI) / r
+    # In u and rho themselves, both of which change sign for the rows that are not selected.
+    return Parts(
+        value=value,
+        mean=by_mean,
+        index=side * by_index,
+        dependence=side * joint,
+        index_index=-(2.0 * ratio + u) * by_index - rho * joint,
+        index_dependence=-(along / r + ratio) * joint,
+        bend=Bend(
+            mean_mean=-mean * by_mean - rho * joint,
+            mean_index=side * (joint - ratio * by_mean),
+            mean_dependence=-side * across / r * joint,
+        ),
+    )
+
+
+def mills_curve(z: Floats) -> Floats:
+    """Return delta'(z), where -delta is the slope of the inverse Mills ratio lambda.
+
+    delta' = lambda (1 - delta) - delta (lambda + z), which is close to 2 / z^3 far left.
+    """
+    z = np.asarray(z, dtype=np.float64)
+    ratio, slope = mills(z)
+    curve = np.asarray(ratio * (1.0 - slope) - slope * (ratio + z))
+    tail = z < _TAIL
+    if np.any(tail):
+        # With lambda(-x) = x + 1/(x + r), r = 2/(x + s), s = 3/(x + 4/(x + ...)), the two terms,
+        # which nearly cancel, become a product.
+        x = -z[tail]
+        s: Any = np.zeros_like(x)
+        for term in range(_TAIL_TERMS, 2, -1):
+            s = term / (x + s)
+        r = 2.0 / (x + s)
+        curve[tail] = slope[tail] * 2.0 * (r - s) / ((x + s) * (x + r))
+    return curve
+
+
+def _density(points: Floats) -> Floats:
+    return np.asarray(np.exp(-0.5 * points * points) / _SQRT_2PI)

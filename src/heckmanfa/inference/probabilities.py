@@ -1,0 +1,140 @@
+"""Probabilities of a binary outcome for rows of X, with confidence intervals.
+
+With v = x'b and u = z'gamma, P(y = 1 | x) is Phi(v), given selection Phi2(v, u; rho) / Phi(u), given
+its absence Phi2(v, -u; -rho) / Phi(-u), and together with selection Phi2(v, u; rho). Quotients are
+differences of logarithms, which do not underflow where selection is very unlikely.
+
+An interval is by the delta method on the probit scale, Phi^-1 of the probability, so its ends are
+probabilities. Of Phi(v) it is the interval of x'b itself. The smaller of P and 1 - P is used, in
+logarithms, so the digits of a probability near one are kept as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy import special
+
+from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
+from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.row_sources import refuse_rows
+from heckmanfa.errors import InputError
+from heckmanfa.fit import Fit
+from heckmanfa.inference.expectations import Effect, Estimates
+from heckmanfa.inference.prediction import (
+    limits_by_block,
+    prediction_index,
+    read_rows,
+    selection_index,
+)
+from heckmanfa.model.bivariate_normal import log_bivariate_cdf, log_cdf_and_slopes
+from heckmanfa.model.normal import inverse_mills, log_cdf
+from heckmanfa.results.reference import check_level, reference_of
+from heckmanfa.text.printable import quoted
+
+ProbabilityKind = Literal["marginal", "selected", "unselected", "joint"]
+
+
+def check_probability_interval(return_interval: str, conf_level: float) -> None:
+    """Refuse an interval that a probability does not have, or an invalid confidence level."""
+    if return_interval == "prediction":
+        raise InputError(
+            "return_interval='prediction' has no meaning for a class: a new outcome is one class "
+            "or the other. Use 'confidence', the interval of its probability."
+        )
+    if return_interval != "confidence":
+        raise InputError(
+            f"return_interval must be 'confidence' or None; got {quoted(return_interval)}"
+        )
+    check_level(conf_level)
+
+
+def predict_probability(
+    fit: Fit,
+    X: Any,
+    kind: str,
+    missing: str = "error",
+    return_interval: str | None = None,
+    conf_level: float = 0.95,
+) -> Any:
+    """Return the probability of the positive class of each row; see `HeckmanProbit.predict_proba`.
+
+    ``kind`` is one of `ProbabilityKind`; "joint" is P(y = 1, s = 1 | x). With
+    ``return_interval="confidence"``, return (n,) probabilities and their (n, 2) limits.
+    """
+    if fit.probit is None:
+        # Without a selection equation, every row is selected.
+        kind = "marginal"
+    both = kind != "marginal"
+    with explain_out_of_memory():
+        refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
+        table = read_rows(fit, X, prediction=True, selection=both, missing=missing)
+        values = _probability(fit, table, kind)
+    if return_interval is None:
+        return values
+    check_probability_interval(return_interval, conf_level)
+    if table.tensors:
+        table = read_rows(fit, on_host(X), prediction=True, selection=both, missing=missing)
+    return values, like(_interval(fit, table, kind, conf_level), values)
+
+
+def _probability(fit: Fit, table: FeatureTable, kind: str) -> Array:
+    mean = prediction_index(fit, table)
+    xp = namespace(mean)
+    if kind == "marginal":
+        return xp.exp(log_cdf(mean))
+    side = -1.0 if kind == "unselected" else 1.0
+    index = side * selection_index(fit, table)
+    logarithm = log_bivariate_cdf(mean, index, side * fit.rho)
+    if kind != "joint":
+        logarithm = logarithm - log_cdf(index)
+    # Rounding may leave a probability of one a little above.
+    return xp.exp(xp.where(logarithm > 0, xp.zeros_like(logarithm), logarithm))
+
+
+def _interval(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Floats:
+    """Return confidence limits (n, 2); NaN if a feature or the covariance is not known."""
+    estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
+    quantile = reference_of(fit).quantile(conf_level)
+
+    def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
+        span, design = block
+        with np.errstate(invalid="ignore"):
+            effect = probit_effect(estimates, kind, design)
+            error = quantile * np.sqrt(effect.variance(estimates.covariance))
+            ends = np.column_stack([effect.values - error, effect.values + error])
+            return span, special.ndtr(ends)
+
+    return limits_by_block(table, estimates.columns, of_block)
+
+
+def probit_effect(estimates: Estimates, kind: str, design: Floats) -> Effect:
+    """Return Phi^-1 of a probability in rows of the design (n, 1 + k), with its gradient."""
+    mean = design @ estimates.coef
+    one, zero = np.ones_like(mean), np.zeros_like(mean)
+    if kind == "marginal":
+        return Effect(mean, ((one, design),), ((zero, design),), zero)
+    side = -1.0 if kind == "unselected" else 1.0
+    index, rho = side * (design @ estimates.selection_coef), side * estimates.dependence
+    scale, ratio = zero, zero
+    if kind != "joint":
+        scale, ratio = log_cdf(index), inverse_mills(index)
+    sign = one
+    if kind != "joint":
+        # The negative class has the probability of -v and -rho.
+        likely = log_bivariate_cdf(mean, index, rho) - scale > np.log(0.5)
+        sign = np.where(likely, -1.0, 1.0)
+    logarithm, by_mean, by_index, by_atanh = log_cdf_and_slopes(
+        sign * mean, index, float(np.arctanh(rho)), sign
+    )
+    point = special.ndtri_exp(np.minimum(logarithm - scale, 0.0))
+    # The derivative of Phi^-1(P) is that of log P, divided by lambda at the point.
+    factor = sign / inverse_mills(point)
+    square = (1.0 - rho) * (1.0 + rho)
+    return Effect(
+        sign * point,
+        ((factor * sign * by_mean, design),),
+        ((factor * side * (by_index - ratio), design),),
+        factor * side * by_atanh / square,
+    )
