@@ -20,7 +20,7 @@ from heckmanfa.errors import (
     NotIdentifiedError,
     UnknownFeatureError,
 )
-from heckmanfa.inference.expectations import mills_curve
+from heckmanfa.inference.expectation_parts import mills_curve
 from heckmanfa.model.normal import mills
 
 KINDS = ("marginal", "selected", "unselected", "selection")

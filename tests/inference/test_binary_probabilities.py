@@ -1,0 +1,126 @@
+"""Probabilities of a binary outcome: against mpmath, finite differences and simulation."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import special
+
+from heckmanfa.inference.expectation_parts import probability_parts
+from heckmanfa.inference.expectations import Estimates
+from heckmanfa.inference.probabilities import probit_effect
+
+KINDS = ("marginal", "selected", "unselected")
+
+
+def _exact(kind, mean, index, rho):
+    """Return a probability with 20 digits."""
+    with mpmath.workdps(20):
+        v, u, r = mpmath.mpf(mean), mpmath.mpf(index), mpmath.mpf(rho)
+        if kind == "marginal":
+            return mpmath.ncdf(v)
+        if kind == "unselected":
+            u, r = -u, -r
+        root, below = mpmath.sqrt(1 - r * r), mpmath.ncdf(u)
+
+        def slice_at(w):
+            # Quadrature stops at an absolute error.
+            return mpmath.npdf(w) / below * mpmath.ncdf((v - r * w) / root)
+
+        low = min(u, 0) - 12
+        nodes = sorted({low, u, *(place for place in (u - 3, u - 1, -4, 0, 4) if low < place < u)})
+        return mpmath.quad(slice_at, nodes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_are_right_where_selection_is_unlikely(kind):
+    points = [(0.3, 0.2, 0.6), (-1.0, -9.0, 0.5), (2.0, 7.0, -0.8), (-6.0, -4.0, 0.9)]
+    for mean, index, rho in points:
+        ours = probability_parts(kind, np.array([mean]), np.array([index]), rho).value[0]
+        assert ours == pytest.approx(float(_exact(kind, mean, index, rho)), rel=1e-11)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "selection"])
+def test_derivatives_are_those_of_finite_differences(kind):
+    rng = np.random.default_rng(5)
+    mean, index, step = rng.normal(size=40), rng.normal(size=40), 1e-5
+    rho = 0.45
+
+    def at(dv=0.0, du=0.0, dr=0.0):
+        return probability_parts(kind, mean + dv, index + du, rho + dr)
+
+    def slope(part, **direction):
+        size = {name: step for name in direction}
+        less = {name: -step for name in direction}
+        return (getattr(at(**size), part) - getattr(at(**less), part)) / (2.0 * step)
+
+    here = at()
+    pairs = [
+        (here.mean, slope("value", dv=1)),
+        (here.index, slope("value", du=1)),
+        (here.dependence, slope("value", dr=1)),
+        (here.index_index, slope("index", du=1)),
+        (here.index_dependence, slope("index", dr=1)),
+    ]
+    if here.bend is not None:
+        pairs += [
+            (here.bend.mean_mean, slope("mean", dv=1)),
+            (here.bend.mean_index, slope("mean", du=1)),
+            (here.bend.mean_dependence, slope("mean", dr=1)),
+        ]
+    else:
+        assert kind == "selection"
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+
+
+def _estimates(rho=0.5, scale=1.0):
+    covariance = 0.01 * np.eye(5)
+    coef, selection = np.array([0.2, 1.0]) * scale, np.array([0.1, -0.8]) * scale
+    columns = frozenset([0])
+    return Estimates(True, True, [0], coef, selection, rho, covariance, columns, columns, True)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "joint"])
+def test_the_probit_scale_of_intervals_has_the_gradient_of_finite_differences(kind):
+    design = np.column_stack([np.ones(9), np.linspace(-3.0, 3.0, 9)])
+    estimates = _estimates()
+    gradient = probit_effect(estimates, kind, design).gradient()
+    whole = np.concatenate([estimates.coef, estimates.selection_coef, [estimates.dependence]])
+
+    def value(theta):
+        moved = Estimates(
+            True,
+            True,
+            [0],
+            theta[:2],
+            theta[2:4],
+            float(theta[4]),
+            estimates.covariance,
+            estimates.in_prediction,
+            estimates.in_selection,
+            True,
+        )
+        return probit_effect(moved, kind, design).values
+
+    for place in range(5):
+        step = 1e-5 * np.eye(5)[place]
+        there = (value(whole + step) - value(whole - step)) / 2e-5
+        np.testing.assert_allclose(gradient[:, place], there, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["selected", "unselected"])
+def test_the_probit_scale_keeps_its_digits_near_zero_and_one(kind):
+    estimates = _estimates(scale=9.0)
+    design = np.column_stack([np.ones(3), [-1.2, 0.0, 1.2]])
+    found = probit_effect(estimates, kind, design)
+    for place, row in enumerate(design):
+        mean, index = row @ estimates.coef, row @ estimates.selection_coef
+        exact = _exact(kind, mean, index, estimates.dependence)
+        with mpmath.workdps(20):
+            small = min(exact, 1 - exact)
+            side = 1.0 if exact < 0.5 else -1.0
+            theirs = side * float(special.ndtri_exp(float(mpmath.log(small))))
+        assert found.values[place] == pytest.approx(theirs, rel=1e-9)
+    assert np.all(np.isfinite(found.gradient()))
