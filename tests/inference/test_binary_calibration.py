@@ -89,8 +89,10 @@ def test_the_picture_says_whether_rows_were_held_out_and_that_they_are_selected(
     probability, outcome, _ = _rows()
     inside = _picture(probability, outcome).text().caption
     outside = _picture(probability, outcome, held_out="5 folds").text().caption
-    assert "In sample" in inside and "Held out" not in inside
-    assert "Held out (5 folds)" in outside and "In sample" not in outside
+    assert "In sample" in inside
+    assert "Held out" not in inside
+    assert "Held out (5 folds)" in outside
+    assert "In sample" not in outside
     assert all("These rows are selected" in words for words in (inside, outside))
 
 
@@ -107,7 +109,8 @@ def test_names_from_the_data_are_escaped_in_the_drawing():
     found = calibration_of(*_rows()[:2], **names)
     for width in (540, 358):
         drawn = found.svg(width)
-        assert "<script" not in drawn and "<b>" not in drawn
+        assert "<script" not in drawn
+        assert "<b>" not in drawn
         assert drawn.count("<circle") == len(found.points)
 
 
@@ -115,6 +118,8 @@ def test_axes_zoom_in_on_rare_outcomes_and_show_all_otherwise():
     probability, outcome, _ = _rows()
     assert _picture(probability, outcome).limits == (0.0, 1.0)
     low, high = _picture(0.05 * probability, np.zeros(len(outcome))).limits
-    assert low == 0.0 and 0.05 < high < 0.6
+    assert low == 0.0
+    assert 0.05 < high < 0.6
     low, high = _picture(1.0 - 0.05 * probability, np.ones(len(outcome))).limits
-    assert high == 1.0 and 0.4 < low < 0.95
+    assert high == 1.0
+    assert 0.4 < low < 0.95

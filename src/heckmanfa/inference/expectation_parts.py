@@ -8,7 +8,8 @@ and the same of (v, -u, -rho) among the others. With r = sqrt(1 - rho^2), P = Ph
 D = phi2(v, u; rho) / Phi(u),
 
     P_v = phi(v) Phi((u - rho v) / r) / Phi(u),    P_u = lambda(u) (Phi((v - rho u) / r) - P),
-    P_rho = D,   P_vv = -v P_v - rho D,   P_vu = D - lambda P_v,   P_uu = -(2 lambda + u) P_u - rho D,
+    P_rho = D,   P_vv = -v P_v - rho D,   P_vu = D - lambda P_v,
+    P_uu = -(2 lambda + u) P_u - rho D,
     P_v,rho = -(v - rho u) D / r^2,   P_u,rho = -(u - rho v) D / r^2 - lambda D.
 
 Quotients are differences of logarithms, so nothing underflows where selection is unlikely.

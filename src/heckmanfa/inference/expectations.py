@@ -149,9 +149,7 @@ class Effect:
 
 def level_effect(parts: Parts, design: Floats) -> Effect:
     """Return the expectation in rows of the design (n, 1 + k), at which ``parts`` is evaluated."""
-    return Effect(
-        parts.value, ((parts.mean, design),), ((parts.index, design),), parts.dependence
-    )
+    return Effect(parts.value, ((parts.mean, design),), ((parts.index, design),), parts.dependence)
 
 
 def slope_effect(estimates: Estimates, parts: Parts, design: Floats, slopes: Floats) -> Effect:

@@ -1,8 +1,8 @@
 """Probabilities of a binary outcome for rows of X, with confidence intervals.
 
-With v = x'b and u = z'gamma, P(y = 1 | x) is Phi(v), given selection Phi2(v, u; rho) / Phi(u), given
-its absence Phi2(v, -u; -rho) / Phi(-u), and together with selection Phi2(v, u; rho). Quotients are
-differences of logarithms, which do not underflow where selection is very unlikely.
+With v = x'b and u = z'gamma, P(y = 1 | x) is Phi(v), given selection Phi2(v, u; rho) / Phi(u),
+given its absence Phi2(v, -u; -rho) / Phi(-u), and together with selection Phi2(v, u; rho).
+Quotients are differences of logarithms, which do not underflow where selection is very unlikely.
 
 An interval is by the delta method on the probit scale, Phi^-1 of the probability, so its ends are
 probabilities. Of Phi(v) it is the interval of x'b itself. The smaller of P and 1 - P is used, in
