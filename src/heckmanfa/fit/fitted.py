@@ -62,6 +62,11 @@ class Spec:
         """Whether standard errors are other than those of compressed data."""
         return errors_differ(self.cov_type, self.weight_kind)
 
+    @property
+    def error_terms(self) -> tuple[str, ...]:
+        """What is estimated of the errors, as tables name it."""
+        return ("rho",) if self.outcome_kind == "binary" else ("imr", "rho", "sigma")
+
     def feature_names(self, columns: Positions) -> list[Any]:
         """Return the names of columns, or their positions if X has no names."""
         return names_or_positions(self.columns.names, columns)
@@ -155,6 +160,12 @@ class Fit:
     def classes(self) -> tuple[Any, Any] | None:
         """The negative and the positive class of a binary outcome."""
         return self.origin.classes
+
+    @property
+    def error_estimates(self) -> list[float]:
+        """Estimates of `Spec.error_terms`."""
+        estimates = {"imr": self.imr_coef, "rho": self.rho, "sigma": self.sigma}
+        return [estimates[term] for term in self.spec.error_terms]
 
     @property
     def probit(self) -> Probit | None:

@@ -52,7 +52,7 @@ class Bootstrap(Report):
     labels: tuple[Any, ...]
     """a name (or position) for each of the K columns of X"""
     estimates: Floats
-    """(2K + 5,) of the fit, ordered as `Replicates.estimates`"""
+    """of the fit, ordered as `Replicates.estimates`"""
     replicates: Replicates
     support: NDArray[np.bool_]
     """(K,) prediction features of the fit"""
@@ -68,6 +68,8 @@ class Bootstrap(Report):
     """caveats about these estimates, as sentences"""
     weighing: str = ""
     """how weights count what was resampled, in words"""
+    error_terms: tuple[str, ...] = ("imr", "rho", "sigma")
+    """what is estimated of the errors"""
 
     @property
     def n_failed(self) -> int:
@@ -149,10 +151,7 @@ class Bootstrap(Report):
             *(("prediction", names[column], 1 + column, column) for column in predicting),
             ("selection", "Intercept", k + 1, None),
             *(("selection", names[column], k + 2 + column, None) for column in selecting),
-            *(
-                ("errors", term, 2 * k + 2 + i, None)
-                for i, term in enumerate(("imr", "rho", "sigma"))
-            ),
+            *(("errors", term, 2 * k + 2 + i, None) for i, term in enumerate(self.error_terms)),
         ]
 
     def sections(self) -> list[Section]:
@@ -288,6 +287,7 @@ def bootstrap(
         averaged=averaged,
         caveats=tuple(search_notes(fit, "bootstrap")),
         weighing=_weighing(fit, rows, grouped=codes is not None),
+        error_terms=fit.spec.error_terms,
     )
 
 

@@ -133,6 +133,8 @@ def read_given_rows(
             sampling=spec.weight_kind == "sampling",
             selection=spec.selection,
             prediction=spec.prediction,
+            binary=fit.is_binary,
+            classes=fit.classes,
         )
     return ReadRows(table, sample, design)
 

@@ -27,8 +27,9 @@ class GivenFeatures(Choose):
         """Refuse or drop collinear columns, and warn if nothing is excluded."""
         prediction = [column for column in spec.prediction if column not in selection.separating]
         if moments.n_selected <= len(prediction) + 2:
+            third = "rho" if spec.outcome_kind == "binary" else "the inverse Mills ratio"
             raise TooFewRowsError(
-                f"{len(prediction)} prediction features, an intercept and the inverse Mills ratio "
+                f"{len(prediction)} prediction features, an intercept and {third} "
                 f"need more than {len(prediction) + 2} selected rows; there are "
                 f"{weighted_count(moments.n_selected)}"
             )

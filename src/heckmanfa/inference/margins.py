@@ -31,6 +31,7 @@ from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.inference.formula_variables import Change
 from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
+from heckmanfa.results.effect_words import class_label
 from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
@@ -39,17 +40,20 @@ from heckmanfa.text.wording import listed, nearest, weighing
 
 _DEFAULT = ("marginal", "selected", "selection")
 _WORDS = {
-    "marginal": ", the outcome of anyone with these features",
+    "marginal": ", {} with these features",
     "selected": ", given selection",
     "unselected": ", given that the row is not selected",
     "selection": "",
 }
-_QUANTITIES = {
-    "marginal": "E[y | x]",
-    "selected": "E[y | x, s = 1]",
-    "unselected": "E[y | x, s = 0]",
-    "selection": "P(s = 1 | x)",
-}
+_GIVEN = {"marginal": "x", "selected": "x, s = 1", "unselected": "x, s = 0"}
+
+
+def quantity(target: str, positive: str = "") -> str:
+    """Write what an effect is on; ``positive`` is the positive class of a binary outcome."""
+    if target == "selection":
+        return "P(s = 1 | x)"
+    given = _GIVEN[target]
+    return f"P(y = {positive} | {given})" if positive else f"E[y | {given}]"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -67,6 +71,8 @@ class Margins(Report):
     notes: tuple[str, ...]
     weighing: str = ""
     """how weights count these rows, in words"""
+    positive: str = ""
+    """positive class of a binary outcome, whose probability has these effects"""
 
     def tidy(self) -> pd.DataFrame:
         """Return effects, standard errors, tests and intervals.
@@ -96,7 +102,9 @@ class Margins(Report):
         parts = [Section(f"Marginal effects: {where}")]
         for target, rows in self.table.groupby("target", sort=False):
             table = rows.drop(columns="target").reset_index(drop=True)
-            what = f"{_QUANTITIES[str(target)]}{_WORDS[str(target)]}"
+            whose = "for anyone" if self.positive else "the outcome of anyone"
+            words = _WORDS[str(target)].format(whose)
+            what = f"{quantity(str(target), self.positive)}{words}"
             parts.append(Section(f"Effects {target}: on {what}", table=table))
         return [*parts, Section(notes=self.notes)]
 
@@ -157,7 +165,14 @@ def margins(
         notes.append(f"{rows.n_left_out} rows lack a variable of the formulas, and are left out.")
     notes += [*rows.notes, *_notes(fit, kinds, table), *reference.notes()]
     how = weighing(fit.spec.weight_kind, rows.n_rows, rows.total)
-    return Margins(table, covariance, at, float(conf_level), rows.n_rows, tuple(notes), how)
+    return Margins(
+        table, covariance, at, float(conf_level), rows.n_rows, tuple(notes), how, _positive(fit)
+    )
+
+
+def _positive(fit: Fit) -> str:
+    """Return the positive class of a binary outcome as sentences write it; empty if linear."""
+    return class_label(fit.classes[1]) if fit.is_binary and fit.classes is not None else ""
 
 
 def judged(
@@ -238,6 +253,8 @@ def _read_kinds(fit: Fit, kind: Any) -> tuple[list[str], list[str]]:
 
 def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
     notes = ["Standard errors use the delta method, with these rows held fixed."]
+    if fit.is_binary:
+        notes.append("Effects are on probabilities: 0.01 is one percentage point.")
     if fit.average is not None:
         notes.append(
             "Effects on the outcome are averaged over assignments: their intervals are quantiles "
@@ -250,10 +267,10 @@ def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
         )
     zero = table[table["std_error"] == 0]
     if len(zero):
-        parts = [
-            f"{_QUANTITIES[str(target)]}: {listed([*dict.fromkeys(rows['term'].astype(str))])}"
-            for target, rows in zero.groupby("target", sort=False)
-        ]
+        parts = []
+        for target, rows in zero.groupby("target", sort=False):
+            terms = listed([*dict.fromkeys(rows["term"].astype(str))])
+            parts.append(f"{quantity(str(target), _positive(fit))}: {terms}")
         notes.append(
             "An effect of 0 with a standard error of 0 is not an estimate: its target does not "
             f"depend on the feature, and there is nothing to test ({'; '.join(parts)})."

@@ -85,8 +85,8 @@ class Replicates:
     """The estimates of B replicates that succeeded, and why others failed."""
 
     estimates: Floats
-    """(B, 2K + 5): prediction intercept and coefficients, selection intercept and coefficients,
-    then beta_H, rho and sigma"""
+    """(B, 2K + 2 + E): prediction intercept and coefficients, selection intercept and
+    coefficients, then the E `fit.Spec.error_terms`"""
     support: NDArray[np.bool_]
     """(B, K)"""
     failures: dict[str, int]
@@ -124,9 +124,9 @@ def run(
         if show is not None:
             show(n_boot, "")
     good, failures = without_failures(parts)
-    k = len(plan.refit.spec.labels)
+    k, n_errors = len(plan.refit.spec.labels), len(plan.refit.spec.error_terms)
     return Replicates(
-        estimates=np.array([part[0] for part in good]).reshape(len(good), 2 * k + 5),
+        estimates=np.array([part[0] for part in good]).reshape(len(good), 2 * k + 2 + n_errors),
         support=np.array([part[1] for part in good], dtype=bool).reshape(len(good), k),
         failures=failures,
         warnings=dict(Counter(kind for part in good for kind in part[2]).most_common()),
@@ -175,6 +175,6 @@ def estimates_of(fit: Fit) -> Floats:
             fit.coef,
             [fit.selection_intercept],
             fit.selection_coef,
-            [fit.imr_coef, fit.rho, fit.sigma],
+            fit.error_estimates,
         ]
     )

@@ -149,7 +149,7 @@ def choice_of(selection: Selection, best: Mask, outcome: SearchOutcome) -> Choic
 class Honest(HonestSplits, Report):
     """Estimates over splits of the rows into a half that chooses and a half that estimates.
 
-    The terms are the intercept, each column of X, beta_H, rho and sigma: K + 4 of them.
+    The terms are the intercept, each column of X, and E of the errors: K + 1 + E of them.
     """
 
     def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
@@ -162,9 +162,9 @@ class Honest(HonestSplits, Report):
             over these; std_error, ci_low, ci_high; split_std_error, the median one of a single
             split; quartile_low and quartile_high, the spread of the estimates over splits.
         """
-        k = len(self.labels)
-        share = np.concatenate([[np.nan], self.support.mean(axis=0), np.full(3, np.nan)])
-        table = pd.DataFrame({"term": ["Intercept", *self.names, "imr", "rho", "sigma"]})
+        k, n_errors = len(self.labels), len(self.error_terms)
+        share = np.concatenate([[np.nan], self.support.mean(axis=0), np.full(n_errors, np.nan)])
+        table = pd.DataFrame({"term": ["Intercept", *self.names, *self.error_terms]})
         table["chosen"] = share
         reference = Reference(self.n_clusters)
         table = table.assign(
@@ -176,11 +176,11 @@ class Honest(HonestSplits, Report):
                 lambda part, axis, level=level: np.nanpercentile(part, level, axis=axis),
                 self.estimates,
             )
-        shown = [0, *(1 + column for column in self.candidates), *range(k + 1, k + 4)]
+        shown = [0, *(1 + column for column in self.candidates), *range(k + 1, k + 1 + n_errors)]
         return table.iloc[shown].reset_index(drop=True)
 
     def splits(self) -> pd.DataFrame:
-        """Return a row for each split that succeeded: features, rho, sigma."""
+        """Return a row for each split that succeeded: features, rho, sigma if there is one."""
         k = len(self.labels)
         return pd.DataFrame(
             {
@@ -188,8 +188,11 @@ class Honest(HonestSplits, Report):
                     tuple(self.labels[int(column)] for column in np.flatnonzero(row))
                     for row in self.support
                 ],
-                "rho": self.estimates[:, k + 2],
-                "sigma": self.estimates[:, k + 3],
+                **{
+                    term: self.estimates[:, k + 1 + i]
+                    for i, term in enumerate(self.error_terms)
+                    if term != "imr"
+                },
             }
         )
 
@@ -288,6 +291,7 @@ class HonestSearch:
             variances=np.array([part[1] for part in good]),
             failures=failures,
             n_clusters=check_clusters(count_clusters(rows)) if spec.cov_type == "cluster" else None,
+            error_terms=spec.error_terms,
         )
 
 
@@ -314,14 +318,14 @@ def _split(
 
 
 def _estimates(fit: Fit) -> tuple[Floats, Floats]:
-    k = fit.n_features
-    estimates, variances = np.full(k + 4, np.nan), np.full(k + 4, np.nan)
+    k, errors = fit.n_features, fit.spec.error_terms
+    estimates, variances = (np.full(k + 1 + len(errors), np.nan) for _ in range(2))
     positions = np.append(0, 1 + np.flatnonzero(fit.support))
     variance = np.diag(fit.covariance)
     estimates[positions] = [fit.intercept, *fit.coef[fit.support]]
     variances[positions] = variance[: len(positions)]
-    estimates[k + 1 :] = fit.imr_coef, fit.rho, fit.sigma
-    for i, term in enumerate(("imr", "rho", "sigma")):
+    estimates[k + 1 :] = fit.error_estimates
+    for i, term in enumerate(errors):
         if ("errors", term) in fit.terms:
             variances[k + 1 + i] = variance[fit.terms.index(("errors", term))]
     return estimates, variances
@@ -344,10 +348,14 @@ def _with_medians(fit: Fit) -> Fit:
     )
     coef = fit.coef.copy()
     coef[fit.support] = values[1 : k + 1][fit.support]
-    imr_coef, rho, sigma = (float(value) for value in values[k + 1 :])
+    terms = honest.error_terms
+    positions = {"Intercept": 0} | {term: k + 1 + i for i, term in enumerate(terms)}
+    rho = float(values[positions["rho"]])
+    # A binary outcome has the dependence rho, and errors of variance one.
+    imr_coef = float(values[positions["imr"]]) if "imr" in positions else rho
+    sigma = float(values[positions["sigma"]]) if "sigma" in positions else 1.0
     spread = np.sqrt(np.diag(fit.covariance))
     honest_spread = spread.copy()
-    positions = {"Intercept": 0, "imr": k + 1, "rho": k + 2, "sigma": k + 3}
     positions |= {fit.labels[column]: 1 + column for column in fit.features}
     for i, (equation, term) in enumerate(fit.terms):
         if equation != "selection":
@@ -364,11 +372,11 @@ def _with_medians(fit: Fit) -> Fit:
     )
     if fit.atanh_rho is None:
         return fit
-    return replace(
-        fit,
-        atanh_rho=(float(np.arctanh(rho)), float(errors[k + 2] / (1.0 - rho**2))),
-        log_sigma=(float(np.log(sigma)), float(errors[k + 3] / sigma)),
-    )
+    rho_error = float(errors[positions["rho"]])
+    fit = replace(fit, atanh_rho=(float(np.arctanh(rho)), rho_error / (1.0 - rho**2)))
+    if "sigma" not in positions:
+        return fit
+    return replace(fit, log_sigma=(float(np.log(sigma)), float(errors[positions["sigma"]] / sigma)))
 
 
 def _half(rows: ArrayRows, source: np.random.Generator) -> Mask:

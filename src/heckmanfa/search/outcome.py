@@ -19,7 +19,7 @@ from heckmanfa.search.training.assignment_function import Trained
 class HonestSplits:
     """Estimates over splits of the rows into a half that chooses and a half that estimates.
 
-    The terms are the intercept, each column of X, beta_H, rho and sigma: K + 4 of them.
+    The terms are the intercept, each column of X, and E of the errors: K + 1 + E of them.
     """
 
     labels: tuple[Any, ...]
@@ -31,13 +31,15 @@ class HonestSplits:
     n_splits: int
     """splits asked for"""
     estimates: Floats
-    """(R, K + 4) of the R splits that succeeded; NaN where a feature was not chosen"""
+    """(R, K + 1 + E) of the R splits that succeeded; NaN where a feature was not chosen"""
     variances: Floats
-    """(R, K + 4) likewise; NaN for a two-step rho and sigma"""
+    """(R, K + 1 + E) likewise; NaN for a two-step rho and sigma"""
     failures: dict[str, int]
     """how many splits failed, by reason"""
     n_clusters: int | None = None
     """of all rows; None unless the covariance is clustered"""
+    error_terms: tuple[str, ...] = ("imr", "rho", "sigma")
+    """(E,) what is estimated of the errors"""
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -50,11 +52,11 @@ class HonestSplits:
         return np.asarray(self.support.mean(axis=0) >= 0.5)
 
     def medians(self) -> Floats:
-        """(K + 4,) medians over the splits that chose a feature; NaN if none did."""
+        """(K + 1 + E,) medians over the splits that chose a feature; NaN if none did."""
         return over_splits(np.nanmedian, self.estimates)
 
     def std_errors(self) -> Floats:
-        """(K + 4,) standard errors of the medians.
+        """(K + 1 + E,) standard errors of the medians.
 
         The variance of an estimate is that of its average over splits, given the data, plus the
         average of its variance among splits. The first is what many splits leave, so the variance
