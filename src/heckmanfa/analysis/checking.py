@@ -110,7 +110,8 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
         if subject.prepared.streamed:
             # The share of rows beyond the range of lambda.
             missed.add(1, NOT_IN_MEMORY)
-    found = [*checks_of(findings, caveats, outcome)]
+    binary = fit.is_binary
+    found = [*checks_of(findings, caveats, outcome, binary=binary)]
     found += [
         *_of_crowding(subject),
         *_of_rows(subject),
@@ -121,7 +122,8 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
     found = _with_form(found, ml=subject.prepared.question.method == "ml")
     dos = DO_WITHOUT_SEARCH if subject.prepared.question.searched == "none" else {}
     found = [replace(one, do=dos.get(one.key, one.do)) if one.do else one for one in found]
-    return ordered_checks([*found, *checks_of_warnings(subject.warned, found, outcome)])
+    warned = checks_of_warnings(subject.warned, found, outcome, binary=binary)
+    return ordered_checks([*found, *warned])
 
 
 def _in_table(finding: Finding, subject: Subject) -> Finding:

@@ -118,9 +118,14 @@ class ChoiceModel(Heckman):
         known = len(fit.feature_names) <= _QUICKLY_WEIGHED
         evidence = evidence_of(fit, thorough=known)
         checks = checks_of(
-            self.diagnostics().checks(), caveats_of_fit(fit, weighed=known), evidence.outcome
+            self.diagnostics().checks(),
+            caveats_of_fit(fit, weighed=known),
+            evidence.outcome,
+            binary=fit.is_binary,
         )
-        bounds = bounds_of(fit) if evidence.no_exclusion else None
+        # Those of a binary outcome need the rows.
+        asked = evidence.no_exclusion and not fit.is_binary
+        bounds = bounds_of(fit) if asked else None
         answer = answer_of(evidence, checks, bounds=bounds)
         return card_html(answer, forest_of(evidence), evidence.outcome)
 

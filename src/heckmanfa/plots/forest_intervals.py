@@ -103,6 +103,8 @@ class Forest:
     """what a hollow mark means"""
     halves: bool = False
     """whether shares count the halves of an honest search that chose a feature"""
+    unit: str = ""
+    """what estimates are in, such as "percentage points"; empty in units of the outcome"""
 
     @property
     def drawn(self) -> tuple[ForestRow, ...]:
@@ -149,7 +151,8 @@ class Forest:
             for one, estimate in zip(self.series, row.estimates, strict=True)
             if estimate.is_known
         ]
-        finding = f" {cut(row.name, 30)}, {cut(row.change, 50)}: "
+        unit = f"in {self.unit}, " if self.unit else ""
+        finding = f" {cut(row.name, 30)}, {cut(row.change, 50)}: {unit}"
         for many in range(len(found), 0, -1):
             text = f"{start}{finding}{'; '.join(found[:many])}.{end}"
             if len(text) <= _ALT:
@@ -206,7 +209,8 @@ class Forest:
                 Column("Estimate", group=one.label),
                 Column("95% interval", group=one.label),
             )
-        caption = f"What goes with {shown(self.outcome)}: estimates with 95% intervals"
+        unit = f", in {self.unit}" if self.unit else ""
+        caption = f"What goes with {shown(self.outcome)}: estimates with 95% intervals{unit}"
         return Table(tuple(columns), tuple(lines), caption, "forest-table")
 
     def _label(self, row: ForestRow) -> str:
@@ -253,6 +257,9 @@ class Forest:
         """Return the title of the axis."""
         outcome, is_wide = cut(self.outcome, label_cells(width)), width >= WIDE
         switches = [row.is_switch for row in self.drawn]
+        if self.unit:
+            more = f"{self.unit if is_wide else 'points'} of {outcome}"
+            return more if all(switches) else f"{more}, one SD more"
         if all(switches):
             return f"more {outcome}"
         if any(switches):

@@ -134,7 +134,7 @@ def answer_of(
     checks : sequence of Check
         The gravest first; see `heckmanfa.results.checks.ordered_checks`.
     bounds : mapping of int to Effect, optional
-        For each column of X, its estimate at rho = 0 and where it lies for rho from -0.3 to 0.3.
+        For each column of X, its coefficient at rho = 0 and where it lies for rho from -0.3 to 0.3.
         Used in place of estimates that nothing but normality identifies.
     may_write : Passage, optional
         A sentence that may be copied.
@@ -164,7 +164,7 @@ def opening(evidence: Evidence) -> Passage:
 
 
 def _lede(evidence: Evidence) -> Passage:
-    """Say that a feature and lambda stand in for each other, if one does."""
+    """Say that a feature and the correction stand in for each other, if one does."""
     stand_in = evidence.stand_in
     if stand_in is None or evidence.no_exclusion:
         return passage()
@@ -333,7 +333,7 @@ def _how_much(evidence: Evidence, bounds: Mapping[int, Effect] | None) -> Tile:
     change = evidence.naming.change_of(main.lead)
     if evidence.no_exclusion:
         return _range(evidence, main, change, (bounds or {}).get(main.lead))
-    heading = passage(amount(main.effect, evidence.outcome), " for ", change)
+    heading = passage(amount(evidence, main.effect), " for ", change)
     words = join([_interval(evidence, main), _beside(evidence, main)])
     return Tile(question, str(heading), "", words, heading)
 
@@ -343,16 +343,23 @@ def _range(
 ) -> Tile:
     """Give a range in place of an estimate that nothing but normality identifies."""
     why = "No feature drives selection alone, so nothing but normality identifies an estimate."
-    question, y = "How much?", Name(evidence.outcome)
+    question, y = "How much?", evidence.words.target
     if bound is None or not bound.has_interval:
         return Tile(question, "No estimate to rely on", "", passage(why))
     ends = (bound.low, bound.high) if bound.high > 0.0 else (-bound.high, -bound.low)
     low, high = effects(*ends)
     more = "more" if bound.high > 0.0 else "less"
     heading = passage(f"{low} to {high} {more} ", y, " for ", change)
+    if evidence.words.is_binary:
+        heading = passage(_coefficient(bound), " in the index of ", y, " for ", change)
     reach = effects(LITTLE_RHO)[0].rstrip("0")
     words = f"95% uncertainty interval for rho from \u2212{reach} to {reach}. {why}"
     return Tile(question, str(heading), "", passage(words), heading)
+
+
+def _coefficient(bound: Effect) -> str:
+    """Write a range of coefficients, which are not slopes of a probability."""
+    return "A coefficient of {} to {}".format(*effects(bound.low, bound.high))
 
 
 def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
@@ -364,13 +371,17 @@ def _interval(evidence: Evidence, main: FeatureEvidence) -> Passage:
 
 
 def _beside(evidence: Evidence, main: FeatureEvidence) -> Passage:
-    """Give least squares with its own interval."""
-    plain = main.least_squares
+    """Give what ignores selection, with its own interval; say what an effect on a class is."""
+    plain, words = main.least_squares, evidence.words
+    slope = ""
+    if words.is_binary and evidence.naming.is_switch(main.lead):
+        slope = "This is an average slope, not the difference between 1 and 0."
     if evidence.mode == "observed" or not plain.known:
-        return passage()
-    value, low, high = effects(plain.estimate, plain.low, plain.high)
+        return passage(slope) if slope else passage()
+    value, low, high = words.numbers(plain.estimate, plain.low, plain.high)
     ends = f" ({low} to {high})" if plain.has_interval else ""
-    return passage(f"Least squares, which ignores selection, says {value}{ends}.")
+    said = passage(f"{words.naive_start}, which ignores selection, says {value}{ends}.")
+    return join([said, passage(slope)]) if slope else said
 
 
 # How far to trust it. -----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from heckmanfa.fit import Fit
 from heckmanfa.model.likelihood import higher_maximum, rho_text
+from heckmanfa.results import binary_caveats
 from heckmanfa.results.assignment_words import (
     WEIGHT_CAVEATS,
     caveats_of_weights,
@@ -95,7 +96,8 @@ def caveats_of_fit(
     If the table of the fit is given, they name its columns. Without ``weighed``, they leave out
     those that need the weights of all assignments.
     """
-    found = [*_of_problems(fit), *([_ALL_OBSERVED] if fit.probit is None else [])]
+    all_observed = binary_caveats.ALL_OBSERVED if fit.is_binary else _ALL_OBSERVED
+    found = [*_of_problems(fit), *([all_observed] if fit.probit is None else [])]
     found += [*caveats_of_search(fit), *caveats_of_average(fit)]
     found += caveats_of_weights(fit) if weighed else []
     if fit.dropped:
@@ -110,7 +112,8 @@ def caveats_of_fit(
             found.append(_TWO_STEP_ERRORS)
         elif not fit.rho_is_conditioned:
             found.append(_RHO_SCALE)
-        found.append(_ADJUSTED_R2)
+        found += [] if fit.is_binary else [_ADJUSTED_R2]
+    found += binary_caveats.caveats_of_classes(fit)
     notes = reference_of(fit).notes(joint=True)
     return [*found, *(Caveat("reference_distribution", "note", note) for note in notes)]
 
@@ -122,10 +125,12 @@ def caveats_of_table(fit: Fit, diagnostics: Diagnostics, table: TableFacts) -> l
     """
     of_model = caveats_of_fit(fit, table)
     of_rows = _of_rows(diagnostics, table)
+    not_causal = binary_caveats.NOT_CAUSAL if fit.is_binary else _NOT_CAUSAL
     if fit.probit is None:
-        return [*of_model, *of_rows, _NOT_CAUSAL]
+        return [*of_model, *of_rows, not_causal]
     of_tests = [*_of_strength(diagnostics), *_of_rho_test(fit, diagnostics)]
-    return [*of_model, *of_tests, *of_rows, _NORMALITY, _NOT_CAUSAL]
+    of_rows += [binary_caveats.SELECTED_SCORES] if fit.is_binary else []
+    return [*of_model, *of_tests, *of_rows, _NORMALITY, not_causal]
 
 
 def caveat_sentences(fit: Fit, *keys: str) -> list[str]:
@@ -136,6 +141,7 @@ def caveat_sentences(fit: Fit, *keys: str) -> list[str]:
 
 def search_findings(fit: Fit) -> list[Finding]:
     """Return the caveats about the search as lines of the diagnostics."""
+    errors = "rho" if fit.is_binary else "rho, sigma"
     caveats = {caveat.key: caveat for caveat in caveats_of_fit(fit, weighed=False)}
     found = [
         Finding(
@@ -149,7 +155,7 @@ def search_findings(fit: Fit) -> list[Finding]:
         for key, name, value in (
             ("window", "test of rho = 0", "none"),
             ("search_ignored", "standard errors after the search", "features taken as known"),
-            ("honest_fit", "honest estimates", "coefficients, rho, sigma and their tests"),
+            ("honest_fit", "honest estimates", f"coefficients, {errors} and their tests"),
             ("average", "average over assignments", "intervals of mixtures, no p-values"),
             ("sampled", "sampler", "chains compared"),
             ("outside_weight", "rho outside (-1, 1)", _outside(fit)),
@@ -222,7 +228,7 @@ def _of_problem(problem: Finding, fit: Fit) -> Caveat:
 def _of_exclusions(fit: Fit, table: TableFacts | None) -> Caveat:
     exclusions = find_exclusions(fit) if table is None else table.exclusions
     if not exclusions.features:
-        return _NO_EXCLUSION
+        return binary_caveats.NO_EXCLUSION if fit.is_binary else _NO_EXCLUSION
     names = ", ".join(shown(str(name)) for name in exclusions.features)
     return Caveat(
         "kept_out",

@@ -32,6 +32,7 @@ CHECK_OF_CAVEAT = {
     "weak_exclusions": "exclusions",
     "lambda_collinear": "imr_r2",
     "extrapolated": "outside_range",
+    "few_events": "events",
     "assignment_weight": "best_set",
     "bootstrap_search": "best_set",
 }
@@ -60,8 +61,9 @@ NO_CHECKS = frozenset(
     {
         *("adjusted_r2", "average", "honest", "honest_and_all_rows", "honest_fit"),
         *("honest_target", "imr_range"),
-        *("honest_window", "kept_out", "no_choice", "none_kept_out", "normal_law", "not_causal"),
-        *("nothing_searched", "reference_distribution", "rho_not_found", "rho_scale"),
+        *("honest_window", "kept_out", "naive_probit", "no_choice", "none_kept_out", "normal_law"),
+        *("not_causal", "nothing_searched", "reference_distribution", "rho_near_boundary"),
+        *("rho_not_found", "rho_scale", "selected_scores", "slopes"),
         "two_step_errors",
     }
 )

@@ -7,6 +7,7 @@ A check has the key of the finding or caveat that it is made from. Titles are wh
 from __future__ import annotations
 
 from heckmanfa.results.check_kinds import LITTLE, RELY, STRONGER, UNTESTED, CheckWords, Kind
+from heckmanfa.results.row_check_words import ROW_CHECK_WORDS
 
 # In reading order within each kind: checks of one level and kind keep it.
 CHECK_WORDS: dict[str, CheckWords] = {
@@ -123,6 +124,20 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "{outcome} holds only two values.",
         "Fit the Heckman probit (--outcome-kind binary), or read effects as rough probabilities.",
         why="A linear model of two values will predict beyond them in some rows.",
+    ),
+    "events": CheckWords(
+        Kind.ASSUMPTION,
+        "rows of the rarer class",
+        "One class of {outcome} has few rows for the coefficients.",
+        "Let fewer features predict (--predict-with), and claim less.",
+        why="Coefficients are then too large, and intervals may cover less often than they say.",
+    ),
+    "outcome_separation": CheckWords(
+        Kind.INVALID,
+        "columns that decide {outcome}",
+        "{outcome} is decided by {names}.",
+        "Leave these columns out with --exclude, or merge rare levels.",
+        why="The likelihood rises without end there, so these coefficients mean nothing.",
     ),
     "refits": CheckWords(
         Kind.ASSUMPTION,
@@ -346,104 +361,5 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "The exclusions contradict one another.",
         "Let those that you can defend least predict (--always), and compare.",
     ),
-    "selection": CheckWords(
-        Kind.ROWS,
-        "missing outcomes",
-        "No outcome is missing.",
-        "Check that outcomes that were not observed are empty cells.",
-        why="This is least squares: there is nothing to correct, and rho is not identified.",
-    ),
-    "rows_lost": CheckWords(
-        Kind.ROWS,
-        "rows that lack a feature",
-        "Many rows were left out because they lack a feature.",
-        "Leave out the columns with the gaps (--exclude), or fill them in (--missing mean).",
-        titles={"few": "A few rows were left out because they lack a feature."},
-    ),
-    "rows_dropped": CheckWords(
-        Kind.ROWS,
-        "rows left out",
-        "Some rows were left out of the fit.",
-        "Look at these rows before you speak of the others.",
-        gravest="note",
-    ),
-    "filled_in": CheckWords(
-        Kind.ROWS,
-        "missing cells",
-        "Missing cells hold the average of their column.",
-        "Compare with --missing drop.",
-    ),
-    "outside_range": CheckWords(
-        Kind.ROWS,
-        "rows outside the range of lambda",
-        "Many rows lie beyond what the rows with an outcome cover.",
-        "Say that predictions for these rows are extrapolated.",
-        why="lambda was learned within the range of the fit and nowhere else.",
-    ),
-    "clusters": CheckWords(
-        Kind.ROWS,
-        "clusters",
-        "The clusters are few.",
-        "Report the number of clusters, and claim less. If a finer grouping keeps dependent rows "
-        "together, name its column with --cluster.",
-        titles={"too few": "There are no more clusters than parameters."},
-    ),
-    "dropped_features": CheckWords(
-        Kind.ROWS,
-        "columns",
-        "Some columns were left out.",
-        "Say so, or leave out the columns that they copy, with --exclude.",
-    ),
-    "frequency_weights": CheckWords(
-        Kind.ROWS,
-        "weights",
-        "The weights may be sampling weights.",
-        "If they are survey weights, use --weight-kind sampling.",
-    ),
-    "text_numbers": CheckWords(
-        Kind.ROWS,
-        "text columns",
-        "A text column that holds numbers was taken as categories.",
-        "If it is a number, name it with --numeric.",
-    ),
-    "underdetermined": CheckWords(
-        Kind.INVALID,
-        "rows for the coefficients",
-        "The rows do not determine the coefficients.",
-        "Use fewer features (--features, --exclude).",
-    ),
-    "fit_warning": CheckWords(
-        Kind.ROWS,
-        "warnings of the fit",
-        "The fit gave a warning.",
-        "Read it before you report the estimates.",
-    ),
-    "outcome_code": CheckWords(
-        Kind.INVALID,
-        "codes for missing in the outcome",
-        "The outcome holds a number that may mean missing.",
-        "If it means missing, name it with --na-values.",
-    ),
-    "feature_codes": CheckWords(
-        Kind.ROWS,
-        "codes for missing in features",
-        "Features hold numbers that may mean missing.",
-        "If they mean missing, name them with --na-values.",
-        gravest="caution",
-    ),
-    "derived": CheckWords(
-        Kind.ROWS,
-        "columns made from others",
-        "Some columns are squares or products of others.",
-        "Keep them together with --always, or leave the derived ones out with --exclude. The "
-        "picture of who is selected moves them together.",
-        gravest="note",
-    ),
-    "not_run": CheckWords(
-        Kind.ROWS,
-        "checks that were not run",
-        "Some checks were not run.",
-        "Do not take for fine what was not checked.",
-        gravest="note",
-    ),
+    **ROW_CHECK_WORDS,
 }

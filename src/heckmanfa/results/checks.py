@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.results.binary_check_words import check_words
 from heckmanfa.results.check_keys import CHECK_OF_CAVEAT, CHECKS_OF_WARNING, NO_CHECKS
 from heckmanfa.results.check_kinds import UNTESTED, CheckWords, Kind
 from heckmanfa.results.check_words import CHECK_WORDS
@@ -107,10 +108,17 @@ def fine_words(checks: Sequence[Check]) -> str:
 
 
 def checks_of(
-    findings: Iterable[Finding], caveats: Iterable[Caveat], outcome: str
+    findings: Iterable[Finding], caveats: Iterable[Caveat], outcome: str, *, binary: bool = False
 ) -> tuple[Check, ...]:
-    """Return findings and caveats as checks, in order; what a finding says, no caveat repeats."""
-    found = [check_of_finding(item, outcome) for item in findings if item.key not in NO_CHECKS]
+    """Return findings and caveats as checks, in order; what a finding says, no caveat repeats.
+
+    ``binary`` is whether the outcome is, which has words of its own.
+    """
+    found = [
+        check_of_finding(item, outcome, binary=binary)
+        for item in findings
+        if item.key not in NO_CHECKS
+    ]
     known = {check.key for check in found}
     if "less_likely" in known:
         known.add("exclusions")
@@ -121,12 +129,17 @@ def checks_of(
         key = CHECK_OF_CAVEAT.get(caveat.key, caveat.key)
         told = caveat.severity != "note" or key in _NOTED
         if told and key not in known and key not in NO_CHECKS:
-            found.append(plain_check(key, caveat.severity, caveat.sentence, outcome))
+            words = caveat.sentence
+            found.append(plain_check(key, caveat.severity, words, outcome, binary=binary))
     return ordered_checks(found)
 
 
 def checks_of_warnings(
-    warnings: Iterable[tuple[type[HeckmanfaWarning], str]], known: Iterable[Check], outcome: str
+    warnings: Iterable[tuple[type[HeckmanfaWarning], str]],
+    known: Iterable[Check],
+    outcome: str,
+    *,
+    binary: bool = False,
 ) -> list[Check]:
     """Return the warnings of a fit that no check says already."""
     said = {check.key for check in known if check.level != "ok"}
@@ -134,14 +147,14 @@ def checks_of_warnings(
     for kind, words in warnings:
         keys = CHECKS_OF_WARNING.get(kind, ("fit_warning",))
         if said.isdisjoint(keys):
-            found.append(plain_check(keys[0], "caution", words, outcome))
+            found.append(plain_check(keys[0], "caution", words, outcome, binary=binary))
     return found
 
 
-def check_of_finding(finding: Finding, outcome: str) -> Check:
+def check_of_finding(finding: Finding, outcome: str, *, binary: bool = False) -> Check:
     """Return a line of the diagnostics as a check of a table with this outcome."""
     key = CHECK_OF_CAVEAT.get(finding.key, finding.key)
-    about = CHECK_WORDS[key]
+    about = check_words(key, binary=binary)
     level = _bounded(finding.verdict, about)
     value = true_minus(finding.short or finding.value)
     if level != "ok" and value == "none":
@@ -166,12 +179,20 @@ def check_of_finding(finding: Finding, outcome: str) -> Check:
 
 
 def plain_check(
-    key: str, level: Level, words: str, outcome: str, value: str = "", *, case: str = ""
+    key: str,
+    level: Level,
+    words: str,
+    outcome: str,
+    value: str = "",
+    *,
+    case: str = "",
+    binary: bool = False,
 ) -> Check:
     """Return a check that is not fine, of what no finding says."""
-    about = CHECK_WORDS[key]
+    about = check_words(key, binary=binary)
     finding = Finding(key, about.name, value, "problem", words, case=case)
-    return replace(check_of_finding(finding, outcome), level=_bounded(level, about))
+    check = check_of_finding(finding, outcome, binary=binary)
+    return replace(check, level=_bounded(level, about))
 
 
 def _bounded(level: Level, about: CheckWords) -> Level:

@@ -21,9 +21,9 @@ _ALONE = 0.95
 _ORDER = (
     *("all_observed", "no_exclusion", "window", "search_ignored", "best_interval", "honest_target"),
     *("average", "search", "best_weight", "near_ties", "stand_in", "no_selection"),
-    *("rho_not_found", "weak_exclusions", "lambda_collinear", "outside_weight", "sampled"),
-    *("exclusions", "rows_lost", "filled_in", "extrapolated", "pseudo_weights", "normal_law"),
-    *("chance", "not_causal"),
+    *("rho_not_found", "rho_near_boundary", "few_events", "weak_exclusions", "lambda_collinear"),
+    *("outside_weight", "sampled", "exclusions", "rows_lost", "filled_in", "extrapolated"),
+    *("selected_scores", "pseudo_weights", "normal_law", "chance", "not_causal"),
 )
 
 
@@ -99,12 +99,16 @@ def _search_ignored(evidence: Evidence) -> list[Claim]:
         return []
     why = passage("they are those of features known beforehand, and tend to be too narrow.")
     if main.effect.has_interval:
-        _, low, high = effects(main.effect.estimate, main.effect.low, main.effect.high)
+        words, effect = evidence.words, main.effect
+        _, low, high = words.numbers(effect.estimate, effect.low, effect.high)
+        unit, others = ("", "Those of --search average and --honest are not.")
+        if words.is_binary:
+            unit, others = f" {words.unit}", "Those of --honest are not."
         why = passage(
-            f"{low} to {high} for ",
+            f"{low} to {high}{unit} for ",
             Name(main.name),
             " is that of features known beforehand, and such intervals tend to be too narrow. "
-            "Those of --search average and --honest are not.",
+            f"{others}",
         )
     lead = passage("That intervals and p-values account for the search:")
     return [Claim("search_ignored", lead, why)]
@@ -180,7 +184,7 @@ def _stand_in(evidence: Evidence) -> list[Claim]:
             f"{chance_text(item.rejected_with)}."
         )
     else:
-        place = "it and lambda take each other's place"
+        place = f"it and {evidence.words.correction} take each other's place"
         if item.rejected_with > item.rejected_without:
             place = "selection is found only with it"
         why = passage(
@@ -215,7 +219,7 @@ def _exclusions(evidence: Evidence) -> list[Claim]:
     """No data can show that a feature has no effect of its own."""
     if evidence.mode == "observed":
         return []
-    lead, y = passage("That the exclusions are valid:"), Name(evidence.outcome)
+    lead, y = passage("That the exclusions are valid:"), evidence.words.target
     selecting = set() if evidence.fit.probit is None else {*evidence.fit.probit.features}
     drives = [one for one in evidence.features if not selecting.isdisjoint(one.columns)]
     kept_out = [one for one in drives if not one.candidate]
@@ -238,12 +242,12 @@ def _exclusions(evidence: Evidence) -> list[Claim]:
     return [Claim("exclusions", lead, passage(why, ", and no data can show that."))]
 
 
-def _no_effect(features: Sequence[FeatureEvidence], y: Name) -> Passage:
+def _no_effect(features: Sequence[FeatureEvidence], y: Passage) -> Passage:
     have = "has no effect of its" if len(features) == 1 else "have no effect of their"
     return passage(named([one.name for one in features], 6), f" {have} own on ", y)
 
 
-def _they_have(features: Sequence[FeatureEvidence], y: Name) -> Passage:
+def _they_have(features: Sequence[FeatureEvidence], y: Passage) -> Passage:
     have = "it has no effect of its" if len(features) == 1 else "they have no effect of their"
     return passage(f"{have} own on ", y)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
@@ -16,6 +17,7 @@ from heckmanfa.model.likelihood import higher_maximum, rho_text
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.normal import inverse_mills
 from heckmanfa.results import problems
+from heckmanfa.results.binary_problems import ONLY_NORMALITY, binary_findings
 from heckmanfa.results.document import Finding, Findings, Verdict
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters
@@ -39,9 +41,10 @@ class Diagnostics(Printed):
     _kind = "diagnostics"
 
     condition_number: float
-    """of [1, X, lambda] with columns of unit length (Belsley)"""
+    """of [1, X, lambda] with columns of unit length (Belsley); of [1, X] for a binary outcome"""
     r2: float
-    """R^2 of the prediction equation among the selected rows, lambda included"""
+    """R^2 of the prediction equation among the selected rows, lambda included; a binary outcome
+    has none (NaN)"""
     saturated: bool
     """whether there are as many prediction coefficients as selected rows"""
     n_clusters: int | None
@@ -54,7 +57,8 @@ class Diagnostics(Printed):
     excluded_wald: Wald | None = None
     """joint test of these in the selection equation"""
     imr_r2: float = _NAN
-    """R^2 of the probit's lambda on the prediction features among the selected rows"""
+    """R^2 of the probit's lambda on the prediction features among the selected rows; NaN for a
+    binary outcome, whose model has no lambda"""
     imr_vif: float = _NAN
     """1 / (1 - R^2)"""
     rho: float = _NAN
@@ -96,6 +100,11 @@ class Diagnostics(Printed):
     """test that the outcome's variance does not depend on the features (maximum likelihood)"""
     guards: tuple[Finding, ...] = ()
     """what these two tests found"""
+    n_positive: int | float | None = None
+    n_negative: int | float | None = None
+    """selected rows of either class; None unless the outcome is binary"""
+    of_classes: tuple[Finding, ...] = ()
+    """what only a binary outcome is asked: few rows of a class, separation, the naive probit"""
 
     @property
     def weak_exclusions(self) -> bool:
@@ -109,7 +118,12 @@ class Diagnostics(Printed):
     @property
     def imr_collinear(self) -> bool:
         """Whether lambda is almost a linear function of the prediction features."""
-        return not self.imr_vif < _HIGH_VIF
+        return not self.is_binary and not self.imr_vif < _HIGH_VIF
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the outcome is binary."""
+        return self.n_positive is not None
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each diagnostic: its name, value and verdict."""
@@ -123,7 +137,7 @@ class Diagnostics(Printed):
     def checks(self) -> list[Finding]:
         """Return each diagnostic as a `Finding`, in reading order."""
         found = [
-            *problems.about_convergence(self.unconverged),
+            *problems.about_convergence(self.unconverged, binary=self.is_binary),
             *problems.about_errors(self.errors_missing),
             *problems.about_r2(self.r2, saturated=self.saturated),
         ]
@@ -131,16 +145,21 @@ class Diagnostics(Printed):
         if np.isnan(self.rho):
             words = "No outcome was missing: nothing to diagnose."
             first = Finding("selection", "selection", "none", "ok", words)
-            return [first, *found, self._condition_check(), *clusters]
+            return [first, *found, *self.of_classes, self._condition_check(), *clusters]
+        found += [*self._exclusion_checks(), *self._imr_checks(), self._condition_check()]
+        found += [*self.of_classes, *self._rho_checks(), *self.guards, *self.caveats]
+        return [*found, *self._range_checks(), *clusters, *self.findings]
+
+    def _imr_checks(self) -> list[Finding]:
+        """Judge how much of lambda the prediction features explain."""
+        if self.is_binary:
+            return []
         linear = "almost" if self.imr_collinear else "not"
         words = f"Lambda is {linear} a linear function of the prediction features."
         value = f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}"
         verdict: Verdict = "caution" if self.imr_collinear else "ok"
         which = " with a BIC share of 50% or more" if self.averaged else ""
-        imr_r2 = Finding("imr_r2", f"lambda on the features{which}", value, verdict, words)
-        found += [*self._exclusion_checks(), imr_r2, self._condition_check()]
-        found += [*self._rho_checks(), *self.guards, *self.caveats, *self._range_checks()]
-        return [*found, *clusters, *self.findings]
+        return [Finding("imr_r2", f"lambda on the features{which}", value, verdict, words)]
 
     def _condition_check(self) -> Finding:
         verdict: Verdict = "ok"
@@ -158,6 +177,8 @@ class Diagnostics(Printed):
         """Judge the number and the strength of the excluded features."""
         if self.n_excluded == 0:
             alone = "Only normality identifies the model; estimates are often unstable."
+            if self.is_binary:
+                alone = ONLY_NORMALITY
             key, name = problems.exclusions_line(averaged=self.averaged)
             return [Finding(key, name, "none", "problem", alone, case="none")]
         if self.excluded_wald is None:
@@ -180,6 +201,11 @@ class Diagnostics(Printed):
         value = f"{number(low)} to {number(high)}"
         words = f"The selection index runs from {number(first)} to {number(last)}."
         fitted = Finding("imr_range", "range of lambda in the fit", value, "ok", words)
+        if self.is_binary:
+            name, value = "range of the selection index", f"{number(first)} to {number(last)}"
+            ends = " to ".join(percent(float(ndtr(end))) for end in (first, last))
+            words = f"The selected rows had a probability of selection of {ends}."
+            fitted = Finding("imr_range", name, value, "ok", words)
         if self.share_outside is None:
             return [fitted]
         value = percent(self.share_outside)
@@ -188,13 +214,14 @@ class Diagnostics(Printed):
         verdict: Verdict = "ok"
         words = "Predictions given selection stay within the range of the fit."
         if not self.share_outside <= _MANY_OUTSIDE:
-            verdict, words = "caution", "Predictions given selection extrapolate lambda there."
+            what = "the correction" if self.is_binary else "lambda"
+            verdict, words = "caution", f"Predictions given selection extrapolate {what} there."
         outside = Finding("outside_range", "rows outside that range", value, verdict, words)
         return [fitted, outside]
 
     def _rho_checks(self) -> list[Finding]:
         """Judge rho, the maxima of the likelihood, and the tests of rho = 0."""
-        checks = [problems.about_rho(self.rho)]
+        checks = [problems.about_rho(self.rho, binary=self.is_binary)]
         maxima = problems.about_maxima(
             self.log_likelihood,
             self.maximum_rho,
@@ -249,19 +276,22 @@ def diagnose(
     caveats of the fit are added as they are.
     """
     features = [int(column) for column in np.flatnonzero(fit.support)]
-    r = fit.moments.subset(features, imr=fit.probit is not None, outcome=False)
+    imr = fit.probit is not None and not fit.is_binary
+    r = fit.moments.subset(features, imr=imr, outcome=False)
     general = Diagnostics(
         condition_number=_condition(r),
         r2=problems.r2_of(fit),
         saturated=problems.is_saturated(fit),
         n_clusters=fit.n_clusters,
         n_parameters=n_parameters(fit),
+        n_positive=None if fit.binary is None else fit.binary.n_positive,
+        n_negative=None if fit.binary is None else fit.binary.n_negative,
+        of_classes=tuple(binary_findings(fit)),
     )
     if fit.probit is None:
         return general
     excluded = [column for column in fit.probit.features if not fit.support[column]]
-    spread = float(np.sum(r[1:, -1] ** 2))
-    unexplained = float(r[-1, -1] ** 2) / spread if spread > 0 else 0.0
+    unexplained = _unexplained(r) if imr else _NAN
     low, high = fit.index_range
     return replace(
         general,
@@ -271,7 +301,7 @@ def diagnose(
         ),
         excluded_wald=selection_test(fit, excluded) if excluded else None,
         imr_r2=1.0 - unexplained,
-        imr_vif=1.0 / unexplained if unexplained > 0 else float("inf"),
+        imr_vif=float("inf") if unexplained == 0.0 else 1.0 / unexplained,
         rho=fit.rho,
         rho_outside=not abs(fit.rho) < 1,
         rho_wald=None if fit.rho_is_conditioned or fit.average else rho_wald(fit),
@@ -306,6 +336,12 @@ def share_outside(index: Floats, low: float, high: float) -> float:
     """Return the share outside a range, of the rows that have an index."""
     index = index[~np.isnan(index)]
     return float(np.mean(outside(index, low, high))) if len(index) else float("nan")
+
+
+def _unexplained(r: Floats) -> float:
+    """Share of lambda, the last column, that the others leave unexplained."""
+    spread = float(np.sum(r[1:, -1] ** 2))
+    return float(r[-1, -1] ** 2) / spread if spread > 0 else 0.0
 
 
 def _condition(r: Floats) -> float:

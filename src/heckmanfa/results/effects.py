@@ -1,5 +1,7 @@
 """Effects of each column of X in a fitted model, and in models beside it, with 95% intervals.
 
+Effects on a continuous outcome are coefficients; those on a binary one are average slopes of the
+probability of its positive class, and least squares is there a probit of the rows with an outcome.
 Nothing here reads rows. Intervals of least squares and of single assignments have classical
 standard errors, unless an average gathered others.
 """
@@ -22,6 +24,7 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.quantiles import mixture_quantiles
 from heckmanfa.model.score_moments import ScoreMoments, classical_scores
 from heckmanfa.results.estimates import tidy
+from heckmanfa.results.probability_effects import naive_slopes, own_slopes, with_ends
 from heckmanfa.results.reference import Reference, reference_of, tails
 from heckmanfa.results.side_by_side import may_predict
 from heckmanfa.search.averaging.uncorrected import average_uncorrected
@@ -96,12 +99,13 @@ class Assignment:
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """What a fitted model and least squares say of every column."""
+    """What a fitted model, and one that ignores selection, say of every column."""
 
     table: pd.DataFrame
     """as `Heckman.tidy` returns it"""
     own: Series
     least_squares: Series
+    """of a binary outcome, a probit of the rows with an outcome"""
     least_squares_share: Floats | None
     """(K,) BIC share of each column if the average leaves lambda out; None if not known"""
     imr: Effect
@@ -119,13 +123,16 @@ def effects_of(fit: Fit) -> Effects:
         series, share = _least_squares(fit, own)
         imr = _errors_row(table, "imr")
         rho = _errors_row(table, "rho")
-        if fit.average is None and fit.atanh_rho is None and not fit.rho_is_conditioned:
+        of_two_steps = fit.average is None and fit.atanh_rho is None and not fit.is_binary
+        if of_two_steps and not fit.rho_is_conditioned:
             rho = Effect(rho.estimate, *rho_ends(fit.moments, imr, fit.sigma))
         _effects[fit] = Effects(table, own, series, share, imr, rho)
     return _effects[fit]
 
 
 def _own(fit: Fit, table: pd.DataFrame) -> Series:
+    if fit.is_binary:
+        return Series(with_ends(fit, own_slopes(fit), CONF_LEVEL))
     values = np.full((fit.n_features, 3), np.nan)
     rows = table[table["equation"] == "prediction"].iloc[1:]
     values[fit.equation] = rows[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
@@ -157,6 +164,8 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
     """Least squares on the same features, or averaged alike."""
     if fit.probit is None:
         return own, None
+    if fit.is_binary:
+        return Series(with_ends(fit, naive_slopes(fit), CONF_LEVEL)), None
     reference = reference_of(fit)
     values = np.full((fit.n_features, 3), np.nan)
     if fit.average is None:

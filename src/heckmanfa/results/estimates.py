@@ -34,17 +34,17 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         error = np.sqrt(np.diag(fit.covariance))
     table = pd.DataFrame(fit.terms, columns=["equation", "term"])
     table = table.assign(**reference.columns(estimates_in_order(fit), error, conf_level))
-    if fit.probit is None:
-        extra = [("errors", "sigma", fit.sigma)]
-    elif fit.atanh_rho is None or fit.log_sigma is None:
-        extra = [("errors", "rho", fit.rho), ("errors", "sigma", fit.sigma)]
-    else:
-        extra = []
-        ends = np.array([-1.0, 1.0])
+    extra: list[tuple[str, str, float]] = []
+    ends = np.array([-1.0, 1.0])
+    if fit.atanh_rho is not None:
         centre, spread = fit.atanh_rho
         z = centre / spread
         limits = np.tanh(centre + quantile * spread * ends)
         table.loc[_is_error(table, "rho"), _TESTS] = [z, reference.p_value(z), *limits]
+    elif not fit.is_binary:
+        extra = [] if fit.probit is None else [("errors", "rho", fit.rho)]
+        extra.append(("errors", "sigma", fit.sigma))
+    if fit.log_sigma is not None:
         centre, spread = fit.log_sigma
         limits = np.exp(centre + quantile * spread * ends)
         # Nobody tests that sigma is zero.

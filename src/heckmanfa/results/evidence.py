@@ -23,6 +23,7 @@ from heckmanfa.results.assignment_weights import (
     weights_of,
 )
 from heckmanfa.results.average_tables import ALWAYS
+from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import (
     Assignment,
     Effect,
@@ -123,6 +124,11 @@ class Evidence:
     def outcome(self) -> str:
         """Name of the outcome."""
         return self.naming.outcome
+
+    @property
+    def words(self) -> EffectWords:
+        """How effects on the outcome are written."""
+        return EffectWords.of(self.fit, self.outcome)
 
     @property
     def candidates(self) -> list[FeatureEvidence]:

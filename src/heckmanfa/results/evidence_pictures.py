@@ -52,7 +52,8 @@ def forest_of(evidence: Evidence) -> Forest:
     first = [item.role for item in features[:MOST_ROWS] if item.role not in _SURE]
     hollow = [words for words, some in _hollow(evidence, first).items() if some]
     return Forest(
-        outcome=evidence.outcome,
+        outcome=str(evidence.words.target) if evidence.words.is_binary else evidence.outcome,
+        unit=evidence.words.unit,
         series=tuple(series),
         rows=tuple(rows),
         about=_about(evidence),
@@ -78,9 +79,11 @@ def _hollow(evidence: Evidence, roles: Sequence[str]) -> dict[str, bool]:
 
 def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Series]:
     """Name the models; one without any estimate is left out from the end."""
+    naive = evidence.words.naive_short
     if evidence.mode == "observed":
-        return [Series("least squares", "this", "circle")]
-    own, alike = "this model", "least squares, same features"
+        label = "probit" if evidence.words.is_binary else naive
+        return [Series(label, "this", "circle")]
+    own, alike = "this model", f"{naive}, same features"
     if evidence.mode == "average":
         own, alike = "this model, averaged", "least squares, averaged alike"
     if evidence.honest:
@@ -94,6 +97,13 @@ def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Ser
 
 
 def _about(evidence: Evidence) -> str:
+    said = _about_estimates(evidence)
+    if not evidence.words.is_binary:
+        return said
+    return f"{said} Average slopes of the probability, in percentage points."
+
+
+def _about_estimates(evidence: Evidence) -> str:
     if evidence.mode == "average":
         return (
             "Averages over sets of features, with 95% intervals; a set without the feature counts "
@@ -115,10 +125,11 @@ def _forest_rows(
     role, is_sure = feature.role, feature.role in _SURE
     share = share_words(evidence, feature)
     effects = (feature.effect, feature.least_squares, feature.all_features)
+    factor = evidence.words.factor
     yield ForestRow(
         name=feature.name,
         change=_change(evidence, feature),
-        estimates=_estimates(effects, feature.scale, n_series),
+        estimates=_estimates(effects, factor * feature.scale, n_series),
         share=share,
         role=role,
         is_sure=is_sure,
@@ -139,7 +150,7 @@ def _forest_rows(
             name=feature.name,
             change=change,
             estimates=_estimates(
-                (level.effect, level.least_squares, level.all_features), 1.0, n_series
+                (level.effect, level.least_squares, level.all_features), factor, n_series
             ),
             share=share,
             role=role,

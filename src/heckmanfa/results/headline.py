@@ -9,7 +9,7 @@ from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import CHOSEN, FeatureEvidence
 from heckmanfa.text.passage import Name, Passage, join, named, passage
-from heckmanfa.text.wording import chance_text, effects, plural
+from heckmanfa.text.wording import chance_text, plural
 
 _NAMED = 3
 
@@ -123,7 +123,7 @@ def _of_effect(evidence: Evidence) -> Passage:
             "What goes with ", y, " is hardly identified: no feature drives selection alone."
         )
     change = evidence.naming.change_of(main.lead)
-    said = passage(change, " goes with ", amount(main.effect, evidence.outcome), ".")
+    said = passage(change, " goes with ", amount(evidence, main.effect), ".")
     if evidence.mode != "observed":
         return passage("With selection accounted for, ", said)
     if len(evidence.candidates) > 1:
@@ -134,10 +134,9 @@ def _of_effect(evidence: Evidence) -> Passage:
     return said
 
 
-def amount(effect: Effect, outcome: str) -> Passage:
-    """Say how much more or less of the outcome an effect is."""
-    size, _, _ = effects(abs(effect.estimate), effect.low, effect.high)
-    return passage(f"{size} {'more' if effect.estimate >= 0.0 else 'less'} ", Name(outcome))
+def amount(evidence: Evidence, effect: Effect) -> Passage:
+    """Say how much more or less of the outcome, or of its probability, an effect is."""
+    return evidence.words.amount(effect.estimate, effect.low, effect.high)
 
 
 def interval_words(evidence: Evidence, main: FeatureEvidence, *, start: bool = False) -> Passage:
@@ -145,7 +144,7 @@ def interval_words(evidence: Evidence, main: FeatureEvidence, *, start: bool = F
     effect, spec = main.effect, evidence.fit.spec
     if not effect.has_interval:
         return passage(f"{'Its' if start else 'its'} interval is not known")
-    _, low, high = effects(effect.estimate, effect.low, effect.high)
+    _, low, high = evidence.words.numbers(effect.estimate, effect.low, effect.high)
     kind: tuple[str | Name, ...] = ()
     if spec.cov_type == "robust":
         kind = (", robust",)

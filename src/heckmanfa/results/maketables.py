@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from heckmanfa.fit import Fit
 from heckmanfa.results import coefficients as results
+from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.results.naming import outcome_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +35,8 @@ _STATISTICS = {
     "sigma": "sigma",
 }
 _LABELS = {"n_selected": "Selected", "rho": "rho", "sigma": "sigma", "method": "Method"}
+# Statistics that a binary outcome does not have.
+_LINEAR = frozenset({"adj_r2", "sigma"})
 
 
 def coef_table(fit: Fit) -> pd.DataFrame:
@@ -40,10 +44,11 @@ def coef_table(fit: Fit) -> pd.DataFrame:
 
     Terms of the selection equation have the prefix "selection.", as in `wald_test`;
     ``ETable(..., drop="selection")`` leaves them out. rho and sigma, which have no standard
-    error after two steps, are among the statistics.
+    error after two steps, are among the statistics; the rho of a binary outcome has one.
     """
     table = results.tidy(fit, 0.95)
-    table = table[~((table["equation"] == "errors") & table["term"].isin(["rho", "sigma"]))]
+    if not fit.is_binary:
+        table = table[~((table["equation"] == "errors") & table["term"].isin(["rho", "sigma"]))]
     names = table["equation"].map(results.PREFIX) + table["term"].astype(str)
     table = table.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
     table.index = names.rename("Coefficient")
@@ -52,6 +57,8 @@ def coef_table(fit: Fit) -> pd.DataFrame:
 
 def statistic(fit: Fit, key: str) -> Any:
     """Return a statistic by its key, or None if the key is unknown."""
+    if fit.is_binary and key in _LINEAR:
+        return None
     if key == "method" and fit.probit is not None:
         return {"ml": "ML", "two-step": "two-step"}[fit.spec.method]
     name = _STATISTICS.get(key)
@@ -59,7 +66,12 @@ def statistic(fit: Fit, key: str) -> Any:
 
 
 def outcome_name(fit: Fit) -> str:
-    """Return the left side of the prediction formula; arrays have no name."""
+    """Return the left side of the prediction formula; arrays have no name.
+
+    Of a binary outcome, it is the probability that is modelled.
+    """
+    if fit.is_binary:
+        return str(EffectWords.of(fit, outcome_of(fit, "outcome")).target)
     if fit.origin.design is None:
         return "outcome"
     return fit.origin.design.texts[0].split("~")[0].strip()
@@ -73,8 +85,9 @@ def labels(fit: Fit) -> dict[str, str]:
 
 def default_keys(fit: Fit) -> list[str]:
     """Return the statistics that are printed by default."""
+    linear = () if fit.is_binary else ("rho", "sigma", "adj_r2")
     return [
-        *("N", "n_selected", "rho", "sigma", "adj_r2"),
+        *("N", "n_selected", *linear),
         *(["ll"] if fit.log_likelihood is not None else []),
         *("method", "se_type"),
     ]

@@ -12,9 +12,9 @@ from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.results.headline import amount, halves, interval_words
 from heckmanfa.results.search_caveats import describe_search
-from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.results.selection_verdict import ratio_of, verdict
 from heckmanfa.text.passage import Name, Passage, join, named, passage
-from heckmanfa.text.wording import chance_text, count, effects, plural
+from heckmanfa.text.wording import chance_text, count, effects, p_equals, plural
 
 # Features named one by one.
 _NAMED = 6
@@ -69,12 +69,16 @@ def _unreliable(
     bound = None if main is None else (bounds or {}).get(main.lead)
     if evidence.no_exclusion and main is not None and bound is not None and bound.has_interval:
         low, high = effects(bound.low, bound.high)
+        more = passage(f"{low} to {high} more ", y)
+        if evidence.words.is_binary:
+            target = evidence.words.target
+            more = passage(f"a coefficient of {low} to {high} in the index of ", target)
         said.append(
             passage(
                 "If rho is anywhere from \u22120.3 to 0.3, ",
                 evidence.naming.change_of(main.lead),
-                f" goes with {low} to {high} more ",
-                y,
+                " goes with ",
+                more,
                 " (95% uncertainty interval).",
             )
         )
@@ -83,7 +87,7 @@ def _unreliable(
 
 
 def _effect(evidence: Evidence) -> Passage:
-    """Give the main effect with its interval, how it was found, and least squares."""
+    """Give the main effect with its interval, how it was found, and what ignores selection."""
     main, y = evidence.main, Name(evidence.outcome)
     if main is None or not main.effect.known:
         verb = "was chosen to predict " if evidence.mode == "chosen" else "is in the model of "
@@ -91,11 +95,15 @@ def _effect(evidence: Evidence) -> Passage:
     change = evidence.naming.change_of(main.lead)
     start = passage("Allowing for selection, ", change)
     if evidence.mode == "observed":
-        start = passage("By least squares, ", change)
+        start = passage(
+            "By a probit, " if evidence.words.is_binary else "By least squares, ", change
+        )
     inside = [interval_words(evidence, main), _how(evidence), passage(_rows(evidence))]
+    if evidence.words.is_binary:
+        inside.insert(1, passage("average marginal effect"))
     inside.append(_least_squares(evidence, main))
     return passage(
-        start, " went with ", amount(main.effect, evidence.outcome), " (", join(inside, "; "), ")."
+        start, " went with ", amount(evidence, main.effect), " (", join(inside, "; "), ")."
     )
 
 
@@ -103,6 +111,8 @@ def _how(evidence: Evidence) -> Passage:
     """Say how the estimate was found."""
     fit = evidence.fit
     steps = "maximum likelihood" if fit.spec.method == "ml" else "two steps"
+    if fit.is_binary:
+        steps = "Heckman probit"
     if evidence.mode == "observed":
         return passage("no outcome is missing")
     if evidence.mode == "average":
@@ -121,9 +131,9 @@ def _how(evidence: Evidence) -> Passage:
 def _least_squares(evidence: Evidence, main: FeatureEvidence) -> Passage:
     if evidence.mode == "observed" or not main.least_squares.known:
         return passage()
-    effect = main.effect
-    _, value = effects(effect.estimate, main.least_squares.estimate)
-    return passage(f"least squares: {value}")
+    words = evidence.words
+    _, value = words.numbers(main.effect.estimate, main.least_squares.estimate)
+    return passage(f"{words.naive}: {value}")
 
 
 def _which(evidence: Evidence) -> Passage:
@@ -179,6 +189,9 @@ def _selection(evidence: Evidence) -> Passage:
         what, effect = "rho", evidence.rho
     value, low, high = effects(effect.estimate, effect.low, effect.high)
     numbers = f"{what} {value}, {low} to {high}" if effect.has_interval else f"{what} {value}"
+    ratio = ratio_of(evidence)
+    if ratio is not None:
+        numbers += f"; likelihood-ratio test of rho = 0: {p_equals(ratio.p_value)}"
     if found == "nothing missing":
         return passage()
     if found == "not asked":

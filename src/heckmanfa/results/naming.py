@@ -54,7 +54,7 @@ class Naming:
             for source, label in zip(sources, labels, strict=True)
         ]
         return cls(
-            outcome=_outcome(fit),
+            outcome=outcome_of(fit),
             sources=tuple(sources),
             levels=tuple(levels),
             references=("",) * len(labels),
@@ -104,10 +104,11 @@ def binary_columns(moments: Moments) -> frozenset[int]:
     )
 
 
-def _outcome(fit: Fit) -> str:
+def outcome_of(fit: Fit, unnamed: str = OUTCOME) -> str:
+    """Return the name of the outcome; ``unnamed`` if it came without one."""
     design = fit.origin.design
     if design is None:
-        return fit.origin.outcome or OUTCOME
+        return fit.origin.outcome or unnamed
     return design.texts[0].split("~")[0].strip()
 
 

@@ -61,16 +61,18 @@ def _describe(which: Sequence[str]) -> str:
     return f"the {' and the '.join(which)} did not converge" if which else ""
 
 
-def about_convergence(which: Sequence[str]) -> list[Finding]:
+def about_convergence(which: Sequence[str], *, binary: bool = False) -> list[Finding]:
     """Say which iterations did not converge, and what to do about it."""
     if not which:
         return []
+    two_steps = "" if binary else "use the two-step estimates, "
     cures = {
         "probit": "rescale or leave out extreme features of the selection equation, and look for "
         "one that nearly decides who is selected",
-        "likelihood": "start from another rho, use the two-step estimates, or predict with fewer "
-        "features",
+        "likelihood": f"start from another rho, {two_steps}or predict with fewer features",
     }
+    if binary:
+        cures["likelihood"] += ", and look for one that nearly decides the outcome"
     words = (
         "The estimates are where the iteration stopped; do not trust them: "
         f"{'; '.join(cures[name] for name in which)}."
@@ -88,7 +90,7 @@ def about_errors(missing: bool) -> list[Finding]:
     return [finding] if missing else []
 
 
-def about_rho(rho: float) -> Finding:
+def about_rho(rho: float, *, binary: bool = False) -> Finding:
     """Say whether rho is a correlation, and inside its bounds."""
     verdict: Verdict = "problem"
     value, short, case = number(rho), number(rho), ""
@@ -103,6 +105,12 @@ def about_rho(rho: float) -> Finding:
             "for a stronger exclusion, and compare with the two-step estimates. Do not rely on its "
             "standard error."
         )
+        if binary:
+            words = (
+                f"Beyond {_NEAR_ONE}, practically one: the likelihood may rise up to the boundary, "
+                "and the model is hardly identified. Look for a stronger exclusion, let fewer "
+                "features predict, and see profile_rho(). Do not rely on its standard error."
+            )
     else:
         verdict, words = "ok", "Inside (-1, 1)."
         short = f"{number(rho, 2)}, inside (-1, 1)"
@@ -362,7 +370,7 @@ def _guards(fit: Fit) -> list[tuple[Wald, Finding]]:
 
 def _why_unguarded(fit: Fit) -> str:
     """Say why a maximum-likelihood fit cannot be tested; empty if it can, or is another fit."""
-    if fit.spec.method != "ml" or fit.probit is None:
+    if fit.spec.method != "ml" or fit.probit is None or fit.is_binary:
         return ""
     unknown = "the covariance of the estimates is not known" if lacks_errors(fit) else ""
     return why_untested(fit) or unknown
@@ -385,13 +393,13 @@ def problems_of(fit: Fit) -> list[Finding]:
     cautions.
     """
     found = [
-        *about_convergence(unconverged(fit)),
+        *about_convergence(unconverged(fit), binary=fit.is_binary),
         *about_errors(lacks_errors(fit)),
         *about_r2(r2_of(fit), saturated=is_saturated(fit)),
         *about_clusters(fit.n_clusters, n_parameters(fit)),
     ]
     if not np.isnan(fit.rho):
-        found.append(about_rho(fit.rho))
+        found.append(about_rho(fit.rho, binary=fit.is_binary))
         found += about_maxima(
             fit.log_likelihood, rho_of_maximum(fit), fit.second_maximum, ratio=has_ratio(fit)
         )
@@ -413,7 +421,12 @@ def rows_per_feature(fit: Fit) -> float:
 
 
 def r2_of(fit: Fit) -> float:
-    """R^2 of the prediction equation among the selected rows, lambda included if it is there."""
+    """R^2 of the prediction equation among the selected rows, lambda included if it is there.
+
+    A binary outcome has none.
+    """
+    if fit.is_binary:
+        return float("nan")
     if fit.probit is None:
         return fit_least_squares(fit.moments, fit.features).r2
     return float(fit.moments.solve(np.asarray(fit.support, dtype=bool)).r2)

@@ -136,7 +136,6 @@ def _of_honest(
     else:
         best = [shown(fit.feature_names[int(column)]) for column in np.flatnonzero(search.best)]
         in_all = f"the search finds another set, {', '.join(best) or 'the empty one'}: {in_all}"
-    likelihood = "AIC and BIC" if fit.log_likelihood is None else "AIC, BIC and the log-likelihood"
     return [
         Caveat(
             "honest",
@@ -158,14 +157,23 @@ def _of_honest(
             for reason, times in honest.failures.items()
         ),
         Caveat("honest_and_all_rows", "note", f"In all rows, {in_all}."),
-        Caveat(
-            "honest_fit",
-            "note",
-            f"Adjusted R2, {likelihood} are those of these features fitted to all rows, not of the "
-            f"honest estimates. The two-step rho of that fit is {number(_all_rows_rho(fit))}; "
-            "what_if() uses it.",
-        ),
+        Caveat("honest_fit", "note", _of_all_rows(fit)),
     ]
+
+
+def _of_all_rows(fit: Fit) -> str:
+    """Say which numbers are not of the honest estimates."""
+    if fit.is_binary:
+        return (
+            "AIC, BIC and the log-likelihood are those of these features fitted to all rows, not "
+            "of the honest estimates."
+        )
+    likelihood = "AIC and BIC" if fit.log_likelihood is None else "AIC, BIC and the log-likelihood"
+    return (
+        f"Adjusted R2, {likelihood} are those of these features fitted to all rows, not of the "
+        f"honest estimates. The two-step rho of that fit is {number(_all_rows_rho(fit))}; "
+        "what_if() uses it."
+    )
 
 
 def _all_rows_rho(fit: Fit) -> float:
@@ -244,7 +252,7 @@ def search_notes(fit: Fit, method: Method) -> list[str]:
         notes.append(_IN_WINDOW[method])
     if after is not None and fit.search is not None and fit.search.honest is not None:
         words = "This report uses its features, fitted to all rows."
-        if method == "what_if":
+        if method == "what_if" and not fit.is_binary:
             rho = number(_all_rows_rho(fit))
             words = f"What-if uses its features fitted to all rows, with a two-step rho of {rho}."
         notes.append(f"The model's rho, {number(fit.rho)}, is an honest estimate. {words}")

@@ -4,6 +4,8 @@
 rejects rho = 0, where sets of features are weighed. *Too little to matter*: the 95% interval of rho
 that allows for the search lies within 0.3 of zero, and the main effect moves by less than half its
 standard error without the correction. Otherwise it cannot be told.
+
+For a binary outcome, the likelihood-ratio test of rho = 0 decides in place of the interval.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from typing import Literal
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence, StandInEvidence
 from heckmanfa.results.problems import is_crowded
+from heckmanfa.results.reference import LEVEL, Wald
+from heckmanfa.results.rho_tests import rho_lr
 from heckmanfa.text.passage import Name, Passage, join, passage
-from heckmanfa.text.wording import chance_text, effects
+from heckmanfa.text.wording import chance_text, effects, p_equals
 
 VerdictKind = Literal["yes", "little", "unknown", "not asked", "nothing missing"]
 
@@ -50,7 +54,8 @@ class SelectionVerdict:
 def verdict(evidence: Evidence) -> SelectionVerdict:
     """Judge whether selection mattered."""
     if evidence.mode == "observed":
-        words = passage("Every row has ", Name(evidence.outcome), ", so least squares is fitted.")
+        fitted = "a plain probit" if evidence.words.is_binary else "least squares"
+        words = passage("Every row has ", Name(evidence.outcome), f", so {fitted} is fitted.")
         sentence = passage("No outcome is missing, so there is no selection to correct for.")
         return _of("nothing missing", words, sentence)
     if evidence.window is not None:
@@ -88,11 +93,29 @@ def _tested(evidence: Evidence) -> tuple[str, Effect]:
 
 
 def _mattered(evidence: Evidence) -> bool:
-    excluded = _tested(evidence)[1].excludes_zero
+    excluded = _rejects(evidence)
     # Honest rows had no part in the choice, so their interval needs no weights beside it.
     if evidence.mode == "given" or evidence.pseudo or evidence.honest:
         return excluded
     return excluded and (evidence.rejected or 0.0) >= _MOST_REJECT
+
+
+def _rejects(evidence: Evidence) -> bool:
+    """Whether rho = 0 is rejected at 5%: of a binary outcome by the likelihood ratio."""
+    ratio = ratio_of(evidence)
+    if ratio is not None:
+        return ratio.p_value < LEVEL
+    return _tested(evidence)[1].excludes_zero
+
+
+def ratio_of(evidence: Evidence) -> Wald | None:
+    """The likelihood-ratio test of rho = 0 of a binary outcome, if there is one."""
+    fit = evidence.fit
+    # Honest estimates are not at the maximum of the likelihood of all rows.
+    if not fit.is_binary or evidence.honest:
+        return None
+    ratio = rho_lr(fit)
+    return None if ratio is None or ratio.note else ratio
 
 
 def _is_little(evidence: Evidence) -> bool:
@@ -112,7 +135,26 @@ def _correction(evidence: Evidence) -> Passage:
     value, low, high = effects(effect.estimate, effect.low, effect.high)
     if not effect.has_interval:
         return passage(f"{what} is {value}; its interval is not known.")
-    return passage(f"{what} is {value}, 95% interval {low} to {high}.")
+    said = passage(f"{what} is {value}, 95% interval {low} to {high}.")
+    ratio = ratio_of(evidence)
+    if ratio is None:
+        return said
+    test = f"The likelihood-ratio test of rho = 0 has {p_equals(ratio.p_value)}."
+    return join([said, passage(test), _moved(evidence)])
+
+
+def _moved(evidence: Evidence) -> Passage:
+    """Say how far the correction moves the main effect on a probability."""
+    main = evidence.main
+    if main is None or not main.least_squares.known or evidence.no_exclusion:
+        return passage()
+    words = evidence.words
+    mine, other = words.numbers(main.effect.estimate, main.least_squares.estimate)
+    return passage(
+        "The effect of ",
+        Name(main.name),
+        f" is {mine} {words.unit} with the correction and {other} without.",
+    )
 
 
 def _weight(evidence: Evidence) -> Passage:
@@ -143,6 +185,11 @@ def _yes(evidence: Evidence) -> Passage:
         share = chance_text(evidence.rejected)
         return passage(f"Selection mattered: {share} of the weight (by BIC) rejects rho = 0.")
     low, high = effects(effect.low, effect.high)
+    ratio = ratio_of(evidence)
+    if ratio is not None:
+        (rho,) = effects(effect.estimate)
+        test = f"({p_equals(ratio.p_value)}, likelihood ratio)"
+        return passage(f"Selection mattered: rho is {rho}, and differs from 0 {test}.")
     of = "rho" if evidence.fit.spec.method == "ml" else "lambda"
     return passage(f"Selection mattered: the 95% interval of {of} is {low} to {high}.")
 
@@ -152,11 +199,13 @@ def _why_little(evidence: Evidence) -> Passage:
     assert main is not None
     assert evidence.rho_with_search is not None
     rho, low, high = effects(evidence.rho.estimate, *evidence.rho_with_search)
-    (moved,) = effects(abs(main.effect.estimate - main.least_squares.estimate))
+    words = evidence.words
+    (moved,) = words.numbers(abs(main.effect.estimate - main.least_squares.estimate))
+    unit = f" {words.unit}" if words.unit else ""
     return passage(
         f"rho is {rho}, 95% interval {low} to {high}. Without the correction, the effect of ",
         Name(main.name),
-        f" moves by {moved}, less than half its standard error.",
+        f" moves by {moved}{unit}, less than half its standard error.",
     )
 
 

@@ -32,7 +32,7 @@ _SELECTED_BY = "moves who is selected (p < 0.05)"
 
 
 def selection_words(evidence: Evidence) -> tuple[Passage, ...]:
-    """Say whether selection mattered, what that hangs on, and what least squares as a rival gets.
+    """Say whether selection mattered, what that hangs on, and what the naive rival gets.
 
     One passage is one paragraph. There is none if no outcome is missing.
     """
@@ -48,10 +48,14 @@ def _numbers(evidence: Evidence) -> Passage:
     if evidence.window is not None:
         return passage("Kept in a window, rho tests nothing; leave out --rho-range to test it.")
     verb = "averages" if evidence.mode == "average" else "is"
-    said = [_with_interval(f"The coefficient of lambda {verb} ", evidence.imr)]
+    said = []
+    if not evidence.words.is_binary:
+        said.append(_with_interval(f"The coefficient of lambda {verb} ", evidence.imr))
     if evidence.rho.known:
         said.append(_with_interval("rho is ", evidence.rho))
-    if evidence.no_exclusion:
+    if evidence.no_exclusion and evidence.words.is_binary:
+        said.append("Without an exclusion, only the normality of the errors tells it from them.")
+    elif evidence.no_exclusion:
         said.append("Without an exclusion, only the curve of lambda tells it from the features.")
     return passage(" ".join(said))
 
@@ -74,7 +78,7 @@ def _hangs_on(evidence: Evidence) -> Passage:
             "It hangs on no single feature: with or without any that cannot be told, the share of "
             "weight that rejects rho = 0 differs by less than 50 points."
         )
-    name = Name(one.name)
+    name, correction = Name(one.name), evidence.words.correction
     if one.rejected_with > one.rejected_without:
         return passage("It hangs on one feature: whether ", name, " predicts.")
     feature = evidence.of_column(one.columns[0])
@@ -82,13 +86,13 @@ def _hangs_on(evidence: Evidence) -> Passage:
         return passage(
             "It hangs on one feature: ",
             name,
-            " drives selection so strongly that it and lambda stand in for each other.",
+            f" drives selection so strongly that it and {correction} stand in for each other.",
         )
-    return passage("It hangs on one feature: ", name, " and lambda stand in for each other.")
+    return passage("It hangs on one feature: ", name, f" and {correction} stand in for each other.")
 
 
 def _as_rival(evidence: Evidence) -> Passage:
-    """Say what weight least squares would take, and what that would do to a chance."""
+    """Say what weight a model that ignores selection would take, and what that would change."""
     weighed = _weights(evidence)
     if weighed is None or weighed.imr_optional is None:
         return passage()
@@ -96,7 +100,7 @@ def _as_rival(evidence: Evidence) -> Passage:
     if math.isnan(share):
         return passage()
     words = passage(
-        "Were least squares let in as a rival, by the same BIC, it would take "
+        f"Were {evidence.words.naive} let in as a rival, by the same BIC, it would take "
         f"{chance_text(share)} of the weight",
         passage() if evidence.honest else _moved(evidence, weighed),
     )
@@ -290,7 +294,8 @@ def _without_correction(evidence: Evidence) -> Passage:
     takes_over = one is not None and feature.columns == one.columns and free > (feature.chance or 0)
     if not takes_over or one is None or one.rejected_with > one.rejected_without:
         return words + "."
-    return passage(words, ", because lambda takes over what ", Name(feature.name), " says.")
+    because = f", because {evidence.words.correction} takes over what "
+    return passage(words, because, Name(feature.name), " says.")
 
 
 def _corrected(feature: FeatureEvidence) -> float:

@@ -1,6 +1,7 @@
 """A fitted model beside two others: least squares, and the Heckman model of all features.
 
-Both are solved from the compressed data. Summary, command line and report show the same numbers.
+Both are solved from the compressed data. Beside a binary outcome there is a probit of the selected
+rows instead, which the fit made. Summary, command line and report show the same numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
 from heckmanfa.model.least_squares import fit_least_squares
 
@@ -28,14 +30,15 @@ class SideBySide:
 
     terms: pd.DataFrame
     """kind ("prediction", "left out", "errors" or "fit"), term, estimate, all_features and
-    least_squares: the intercept, the features in the order of X, then imr, rho, sigma,
-    adjusted_r2 and bic; NaN if a model does not have the term"""
+    least_squares (of a binary outcome, the probit of the selected rows): the intercept, the
+    features in the order of X, then imr, rho, sigma, adjusted_r2 and bic, or rho, log_likelihood
+    and bic of a binary outcome; NaN if a model does not have the term"""
     n_all: int
-    """features of the all-features model; 0 if there is nothing to choose from"""
+    """features that may predict; 0 if there is nothing to choose from"""
     is_whole: bool
     """whether the fitted model holds every feature that may predict"""
     is_solved: bool
-    """whether the all-features model can be fitted"""
+    """whether the all-features model can be fitted from the compressed data"""
 
     def with_errors(self, tidy: pd.DataFrame) -> pd.DataFrame:
         """Return the terms with the columns of `Heckman.tidy`, in the order of its rows.
@@ -62,42 +65,56 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
 
     Least squares uses the chosen features and the selected rows. The all-features model holds
     every feature that may predict: what a search chose from, or without one all but ``never``.
+    A binary outcome has a probit in place of the first, and none of the second, which would need
+    the rows.
     """
-    moments, names = fit.moments, fit.labels
+    names = fit.labels
     features = fit.equation
     candidates = may_predict(fit, never)
     is_whole = fit.average is None and set(candidates) <= set(features)
     corrected = fit.probit is not None and bool(candidates)
     listed = candidates if corrected else features
-    naive = fit_least_squares(moments, features)
     nan = float("nan")
+    naive, ends = _naive(fit)
     rows: list[tuple[str, str, float, float]] = [
-        ("prediction", "Intercept", fit.intercept, naive.coef[0])
+        ("prediction", "Intercept", fit.intercept, naive[0])
     ]
     for column in listed:
         if column in features:
-            slope = naive.coef[1 + features.index(column)]
+            slope = naive[1 + features.index(column)]
             rows.append(("prediction", names[column], fit.coef[column], slope))
         else:
             rows.append(("left out", names[column], nan, nan))
-    rows += [
+    values = pd.DataFrame([*rows, *ends], columns=["kind", "term", "estimate", "least_squares"])
+    is_solved = False
+    values["all_features"] = nan
+    if corrected and not fit.is_binary:
+        whole = np.zeros(len(names), dtype=bool)
+        whole[candidates] = True
+        full: Any = fit.moments.solve(whole)
+        is_solved = bool(full.feasible)
+        last = [full.imr_coef, full.rho, full.sigma, full.adjusted_r2, full.bic]
+        values["all_features"] = np.array([full.intercept, *full.coef[candidates], *last], float)
+    return SideBySide(values, len(candidates), is_whole, is_solved)
+
+
+def _naive(fit: Fit) -> tuple[Floats, list[tuple[str, str, float, float]]]:
+    """Coefficients of the model that ignores selection, and the last terms of both models."""
+    nan = float("nan")
+    if fit.binary is not None:
+        apart = fit.binary.independent_log_likelihood
+        height = nan if fit.log_likelihood is None else fit.log_likelihood
+        last = [("fit", "log_likelihood", height, apart), ("fit", "bic", fit.bic, nan)]
+        rho = [("errors", "rho", fit.rho, nan)] if fit.probit is not None else []
+        return fit.binary.naive_coef, [*rho, *last]
+    naive = fit_least_squares(fit.moments, fit.equation)
+    return naive.coef, [
         ("errors", "imr", fit.imr_coef, nan),
         ("errors", "rho", fit.rho, nan),
         ("errors", "sigma", fit.sigma, naive.sigma),
         ("fit", "adjusted_r2", fit.adjusted_r2, naive.adjusted_r2),
         ("fit", "bic", fit.bic, naive.bic),
     ]
-    values = pd.DataFrame(rows, columns=["kind", "term", "estimate", "least_squares"])
-    is_solved = False
-    values["all_features"] = nan
-    if corrected:
-        whole = np.zeros(len(names), dtype=bool)
-        whole[candidates] = True
-        full: Any = moments.solve(whole)
-        is_solved = bool(full.feasible)
-        ends = [full.imr_coef, full.rho, full.sigma, full.adjusted_r2, full.bic]
-        values["all_features"] = np.array([full.intercept, *full.coef[candidates], *ends], float)
-    return SideBySide(values, len(candidates), is_whole, is_solved)
 
 
 def may_predict(fit: Fit, never: Collection[str]) -> list[int]:

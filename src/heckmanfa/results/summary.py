@@ -19,7 +19,7 @@ from heckmanfa.text.wording import number, p_value
 if TYPE_CHECKING:
     import pandas as pd
 
-_COMPARISON = {"chosen": "chosen", "all_features": "all features", "naive": "least squares"}
+_COMPARISON = ("chosen", "all_features", "naive")
 _EQUATIONS = {
     "prediction": "Prediction equation (outcome)",
     "selection": "Selection equation (probit)",
@@ -52,6 +52,8 @@ class Summary(Printed):
     """name of the statistic: z, or t with a cluster covariance"""
     opening: str = ""
     """the answer in a few sentences, after a search or an average"""
+    naive: str = "least squares"
+    """name of the column of the model that ignores selection"""
 
     def parts(self) -> list[Part]:
         """Return the estimates, then the sections of other reports."""
@@ -105,15 +107,14 @@ class Summary(Printed):
     def _comparison(self) -> Table | None:
         if self.comparison is None:
             return None
+        titles = {"chosen": self.beside, "all_features": "all features", "naive": self.naive}
+        names = [name for name in _COMPARISON if name in self.comparison]
         columns = (
             Column("term", is_number=False),
-            *(
-                Column(self.beside if name == "chosen" else title, width=18)
-                for name, title in _COMPARISON.items()
-            ),
+            *(Column(titles[name], width=18) for name in names),
         )
         rows = tuple(
-            [shown(row["term"]), *(number(row[name], 5) for name in _COMPARISON)]
+            [shown(row["term"]), *(number(row[name], 5) for name in names)]
             for row in self.comparison.to_dict("records")
         )
         return Table(columns, rows, caption="Beside other models")

@@ -1,0 +1,66 @@
+"""Average marginal effects on the probability of the positive class, with 95% intervals.
+
+P(y = 1 | x) = Phi(x'beta) has the slope phi(x'beta) beta_j in feature j. Its average over the rows
+with an outcome is beta_j times the mean of phi(x'beta), which the fit knows, so no rows are read.
+Standard errors are by the delta method. The effect of a feature of 0 and 1 is a slope too, not the
+difference of two predictions: `margins` has those.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.fit import Fit
+from heckmanfa.results.reference import reference_of
+
+
+def average_slopes(
+    coef: Floats, covariance: Floats, mean_slope: float, gradient: Floats
+) -> tuple[Floats, Floats]:
+    """Return average slopes of a probit, (J,), and their covariance, (J, J).
+
+    Parameters
+    ----------
+    coef : array of shape (1 + J,)
+        The intercept first.
+    covariance : array of shape (1 + J, 1 + J)
+    mean_slope : float
+        Average of phi(x'coef).
+    gradient : array of shape (1 + J,)
+        Its derivative in the coefficients.
+    """
+    slopes = coef[1:] * mean_slope
+    jacobian = np.outer(coef[1:], gradient)
+    jacobian[:, 1:] += mean_slope * np.eye(len(slopes))
+    return slopes, jacobian @ covariance @ jacobian.T
+
+
+def own_slopes(fit: Fit) -> tuple[Floats, Floats]:
+    """Return the average slopes of the prediction features of a fit, and their covariance."""
+    assert fit.binary is not None
+    coef = np.array([fit.intercept, *fit.coef[fit.equation]])
+    covariance = fit.covariance[: len(coef), : len(coef)]
+    return average_slopes(coef, covariance, fit.binary.mean_slope, fit.binary.mean_slope_gradient)
+
+
+def naive_slopes(fit: Fit) -> tuple[Floats, Floats]:
+    """Return those of a probit of the rows with an outcome, which ignores selection."""
+    found = fit.binary
+    assert found is not None
+    return average_slopes(
+        found.naive_coef,
+        found.naive_covariance,
+        found.naive_mean_slope,
+        found.naive_mean_slope_gradient,
+    )
+
+
+def with_ends(fit: Fit, slopes: tuple[Floats, Floats], conf_level: float) -> Floats:
+    """Spread effects over the K columns of X, with the ends of their intervals, (K, 3)."""
+    values = np.full((fit.n_features, 3), np.nan)
+    effect, covariance = slopes
+    with np.errstate(invalid="ignore"):
+        reach = reference_of(fit).quantile(conf_level) * np.sqrt(np.diag(covariance))
+    values[fit.equation] = np.column_stack([effect, effect - reach, effect + reach])
+    return values

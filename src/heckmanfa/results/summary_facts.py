@@ -1,0 +1,117 @@
+"""The title and the facts at the top of a summary: rows, covariance, and the fit."""
+
+from __future__ import annotations
+
+from heckmanfa.fit import Fit
+from heckmanfa.model.covariance import is_classical
+from heckmanfa.results.average_tables import average_facts
+from heckmanfa.results.effect_words import EffectWords, class_label
+from heckmanfa.results.naming import outcome_of
+from heckmanfa.results.rho_tests import rho_lr, rho_wald
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import number, p_equals
+
+_ROW_WORDS = {
+    "left_out_outcome_missing": "selected, but the outcome is missing",
+    "left_out_regressor_missing": "a regressor is missing",
+    "left_out_zero_weight": "weight zero",
+    "left_out_separation": "selection determined exactly",
+}
+# A fact has so much room for a name or a class of the user's.
+_ROOM = 22
+
+
+def rows_left_out(fit: Fit) -> dict[str, int]:
+    """Count the rows left out, by why."""
+    counts = fit.row_counts
+    return {words: counts[key] for key, words in _ROW_WORDS.items() if counts.get(key)}
+
+
+def summary_title(fit: Fit) -> str:
+    """Name the model of a fit."""
+    if fit.is_binary:
+        return "Probit (no outcome is missing)" if fit.probit is None else "Heckman probit"
+    if fit.probit is None:
+        return "Least squares (no outcome is missing)"
+    how = "maximum likelihood" if fit.spec.method == "ml" else "two-step"
+    averaged = ", averaged over assignments" if fit.average is not None else ""
+    return f"Heckman selection model, {how}{averaged}"
+
+
+def summary_facts(fit: Fit, n_left_out: int) -> list[tuple[str, str]]:
+    """Return the facts of a summary, each with its label."""
+    counts = fit.row_counts
+    facts = [
+        ("Rows given", str(counts["total"])),
+        ("Selected", str(counts["selected"])),
+        ("Not selected", str(counts["unselected"])),
+        ("Left out", str(n_left_out)),
+        *_class_facts(fit),
+        ("Covariance", fit.spec.cov_type or "classical"),
+        *([("Clusters", f"{fit.n_clusters:,}")] if fit.n_clusters is not None else []),
+        *_criteria(fit),
+    ]
+    if fit.log_likelihood is not None:
+        facts.append((likelihood_name(fit), f"{fit.log_likelihood:.4f}"))
+    facts += _rho_facts(fit)
+    if fit.weighted:
+        facts.append(("Weights", fit.spec.weight_kind))
+    if fit.n_obs != counts["selected"] + counts["unselected"]:
+        facts.append(("Sum of weights", f"{fit.n_obs}"))
+    return facts
+
+
+def _class_facts(fit: Fit) -> list[tuple[str, str]]:
+    """Say which class is modelled, and how many selected rows have each."""
+    if fit.binary is None or fit.classes is None:
+        return []
+    negative, positive = (shown(class_label(label), _ROOM) for label in fit.classes)
+    outcome = shown(outcome_of(fit), _ROOM)
+    target = str(EffectWords(outcome, fit.classes).target)
+    if len(target) > _ROOM:
+        target = f"P(y = {positive})"
+    return [
+        ("Modelled", target),
+        (f"Selected, {positive}", f"{fit.binary.n_positive:,.10g}"),
+        (f"Selected, {negative}", f"{fit.binary.n_negative:,.10g}"),
+    ]
+
+
+def _criteria(fit: Fit) -> list[tuple[str, str]]:
+    aic, bic = f"{fit.aic:.2f}", f"{fit.bic:.2f}"
+    if fit.is_binary:
+        return [("AIC", aic), ("BIC", bic)]
+    # The criteria compare sets of prediction features; they do not use the joint likelihood
+    # that is reported beside them after maximum likelihood.
+    step = " of step 2" if fit.spec.method == "ml" and fit.probit is not None else ""
+    judged = [(f"AIC{step}", aic), (f"BIC{step}", bic)]
+    if fit.average is not None:
+        judged = average_facts(fit)
+    return [("Adjusted R2", f"{fit.adjusted_r2:.4f}"), *judged]
+
+
+def _rho_facts(fit: Fit) -> list[tuple[str, str]]:
+    """Give the test of rho = 0 that a Heckman probit is read by, as Stata does.
+
+    With a robust or cluster covariance there is no likelihood ratio, and Wald's test is given.
+    """
+    if not fit.is_binary or fit.probit is None or fit.rho_is_conditioned:
+        return []
+    ratio = rho_lr(fit)
+    name, test = ("LR", ratio) if ratio is not None else ("Wald", rho_wald(fit))
+    if test.note:
+        return [(f"{name} test of rho = 0", "not known")]
+    letter = "chi2" if test.df_denominator is None else "F"
+    return [
+        (f"{name} {letter}, rho = 0", number(test.statistic)),
+        (f"{name} test of rho = 0", p_equals(test.p_value)),
+    ]
+
+
+def likelihood_name(fit: Fit) -> str:
+    """Name what maximum likelihood maximised, as Stata does.
+
+    A robust or cluster covariance, which sampling weights need, does not trust the model: what was
+    maximised is then not a log-likelihood of the data.
+    """
+    return "Log-likelihood" if is_classical(fit.spec.cov_type) else "Log pseudolikelihood"
