@@ -10,11 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from heckmanfa.data.sample import Sample
+from heckmanfa.fit.binary import fit_binary, fit_binary_without_selection
 from heckmanfa.fit.fitted import Choose, Fit, Origin, Spec
 from heckmanfa.fit.linear import fit_linear, fit_linear_without_selection
 from heckmanfa.model.covariance import check_clusters, count_clusters
 from heckmanfa.model.equations import Selection, fit_selection, gather
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.outcome_probit import fit_binary_selection
 
 
 def fit_model(
@@ -27,8 +29,10 @@ def fit_model(
     """Fit both equations to a sample, with the prediction features that ``choose`` returns."""
     kind = spec.covariance_kind(sample.n_groups)
     n_clusters = check_clusters(sample.n_groups) if spec.cov_type == "cluster" else None
+    binary = spec.outcome_kind == "binary"
     if sample.all_selected:
-        fit = fit_linear_without_selection(spec, sample, kind)
+        fit_alone = fit_binary_without_selection if binary else fit_linear_without_selection
+        fit = fit_alone(spec, sample, kind)
         search, average = choose.without_selection(spec), None
     else:
         selection, moments = compress_sample(spec, sample)
@@ -37,7 +41,8 @@ def fit_model(
         choice = choose(spec, selection, moments, kind, random_state)
         search, average = choice.search, choice.average
         counts = sample.row_counts | selection.row_counts()
-        fit = fit_linear(spec, selection, moments, choice, kind, counts)
+        fit_both = fit_binary if binary else fit_linear
+        fit = fit_both(spec, selection, moments, choice, kind, counts)
     fit = replace(
         fit,
         n_clusters=n_clusters,
@@ -51,6 +56,15 @@ def fit_model(
 
 def compress_sample(spec: Spec, sample: Sample) -> tuple[Selection, Moments]:
     """Fit the selection equation and compress the selected rows."""
+    if spec.outcome_kind == "binary":
+        return fit_binary_selection(
+            sample.rows,
+            spec.selection,
+            spec.prediction,
+            spec.labels,
+            on_collinear=spec.on_collinear,
+            on_separation=spec.on_separation,
+        )
     selection = fit_selection(
         sample.rows,
         spec.selection,

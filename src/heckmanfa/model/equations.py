@@ -6,8 +6,9 @@ computed from are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 
@@ -60,9 +61,11 @@ class Selection:
     dropped: list[int] = field(default_factory=list)
     """positions in X of columns left out"""
     separating: list[int] = field(default_factory=list)
-    """those that separated rows: they are in neither equation"""
+    """those that separated rows: they do not predict, either"""
     n_decided: int = 0
-    """rows left out because their selection was certain"""
+    """rows left out because their selection or their outcome was certain"""
+    outcome: Probit | None = None
+    """plain probit of a binary outcome on all columns that may predict, but collinear ones"""
 
     def row_counts(self) -> dict[str, int]:
         """Count rows by status, if any were left out here."""
@@ -83,10 +86,12 @@ def fit_selection(
     *,
     on_collinear: OnProblem = "error",
     on_separation: OnProblem = "error",
+    suspects: Collection[int] = (),
 ) -> Selection:
     """Fit the probit on columns ``features``, refusing or dropping collinear and separating ones.
 
-    ``labels`` name every column of X.
+    ``labels`` name every column of X. ``suspects`` are columns that are collinear because rows were
+    left out before.
     """
     if len(features) == 0:
         raise InputError(
@@ -97,7 +102,6 @@ def fit_selection(
     dropped: list[int] = []
     separating: list[int] = []
     n_decided = 0
-    suspects: set[int] = set()
     while True:
         # Columns that separated rows go last, so they are the ones found to be collinear.
         order = sorted(features, key=lambda feature: feature in suspects)
@@ -118,26 +122,21 @@ def fit_selection(
                 ) from error
             continue
         if order != features:
-            suspects = set()
+            suspects = ()
             continue
         probit = fit_probit(rows, features, coordinates)
         found = None if probit.certified else find_separation(rows, features, coordinates)
         if found is None:
             break
         if on_separation != "drop" or found.complete:
-            _refuse_too_many(rows, len(found.columns), len(features))
-            raise SeparationError(_separation_text(found, features, labels, *count_rows(rows)))
+            refuse_separation(found, rows, features, labels)
         n_decided += found.n_decided
         support = [features[place] for place in found.columns]
-        warn(
-            f"{found.n_decided} rows were left out: their selection is determined by "
-            + _listed(support, labels),
-            DroppedFeaturesWarning,
-        )
+        say_decided(found.n_decided, support, labels)
         rows = rows.without(
             decided, coordinates.mean, coordinates.scale, found.direction, columns=features
         )
-        suspects = set(support)
+        suspects = support
     if not probit.converged:
         warn(
             f"the probit did not converge in {probit.n_iterations} passes; do not trust its "
@@ -147,28 +146,79 @@ def fit_selection(
     return Selection(rows, probit, dropped, separating, n_decided)
 
 
-def _refuse_too_many(rows: Rows, n_separating: int, n_features: int) -> None:
-    """If columns separate because they are too many, say so instead of naming some of them.
+@dataclass(frozen=True)
+class Separated:
+    """Words for what a probit explains."""
+
+    response: str
+    equation: str
+    between: str
+    among: str
+    counts: str
+    """filled in with the numbers of rows of either kind"""
+
+
+SELECTION = Separated(
+    response="selection",
+    equation="selection",
+    between="selected from unselected rows",
+    among="{n:,} rows, of which {one:,} are selected",
+    counts="{one:,} are selected and {other:,} are not",
+)
+OUTCOME = Separated(
+    response="outcome",
+    equation="prediction",
+    between="the two classes of the outcome among the selected rows",
+    among="{n:,} selected rows, of which {one:,} have the positive class",
+    counts="of the selected rows, {one:,} have the positive class and {other:,} the negative one",
+)
+
+
+def refuse_separation(
+    found: Separation,
+    rows: Rows,
+    features: Positions,
+    labels: Sequence[str],
+    words: Separated = SELECTION,
+) -> NoReturn:
+    """Refuse columns that separate rows, by name.
 
     As many columns as rows of the rarer kind, or half as many as rows in total (Cover, 1965), can
-    be expected to separate whatever they hold. One or two columns that separate by themselves are
-    named instead.
+    be expected to separate whatever they hold. Then none is named, but one or two columns that
+    separate by themselves.
     """
-    n, n_selected = count_rows(rows)
-    fewest, k = min(n_selected, n - n_selected), n_features + 1
+    n, one = count_rows(rows)
+    fewest, k = min(one, n - one), len(features) + 1
+    if len(found.columns) <= 2 or (k < fewest and n > 2 * k):
+        raise SeparationError(_separation_text(found, features, labels, n, one, words))
+    counts = words.counts.format(one=one, other=n - one)
     usual = max(fewest // _ROWS_PER_FEATURE, 1)
-    if n_separating <= 2 or (k < fewest and n > 2 * k):
-        return
     raise TooFewRowsError(
-        f"{n_features} selection features are too many for these rows: {n_selected:,} are selected "
-        f"and {n - n_selected:,} are not, and so many columns separate so few rows whatever they "
-        "hold. Leave features out of the selection equation (a common rule is ten rows of the "
-        f"rarer kind per feature, or {usual} here), or collect more rows."
+        f"{len(features)} {words.equation} features are too many for these rows: {counts}, and so "
+        "many columns separate so few rows whatever they hold. Leave features out of the "
+        f"{words.equation} equation (a common rule is ten rows of the rarer kind per feature, or "
+        f"{usual} here), or collect more rows."
+    )
+
+
+def say_decided(
+    n_decided: int, support: Sequence[int], labels: Sequence[str], words: Separated = SELECTION
+) -> None:
+    """Warn that rows were left out, and which columns determined them."""
+    warn(
+        f"{n_decided} rows were left out: their {words.response} is determined by "
+        + _listed(support, labels),
+        DroppedFeaturesWarning,
     )
 
 
 def gather(
-    selection: Selection, prediction: Positions, labels: Sequence[str], n_selected: int
+    selection: Selection,
+    prediction: Positions,
+    labels: Sequence[str],
+    n_selected: int,
+    *,
+    binary: bool = False,
 ) -> Moments:
     """Compress the selected rows of every column that either equation uses.
 
@@ -177,7 +227,7 @@ def gather(
     """
     columns = sorted({*selection.probit.features, *prediction})
     moments = gather_moments(selection.rows, columns, len(labels), selection.probit)
-    refuse_leakage(moments, labels, n_selected)
+    refuse_leakage(moments, labels, n_selected, binary=binary)
     return moments
 
 
@@ -225,28 +275,33 @@ def _listed(columns: Sequence[int], labels: Sequence[str]) -> str:
 
 
 def _separation_text(
-    found: Separation, features: Positions, labels: Sequence[str], n: int, n_selected: int
+    found: Separation,
+    features: Positions,
+    labels: Sequence[str],
+    n: int,
+    one: int,
+    words: Separated,
 ) -> str:
     n_found = len(found.columns)
     separating = [labels[features[place]] for place in found.columns]
     names = quoted_list(separating, _FEW if n_found > _SHOWN else _SHOWN)
     verb = "separates" if n_found == 1 else "together separate"
     # All of these are needed: a column that is the selection itself would separate alone.
-    if n_found > _FEW and _ROWS_PER_FEATURE * len(features) > min(n_selected, n - n_selected):
+    if n_found > _FEW and _ROWS_PER_FEATURE * len(features) > min(one, n - one):
         how = "completely" if found.complete else f"in {found.n_decided:,} rows"
         return (
-            f"{names} together separate selected from unselected rows {how}, and none of them "
+            f"{names} together separate {words.between} {how}, and none of them "
             f"alone, so the probit has no finite maximum. {len(features)} features are many "
-            f"for {n:,} rows, of which {n_selected:,} are selected. Leave features out of the "
-            "selection equation, or collect more rows."
+            f"for {words.among.format(n=n, one=one)}. Leave features out of the "
+            f"{words.equation} equation, or collect more rows."
         )
     if found.complete:
         return (
-            f"{names} {verb} selected from unselected rows completely, so the probit has no "
+            f"{names} {verb} {words.between} completely, so the probit has no "
             f"finite maximum. {_ITSELF}."
         )
     certain = (
-        f"{names} {verb} selected from unselected rows: the selection of {found.n_decided:,} rows "
+        f"{names} {verb} {words.between}: the {words.response} of {found.n_decided:,} rows "
         "is certain, and the probit has no finite maximum."
     )
     drop = "pass on_separation='drop' to leave out the column and those rows."
@@ -329,15 +384,21 @@ def _together(moments: Moments, places: list[int], raw: Floats, n_rows: int) -> 
 
 
 def refuse_leakage(
-    moments: Moments, labels: Sequence[str], n_rows: int, *, missing: bool = True
+    moments: Moments,
+    labels: Sequence[str],
+    n_rows: int,
+    *,
+    missing: bool = True,
+    binary: bool = False,
 ) -> None:
     """Refuse a feature that gives the outcome of the ``n_rows`` selected rows exactly.
 
     If several features give it only in combination, or no outcome is ``missing``, this is only a
     warning: data simulated without an error look the same, and no single column is to blame.
+    Combinations that give a ``binary`` outcome also separate it, and are refused for that.
     """
     copies, together = find_leakage(moments, n_rows)
-    if not copies and not together:
+    if not copies and (binary or not together):
         return
     where = f"in all {n_rows} rows that have an outcome"
     text = _words([labels[column] for column in copies or together], where, bool(copies))

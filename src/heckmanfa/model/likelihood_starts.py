@@ -128,7 +128,7 @@ class ProfileStarts(StartsByRho):
 
     @classmethod
     def build(
-        cls, moments: Moments, probit: Probit, features: Positions, problem: Problem
+        cls, moments: Moments, probit: Probit, features: Positions, problem: JointProblem
     ) -> ProfileStarts:
         """Take both regressions from the compressed data."""
         r = moments.subset(features)
@@ -150,3 +150,36 @@ class ProfileStarts(StartsByRho):
         sigma = np.sqrt(self.variance / max(1.0 - rho**2 * self.shrinkage, 0.05))
         beta = self.least_squares - rho * sigma * self.of_lambda
         return np.concatenate([self.gamma, beta, [np.log(sigma), atanh_rho]])
+
+
+@dataclass(frozen=True)
+class ProbitStarts(StartsByRho):
+    """Starting values for a given rho if the outcome is binary, from the plain probit.
+
+    Given s = 1, y* has mean x'beta + rho lambda and variance 1 - rho^2 delta. The plain probit
+    takes it to be normal with variance one, so its coefficients are nearly (beta + rho times the
+    regression of lambda) / sqrt(1 - rho^2 (mean of delta - residual variance of lambda)).
+    """
+
+    gamma: Floats
+    naive: Floats
+    """(1 + j,) plain probit, in the coordinates of beta"""
+    of_lambda: Floats
+    """(1 + j,) regression of lambda, likewise"""
+    shrinkage: float
+    """as in `ProfileStarts`"""
+
+    @classmethod
+    def build(
+        cls, moments: Moments, probit: Probit, naive: Probit, problem: JointProblem
+    ) -> ProbitStarts:
+        """Take the regression of lambda from the compressed data."""
+        linear = ProfileStarts.build(moments, probit, naive.features, problem)
+        return cls(linear.gamma, naive.inner_coef, linear.of_lambda, linear.shrinkage)
+
+    def at(self, atanh_rho: float) -> Floats:
+        """Return theta for a value of atanh rho."""
+        rho = np.tanh(atanh_rho)
+        spread = np.sqrt(max(1.0 - rho**2 * self.shrinkage, 0.05))
+        beta = spread * self.naive - rho * self.of_lambda
+        return np.concatenate([self.gamma, beta, [atanh_rho]])

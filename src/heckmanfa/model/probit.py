@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg as sla
 
-from heckmanfa.data.arrays import Floats, empty, highest, signs
+from heckmanfa.data.arrays import Array, Floats, empty, highest, signs
 from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.linalg import (
     Coordinates,
     collinear_error,
@@ -24,8 +25,9 @@ from heckmanfa.model.linalg import (
     merge_factors,
     residual_share,
     stack,
+    symmetric,
 )
-from heckmanfa.model.normal import log_cdf_and_mills
+from heckmanfa.model.normal import log_cdf_and_mills, mills
 
 _MAX_ITERATIONS = 40
 # The Newton decrement is a squared distance in standard errors, and the covariance is taken one
@@ -85,7 +87,7 @@ class _State:
 def selection_coordinates(rows: Rows, features: Positions, names: Sequence[str]) -> Coordinates:
     """Find well-conditioned coordinates for some features, or refuse collinear ones by name."""
     width = len(features) + 1
-    pilot = _pilot(rows)
+    pilot = pilot_of(rows)
     r = stack(pilot.map(_design_factor, columns=features, merge=merge_factors), width)
     if pilot is not rows and residual_share(r).min() < _PILOT_SHARE:
         r = stack(rows.map(_design_factor, columns=features, merge=merge_factors), width)
@@ -129,7 +131,7 @@ def fit_probit(rows: Rows, features: Positions, coordinates: Coordinates) -> Pro
     )
 
 
-def _pilot(rows: Rows) -> Rows:
+def pilot_of(rows: Rows) -> Rows:
     """Return a sample that is small next to all rows, and large enough to represent them."""
     return rows.pilot(max(len(rows) // 32, _LEAST_PILOT))
 
@@ -141,7 +143,7 @@ def _pilot_start(rows: Rows, features: Positions, coordinates: Coordinates) -> F
     method needs three passes over all rows.
     """
     zero = np.zeros(len(features) + 1)
-    pilot = _pilot(rows)
+    pilot = pilot_of(rows)
     if pilot is rows:
         return zero
     likelihood = _Likelihood(pilot, features, coordinates)
@@ -234,7 +236,23 @@ def _inverse(information: Floats) -> Floats:
         return np.asarray(np.linalg.pinv(information, hermitian=True))
 
 
+def probit_covariance(rows: Rows, probit: Probit, kind: CovarianceKind) -> Floats:
+    """Covariance of a probit's coefficients: the inverse information, or a sandwich of it."""
+    if kind.cov_type == "classical":
+        return probit.covariance
+    args, size = (probit.coordinates, probit.inner_coef), len(probit.inner_coef)
+    squares = score_squares(rows, kind, _scores, *args, columns=probit.features, size=size)
+    bread = probit.coordinates.back() @ probit.inner_covariance
+    return symmetric(bread @ squares @ bread.T)
+
+
 # Functions over one block of rows. -----------------------------------------------------------
+
+
+def _scores(block: Block, coordinates: Coordinates, coef: Floats) -> Array:
+    design = coordinates.design(block.features)
+    sign = signs(block.selected, block.features)
+    return design.scaled(sign * mills(sign * design.times(coef))[0])
 
 
 def _design_factor(block: Block) -> Floats:

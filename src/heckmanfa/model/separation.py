@@ -21,7 +21,7 @@ from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, total
 from heckmanfa.model.linalg import Coordinates
 
 # In units of standard deviations; the solver is asked for 1e-9.
-_TOLERANCE = 1e-6
+TOLERANCE = 1e-6
 _WORST_PER_BLOCK = 64
 _CUTS_PER_ROUND = 512
 _MAX_ROUNDS = 60
@@ -54,7 +54,7 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
         return None
     # Small entries first: they are most likely unnecessary.
     for place in np.argsort(np.abs(direction[1:]), kind="stable") + 1:
-        if abs(direction[place]) < _TOLERANCE:
+        if abs(direction[place]) < TOLERANCE:
             allowed[place] = False
             continue
         fewer = allowed.copy()
@@ -68,7 +68,7 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
     if complete is not None:
         direction = complete
     direction = direction / np.abs(direction).max()
-    columns = tuple(int(i) for i in np.flatnonzero(np.abs(direction[1:]) > _TOLERANCE))
+    columns = tuple(int(i) for i in np.flatnonzero(np.abs(direction[1:]) > TOLERANCE))
     (n_decided,) = total(search.map(_count_decided, direction, merge=total))
     if n_decided == 0:
         return None  # the gain was within the solver's tolerance
@@ -107,7 +107,7 @@ class _Search:
         for _ in range(_MAX_ROUNDS):
             wide = np.column_stack([self._cuts, np.full(len(self._cuts), -1.0)])
             solved = _solve(objective, wide, usable)
-            if solved is None or solved[-1] <= _TOLERANCE:
+            if solved is None or solved[-1] <= TOLERANCE:
                 return None
             if not self._cut(solved[:-1], float(solved[-1]) / 2):
                 return solved[:-1]
@@ -156,7 +156,7 @@ def _short_of(
     signed = _signed(block, centre, scale)
     side = signed @ like(direction, signed)
     worst = order_of(side)[:_WORST_PER_BLOCK]
-    return host(signed[worst[side[worst] < least - _TOLERANCE]])
+    return host(signed[worst[side[worst] < least - TOLERANCE]])
 
 
 def _count_decided(block: Block, centre: Floats, scale: Floats, direction: Floats) -> tuple[int]:
@@ -166,4 +166,4 @@ def _count_decided(block: Block, centre: Floats, scale: Floats, direction: Float
 def decided(block: Block, centre: Floats, scale: Floats, direction: Floats) -> Array:
     """Mark the rows whose selection the direction determines."""
     signed = _signed(block, centre, scale)
-    return signed @ like(direction, signed) > _TOLERANCE
+    return signed @ like(direction, signed) > TOLERANCE

@@ -63,12 +63,7 @@ def fit_two_step(
     mask[list(features)] = True
     features = tuple(int(feature) for feature in np.flatnonzero(mask))
     root = moments.subset(features, outcome=False)
-    if residual_share(root)[-1] <= DEPENDENT:
-        raise NotIdentifiedError(
-            "the inverse Mills ratio is a linear combination of the prediction features among "
-            "the selected rows, so selection and prediction cannot be separated. Leave a feature "
-            "that drives selection out of prediction_features."
-        )
+    refuse_unidentified(root)
     solution = moments.solve(mask)
     coef = np.array([solution.intercept, *solution.coef[list(features)], solution.imr_coef])
     inverse_root = solve_upper(root, np.eye(len(root)))
@@ -91,6 +86,16 @@ def fit_two_step(
         )
         covariance = _stacked(equations, shift, kind, rows, columns)
     return TwoStep(features, solution, coef, covariance)
+
+
+def refuse_unidentified(root: Floats) -> None:
+    """Refuse a lambda that the features give exactly, from the factor of [1, X_S, lambda]."""
+    if residual_share(root)[-1] <= DEPENDENT:
+        raise NotIdentifiedError(
+            "the inverse Mills ratio is a linear combination of the prediction features among "
+            "the selected rows, so selection and prediction cannot be separated. Leave a feature "
+            "that drives selection out of prediction_features."
+        )
 
 
 def _shift(

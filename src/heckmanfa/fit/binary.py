@@ -1,0 +1,204 @@
+"""The Heckman probit of one sample: from both probits and compressed data to a `Fit`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Positions, Rows
+from heckmanfa.data.sample import Sample
+from heckmanfa.errors import AllObservedWarning, ConvergenceWarning, warn
+from heckmanfa.fit.fitted import Choice, Fit, Spec, count, label_terms, spread_over
+from heckmanfa.model.binary_outcome import BinaryOutcome
+from heckmanfa.model.covariance import CovarianceKind
+from heckmanfa.model.equations import Selection, count_rows, weighted_count
+from heckmanfa.model.likelihood import warn_of_likelihood
+from heckmanfa.model.likelihood_starts import read_start
+from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.outcome_probit import (
+    fit_outcome_probit,
+    independent_columns,
+    outcome_separation,
+    separation_warning,
+)
+from heckmanfa.model.outcome_rows import OutcomeRows
+from heckmanfa.model.probit import probit_covariance
+from heckmanfa.model.probit_likelihood import fit_probit_likelihood
+from heckmanfa.model.probit_likelihood_terms import outcome_slopes
+from heckmanfa.model.two_step import refuse_unidentified
+
+
+def fit_binary(
+    spec: Spec,
+    selection: Selection,
+    moments: Moments,
+    choice: Choice,
+    kind: CovarianceKind,
+    counts: dict[str, int],
+) -> Fit:
+    """Maximise the joint likelihood for the chosen features, from the probits of both equations."""
+    probit, rows, features = selection.probit, selection.rows, tuple(sorted(choice.features))
+    refuse_unidentified(moments.subset(features, outcome=False))
+    naive = selection.outcome
+    if naive is None or naive.features != features:
+        naive = fit_outcome_probit(moments, rows, features)
+    start = read_start(spec.start, spec.method)
+    found = fit_probit_likelihood(moments, probit, naive, kind, rows, start)
+    warn_of_likelihood(found, start)
+    n_selected = count(moments.n_selected, counts["selected"], kind)
+    aic, bic = _criteria(found.log_likelihood, len(features), n_selected)
+    n_positive, n_negative = _class_counts(moments, rows, kind)
+    return Fit(
+        spec=spec,
+        row_counts=counts,
+        n_obs=count(probit.n, counts["unselected"] + counts["selected"], kind),
+        n_selected=n_selected,
+        moments=moments,
+        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
+        support=np.isin(np.arange(len(spec.labels)), features),
+        coef=spread_over(spec, features, found.coef[1:]),
+        intercept=float(found.coef[0]),
+        imr_coef=found.rho,
+        rho=found.rho,
+        sigma=1.0,
+        selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
+        selection_intercept=float(found.selection_coef[0]),
+        adjusted_r2=float("nan"),
+        aic=aic,
+        bic=bic,
+        log_likelihood=found.log_likelihood,
+        converged=probit.converged and found.converged,
+        terms=label_terms(spec, features, probit, ["rho"]),
+        covariance=found.reported_covariance(),
+        index_range=found.index_range,
+        params=found.params,
+        atanh_rho=(found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))),
+        # If the climb stopped short, there is no first maximum either.
+        second_maximum=found.second_maximum if found.converged else None,
+        binary=BinaryOutcome(
+            n_positive=n_positive,
+            n_negative=n_negative,
+            independent_log_likelihood=probit.log_likelihood + naive.log_likelihood,
+            naive_coef=naive.coef,
+            naive_covariance=probit_covariance(OutcomeRows(rows), naive, kind),
+            mean_slope=float(found.mean_slopes[0]),
+            mean_slope_gradient=found.mean_slope_gradients[:, 0],
+            naive_mean_slope=float(found.mean_slopes[1]),
+            naive_mean_slope_gradient=found.mean_slope_gradients[:, 1],
+        ),
+    )
+
+
+def _criteria(log_likelihood: float, n_features: int, m: float) -> tuple[float, float]:
+    """AIC and BIC; only the J prediction features count, as the other parameters never change."""
+    return (
+        -2.0 * log_likelihood + 2.0 * n_features,
+        -2.0 * log_likelihood + n_features * float(np.log(m)),
+    )
+
+
+def _class_counts(
+    moments: Moments, rows: Rows, kind: CovarianceKind
+) -> tuple[int | float, int | float]:
+    """Count the selected rows of the positive and of the negative class.
+
+    Frequency weights are summed, sampling weights are not.
+    """
+    if kind.sampling:
+        n, n_positive = count_rows(OutcomeRows(rows))
+        return n_positive, n - n_positive
+    positive = weighted_count(float(moments.means[-1]) * moments.n_selected)
+    return positive, weighted_count(moments.n_selected - positive)
+
+
+def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
+    """Fit a plain probit, since no outcome is missing."""
+    k, counts, rows = len(spec.labels), sample.row_counts, sample.rows
+    features = tuple(sorted(spec.prediction))
+    moments = gather_moments(rows, features, k, None)
+    kept = independent_columns(moments, features)
+    probit = fit_outcome_probit(moments, rows, kept)
+    separation = outcome_separation(rows, probit)
+    extra = (
+        f" The {len(features)} features are collinear or more than the rows can identify: the "
+        "coefficients are the minimum-norm ones."
+        if len(kept) < len(features)
+        else ""
+    )
+    warn(
+        f"no outcome is missing among the {counts['selected']} rows, so there is no selection to "
+        f"correct for: a plain probit is fitted, and rho is not identified.{extra}",
+        AllObservedWarning,
+    )
+    separated: tuple[int, ...] = ()
+    if separation is not None:
+        separated = tuple(kept[place] for place in separation.columns)
+        warn(separation_warning(separation, kept, spec.labels), ConvergenceWarning)
+    elif not probit.converged:
+        warn(
+            f"the probit did not converge in {probit.n_iterations} passes; do not trust its "
+            "estimates. Rescale or leave out extreme features.",
+            ConvergenceWarning,
+        )
+    coef = _minimum_norm(moments, features, kept, probit.coef)
+    if separated or len(kept) < len(features):
+        covariance = np.full((len(coef), len(coef)), np.nan)
+    else:
+        covariance = probit_covariance(OutcomeRows(rows), probit, kind)
+    slope, in_kept = outcome_slopes(rows, probit)
+    gradient = np.zeros(len(coef))
+    gradient[[0, *(features.index(column) + 1 for column in kept)]] = in_kept
+    n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
+    aic, bic = _criteria(probit.log_likelihood, len(features), n)
+    n_positive, n_negative = _class_counts(moments, rows, kind)
+    return Fit(
+        spec=spec,
+        row_counts=dict(counts),
+        n_obs=n,
+        n_selected=n,
+        moments=moments,
+        dropped=(),
+        support=np.isin(np.arange(k), features),
+        coef=spread_over(spec, features, coef[1:]),
+        intercept=float(coef[0]),
+        imr_coef=float("nan"),
+        rho=float("nan"),
+        sigma=1.0,
+        selection_coef=np.zeros(k),
+        selection_intercept=float("inf"),
+        adjusted_r2=float("nan"),
+        aic=aic,
+        bic=bic,
+        log_likelihood=probit.log_likelihood,
+        converged=probit.converged and not separated,
+        terms=label_terms(spec, features, None, []),
+        covariance=covariance,
+        index_range=moments.index_range,
+        binary=BinaryOutcome(
+            n_positive=n_positive,
+            n_negative=n_negative,
+            independent_log_likelihood=probit.log_likelihood,
+            naive_coef=coef,
+            naive_covariance=covariance,
+            mean_slope=slope,
+            mean_slope_gradient=gradient,
+            naive_mean_slope=slope,
+            naive_mean_slope_gradient=gradient,
+            separated=separated,
+        ),
+    )
+
+
+def _minimum_norm(moments: Moments, features: Positions, kept: Positions, coef: Floats) -> Floats:
+    """Coefficients of all features that give the index of those that were fitted.
+
+    The norm is that of the slopes on centred features; the intercept is not part of it.
+    """
+    if len(kept) == len(features):
+        return coef
+    root = moments.subset(features, imr=False, outcome=False)
+    places = [list(features).index(column) + 1 for column in kept]
+    slopes = np.linalg.lstsq(root[1:, 1:], root[1:, places] @ coef[1:], rcond=1e-12)[0]
+    mean = root[0, 1:] / root[0, 0]
+    intercept = coef[0] + mean[[place - 1 for place in places]] @ coef[1:] - mean @ slopes
+    return np.append(intercept, slopes)

@@ -1,0 +1,158 @@
+"""The plain probit of a binary outcome among the selected rows, and what separates the outcome.
+
+The plain probit ignores selection. It is where the Heckman probit starts, the model that its
+estimates are compared with, and a proof that no feature decides the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heckmanfa.data.arrays import Array, Floats, like, namespace
+from heckmanfa.data.rows import Block, Positions, Rows
+from heckmanfa.errors import ConstantOutcomeError, TooFewRowsError
+from heckmanfa.model.equations import (
+    OUTCOME,
+    Selection,
+    count_rows,
+    fit_selection,
+    gather,
+    refuse_separation,
+    say_decided,
+    say_dropped,
+)
+from heckmanfa.model.linalg import Coordinates, dependencies
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.option_types import OnProblem
+from heckmanfa.model.outcome_rows import OutcomeRows
+from heckmanfa.model.probit import Probit, fit_probit
+from heckmanfa.model.separation import TOLERANCE, Separation, find_separation
+from heckmanfa.text.printable import quoted_list
+from heckmanfa.text.wording import MAX_NAMES, plural
+
+
+def fit_outcome_probit(moments: Moments, rows: Rows, features: Positions) -> Probit:
+    """Fit P(y = 1) = Phi(b_0 + x'b) to the selected rows; the features must not be collinear."""
+    root = moments.subset(features, imr=False, outcome=False)
+    return fit_probit(OutcomeRows(rows), features, Coordinates.from_factor(root))
+
+
+def outcome_separation(rows: Rows, probit: Probit) -> Separation | None:
+    """Find columns that decide the outcome of selected rows, unless the fit rules them out."""
+    if probit.certified:
+        return None
+    return find_separation(OutcomeRows(rows), probit.features, probit.coordinates)
+
+
+def separation_warning(found: Separation, features: Positions, labels: Sequence[str]) -> str:
+    """Say which columns decide an outcome that is observed in every row."""
+    names = quoted_list([labels[features[place]] for place in found.columns], MAX_NAMES)
+    verb = "decides" if len(found.columns) == 1 else "together decide"
+    rows = "every row" if found.complete else plural(found.n_decided, "row")
+    return (
+        f"{names} {verb} the outcome of {rows}, so the probit has no finite maximum: its "
+        "coefficients are large because the iteration stopped, and they have no standard errors"
+    )
+
+
+def independent_columns(moments: Moments, features: Positions) -> list[int]:
+    """Return the features that are no combination of those before them."""
+    found = dependencies(moments.subset(features, imr=False, outcome=False))
+    dependent = {item.column - 1 for item in found}
+    return [feature for place, feature in enumerate(features) if place not in dependent]
+
+
+def fit_binary_selection(
+    rows: Rows,
+    selection_features: Positions,
+    prediction: Positions,
+    labels: Sequence[str],
+    *,
+    on_collinear: OnProblem = "error",
+    on_separation: OnProblem = "error",
+) -> tuple[Selection, Moments]:
+    """Fit the selection equation, compress the selected rows, and make sure of the outcome.
+
+    Columns of ``prediction`` that decide the outcome among the selected rows are refused, or left
+    out of both equations together with the rows that they decide, selected or not.
+    """
+    away: list[int] = []
+    suspects: list[int] = []
+    n_decided = 0
+    while True:
+        selection = fit_selection(
+            rows,
+            [column for column in selection_features if column not in away],
+            labels,
+            on_collinear=on_collinear,
+            on_separation=on_separation,
+            suspects=suspects,
+        )
+        gone = {*away, *selection.separating}
+        columns = [column for column in prediction if column not in gone]
+        n_selected = _check_classes(selection.rows)
+        moments = gather(selection, columns, labels, n_selected, binary=True)
+        # Without the rows that they decided, these are combinations of the others. Those of the
+        # prediction equation alone go first.
+        last = sorted(
+            columns,
+            key=lambda column: (column in suspects, column not in selection.probit.features),
+        )
+        kept = independent_columns(moments, last)
+        lost = [column for column in suspects if column in columns and column not in kept]
+        if lost:
+            reason = "without those rows, nothing is left of what they say about the outcome"
+            say_dropped(lost, labels, reason)
+        away = [*away, *selection.separating, *lost]
+        columns = [column for column in columns if column not in lost]
+        kept = independent_columns(moments, columns)
+        probit = fit_outcome_probit(moments, selection.rows, kept)
+        found = outcome_separation(selection.rows, probit)
+        if found is None:
+            break
+        if on_separation != "drop" or found.complete:
+            refuse_separation(found, OutcomeRows(selection.rows), kept, labels, OUTCOME)
+        suspects = [kept[place] for place in found.columns]
+        scaling = probit.coordinates.mean, probit.coordinates.scale
+        before, _ = count_rows(selection.rows)
+        rows = selection.rows.without(_outside, *scaling, found.direction, columns=kept)
+        n_left_out = before - count_rows(rows)[0]
+        say_decided(n_left_out, suspects, labels, OUTCOME)
+        n_decided += selection.n_decided + n_left_out
+    return (
+        Selection(
+            rows=selection.rows,
+            probit=selection.probit,
+            dropped=list(dict.fromkeys([*selection.dropped, *away])),
+            separating=list(dict.fromkeys(away)),
+            n_decided=n_decided + selection.n_decided,
+            outcome=probit,
+        ),
+        moments,
+    )
+
+
+def _check_classes(rows: Rows) -> int:
+    """Refuse rows with a single class, or a class with a single row; count the selected rows."""
+    n, n_positive = count_rows(OutcomeRows(rows))
+    fewest = min(n_positive, n - n_positive)
+    if fewest == 0:
+        raise ConstantOutcomeError(
+            f"the outcome has one class in all {n} selected rows of the fit; there is nothing to "
+            "predict. Check that y is the right column."
+        )
+    if fewest == 1:
+        raise TooFewRowsError(
+            f"only 1 of the {n} selected rows has the rarer class of the outcome; a fit needs more"
+        )
+    return n
+
+
+# Functions over one block of rows. -----------------------------------------------------------
+
+
+def _outside(block: Block, centre: Floats, scale: Floats, direction: Floats) -> Array:
+    """Mark the rows, selected or not, whose outcome the direction determines."""
+    x = block.features
+    side = (x - like(centre, x)) / like(scale, x) @ like(direction[1:], x) + float(direction[0])
+    return namespace(x).abs(side) > TOLERANCE

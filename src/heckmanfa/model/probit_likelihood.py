@@ -1,0 +1,93 @@
+"""Full-information maximum likelihood of the Heckman probit, the model of a binary outcome.
+
+The climb is that of `likelihood`. It starts from two separate probits, which are the maximum with
+rho = 0: the first step is their first-order correction. With many rows, a sample takes that step
+and the next ones, so that all rows are read three or four times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Rows
+from heckmanfa.model.covariance import CovarianceKind
+from heckmanfa.model.joint_problem import JointProblem
+from heckmanfa.model.likelihood import JointMaximum, ascent, maximize, newton
+from heckmanfa.model.likelihood_starts import ProbitStarts, Start
+from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.probit import Probit, pilot_of
+from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
+
+_PILOT_DECREMENT = 1e-3
+_PILOT_ITERATIONS = 12
+# A sample whose rho is closer to one than this says little about that of all rows.
+_PILOT_ATANH = 2.0
+
+
+@dataclass(frozen=True)
+class ProbitMaximum(JointMaximum):
+    """Maximum-likelihood estimates of the Heckman probit."""
+
+    usual_start: ClassVar[str] = "two separate probits"
+    instead: ClassVar[str] = "use another set of features"
+    index_range: tuple[float, float]
+    """range of z'gamma among the selected rows"""
+    mean_slopes: Floats
+    """(2,) average of phi(x'beta) over the selected rows, and of the plain probit's phi(x'b)"""
+    mean_slope_gradients: Floats
+    """(1 + J, 2) their derivatives in beta and in b"""
+
+    def reported_covariance(self) -> Floats:
+        """Covariance of prediction, selection and rho, by the delta method."""
+        jacobian = np.ones(len(self.covariance))
+        jacobian[-1] = 1.0 - self.rho**2
+        return np.asarray(self.covariance * jacobian * jacobian[:, None])
+
+
+def fit_probit_likelihood(
+    moments: Moments,
+    probit: Probit,
+    naive: Probit,
+    kind: CovarianceKind,
+    rows: Rows,
+    start: Start = None,
+) -> ProbitMaximum:
+    """Maximise the joint likelihood of selection and a binary outcome, one pass per iteration.
+
+    ``naive`` is the plain probit of the selected rows, in the coordinates of the compressed data;
+    it provides the prediction features. ``start`` may be a rho or a parameter vector. The classical
+    covariance is the inverse observed information.
+    """
+    problem = ProbitProblem.build(moments, probit, naive.features)
+    starts = ProbitStarts.build(moments, probit, naive, problem)
+    usual = probit_start(rows, problem, starts)
+    found = maximize(rows, problem, naive.features, kind, usual, starts, start)
+    slopes = mean_slopes(rows, problem, found["inner_params"], naive.inner_coef)
+    return ProbitMaximum(
+        **found,
+        index_range=slopes.index_range,
+        mean_slopes=slopes.mean,
+        mean_slope_gradients=solve_upper(problem.prediction_back, slopes.gradient, transposed=True),
+    )
+
+
+def probit_start(rows: Rows, problem: JointProblem, starts: ProbitStarts) -> Floats:
+    """Start from separate probits, or from a sample's optimum and one step on a larger sample."""
+    zero = starts.at(0.0)
+    pilot = pilot_of(rows)
+    if pilot is rows:
+        return zero
+    state, _, converged = newton(
+        pilot, problem, zero, tolerance=_PILOT_DECREMENT, max_iterations=_PILOT_ITERATIONS
+    )
+    if not converged or abs(state.theta[-1]) > _PILOT_ATANH:
+        return zero
+    state = problem.evaluate(rows.pilot(len(rows) // 4), state.theta)
+    if not np.isfinite(state.log_likelihood):
+        return zero
+    return state.theta + ascent(state, len(state.theta))
