@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.averaged import HeckmanAverage
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
+    from heckmanfa.estimators.heckman_probit import HeckmanProbit
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.model.compressed import Compressed, compress
@@ -26,6 +27,7 @@ __all__ = [
     "HeckmanBestSubset",
     "HeckmanFA",
     "HeckmanLasso",
+    "HeckmanProbit",
     "InverseProbabilityWeighted",
     "NaiveOLS",
     "RURegressor",
@@ -44,6 +46,7 @@ _MODULES = {
     "HeckmanBestSubset": "heckmanfa.estimators.searches",
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
+    "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",

@@ -33,7 +33,7 @@ from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.sample import flags, group_codes, read_outcome
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel, mean_log_likelihood
-from heckmanfa.estimators.scoring import ROUTING, ScoredRegressor, score_rows
+from heckmanfa.estimators.scoring import ROUTING, ScoredModel, ScoredRegressor, score_rows
 from heckmanfa.text.printable import quoted
 
 __all__ = [
@@ -125,14 +125,14 @@ class SelectionScorer:
 
 
 def _score_observed(
-    metric: Callable[..., float], sign: float, model: ScoredRegressor, *rows: Any
+    metric: Callable[..., float], sign: float, model: ScoredModel, *rows: Any
 ) -> float:
     """Score the rows that are selected and have an outcome, conditional on selection."""
     return sign * score_rows(model, metric, *rows)
 
 
 def _score_likelihood(
-    model: ScoredRegressor, X: Any, y: Any, sample_weight: Any, selected: Any
+    model: ScoredModel, X: Any, y: Any, sample_weight: Any, selected: Any
 ) -> float:
     """Average the joint log-likelihood of selection and outcomes over rows."""
     if not isinstance(model, SelectionModel):
@@ -157,9 +157,9 @@ joint_log_likelihood = SelectionScorer("joint_log_likelihood", _score_likelihood
 scores the selection equation, and uses every row."""
 
 
-def _last_model(estimator: Any, X: Any, scorer: str) -> tuple[ScoredRegressor, Any]:
+def _last_model(estimator: Any, X: Any, scorer: str) -> tuple[ScoredModel, Any]:
     """Return the model inside pipelines and searches, and X as transformed for it."""
-    while not isinstance(estimator, ScoredRegressor):
+    while not isinstance(estimator, ScoredModel):
         if isinstance(estimator, Pipeline):
             if len(estimator.steps) > 1:
                 X = estimator[:-1].transform(X)

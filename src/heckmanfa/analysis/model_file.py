@@ -30,7 +30,7 @@ from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import attributes, publish
-from heckmanfa.estimators.scoring import ScoredRegressor
+from heckmanfa.estimators.scoring import ScoredModel
 from heckmanfa.fit import Origin
 from heckmanfa.text.printable import quoted, shown
 
@@ -139,7 +139,7 @@ def _refuse_no_model(path: Any, model: Any) -> None:
             f"path must be a text or a path; got a {type(path).__name__}: call "
             "save_model(path, model)"
         )
-    if not isinstance(model, ScoredRegressor):
+    if not isinstance(model, ScoredModel):
         raise InputTypeError(
             "save_model keeps fitted models of heckmanfa; got "
             + ("None" if model is None else f"a {type(model).__name__}")

@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from heckmanfa.errors import NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
+from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import ChoiceModel
 from heckmanfa.inference.average_fit import Averaging
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class HeckmanAverage(ChoiceModel):
+class HeckmanAverage(ChoiceModel, Heckman):
     """A selection model averaged over all assignments of prediction features.
 
     A search reports the best assignment as if it were known. Often others are almost as good. This
@@ -99,6 +100,7 @@ class HeckmanAverage(ChoiceModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Heckman._parameter_constraints,
         **ChoiceModel._parameter_constraints,
         "weights": [StrOptions(set(WEIGHTINGS))],
         "n_refits": [Interval(Integral, 1, None, closed="left")],

@@ -1,145 +1,162 @@
-"""The base of every Heckman model: prediction and reports."""
+"""The base of every selection model: the fit, its formulas, and predictions about selection."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metadata_routing import MetadataRequest
 
-from heckmanfa.data.arrays import Floats, is_dask
-from heckmanfa.data.columns.features import FittedColumns
+from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, resolve
+from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import Gaps, check_missing
+from heckmanfa.data.row_rules import refuse_infinite_outcomes
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.errors import NotIdentifiedError
-from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
-from heckmanfa.estimators.scoring import ScoredRegressor, check_selected, log_likelihood_of_rows
-from heckmanfa.fit import Fit
+from heckmanfa.data.sample import read_weights
+from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
+from heckmanfa.estimators.dask_predict import map_rows
+from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
+from heckmanfa.estimators.reported import ReportedModel
+from heckmanfa.estimators.scoring import check_selected
+from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference import prediction
-from heckmanfa.inference.coefficient_profile import CoefficientProfile, profile_coefficient
-from heckmanfa.inference.diagnosed import diagnose_fit
 from heckmanfa.inference.fit_rows import column_or_values, weights_of
-from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
-from heckmanfa.inference.pictures import Pictures
-from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
-from heckmanfa.inference.row_pictures import PictureRows
-from heckmanfa.plots.mills_ratios import MillsRatios
-from heckmanfa.results import caveats, coefficients, maketables
-from heckmanfa.results.diagnostics import Diagnostics
-from heckmanfa.results.evidence import evidence_of
-from heckmanfa.results.reference import Wald
-from heckmanfa.results.reports import Report, read_reports
-from heckmanfa.results.summary import Summary
-
-if TYPE_CHECKING:
-    import pandas as pd
+from heckmanfa.inference.given_features import GivenFeatures
+from heckmanfa.inference.prediction import Missing
+from heckmanfa.inference.replicates import Refit
+from heckmanfa.model.normal import log_cdf
+from heckmanfa.text.printable import quoted
+from heckmanfa.text.wording import nearest
 
 
-class SelectionModel(ScoredRegressor):
-    """Prediction and reports of a fitted Heckman model.
+class SelectionModel(ReportedModel):
+    """A model of an outcome that is observed only for selected rows.
 
-    Methods that need the rows of the fit refuse others. For a model with formulas, X is the data
-    frame, y is left out, and weights and clusters come from the columns named in
-    ``from_formula``. Weights and clusters that were arrays must be passed again.
+    It is neither a regression nor a classifier: a subclass adds what its outcome is, and how it is
+    predicted.
     """
 
-    _fit: Fit
-
-    @property
-    def fit_(self) -> Fit:
-        """All results of the fit, in one frozen object."""
-        check_is_fitted(self)
-        return self._fit
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` succeeded."""
-        return hasattr(self, "_fit")
-
-    # Prediction. ------------------------------------------------------------------------------
-
-    @overload
-    def predict(
+    def fit(
         self,
         X: Any,
-        kind: Kind = ...,
-        return_interval: None = ...,
-        conf_level: float = ...,
-        *,
-        missing: Missing = ...,
-    ) -> Floats: ...
-
-    @overload
-    def predict(
-        self,
-        X: Any,
-        kind: Kind = ...,
-        *,
-        return_interval: IntervalKind,
-        conf_level: float = ...,
-        missing: Missing = ...,
-    ) -> tuple[Floats, Floats]: ...
-
-    @overload
-    def predict(
-        self,
-        X: Any,
-        kind: Kind,
-        return_interval: IntervalKind,
-        conf_level: float = ...,
-        *,
-        missing: Missing = ...,
-    ) -> tuple[Floats, Floats]: ...
-
-    def predict(
-        self,
-        X: Any,
-        kind: Kind = "marginal",
-        return_interval: IntervalKind | None = None,
-        conf_level: float = 0.95,
-        *,
-        missing: Missing = "error",
-    ) -> Any:
-        """Predict the outcome of each row.
+        y: Any = None,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit both equations.
 
         Parameters
         ----------
         X : array or data frame of shape (n, K)
-            Tensors give tensors on the same device. A Dask collection gives a lazy one: a Series
-            "predicted" with X's index and divisions, or an Array with X's chunks of rows.
-        kind : {"marginal", "selected", "unselected"}
-            E[y | x], whether selected or not; E[y | x, s = 1], given selection; or
-            E[y | x, s = 0], given that the row is not selected.
-        return_interval : {None, "prediction", "confidence"}
-            A "prediction" interval contains a new outcome with probability ``conf_level`` if the
-            model is correct. It accounts for the normal errors (skewed by selection if ``kind``
-            conditions on it) and the uncertainty of the prediction coefficients. It ignores that
-            of the selection coefficients, rho, sigma and a search. A "confidence" interval is
-            for the expectation: the delta method, with the uncertainty of both equations. For an
-            average, both are quantiles of a mixture of normal distributions over assignments.
-        conf_level : float
-            Confidence level of the interval.
-        missing : {"error", "nan"}
-            What to do with rows that lack a feature they need: raise an error with counts by
-            column, or predict NaN. Infinite values always raise an error.
+            Every feature of either equation: NumPy, pandas, Polars or PyArrow; Torch tensors;
+            Dask DataFrames and Arrays; or rows of files from `heckmanfa.scan_parquet`, which
+            include the outcome.
+        y : array_like of shape (n,)
+            The outcome, NaN where missing.
+        selected : array_like of bool, optional
+            Which rows are selected; by default those whose y is not NaN. If given, selected rows
+            without y are left out, y of unselected rows is ignored, and scoring also needs it.
+        sample_weight : array_like, optional
+        groups : array_like, optional
+            Clusters, for ``cov_type="cluster"``.
 
         Returns
         -------
-        values : ndarray of shape (n,)
-        interval : ndarray of shape (n, 2)
-            Only with ``return_interval``: lower and upper limits, NaN if the covariance of the
-            estimates is unknown. For a Dask DataFrame, a DataFrame of "lower" and "upper".
+        self
         """
-        fit = self.fit_
-        check_missing(missing)
-        if return_interval is not None:
-            prediction.check_interval(return_interval, conf_level)
-        prediction.check_kind(fit, kind)
-        if is_dask(X):
-            options = {"kind": kind, "conf_level": conf_level, "missing": missing}
-            return predict_lazily(self, X, self._columns(), return_interval, **options)
-        return prediction.predict(fit, X, kind, return_interval, conf_level, missing)
+        fit_rows(self, X, y, selected, sample_weight, groups)
+        return self
+
+    @classmethod
+    def from_formula(
+        cls,
+        prediction: str,
+        selection: str,
+        data: Any,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        **parameters: Any,
+    ) -> Self:
+        """Fit the model that two formulas describe, on a data frame.
+
+        Parameters
+        ----------
+        prediction : str
+            The prediction equation, as in ``"log(wage) ~ educ + exper + I(exper**2)"``.
+        selection : str
+            The selection equation. Its left side, if any, is who is selected (0 and 1, or
+            booleans); without one, rows with an outcome are selected.
+        data : data frame
+            pandas, Polars or PyArrow. Rows with a missing outcome are kept; rows that lack a
+            regressor they need are left out and counted in ``row_counts_``.
+        sample_weight, groups : str or array_like, optional
+            A column of ``data``, or one entry per row. Methods that take a data frame later find
+            the column in it; arrays must be passed again.
+        **parameters
+            Those of the class, except the two lists of features.
+
+        Returns
+        -------
+        self
+            Fitted; its `predict` and other methods take data frames with the formulas' variables.
+            A clone knows the columns that the formulas made, but not the formulas: for
+            cross-validation, make the columns first and use `fit`.
+        """
+        allowed = [name for name in cls._get_param_names() if not name.endswith("ion_features")]
+        for name in parameters:
+            if name not in allowed:
+                raise InputError(
+                    f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
+                )
+        design = FormulaDesign.build(prediction, selection, data)
+        model = cls(
+            prediction_features=design.prediction_columns,
+            selection_features=design.selection_columns,
+            **cls._with_terms(parameters, design.prediction_terms),
+        )
+        fit_rows(
+            model,
+            design.features,
+            design.outcome,
+            design.selected,
+            design.rows_of(data, sample_weight, "sample_weight"),
+            design.rows_of(data, groups, "groups"),
+            design=design,
+            weight_column=sample_weight if isinstance(sample_weight, str) else None,
+            group_column=groups if isinstance(groups, str) else None,
+        )
+        return model
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what scikit-learn's metadata routing passes to each method.
+
+        It passes ``selected`` always, ``groups`` with ``cov_type="cluster"``, and others that
+        ``set_fit_request`` or ``set_score_request`` requests.
+        """
+        request: MetadataRequest = super().get_metadata_routing()
+        if request.fit.requests.get("groups") is None:
+            request.fit.add_request(param="groups", alias=self.cov_type == "cluster")
+        return request
+
+    def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
+        """Return what to fit, and how the prediction features are chosen."""
+        prediction = resolve(table, self.prediction_features, "prediction_features")
+        return make_spec(self, table, prediction, groups_of_columns(table, design)), GivenFeatures()
+
+    def _refit(self) -> Refit:
+        """Return how to fit the same model to resampled rows."""
+        return Refit(self.fit_.spec.for_replicates(), GivenFeatures())
+
+    @classmethod
+    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
+        """Replace terms of the prediction formula in parameters by their columns."""
+        return parameters
+
+    # Prediction. ------------------------------------------------------------------------------
 
     def predict_selection(self, X: Any, *, missing: Missing = "error") -> Any:
         """Probability of being selected, P(s = 1 | x), of each row.
@@ -190,7 +207,10 @@ class SelectionModel(ScoredRegressor):
     def _sum_log_likelihood(
         self, X: Any, y: Any, sample_weight: Any, selected: Any
     ) -> tuple[float, float]:
-        """Return `log_likelihood` and the sum of weights of its rows."""
+        """Return `log_likelihood` and the sum of weights of its rows.
+
+        Rows that are selected and have no outcome are left out, as in a fit.
+        """
         fit = self.fit_
         refuse_rows(X)
         if fit.probit is None:
@@ -201,14 +221,44 @@ class SelectionModel(ScoredRegressor):
         equations = self._on_rows(X, "_index_and_mean", ["index", "mean"])
         if not is_dask(X):
             equations = np.column_stack(equations)
-        return log_likelihood_of_rows(equations, fit.rho, fit.sigma, y, selected, sample_weight)
+        equations, y, selected, sample_weight = compute_dask(equations, y, selected, sample_weight)
+        index, mean = equations.T
+        n = len(index)
+        outcome, chosen = self._read_outcome(y, n, selected)
+        seen = chosen & ~np.isnan(outcome)
+        weight = np.ones(n) if sample_weight is None else read_weights(on_host(sample_weight), n)
+        counted = (seen | ~chosen) & (weight > 0)
+        seen, weight = seen[counted], weight[counted]
+        index, mean, outcome = index[counted], mean[counted], outcome[counted]
+        refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[seen]))))
+        count = float(weight.sum())
+        if not abs(fit.rho) < 1:
+            return float("-inf"), count
+        missing = ~np.isfinite(index) | (seen & ~np.isfinite(mean))
+        if missing.any():
+            raise MissingValueError(
+                f"{np.count_nonzero(missing)} rows lack a regressor that the likelihood needs, or "
+                "hold an infinite one; leave them out"
+            )
+        terms = log_cdf(-index)
+        terms[seen] = self._log_density(index[seen], mean[seen], outcome[seen])
+        return float(weight @ terms), count
+
+    @abstractmethod
+    def _log_density(self, index: Floats, mean: Floats, outcome: Floats) -> Floats:
+        """Return the log-likelihood of selected rows: of their selection and their outcomes.
+
+        ``index`` is z'gamma and ``mean`` x'beta, all (n,).
+        """
 
     def _index_and_mean(self, X: Any) -> tuple[Floats, Floats]:
         return prediction.index_and_mean(self.fit_, X)
 
-    def _on_rows(self, X: Any, method: str, name: str | list[str]) -> Any:
+    def _on_rows(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
         """Call a method on X, or lazily on every partition of a Dask collection."""
-        return self._lazily(X, method, name) if is_dask(X) else getattr(self, method)(X)
+        if is_dask(X):
+            return self._lazily(X, method, name, **options)
+        return getattr(self, method)(X, **options)
 
     def _lazily(self, X: Any, method: str, name: str | list[str], **options: Any) -> Any:
         return map_rows(self, X, method, name, self._columns(), **options)
@@ -239,203 +289,6 @@ class SelectionModel(ScoredRegressor):
         design = self.fit_.origin.design
         assert design is not None
         return design.who_is_selected(X).astype(np.float64)
-
-    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
-        y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
-        # Formulas leave the same rows out of a score as out of a fit.
-        missing: Missing = "error" if self.fit_.origin.design is None else "nan"
-        return self.predict(X, kind="selected", missing=missing), y, sample_weight, selected
-
-    # Reports. ---------------------------------------------------------------------------------
-
-    def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
-        """Estimates, standard errors, tests and intervals as a data frame.
-
-        Parameters
-        ----------
-        conf_level : float
-            Confidence level of the intervals.
-
-        Returns
-        -------
-        DataFrame
-            Columns equation ("prediction", "selection", "errors"), term, estimate, std_error,
-            statistic, p_value, ci_low, ci_high. The statistic is z, or t(G - 1) with G clusters.
-            In "errors", "imr" is the coefficient of the inverse Mills ratio. A two-step rho and
-            sigma have no standard error. With maximum likelihood, standard errors use the delta
-            method; intervals and the test of rho = 0 are on the scale of atanh rho and log sigma.
-        """
-        return coefficients.tidy(self.fit_, conf_level)
-
-    def vcov(self) -> pd.DataFrame:
-        """Joint covariance of both equations, labelled (equation, term) as in `tidy`.
-
-        With maximum likelihood, the three error terms are functions of two parameters, so the
-        matrix does not have full rank.
-        """
-        return coefficients.vcov(self.fit_)
-
-    def wald_test(self, hypothesis: str | ArrayLike, value: ArrayLike | None = None) -> Wald:
-        """Wald test of linear restrictions on the coefficients.
-
-        Parameters
-        ----------
-        hypothesis : str or array_like
-            Such as ``"educ = exper"``, ``"educ = 0, exper = 0"`` or ``"selection.educ = educ"``:
-            plain names refer to the prediction equation, those with "selection." to the selection
-            equation, and "imr" to the inverse Mills ratio. Or a list of these, or a matrix with
-            one column for each row of `vcov`.
-        value : array_like, optional
-            Right-hand sides for a matrix; zero by default.
-
-        Returns
-        -------
-        Wald
-            With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with G
-            clusters, which allow at most G - 1 restrictions.
-        """
-        return coefficients.wald_test(self.fit_, hypothesis, value)
-
-    def profile_rho(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        grid: int | ArrayLike = 41,
-        selected: Any = None,
-        sample_weight: Any = None,
-    ) -> RhoProfile:
-        """Profile the log-likelihood over rho, with all other parameters at their best.
-
-        Parameters
-        ----------
-        X, y, selected, sample_weight
-            As passed to `fit`. For a search, the features are those that it chose.
-        grid : int or array_like
-            Number of values of rho between -0.998 and 0.998, or the values themselves.
-
-        Returns
-        -------
-        RhoProfile
-            With `tidy`, ``maxima``, and likelihood-ratio `regions` and `interval` of rho.
-        """
-        return profile_rho(self, X, y, grid=grid, selected=selected, sample_weight=sample_weight)
-
-    def profile(
-        self,
-        X: Any,
-        y: Any = None,
-        term: Any = None,
-        *,
-        grid: int | ArrayLike = 21,
-        selected: Any = None,
-        sample_weight: Any = None,
-    ) -> CoefficientProfile:
-        """Profile the log-likelihood over a coefficient of the prediction equation.
-
-        Parameters
-        ----------
-        X, y, selected, sample_weight
-            As passed to `fit`. For a search, the features are those that it chose.
-        term : str or int
-            The coefficient, as in `tidy`: a feature, or "Intercept". With formulas, y is left
-            out: ``profile(frame, term="educ")``.
-        grid : int or array_like
-            Number of values within four standard errors, or the values themselves.
-
-        Returns
-        -------
-        CoefficientProfile
-            With `tidy`, ``maxima``, `plot`, and likelihood-ratio `regions` and `interval`.
-        """
-        return profile_coefficient(
-            self, X, y, term, grid=grid, selected=selected, sample_weight=sample_weight
-        )
-
-    def mills_ratios(
-        self,
-        X: Any,
-        y: Any = None,
-        X_new: Any = None,
-        *,
-        selected: Any = None,
-        sample_weight: Any = None,
-    ) -> MillsRatios:
-        """Return the inverse Mills ratios that `heckmanfa.plots.imr_overlap` shows.
-
-        ``X_new`` are rows to predict for; the other arguments are as passed to `fit`.
-        """
-        rows = {"selected": selected, "sample_weight": sample_weight}
-        return prediction.mills_ratios(self.fit_, X, y, X_new, **rows)
-
-    def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
-        """Both equations as a table, with row counts and warnings; prints and shows HTML.
-
-        Parameters
-        ----------
-        conf_level : float
-            Confidence level of the intervals.
-        include : report or sequence of reports
-            Results of `bootstrap`, `uncertainty_interval`, `what_if`, `exclusion_test`,
-            `specification_tests`, `margins` or ``honest_``, to print below the table.
-        """
-        fit = self.fit_
-        notes = [caveat.sentence for caveat in caveats.caveats_of_fit(fit)]
-        return coefficients.summarize(fit, conf_level, read_reports(include), notes)
-
-    def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
-        """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.
-
-        Parameters
-        ----------
-        X : array or data frame, optional
-            Rows to predict for: the report includes the share whose selection index lies outside
-            the fitted range, and mentions rows that lack a feature, which are not counted.
-        include : report or sequence of reports
-            As in `summary`: their findings are added. Those of `uncertainty_interval` and, unless
-            this is an average, `what_if` need no rows and are always included.
-        """
-        return diagnose_fit(self.fit_, X, read_reports(include))
-
-    def pictures(
-        self, X: Any = None, y: Any = None, *, selected: Any = None, sample_weight: Any = None
-    ) -> Pictures:
-        """Pictures as data with words, an SVG drawing and a Matplotlib one, made when first read.
-
-        Parameters
-        ----------
-        X, y, selected, sample_weight
-            As passed to `fit`. Pictures of effects, chances and assignments need no rows.
-        """
-        fit, evidence = self.fit_, evidence_of(self.fit_)
-        given = (y, selected, sample_weight)
-        rows = None if X is None else PictureRows(fit, evidence.naming, X, *given)
-        return Pictures(evidence, rows)
-
-    # The plug-in format of the package maketables. --------------------------------------------
-
-    @property
-    def __maketables_coef_table__(self) -> pd.DataFrame:
-        return maketables.coef_table(self.fit_)
-
-    def __maketables_stat__(self, key: str) -> Any:
-        return maketables.statistic(self.fit_, key)
-
-    @property
-    def __maketables_depvar__(self) -> str:
-        return maketables.outcome_name(self.fit_)
-
-    @property
-    def __maketables_vcov_info__(self) -> dict[str, Any]:
-        return {"vcov_type": self.fit_.spec.cov_type or "classical", "clustervar": None}
-
-    @property
-    def __maketables_stat_labels__(self) -> dict[str, str]:
-        return maketables.labels(self.fit_)
-
-    @property
-    def __maketables_default_stat_keys__(self) -> list[str]:
-        return maketables.default_keys(self.fit_)
 
 
 def mean_log_likelihood(

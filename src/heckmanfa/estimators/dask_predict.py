@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import FittedColumns, read_features
 from heckmanfa.data.dask.dask_rows import one_column_chunk
 from heckmanfa.errors import InputTypeError
@@ -37,12 +37,14 @@ def map_rows(
     method: str,
     name: str | list[str],
     columns: FittedColumns | None = None,
+    dtype: Any = np.float64,
     **options: Any,
 ) -> Any:
     """Call a method of a fitted model on every partition of a Dask DataFrame or Array.
 
-    A later fit of the model has no effect on the result, whose columns ``name`` gives. X is checked
-    against ``columns`` now, rather than when the result is computed; None skips this check.
+    A later fit of the model has no effect on the result, whose columns ``name`` gives, and whose
+    type is ``dtype``. X is checked against ``columns`` now, rather than when the result is
+    computed; None skips this check.
     """
     # Dask is optional.
     import dask.array as da
@@ -63,9 +65,10 @@ def map_rows(
             shared,
             method,
             size,
+            dtype,
             options,
-            dtype=np.float64,
-            meta=np.empty((0,) if size is None else (0, size)),
+            dtype=dtype,
+            meta=np.empty((0,) if size is None else (0, size), dtype),
             **shape,
         )
     if not is_dataframe_like(X):
@@ -76,21 +79,26 @@ def map_rows(
     if columns is not None:
         first = pd.DataFrame(np.zeros((1, len(X.columns))), columns=list(X.columns))
         read_features(first, columns)
-    meta = _labelled(X._meta, model, method, name, options)
-    return X.map_partitions(_labelled, shared, method, name, options, meta=meta)
+    meta = _labelled(X._meta, model, method, name, dtype, options)
+    return X.map_partitions(_labelled, shared, method, name, dtype, options, meta=meta)
 
 
-def _values(rows: Any, model: Any, method: str, size: int | None, options: Any) -> Floats:
+def _values(
+    rows: Any, model: Any, method: str, size: int | None, dtype: Any, options: Any
+) -> NDArray[Any]:
     """Return the result of a method for the rows of a partition, which may be empty."""
     if len(rows) == 0:
-        return np.empty((0,) if size is None else (0, size))
+        return np.empty((0,) if size is None else (0, size), dtype)
     found = getattr(model, method)(rows, **options)
     return np.asarray(found) if size is None else np.column_stack(found)
 
 
-def _labelled(rows: Any, model: Any, method: str, name: str | list[str], options: Any) -> Any:
+def _labelled(
+    rows: Any, model: Any, method: str, name: str | list[str], dtype: Any, options: Any
+) -> Any:
     """Return `_values` with the index of the partition."""
     if isinstance(name, list):
-        values = _values(rows, model, method, len(name), options)
+        values = _values(rows, model, method, len(name), dtype, options)
         return pd.DataFrame(values, index=rows.index, columns=name)
-    return pd.Series(_values(rows, model, method, None, options), index=rows.index, name=name)
+    values = _values(rows, model, method, None, dtype, options)
+    return pd.Series(values, index=rows.index, name=name)

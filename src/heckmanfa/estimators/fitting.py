@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 
 from heckmanfa.data.arrays import explain_out_of_memory
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, read_features, resolve
@@ -19,6 +19,7 @@ from heckmanfa.errors import FewClustersWarning, InputError, warn
 from heckmanfa.fit import Fit, Origin, Spec, fit_model
 from heckmanfa.model.covariance import is_classical
 from heckmanfa.model.likelihood_starts import read_start
+from heckmanfa.model.option_types import Method
 from heckmanfa.results.reference import FEW_CLUSTERS, Reference
 
 
@@ -58,6 +59,7 @@ def fit_rows(
             sampling=spec.weight_kind == "sampling",
             selection=spec.selection,
             prediction=spec.prediction,
+            binary=spec.outcome_kind == "binary",
         )
         origin = Origin(
             given,
@@ -65,6 +67,7 @@ def fit_rows(
             weight_column,
             group_column,
             outcome=name if isinstance(name, str) else None,
+            classes=sample.classes,
         )
         random_state = getattr(estimator, "random_state", None)
         fit = fit_model(spec, sample, choose, random_state, origin)
@@ -85,7 +88,7 @@ def fit_rows(
 def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     """Refuse invalid options and invalid combinations of options."""
     if estimator.start is not None:
-        read_start(estimator.start, estimator.method)
+        read_start(estimator.start, _method(estimator))
     check_parameters(estimator)
     sampling = sample_weight is not None and estimator.weight_kind == "sampling"
     if sampling and is_classical(estimator.cov_type):
@@ -119,19 +122,25 @@ def make_spec(
         labels=tuple(table.labels(range(k))),
         selection=tuple(resolve(table, estimator.selection_features, "selection_features")),
         prediction=tuple(prediction),
-        method=estimator.method,
+        method=_method(estimator),
         cov_type=estimator.cov_type,
         weight_kind=estimator.weight_kind,
         on_collinear=estimator.on_collinear,
         on_separation=estimator.on_separation,
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
+        outcome_kind="binary" if is_classifier(estimator) else "linear",
     )
+
+
+def _method(estimator: Any) -> Method:
+    """Return how a model is estimated; a classifier has no choice."""
+    return "ml" if is_classifier(estimator) else estimator.method  # type: ignore[no-any-return]
 
 
 def attributes(fit: Fit) -> dict[str, Any]:
     """Return the public attributes of a fitted model, and the fit itself."""
-    names = fit.spec.columns.names
+    names, classes = fit.spec.columns.names, fit.classes
     known = {
         "_fit": fit,
         "coef_": fit.coef,
@@ -159,6 +168,10 @@ def attributes(fit: Fit) -> dict[str, Any]:
     }
     if names is not None:
         known["feature_names_in_"] = np.array(names, dtype=object)
+    if classes is not None:
+        known["classes_"] = np.array(classes)
+        for name in ("imr_coef_", "sigma_", "adjusted_r2_"):
+            del known[name]
     return known
 
 

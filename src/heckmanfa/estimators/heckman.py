@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import MetadataRequest
 
-from heckmanfa.data.columns.features import FeatureTable, resolve
-from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.errors import InputError
+from heckmanfa.data.arrays import Floats, is_dask
+from heckmanfa.data.missing_features import check_missing
 from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
-from heckmanfa.fit import Choose, Spec
-from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
+from heckmanfa.estimators.dask_predict import predict_lazily
+from heckmanfa.estimators.scoring import ScoredRegressor
+from heckmanfa.inference import prediction
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.exclusions import WhatIf, what_if
-from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.margins import Margins, margins
-from heckmanfa.inference.replicates import Refit
+from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
 from heckmanfa.inference.specification import SpecificationTests, specification_tests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
+from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
-from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import nearest
+from heckmanfa.results import coefficients
+from heckmanfa.results.reference import Wald
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-class Heckman(SelectionModel):
+class Heckman(ScoredRegressor, SelectionModel):
     """Heckman's selection model: an outcome observed only for selected rows.
 
     The prediction equation (also called the outcome equation) is y = b0 + x'b + e. We observe y if
@@ -132,175 +135,154 @@ class Heckman(SelectionModel):
     ) -> None:
         self._keep(locals())
 
-    def fit(
+    # Prediction. ------------------------------------------------------------------------------
+
+    @overload
+    def predict(
         self,
         X: Any,
-        y: Any = None,
-        selected: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-    ) -> Self:
-        """Fit both equations.
+        kind: Kind = ...,
+        return_interval: None = ...,
+        conf_level: float = ...,
+        *,
+        missing: Missing = ...,
+    ) -> Floats: ...
+
+    @overload
+    def predict(
+        self,
+        X: Any,
+        kind: Kind = ...,
+        *,
+        return_interval: IntervalKind,
+        conf_level: float = ...,
+        missing: Missing = ...,
+    ) -> tuple[Floats, Floats]: ...
+
+    @overload
+    def predict(
+        self,
+        X: Any,
+        kind: Kind,
+        return_interval: IntervalKind,
+        conf_level: float = ...,
+        *,
+        missing: Missing = ...,
+    ) -> tuple[Floats, Floats]: ...
+
+    def predict(
+        self,
+        X: Any,
+        kind: Kind = "marginal",
+        return_interval: IntervalKind | None = None,
+        conf_level: float = 0.95,
+        *,
+        missing: Missing = "error",
+    ) -> Any:
+        """Predict the outcome of each row.
 
         Parameters
         ----------
         X : array or data frame of shape (n, K)
-            Every feature of either equation: NumPy, pandas, Polars or PyArrow; Torch tensors;
-            Dask DataFrames and Arrays; or rows of files from `heckmanfa.scan_parquet`, which
-            include the outcome.
-        y : array_like of shape (n,)
-            The outcome, NaN where missing.
-        selected : array_like of bool, optional
-            Which rows are selected; by default those whose y is not NaN. If given, selected rows
-            without y are left out, y of unselected rows is ignored, and scoring also needs it.
-        sample_weight : array_like, optional
-        groups : array_like, optional
-            Clusters, for ``cov_type="cluster"``.
+            Tensors give tensors on the same device. A Dask collection gives a lazy one: a Series
+            "predicted" with X's index and divisions, or an Array with X's chunks of rows.
+        kind : {"marginal", "selected", "unselected"}
+            E[y | x], whether selected or not; E[y | x, s = 1], given selection; or
+            E[y | x, s = 0], given that the row is not selected.
+        return_interval : {None, "prediction", "confidence"}
+            A "prediction" interval contains a new outcome with probability ``conf_level`` if the
+            model is correct. It accounts for the normal errors (skewed by selection if ``kind``
+            conditions on it) and the uncertainty of the prediction coefficients. It ignores that
+            of the selection coefficients, rho, sigma and a search. A "confidence" interval is
+            for the expectation: the delta method, with the uncertainty of both equations. For an
+            average, both are quantiles of a mixture of normal distributions over assignments.
+        conf_level : float
+            Confidence level of the interval.
+        missing : {"error", "nan"}
+            What to do with rows that lack a feature they need: raise an error with counts by
+            column, or predict NaN. Infinite values always raise an error.
 
         Returns
         -------
-        self
+        values : ndarray of shape (n,)
+        interval : ndarray of shape (n, 2)
+            Only with ``return_interval``: lower and upper limits, NaN if the covariance of the
+            estimates is unknown. For a Dask DataFrame, a DataFrame of "lower" and "upper".
         """
-        fit_rows(self, X, y, selected, sample_weight, groups)
-        return self
+        fit = self.fit_
+        check_missing(missing)
+        if return_interval is not None:
+            prediction.check_interval(return_interval, conf_level)
+        prediction.check_kind(fit, kind)
+        if is_dask(X):
+            options = {"kind": kind, "conf_level": conf_level, "missing": missing}
+            return predict_lazily(self, X, self._columns(), return_interval, **options)
+        return prediction.predict(fit, X, kind, return_interval, conf_level, missing)
 
-    @classmethod
-    def from_formula(
-        cls,
-        prediction: str,
-        selection: str,
-        data: Any,
-        *,
-        sample_weight: Any = None,
-        groups: Any = None,
-        **parameters: Any,
-    ) -> Self:
-        """Fit the model that two formulas describe, on a data frame.
+    def _log_density(self, index: Floats, mean: Floats, outcome: Floats) -> Floats:
+        fit = self.fit_
+        e = (outcome - mean) / fit.sigma
+        shifted = (index + fit.rho * e) / np.sqrt(1.0 - fit.rho**2)
+        normal = -0.5 * e**2 - np.log(fit.sigma) - 0.5 * np.log(2.0 * np.pi)
+        return log_cdf(shifted) + normal
+
+    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
+        y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
+        # Formulas leave the same rows out of a score as out of a fit.
+        missing: Missing = "error" if self.fit_.origin.design is None else "nan"
+        return self.predict(X, kind="selected", missing=missing), y, sample_weight, selected
+
+    # Reports. ---------------------------------------------------------------------------------
+
+    def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
+        """Estimates, standard errors, tests and intervals as a data frame.
 
         Parameters
         ----------
-        prediction : str
-            The prediction equation, as in ``"log(wage) ~ educ + exper + I(exper**2)"``.
-        selection : str
-            The selection equation. Its left side, if any, is who is selected (0 and 1, or
-            booleans); without one, rows with an outcome are selected.
-        data : data frame
-            pandas, Polars or PyArrow. Rows with a missing outcome are kept; rows that lack a
-            regressor they need are left out and counted in ``row_counts_``.
-        sample_weight, groups : str or array_like, optional
-            A column of ``data``, or one entry per row. Methods that take a data frame later find
-            the column in it; arrays must be passed again.
-        **parameters
-            Those of `Heckman`, except the two lists of features.
+        conf_level : float
+            Confidence level of the intervals.
 
         Returns
         -------
-        Heckman
-            Fitted; its `predict` and other methods take data frames with the formulas' variables.
-            A clone knows the columns that the formulas made, but not the formulas: for
-            cross-validation, make the columns first and use `fit`.
+        DataFrame
+            Columns equation ("prediction", "selection", "errors"), term, estimate, std_error,
+            statistic, p_value, ci_low, ci_high. The statistic is z, or t(G - 1) with G clusters.
+            In "errors", "imr" is the coefficient of the inverse Mills ratio. A two-step rho and
+            sigma have no standard error. With maximum likelihood, standard errors use the delta
+            method; intervals and the test of rho = 0 are on the scale of atanh rho and log sigma.
         """
-        allowed = [name for name in cls._get_param_names() if not name.endswith("ion_features")]
-        for name in parameters:
-            if name not in allowed:
-                raise InputError(
-                    f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
-                )
-        design = FormulaDesign.build(prediction, selection, data)
-        model = cls(
-            prediction_features=design.prediction_columns,
-            selection_features=design.selection_columns,
-            **cls._with_terms(parameters, design.prediction_terms),
-        )
-        fit_rows(
-            model,
-            design.features,
-            design.outcome,
-            design.selected,
-            design.rows_of(data, sample_weight, "sample_weight"),
-            design.rows_of(data, groups, "groups"),
-            design=design,
-            weight_column=sample_weight if isinstance(sample_weight, str) else None,
-            group_column=groups if isinstance(groups, str) else None,
-        )
-        return model
+        return coefficients.tidy(self.fit_, conf_level)
 
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn's metadata routing passes to each method.
+    def vcov(self) -> pd.DataFrame:
+        """Joint covariance of both equations, labelled (equation, term) as in `tidy`.
 
-        It passes ``selected`` always, ``groups`` with ``cov_type="cluster"``, and others that
-        ``set_fit_request`` or ``set_score_request`` requests.
+        With maximum likelihood, the three error terms are functions of two parameters, so the
+        matrix does not have full rank.
         """
-        request: MetadataRequest = super().get_metadata_routing()
-        if request.fit.requests.get("groups") is None:
-            request.fit.add_request(param="groups", alias=self.cov_type == "cluster")
-        return request
+        return coefficients.vcov(self.fit_)
 
-    def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
-        """Return what to fit, and how the prediction features are chosen."""
-        prediction = resolve(table, self.prediction_features, "prediction_features")
-        return make_spec(self, table, prediction, groups_of_columns(table, design)), GivenFeatures()
+    def wald_test(self, hypothesis: str | ArrayLike, value: ArrayLike | None = None) -> Wald:
+        """Wald test of linear restrictions on the coefficients.
 
-    def _refit(self) -> Refit:
-        """Return how to fit the same model to resampled rows."""
-        return Refit(self.fit_.spec.for_replicates(), GivenFeatures())
+        Parameters
+        ----------
+        hypothesis : str or array_like
+            Such as ``"educ = exper"``, ``"educ = 0, exper = 0"`` or ``"selection.educ = educ"``:
+            plain names refer to the prediction equation, those with "selection." to the selection
+            equation, and "imr" to the inverse Mills ratio. Or a list of these, or a matrix with
+            one column for each row of `vcov`.
+        value : array_like, optional
+            Right-hand sides for a matrix; zero by default.
 
-    @classmethod
-    def _with_terms(cls, parameters: dict[str, Any], terms: dict[str, list[str]]) -> dict[str, Any]:
-        """Replace terms of the prediction formula in parameters by their columns."""
-        return parameters
+        Returns
+        -------
+        Wald
+            With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with G
+            clusters, which allow at most G - 1 restrictions.
+        """
+        return coefficients.wald_test(self.fit_, hypothesis, value)
 
     # Inference. -------------------------------------------------------------------------------
-
-    def bootstrap(
-        self,
-        X: Any,
-        y: Any = None,
-        n_boot: int = 1000,
-        unit: Any = None,
-        *,
-        selected: Any = None,
-        sample_weight: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> Bootstrap:
-        """Fit the model to resampled data many times: probit, search and estimates.
-
-        Parameters
-        ----------
-        X, y, selected, sample_weight
-            As passed to `fit`. X may also hold the column that ``unit`` names.
-        n_boot : int
-            Number of replicates.
-        unit : "row", str, or array_like of shape (n,), optional
-            What to resample: rows, or whole groups given by the name of a column of X or by an
-            array. The default is rows, or the clusters of a model with a cluster covariance,
-            which must be passed again if they were an array.
-        random_state : int, Generator, RandomState or None
-        n_jobs : int, optional
-            Number of processes, as in joblib. The result does not depend on it.
-        verbose : int
-            Show progress on a terminal.
-
-        Returns
-        -------
-        Bootstrap
-            With `tidy`, `assignments` and the replicates; failures are counted by reason.
-        """
-        return bootstrap(
-            self.fit_,
-            self._refit(),
-            X,
-            y,
-            n_boot=n_boot,
-            unit=unit,
-            selected=selected,
-            sample_weight=sample_weight,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
 
     def uncertainty_interval(
         self, rho: tuple[float, float] = (-0.3, 0.3), conf_level: float = 0.95, n_grid: int = 61

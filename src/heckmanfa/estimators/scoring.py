@@ -1,4 +1,4 @@
-"""The base of every regression of the package, and the rows that it is scored on."""
+"""The base of every model of the package, and the rows that it is scored on."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats, compute_dask, host, on_host
+from heckmanfa.data.outcome_classes import encode_classes
 from heckmanfa.data.row_rules import refuse_infinite_outcomes
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights
-from heckmanfa.errors import InputError, MissingValueError
-from heckmanfa.model.normal import log_cdf
+from heckmanfa.errors import InputError
 
 ROUTING = (
     "in a cross-validation or a grid search, call sklearn.set_config("
@@ -24,8 +26,8 @@ ROUTING = (
 )
 
 
-class ScoredRegressor(RegressorMixin, BaseEstimator):
-    """A regression that is fitted and scored on selected rows.
+class ScoredModel(BaseEstimator):
+    """A model that is fitted and scored on selected rows.
 
     Scikit-learn's metadata routing passes ``selected`` to `fit` and `score` without a request.
     """
@@ -42,6 +44,19 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
     @abstractmethod
     def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
         """Return predictions given selection, the outcome, weights and who is selected."""
+
+    def _read_outcome(self, y: Any, n: int, selected: Any) -> tuple[Floats, Mask]:
+        """Return the outcomes of n rows, NaN where missing, and who is selected."""
+        chosen = None if selected is None else flags(on_host(selected), n)
+        outcome = self._numbers_of(y, n, chosen)
+        return outcome, ~np.isnan(outcome) if chosen is None else chosen
+
+    def _numbers_of(self, y: Any, n: int, selected: Mask | None) -> Floats:
+        return read_outcome(y, n)
+
+
+class ScoredRegressor(RegressorMixin, ScoredModel):
+    """A regression that is fitted and scored on selected rows."""
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, selected: Any = None
@@ -72,8 +87,57 @@ class ScoredRegressor(RegressorMixin, BaseEstimator):
         return score_rows(self, r2_score, X, y, sample_weight, selected)
 
 
+class ScoredClassifier(ClassifierMixin, ScoredModel):
+    """A classifier of two classes that is fitted and scored on selected rows.
+
+    What it scores are probabilities of the positive class, and outcomes of 0 and 1.
+    """
+
+    classes_: NDArray[Any]
+
+    def _numbers_of(self, y: Any, n: int, selected: Mask | None) -> Floats:
+        negative, positive = self.classes_.tolist()
+        return encode_classes(y, n, (negative, positive), selected)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, selected: Any = None
+    ) -> float:
+        """Accuracy over the rows that are selected and have an outcome.
+
+        It judges the classes predicted given selection, ``predict(X, kind="selected")``: marginal
+        predictions are not meant for these rows. For a model with formulas, rows that lack a
+        regressor cannot be predicted and are left out.
+
+        Parameters
+        ----------
+        X : array or data frame
+        y : array_like, optional
+            The class, None or NaN where missing. By default, a model with formulas computes it
+            from X.
+        sample_weight : array_like, optional
+            By default, rows weigh the same, as everywhere in scikit-learn; but a model with
+            formulas that was fitted with weights takes their column from X.
+        selected : array_like of bool, optional
+            As in `fit`; required if it was passed to `fit`. A selection formula needs none.
+
+        Returns
+        -------
+        float
+        """
+        return score_rows(self, _accuracy, X, y, sample_weight, selected)
+
+
+def _accuracy(outcome: Floats, probability: Floats, sample_weight: Floats | None) -> float:
+    return float(np.average((probability > 0.5) == outcome, weights=sample_weight))
+
+
 def score_rows(
-    model: ScoredRegressor,
+    model: ScoredModel,
     metric: Callable[..., float],
     X: Any,
     y: Any,
@@ -82,7 +146,7 @@ def score_rows(
 ) -> float:
     """Apply a metric to the rows that are selected and have an outcome and a prediction.
 
-    Arguments are as in `ScoredRegressor.score`; Dask collections are computed.
+    Arguments are as in `score`; Dask collections are computed.
     """
     check_is_fitted(model)
     refuse_rows(X)
@@ -91,7 +155,7 @@ def score_rows(
     )
     predicted = host(predicted)
     n = len(predicted)
-    outcome, chosen = _outcomes(y, selected, n)
+    outcome, chosen = model._read_outcome(y, n, selected)
     rows = chosen & ~np.isnan(outcome) & ~np.isnan(predicted)
     weight = None if sample_weight is None else read_weights(on_host(sample_weight), n)
     if weight is not None:
@@ -114,45 +178,3 @@ def check_selected(estimator: str, selected: Any, selected_given: bool) -> None:
             f"this {estimator} was fitted with selected, and a score without it would use other "
             f"rows: pass selected=... as well ({ROUTING})"
         )
-
-
-def log_likelihood_of_rows(
-    equations: Any, rho: float, sigma: float, y: Any, selected: Any, sample_weight: Any
-) -> tuple[float, float]:
-    """Sum the joint log-likelihood of selection and outcomes over rows.
-
-    ``equations`` (n, 2) holds the selection index and the mean of each row; the others are as in
-    `SelectionModel.log_likelihood`, perhaps Dask collections. Returns the weighted sum and the sum
-    of weights. Rows that are selected and have no outcome are left out, as in a fit.
-    """
-    equations, y, selected, sample_weight = compute_dask(equations, y, selected, sample_weight)
-    index, mean = equations.T
-    n = len(index)
-    outcome, chosen = _outcomes(y, selected, n)
-    seen = chosen & ~np.isnan(outcome)
-    weight = np.ones(n) if sample_weight is None else read_weights(on_host(sample_weight), n)
-    counted = (seen | ~chosen) & (weight > 0)
-    seen, weight = seen[counted], weight[counted]
-    index, mean, outcome = index[counted], mean[counted], outcome[counted]
-    refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[seen]))))
-    count = float(weight.sum())
-    if not abs(rho) < 1:
-        return float("-inf"), count
-    missing = ~np.isfinite(index) | (seen & ~np.isfinite(mean))
-    if missing.any():
-        raise MissingValueError(
-            f"{np.count_nonzero(missing)} rows lack a regressor that the likelihood needs, or "
-            "hold an infinite one; leave them out"
-        )
-    e = (outcome - mean)[seen] / sigma
-    shifted = (index[seen] + rho * e) / np.sqrt(1.0 - rho**2)
-    normal = -0.5 * e**2 - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
-    terms = log_cdf(-index)
-    terms[seen] = log_cdf(shifted) + normal
-    return float(weight @ terms), count
-
-
-def _outcomes(y: Any, selected: Any, n: int) -> tuple[Floats, Mask]:
-    """Return the outcomes, NaN where missing, and who is selected."""
-    outcome = read_outcome(y, n)
-    return outcome, ~np.isnan(outcome) if selected is None else flags(on_host(selected), n)

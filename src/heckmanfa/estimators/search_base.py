@@ -18,8 +18,8 @@ from heckmanfa.data.arrays import on_host
 from heckmanfa.data.columns.features import FeatureTable, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.row_sources import RowSource
+from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
-from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import Choose, Spec
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.searching import Honest, HonestSearch, Searching
@@ -51,11 +51,14 @@ class Chooser(Choose, Protocol):
         ...
 
 
-class ChoiceModel(Heckman):
-    """A `Heckman` that is told which features may predict, and not which do."""
+class ChoiceModel(SelectionModel):
+    """A model that is told which features may predict, and not which do.
+
+    It comes before the model that it settles the features of: ``class Search(ChoiceModel,
+    Heckman)``, with the constraints of both.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Heckman._parameter_constraints,
         "rho_range": ["array-like", None],
         "always": ["array-like", None],
         "never": ["array-like", None],

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import SearchModel
 from heckmanfa.model.option_types import CovType, Method, OnProblem, Standardize, WeightKind
 from heckmanfa.search.evaluation import Criterion
@@ -19,7 +20,7 @@ from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, F
 from heckmanfa.search.training.assignment_function import StepOn, Trained
 
 
-class HeckmanFA(SearchModel):
+class HeckmanFA(SearchModel, Heckman):
     """Heckman-FA: a selection model that learns which features predict (Mai and Wu).
 
     An assignment function is trained with Gumbel-Softmax draws (Algorithm 4). Its probabilities
@@ -85,6 +86,7 @@ on_separation, start
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Heckman._parameter_constraints,
         **SearchModel._parameter_constraints,
         "extraction": [StrOptions({"sample", "rank", "correlation"})],
         "init_prob": [Interval(Real, 0, 1, closed="neither")],
@@ -172,7 +174,7 @@ on_separation, start
         return None if outcome is None else outcome.training
 
 
-class HeckmanBestSubset(SearchModel):
+class HeckmanBestSubset(SearchModel, Heckman):
     """A selection model with the best of all assignments of prediction features, proven optimal.
 
     Branch and bound covers all 2^K assignments without random draws or training, the empty one, in
@@ -257,6 +259,7 @@ class HeckmanBestSubset(SearchModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Heckman._parameter_constraints,
         **SearchModel._parameter_constraints,
         "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "tolerance": [Interval(Real, 0, None, closed="left"), None],
@@ -302,7 +305,7 @@ class HeckmanBestSubset(SearchModel):
         return float(self._result().gap or 0.0)
 
 
-class HeckmanLasso(SearchModel):
+class HeckmanLasso(SearchModel, Heckman):
     """A selection model whose excluded features are those that an adaptive lasso drops.
 
     After the probit, the inverse Mills ratio is partialled out of the selected rows' features and
@@ -337,6 +340,7 @@ on_separation, start
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Heckman._parameter_constraints,
         **SearchModel._parameter_constraints,
         "power": [Interval(Real, 0, None, closed="left")],
     }

@@ -1,0 +1,311 @@
+"""The Heckman probit: a selection model of an outcome of two classes."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from heckmanfa.data.arrays import Array, Floats, host, is_dask, is_tensor, namespace
+from heckmanfa.data.missing_features import check_missing
+from heckmanfa.estimators.base import SelectionModel
+from heckmanfa.estimators.scoring import ScoredClassifier
+from heckmanfa.inference.prediction import Kind, Missing, check_kind
+from heckmanfa.inference.probabilities import predict_probability
+from heckmanfa.model.bivariate_normal import log_bivariate_cdf
+from heckmanfa.model.option_types import CovType, OnProblem, WeightKind
+from heckmanfa.results import coefficients
+from heckmanfa.results.reference import Wald
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class HeckmanProbit(ScoredClassifier, SelectionModel):
+    """The Heckman probit: an outcome of two classes, observed only for selected rows.
+
+    The prediction equation (also called the outcome equation) says that y is the positive class if
+    b0 + x'b + e > 0. We observe y if g0 + z'g + u > 0, the selection equation. (u, e) are standard
+    normal with correlation rho. Intercepts are fitted, by full maximum likelihood.
+
+    Parameters
+    ----------
+    prediction_features, selection_features : sequence of str, int or bool, optional
+        Names, positions or a mask of X's columns in each equation; None is all of them. A
+        feature may be in one equation only. Names are text: if a data frame's column names are
+        integers other than 0 to K - 1 in order, integers are ambiguous and refused.
+    cov_type : {None, "classical", "robust", "cluster"}
+        None is "classical", the inverse of the observed information. "cluster" needs ``groups`` in
+        `fit`; with G clusters, tests and intervals use t(G - 1), and joint tests F(q, G - 1).
+    weight_kind : {"frequency", "sampling"}
+        What ``sample_weight`` means. With "frequency", a weight of 2 is two rows (integers only).
+        With "sampling", as in surveys, weights are rescaled to mean one and need ``cov_type``
+        "robust" or "cluster".
+    on_collinear, on_separation : {"error", "drop"}
+        What to do with collinear columns, and with columns that determine selection, or the class
+        of selected rows, exactly (and the rows they determine): raise an error that names them, or
+        drop them with a warning.
+    start : float or array_like, optional
+        Where maximum likelihood starts: None is probits corrected to first order, a number in
+        (-1, 1) is a rho (with all else at its best), and an array holds all parameters, as in
+        ``params_`` of a model with the same columns in the same order. The fit reports the maximum
+        reached from there, and warns if it knows another.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The negative and the positive class, in sorted order.
+    coef_, selection_coef_ : ndarray of shape (K,)
+        Zero where a feature is not in the equation.
+    intercept_, selection_intercept_ : float
+    rho_ : float
+        Error correlation; NaN if no outcome is missing, and a plain probit is fitted.
+    aic_, bic_ : float
+        To compare sets of J prediction features, with m selected rows: -2 log L + 2 J and
+        -2 log L + J log m, L being the joint likelihood.
+    log_likelihood_ : float
+        The log pseudolikelihood if the covariance is robust or clustered.
+    params_ : ndarray
+        All parameters on the scale of the input, to pass as ``start``: the prediction equation,
+        then the selection equation (each intercept first, then features in the order of X's
+        columns), and atanh rho. With formulas, X's columns are those of the selection formula, then
+        those of the prediction formula alone.
+    n_obs_, n_selected_ : int or float
+        Rows in the fit (the sum of frequency weights).
+    n_clusters_ : int or None
+        Clusters in the fit, with ``cov_type="cluster"``.
+    row_counts_ : dict
+        Every row given, by status.
+    prediction_features_, selection_features_, dropped_features_ : list
+        Names, or positions if X has no names.
+    support_ : ndarray of bool, shape (K,)
+        Which features predict.
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X has names.
+
+    Examples
+    --------
+    >>> from heckmanfa import HeckmanProbit
+    >>> from heckmanfa.datasets import load_mroz
+    >>> mroz = load_mroz()
+    >>> above = (mroz["wage"] >= 5).where(mroz["wage"].notna())
+    >>> model = HeckmanProbit(prediction_features=["educ"])
+    >>> model = model.fit(mroz[["educ", "age", "kids5", "kids618", "nwifeinc"]], above)
+    >>> model.predict_proba(mroz[model.feature_names_in_][:1]).round(2)
+    array([[0.68, 0.32]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "prediction_features": ["array-like", None],
+        "selection_features": ["array-like", None],
+        "cov_type": [StrOptions({"classical", "robust", "cluster"}), None],
+        "weight_kind": [StrOptions({"frequency", "sampling"})],
+        "on_collinear": [StrOptions({"error", "drop"})],
+        "on_separation": [StrOptions({"error", "drop"})],
+        "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
+    }
+
+    def __init__(
+        self,
+        prediction_features: Any = None,
+        selection_features: Any = None,
+        *,
+        cov_type: CovType | None = None,
+        weight_kind: WeightKind = "frequency",
+        on_collinear: OnProblem = "error",
+        on_separation: OnProblem = "error",
+        start: Any = None,
+    ) -> None:
+        self._keep(locals())
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit both equations.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+            Every feature of either equation: NumPy, pandas, Polars or PyArrow; Torch tensors;
+            Dask DataFrames and Arrays; or rows of files from `heckmanfa.scan_parquet`, which
+            include the outcome.
+        y : array_like of shape (n,)
+            The class: 0 and 1, booleans, or any two numbers or texts; None, NaN or NA where
+            missing. The class that sorts last is the positive one.
+        selected : array_like of bool, optional
+            Which rows are selected; by default those whose y is not missing. If given, selected
+            rows without y are left out, y of unselected rows is ignored, and scoring also needs it.
+        sample_weight : array_like, optional
+        groups : array_like, optional
+            Clusters, for ``cov_type="cluster"``.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, y, selected, sample_weight, groups)
+
+    # Prediction. ------------------------------------------------------------------------------
+
+    def predict(self, X: Any, kind: Kind = "marginal", *, missing: Missing = "error") -> Any:
+        """Predict the class of each row: the positive one if its probability is above one half.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+            A Dask collection gives a lazy one. Tensors give tensors if classes are not text.
+        kind : {"marginal", "selected", "unselected"}
+            As in `predict_proba`.
+        missing : {"error", "nan"}
+            What to do with rows that lack a feature they need: raise an error with counts by
+            column, or predict NaN (None if classes are text or booleans). Infinite values always
+            raise an error.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        self._check_prediction(kind, missing)
+        if is_dask(X):
+            kinds = self._labels(missing).dtype
+            return self._lazily(X, "predict", "predicted", dtype=kinds, kind=kind, missing=missing)
+        probability = predict_probability(self.fit_, X, kind, missing)
+        labels, chance = self._labels(missing), host(probability)
+        # The last label is for rows without a probability.
+        predicted = labels[np.where(np.isnan(chance), 2, chance > 0.5)]
+        if is_tensor(probability) and labels.dtype.kind != "O" and labels.dtype.kind != "U":
+            return namespace(probability).asarray(predicted, device=probability.device)
+        return predicted
+
+    def predict_proba(self, X: Any, kind: Kind = "marginal", *, missing: Missing = "error") -> Any:
+        """Probability of each class, for each row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+            Tensors give tensors on the same device. A Dask collection gives a lazy one: a DataFrame
+            with a column for each class, X's index and divisions, or an Array with X's chunks.
+        kind : {"marginal", "selected", "unselected"}
+            P(y | x), whether selected or not; P(y | x, s = 1), given selection; or
+            P(y | x, s = 0), given that the row is not selected.
+        missing : {"error", "nan"}
+            What to do with rows that lack a feature they need: raise an error with counts by
+            column, or return NaN. Infinite values always raise an error.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Columns in the order of ``classes_``.
+        """
+        self._check_prediction(kind, missing)
+        if is_dask(X):
+            names = [str(label) for label in self.classes_.tolist()]
+            return self._lazily(X, "_both_probabilities", names, kind=kind, missing=missing)
+        both = self._both_probabilities(X, kind, missing)
+        return namespace(both[0]).stack(both, axis=1)
+
+    def predict_log_proba(
+        self, X: Any, kind: Kind = "marginal", *, missing: Missing = "error"
+    ) -> Any:
+        """Logarithm of `predict_proba`."""
+        probability = self.predict_proba(X, kind, missing=missing)
+        if is_dask(X) or not is_tensor(probability):
+            with np.errstate(divide="ignore"):
+                return np.log(probability)
+        return namespace(probability).log(probability)
+
+    def predict_joint(self, X: Any, *, missing: Missing = "error") -> Any:
+        """Probability of being selected and of the positive class, P(y = 1, s = 1 | x), (n,).
+
+        ``missing`` is as in `predict_proba`; for a Dask collection the result is lazy.
+        """
+        check_missing(missing)
+        if is_dask(X):
+            return self._lazily(X, "predict_joint", "probability", missing=missing)
+        return predict_probability(self.fit_, X, "joint", missing)
+
+    def _check_prediction(self, kind: str, missing: str) -> None:
+        check_missing(missing)
+        check_kind(self.fit_, kind)
+
+    def _both_probabilities(self, X: Any, kind: str, missing: str) -> tuple[Array, Array]:
+        """Return the probabilities of the negative and of the positive class."""
+        positive = predict_probability(self.fit_, X, kind, missing)
+        return 1.0 - positive, positive
+
+    def _labels(self, missing: str) -> NDArray[Any]:
+        """Return the two classes, and what to predict without a probability."""
+        if missing == "error":
+            return self.classes_
+        if self.classes_.dtype.kind in "iuf":
+            return np.array([*self.classes_, np.nan])
+        return np.array([*self.classes_.tolist(), None], dtype=object)
+
+    def _log_density(self, index: Floats, mean: Floats, outcome: Floats) -> Floats:
+        sign = 2.0 * outcome - 1.0
+        return log_bivariate_cdf(sign * mean, index, sign * self.fit_.rho)
+
+    def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
+        y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
+        # Formulas leave the same rows out of a score as out of a fit.
+        missing = "error" if self.fit_.origin.design is None else "nan"
+        probability = self._on_rows(X, "_positive_if_selected", "probability", missing=missing)
+        return probability, y, sample_weight, selected
+
+    def _positive_if_selected(self, X: Any, missing: str) -> Array:
+        return predict_probability(self.fit_, X, "selected", missing)
+
+    # Reports. ---------------------------------------------------------------------------------
+
+    def tidy(self, conf_level: float = 0.95) -> pd.DataFrame:
+        """Estimates, standard errors, tests and intervals as a data frame.
+
+        Parameters
+        ----------
+        conf_level : float
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            Columns equation ("prediction", "selection", "errors"), term, estimate, std_error,
+            statistic, p_value, ci_low, ci_high. The statistic is z, or t(G - 1) with G clusters.
+            The standard error of rho, in "errors", uses the delta method; its interval and the test
+            of rho = 0 are on the scale of atanh rho.
+        """
+        return coefficients.tidy(self.fit_, conf_level)
+
+    def vcov(self) -> pd.DataFrame:
+        """Joint covariance of both equations and rho, labelled (equation, term) as in `tidy`."""
+        return coefficients.vcov(self.fit_)
+
+    def wald_test(self, hypothesis: str | ArrayLike, value: ArrayLike | None = None) -> Wald:
+        """Wald test of linear restrictions on the coefficients.
+
+        Parameters
+        ----------
+        hypothesis : str or array_like
+            Such as ``"educ = exper"``, ``"educ = 0, exper = 0"`` or ``"selection.educ = educ"``:
+            plain names refer to the prediction equation, those with "selection." to the selection
+            equation, and "rho" to the correlation. Or a list of these, or a matrix with one column
+            for each row of `vcov`.
+        value : array_like, optional
+            Right-hand sides for a matrix; zero by default.
+
+        Returns
+        -------
+        Wald
+            With statistic, degrees of freedom and p-value: chi-squared, or F(q, G - 1) with G
+            clusters, which allow at most G - 1 restrictions.
+        """
+        return coefficients.wald_test(self.fit_, hypothesis, value)

@@ -1,0 +1,246 @@
+"""Reports and inference of a fitted selection model, whatever its outcome is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from heckmanfa.estimators.scoring import ScoredModel
+from heckmanfa.fit import Fit
+from heckmanfa.inference import prediction
+from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
+from heckmanfa.inference.coefficient_profile import CoefficientProfile, profile_coefficient
+from heckmanfa.inference.diagnosed import diagnose_fit
+from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
+from heckmanfa.inference.pictures import Pictures
+from heckmanfa.inference.replicates import Refit
+from heckmanfa.inference.row_pictures import PictureRows
+from heckmanfa.plots.mills_ratios import MillsRatios
+from heckmanfa.results import caveats, coefficients, maketables
+from heckmanfa.results.diagnostics import Diagnostics
+from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.reports import Report, read_reports
+from heckmanfa.results.summary import Summary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ReportedModel(ScoredModel):
+    """Reports and inference of a fitted selection model.
+
+    Methods that need the rows of the fit refuse others. For a model with formulas, X is the data
+    frame, y is left out, and weights and clusters come from the columns named in
+    ``from_formula``. Weights and clusters that were arrays must be passed again.
+    """
+
+    _fit: Fit
+
+    @property
+    def fit_(self) -> Fit:
+        """All results of the fit, in one frozen object."""
+        check_is_fitted(self)
+        return self._fit
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` succeeded."""
+        return hasattr(self, "_fit")
+
+    @abstractmethod
+    def _refit(self) -> Refit:
+        """Return how to fit the same model to resampled rows."""
+
+    def profile_rho(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        grid: int | ArrayLike = 41,
+        selected: Any = None,
+        sample_weight: Any = None,
+    ) -> RhoProfile:
+        """Profile the log-likelihood over rho, with all other parameters at their best.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As passed to `fit`. For a search, the features are those that it chose.
+        grid : int or array_like
+            Number of values of rho between -0.998 and 0.998, or the values themselves.
+
+        Returns
+        -------
+        RhoProfile
+            With `tidy`, ``maxima``, and likelihood-ratio `regions` and `interval` of rho.
+        """
+        return profile_rho(self, X, y, grid=grid, selected=selected, sample_weight=sample_weight)
+
+    def profile(
+        self,
+        X: Any,
+        y: Any = None,
+        term: Any = None,
+        *,
+        grid: int | ArrayLike = 21,
+        selected: Any = None,
+        sample_weight: Any = None,
+    ) -> CoefficientProfile:
+        """Profile the log-likelihood over a coefficient of the prediction equation.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As passed to `fit`. For a search, the features are those that it chose.
+        term : str or int
+            The coefficient, as in `tidy`: a feature, or "Intercept". With formulas, y is left
+            out: ``profile(frame, term="educ")``.
+        grid : int or array_like
+            Number of values within four standard errors, or the values themselves.
+
+        Returns
+        -------
+        CoefficientProfile
+            With `tidy`, ``maxima``, `plot`, and likelihood-ratio `regions` and `interval`.
+        """
+        return profile_coefficient(
+            self, X, y, term, grid=grid, selected=selected, sample_weight=sample_weight
+        )
+
+    def bootstrap(
+        self,
+        X: Any,
+        y: Any = None,
+        n_boot: int = 1000,
+        unit: Any = None,
+        *,
+        selected: Any = None,
+        sample_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Bootstrap:
+        """Fit the model to resampled data many times: probit, search and estimates.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As passed to `fit`. X may also hold the column that ``unit`` names.
+        n_boot : int
+            Number of replicates.
+        unit : "row", str, or array_like of shape (n,), optional
+            What to resample: rows, or whole groups given by the name of a column of X or by an
+            array. The default is rows, or the clusters of a model with a cluster covariance,
+            which must be passed again if they were an array.
+        random_state : int, Generator, RandomState or None
+        n_jobs : int, optional
+            Number of processes, as in joblib. The result does not depend on it.
+        verbose : int
+            Show progress on a terminal.
+
+        Returns
+        -------
+        Bootstrap
+            With `tidy`, `assignments` and the replicates; failures are counted by reason.
+        """
+        return bootstrap(
+            self.fit_,
+            self._refit(),
+            X,
+            y,
+            n_boot=n_boot,
+            unit=unit,
+            selected=selected,
+            sample_weight=sample_weight,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+
+    def mills_ratios(
+        self,
+        X: Any,
+        y: Any = None,
+        X_new: Any = None,
+        *,
+        selected: Any = None,
+        sample_weight: Any = None,
+    ) -> MillsRatios:
+        """Return the inverse Mills ratios that `heckmanfa.plots.imr_overlap` shows.
+
+        ``X_new`` are rows to predict for; the other arguments are as passed to `fit`.
+        """
+        rows = {"selected": selected, "sample_weight": sample_weight}
+        return prediction.mills_ratios(self.fit_, X, y, X_new, **rows)
+
+    def summary(self, conf_level: float = 0.95, include: Report | Sequence[Report] = ()) -> Summary:
+        """Both equations as a table, with row counts and warnings; prints and shows HTML.
+
+        Parameters
+        ----------
+        conf_level : float
+            Confidence level of the intervals.
+        include : report or sequence of reports
+            Results of `bootstrap`, `uncertainty_interval`, `what_if`, `exclusion_test`,
+            `specification_tests`, `margins` or ``honest_``, to print below the table.
+        """
+        fit = self.fit_
+        notes = [caveat.sentence for caveat in caveats.caveats_of_fit(fit)]
+        return coefficients.summarize(fit, conf_level, read_reports(include), notes)
+
+    def diagnostics(self, X: Any = None, include: Report | Sequence[Report] = ()) -> Diagnostics:
+        """What the data can and cannot show: exclusion, collinearity, rho, extrapolation.
+
+        Parameters
+        ----------
+        X : array or data frame, optional
+            Rows to predict for: the report includes the share whose selection index lies outside
+            the fitted range, and mentions rows that lack a feature, which are not counted.
+        include : report or sequence of reports
+            As in `summary`: their findings are added. Those of `uncertainty_interval` and, unless
+            this is an average, `what_if` need no rows and are always included.
+        """
+        return diagnose_fit(self.fit_, X, read_reports(include))
+
+    def pictures(
+        self, X: Any = None, y: Any = None, *, selected: Any = None, sample_weight: Any = None
+    ) -> Pictures:
+        """Pictures as data with words, an SVG drawing and a Matplotlib one, made when first read.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight
+            As passed to `fit`. Pictures of effects, chances and assignments need no rows.
+        """
+        fit, evidence = self.fit_, evidence_of(self.fit_)
+        given = (y, selected, sample_weight)
+        rows = None if X is None else PictureRows(fit, evidence.naming, X, *given)
+        return Pictures(evidence, rows)
+
+    # The plug-in format of the package maketables. --------------------------------------------
+
+    @property
+    def __maketables_coef_table__(self) -> pd.DataFrame:
+        return maketables.coef_table(self.fit_)
+
+    def __maketables_stat__(self, key: str) -> Any:
+        return maketables.statistic(self.fit_, key)
+
+    @property
+    def __maketables_depvar__(self) -> str:
+        return maketables.outcome_name(self.fit_)
+
+    @property
+    def __maketables_vcov_info__(self) -> dict[str, Any]:
+        return {"vcov_type": self.fit_.spec.cov_type or "classical", "clustervar": None}
+
+    @property
+    def __maketables_stat_labels__(self) -> dict[str, str]:
+        return maketables.labels(self.fit_)
+
+    @property
+    def __maketables_default_stat_keys__(self) -> list[str]:
+        return maketables.default_keys(self.fit_)
