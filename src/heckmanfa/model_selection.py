@@ -33,7 +33,7 @@ from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.sample import flags, group_codes, read_outcome
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel, mean_log_likelihood
-from heckmanfa.estimators.scoring import ROUTING, ScoredModel, ScoredRegressor, score_rows
+from heckmanfa.estimators.scoring import ROUTING, ScoredModel, score_rows
 from heckmanfa.text.printable import quoted
 
 __all__ = [

@@ -135,7 +135,7 @@ def make_spec(
 
 def _method(estimator: Any) -> Method:
     """Return how a model is estimated; a classifier has no choice."""
-    return "ml" if is_classifier(estimator) else estimator.method  # type: ignore[no-any-return]
+    return "ml" if is_classifier(estimator) else estimator.method
 
 
 def attributes(fit: Fit) -> dict[str, Any]:

@@ -224,7 +224,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         e = (outcome - mean) / fit.sigma
         shifted = (index + fit.rho * e) / np.sqrt(1.0 - fit.rho**2)
         normal = -0.5 * e**2 - np.log(fit.sigma) - 0.5 * np.log(2.0 * np.pi)
-        return log_cdf(shifted) + normal
+        return np.asarray(log_cdf(shifted) + normal)
 
     def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)

@@ -212,7 +212,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
             names = [str(label) for label in self.classes_.tolist()]
             return self._lazily(X, "_both_probabilities", names, kind=kind, missing=missing)
         both = self._both_probabilities(X, kind, missing)
-        return namespace(both[0]).stack(both, axis=1)
+        return namespace(both[0]).concat([column[:, None] for column in both], axis=1)
 
     def predict_log_proba(
         self, X: Any, kind: Kind = "marginal", *, missing: Missing = "error"
@@ -253,7 +253,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
 
     def _log_density(self, index: Floats, mean: Floats, outcome: Floats) -> Floats:
         sign = 2.0 * outcome - 1.0
-        return log_bivariate_cdf(sign * mean, index, sign * self.fit_.rho)
+        return np.asarray(log_bivariate_cdf(sign * mean, index, sign * self.fit_.rho))
 
     def _to_score(self, X: Any, y: Any, sample_weight: Any, selected: Any) -> tuple[Any, ...]:
         y, sample_weight, selected = self._beside(X, y, sample_weight, selected)
