@@ -523,7 +523,12 @@ def test_roles_of_the_wrong_type_are_refused(tmp_path, frame):
             InputError,
             match=rf"^{role} names the column 'word', which must hold numbers; its type .*string",
         ):
-            scan_parquet(tmp_path, **{"outcome": "y", role: "word"}, features=["x0"])
+            # An outcome of words may have two classes, which a linear model cannot use.
+            Heckman().fit(scan_parquet(tmp_path, **{"outcome": "y", role: "word"}, features=["x0"]))
+    with pytest.raises(
+        InputError, match=r"outcome names .*'lists', which must hold numbers or two"
+    ):
+        scan_parquet(tmp_path, "lists", ["x0"])
     # Who is selected may be said in words, but not in any.
     with pytest.raises(
         InputError, match=r"'word', which must hold true and false, .*yes and no; it holds 'a'"

@@ -59,6 +59,21 @@ class Labels:
         found = zip(self.distinct, counts, strict=True)
         return Counter({label: count for label, count in found if count})
 
+    def encoded(self, classes: Classes) -> Floats:
+        """Return 1 for the positive class, 0 for the other, and NaN for anything else."""
+        # The last entry is for -1, missing rows.
+        value = np.full(len(self.distinct) + 1, np.nan)
+        for position, label in enumerate(self.distinct):
+            if label in classes:
+                value[position] = float(label == classes[1])
+        return value[self.codes]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: slice) -> Labels:
+        return Labels(self.codes[rows], self.distinct)
+
 
 def read_classes(
     y: Any, n: int, selected: Mask | None = None, positive: Any = None
@@ -89,7 +104,7 @@ def read_classes(
         [] if selected is None else [label for label in labels.distinct if label not in counts]
     )
     classes = choose_classes(counts, elsewhere, positive)
-    return _encoded(labels, classes), classes
+    return labels.encoded(classes), classes
 
 
 def encode_classes(y: Any, n: int, classes: Classes, selected: Mask | None = None) -> Floats:
@@ -105,16 +120,7 @@ def encode_classes(y: Any, n: int, classes: Classes, selected: Mask | None = Non
         raise InputError(
             f"{quoted_list(unknown, _SHOWN)} in y {verb} of this model, which was fitted to {known}"
         )
-    return _encoded(labels, classes)
-
-
-def _encoded(labels: Labels, classes: Classes) -> Floats:
-    # The last entry is for -1, missing rows.
-    value = np.full(len(labels.distinct) + 1, np.nan)
-    for position, label in enumerate(labels.distinct):
-        if label in classes:
-            value[position] = float(label == classes[1])
-    return value[labels.codes]
+    return labels.encoded(classes)
 
 
 def labels_of(y: Any, n: int) -> Labels:
@@ -205,11 +211,16 @@ def _plain(distinct: Any, whole: type | None) -> list[Any]:
 
 
 def choose_classes(
-    counts: Counter[Any], elsewhere: Collection[Any] = (), positive: Any = None
+    counts: Counter[Any],
+    elsewhere: Collection[Any] = (),
+    positive: Any = None,
+    *,
+    more: bool = False,
 ) -> Classes:
     """Return the two classes that were counted in selected rows; refuse any other number of them.
 
-    ``elsewhere`` are labels that only rows that are not selected have.
+    ``elsewhere`` are labels that only rows that are not selected have; ``more`` says whether there
+    are labels that were not counted.
     """
     if not counts:
         raise NoOutcomeError(
@@ -224,7 +235,7 @@ def choose_classes(
         )
     kinds = {"text" if isinstance(label, str) else "numbers" for label in counts}
     if len(counts) > 2:
-        raise InputError(_too_many(counts, mixed=len(kinds) > 1))
+        raise InputError(_too_many(counts, mixed=len(kinds) > 1, more=more))
     for label in counts:
         if isinstance(label, str) and label.strip().lower() in _EMPTY_TEXTS:
             raise InputError(
@@ -271,15 +282,16 @@ def _one_class(counts: Counter[Any], elsewhere: Collection[Any]) -> str:
     return f"{message}. Check that y is the right column, with both outcomes of selected rows"
 
 
-def _too_many(counts: Counter[Any], *, mixed: bool) -> str:
+def _too_many(counts: Counter[Any], *, mixed: bool, more: bool) -> str:
     """Say what more than two labels are: amounts, probabilities, or classes with typos."""
     numbers = [label for label in counts if not isinstance(label, str)]
     n, example = len(counts), label_of(max(numbers, key=lambda label: label % 1, default=0))
+    many = f"more than {n:,}" if more else f"{n}"
     if not mixed and numbers:
         fractions = any(isinstance(label, float) and label % 1 for label in numbers)
         if fractions and min(numbers) >= 0 and max(numbers) <= 1:
             return (
-                f"Unknown label type: continuous. y holds {n} numbers from 0 to 1, such as "
+                f"Unknown label type: continuous. y holds {many} numbers from 0 to 1, such as "
                 f"{example}: probabilities are not classes. HeckmanProbit needs two classes, the "
                 "outcome that each selected row had"
             )
@@ -287,8 +299,8 @@ def _too_many(counts: Counter[Any], *, mixed: bool) -> str:
             # scikit-learn's checks expect the first words of both sentences.
             return (
                 "Only binary classification is supported. The type of the target is "
-                f"{'continuous' if fractions else 'multiclass'}. Unknown label type: y holds {n} "
-                f"different numbers, and HeckmanProbit needs two classes; {_AMOUNT}"
+                f"{'continuous' if fractions else 'multiclass'}. Unknown label type: y holds "
+                f"{many} different numbers, and HeckmanProbit needs two classes; {_AMOUNT}"
             )
     common = counts.most_common()
     shown = common if n <= _SHOWN else [*common[: _SHOWN - 1], common[-1]]
@@ -298,7 +310,7 @@ def _too_many(counts: Counter[Any], *, mixed: bool) -> str:
     rarest = ", the rarest" if common[-1][1] < common[-2][1] else ""
     return (
         f"Only binary classification is supported. The type of the target is multiclass: y holds "
-        f"{n} classes in selected rows, {', '.join(named[:-1])} and {named[-1]}{rarest}."
+        f"{many} classes in selected rows, {', '.join(named[:-1])} and {named[-1]}{rarest}."
         f"{_typo(common[-1][0], [label for label, _ in common[:-1]])} Merge classes until there "
         "are two, or mark others as missing with None or NaN"
     )

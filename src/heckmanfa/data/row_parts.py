@@ -1,11 +1,12 @@
 """Rows in parts that stay where they are; every pass reads them again.
 
 One counting pass decides who is selected, and who is left out and why. Later passes apply the
-same rules to each block that they read.
+same rules to each block that they read. The classes of a binary outcome take a pass before that.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.outcome_classes import Classes, Labels, choose_classes
 from heckmanfa.data.row_rules import (
     RowCounts,
     count_bad_weights,
@@ -46,6 +48,8 @@ _PILOT_PARTS = 8
 # the rows that a start needs.
 _FETCHED_SHARE, _FETCHED_NUMBERS = 16, 2**21
 _LEAST_FETCHED, _FETCHED_PER_COLUMN = 2**13, 16
+# Labels of an outcome that are kept; a binary one has two.
+_LABELS_KEPT = 1000
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,54 @@ def rules_of(
     ]
     mean = counts.weight_sum / counts.kept if rescaled else 1.0
     return Rules(mean, counts.groups, tuple(complete))
+
+
+@dataclass(frozen=True)
+class _LabelCounts:
+    """Rows by label: the selected ones of the fit, and all; `_LABELS_KEPT` labels at most."""
+
+    selected: Counter[Any] = field(default_factory=Counter)
+    total: Counter[Any] = field(default_factory=Counter)
+    more: bool = False
+    """whether selected rows have more labels"""
+
+    def __add__(self, other: _LabelCounts) -> _LabelCounts:
+        selected, total = self.selected + other.selected, self.total + other.total
+        more = self.more or other.more or len(selected) > _LABELS_KEPT
+        return _LabelCounts(_first(selected), _first(total), more)
+
+
+def _first(counts: Counter[Any]) -> Counter[Any]:
+    # The first ones in row order: they do not depend on the number of workers.
+    short = len(counts) <= _LABELS_KEPT
+    return counts if short else Counter(dict(list(counts.items())[:_LABELS_KEPT]))
+
+
+def _count_labels(part: int, chunks: Iterable[Chunk]) -> _LabelCounts:
+    return sum((_labels_of_chunk(chunk) for chunk in chunks), _LabelCounts())
+
+
+def _labels_of_chunk(chunk: Chunk) -> _LabelCounts:
+    labels: Labels = chunk.outcome
+    observed = np.where(labels.codes < 0, np.nan, 0.0)
+    chosen = None if chunk.selected is None else read_stored_flags(chunk.selected)[0]
+    status = decide_rows(observed, chosen, chunk.weight)
+    return _LabelCounts(labels.counts(status.selected & status.kept), labels.counts())
+
+
+def learn_classes(source: RowSource, positive: Any = None) -> tuple[RowSource, Classes]:
+    """Return the rows with 0 and 1 as their outcome, and the classes that these stand for.
+
+    One pass reads the outcome, who is selected and weights, but no feature. Classes that the source
+    has learned before are kept. ``positive`` is as in `outcome_classes.read_classes`.
+    """
+    if source.classes is not None:
+        return source, source.classes
+    reading = Reading((), rows_per_block(source.n_features))
+    counts = sum(source.reading_outcome("labels").run(_count_labels, reading), _LabelCounts())
+    elsewhere = [label for label in counts.total if label not in counts.selected]
+    classes = choose_classes(counts.selected, elsewhere, positive, more=counts.more)
+    return source.reading_outcome(classes), classes
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, Self
 
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Source
 from heckmanfa.errors import InputError
+
+OutcomeAs = Literal["numbers", "labels"] | tuple[Any, Any]
+"""how a source reads its outcome: as numbers, as `Labels`, or as 0 and 1 for two classes"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +29,8 @@ class Chunk:
 
     features: Floats
     """(b, k), the requested columns, NaN where missing"""
-    outcome: Floats
-    """(b,), NaN where missing"""
+    outcome: Any
+    """(b,) numbers, NaN where missing, unless the source reads labels"""
     selected: NDArray[Any] | None
     """(b,) booleans or numbers, as they are stored"""
     weight: Floats | None
@@ -38,7 +42,7 @@ class Chunk:
 
 
 def cut_chunks(
-    source: Source, columns: Sequence[NDArray[Any] | None], block_rows: int, start: int = 0
+    source: Source, columns: Sequence[Any], block_rows: int, start: int = 0
 ) -> Iterator[Chunk]:
     """Cut rows into chunks.
 
@@ -108,11 +112,24 @@ class RowSource(ABC):
     """features that a search moves together by default: the dummies of one column"""
     dummies: Mapping[str, list[str]] = MappingProxyType({})
     """the features made from each encoded column, whose name stands for all of them"""
+    outcome_as: OutcomeAs = "numbers"
+    """how chunks hold the outcome"""
 
     @property
     @abstractmethod
     def described(self) -> str:
         """A short description: "rows of 12 Parquet files"."""
+
+    @property
+    def classes(self) -> tuple[Any, Any] | None:
+        """The two classes that the outcome is read by; None if it holds numbers."""
+        return self.outcome_as if isinstance(self.outcome_as, tuple) else None
+
+    def reading_outcome(self, outcome_as: OutcomeAs) -> Self:
+        """Return the same rows, with the outcome read in another way."""
+        changed = copy(self)
+        changed.outcome_as = outcome_as
+        return changed
 
     @abstractmethod
     def run(self, task: Task, reading: Reading) -> Iterator[Any]:

@@ -42,7 +42,7 @@ from heckmanfa.data.outcome_classes import (
     encode_classes,
     read_classes,
 )
-from heckmanfa.data.row_parts import PartRows, count_parts, rules_of
+from heckmanfa.data.row_parts import PartRows, count_parts, learn_classes, rules_of
 from heckmanfa.data.row_rules import (
     FeatureCounts,
     RowCounts,
@@ -199,15 +199,20 @@ def read_sample(
     source = table.native
     if isinstance(source, RowSource):
         # The source itself knows y and the others.
+        if binary and classes is not None:
+            source = source.reading_outcome(classes)
+        elif binary:
+            source, classes = learn_classes(source)
         lengths, counts = count_parts(source, columns, everywhere)
-        _check_counts(counts, len(selection), weighted=source.has_weight, sampling=sampling)
+        weighted = source.has_weight
+        _check_counts(counts, len(selection), classes, weighted=weighted, sampling=sampling)
         refuse_not_finite(table, columns, counts.features, everywhere)
         parts = PartRows(
             source, rules_of(source, columns, counts, sampling), lengths, tuple(columns)
         )
         n_groups = 0 if counts.groups is None else len(counts.groups)
         public = counts.public(incomplete=source.drops_missing)
-        return Sample(parts, public, n_groups, counts.unselected == 0)
+        return Sample(parts, public, n_groups, counts.unselected == 0, classes)
     beside = source if table.tensors else None
     given = read_rows(
         y,

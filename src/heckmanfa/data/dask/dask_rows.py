@@ -68,7 +68,7 @@ class DaskSource(RowSource):
         from dask import delayed
 
         roles, partitions = self._delayed(reading.columns)
-        work = Pass(task, roles, reading.block_rows, self._n_parts)
+        work = Pass(task, roles, reading.block_rows, self._n_parts, self.outcome_as)
         # One copy travels to each worker; as an argument, it would travel with each task.
         shared = delayed(work, traverse=False)
         run = delayed(heckmanfa_pass, pure=False)

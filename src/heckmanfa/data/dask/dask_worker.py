@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.columns.column_numbers import floats, numbers
 from heckmanfa.data.columns.features import FeatureTable
-from heckmanfa.data.row_sources import Chunk, Task, cut_chunks
+from heckmanfa.data.outcome_classes import labels_of
+from heckmanfa.data.row_sources import Chunk, OutcomeAs, Task, cut_chunks
 from heckmanfa.data.rows import Columns, Matrix, Source, one_blas_thread
 from heckmanfa.data.threads import SharedContext
 from heckmanfa.errors import ClusterError, HeckmanfaError, InputError
@@ -36,6 +37,8 @@ class Pass:
     """roles of the items of a partition"""
     block_rows: int
     n_parts: int
+    outcome_as: OutcomeAs = "numbers"
+    """how chunks hold the outcome"""
 
     def chunks(self, part: int, head: int | None, given: dict[str, Any]) -> Iterator[Chunk]:
         """Cut the columns of a partition, by role, into chunks; ``head`` rows of it, or all."""
@@ -55,12 +58,18 @@ class Pass:
         if "sample_weight" in given:
             weight = _numbers(given["sample_weight"], "sample_weight").astype(np.float64)
         columns = (
-            _numbers(given["y"], "y").astype(np.float64, copy=False),
+            self._outcome(given["y"]),
             _numbers(given["selected"], "selected") if "selected" in given else None,
             weight,
             _groups(given["groups"]) if "groups" in given else None,
         )
         yield from cut_chunks(_source(given["X"]), columns, self.block_rows)
+
+    def _outcome(self, values: Any) -> Any:
+        if self.outcome_as == "numbers":
+            return _numbers(values, "y").astype(np.float64, copy=False)
+        labels = labels_of(values, len(values))
+        return labels if self.outcome_as == "labels" else labels.encoded(self.outcome_as)
 
 
 def heckmanfa_pass(work: Pass, part: int, head: int | None, packed: Any, *blocks: Any) -> Any:

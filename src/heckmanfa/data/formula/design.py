@@ -11,15 +11,22 @@ import numpy as np
 import pandas as pd
 from formulaic import Formula, ModelSpec, SimpleFormula
 from formulaic.parser.types import Factor
+from numpy.typing import NDArray
 
-from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.column_numbers import missing_in
 from heckmanfa.data.columns.features import refuse_absent
-from heckmanfa.data.formula.expressions import refuse_other_languages, refuse_powers, right_side
+from heckmanfa.data.formula.expressions import (
+    left_as_python,
+    refuse_other_languages,
+    refuse_powers,
+    right_side,
+)
 from heckmanfa.data.formula.matrix import (
     check_kinds,
     check_variables,
     complete_rows,
     is_numeric,
+    labels_of_left,
     matrix_of,
     one_column,
     plain_words,
@@ -107,14 +114,20 @@ class FormulaDesign:
     """rows that lack a regressor"""
     features: pd.DataFrame | None = None
     """union of both equations' columns over the rows kept, without intercepts"""
-    outcome: Floats | None = None
+    outcome: NDArray[Any] | None = None
+    """numbers, NaN where missing, or labels, None where missing"""
     selected: Mask | None = None
     kept: Mask | None = None
     """(n_rows,) which rows of the frame are used"""
 
     @classmethod
-    def build(cls, prediction: str, selection: str, data: Any) -> FormulaDesign:
-        """Evaluate both formulas on a frame; the selection formula's left side is optional."""
+    def build(
+        cls, prediction: str, selection: str, data: Any, *, labels: bool = False
+    ) -> FormulaDesign:
+        """Evaluate both formulas on a frame; the selection formula's left side is optional.
+
+        With ``labels``, the outcome holds classes, which may be texts and booleans.
+        """
         frame = to_pandas(data)
         for text in (prediction, selection):
             refuse_other_languages(text, [str(column) for column in frame.columns])
@@ -127,8 +140,8 @@ class FormulaDesign:
             )
         for part in (left, right, who, drivers):
             check_variables(part, frame)
-        outcome = one_column(left, frame, "prediction")
-        chosen = ~np.isnan(outcome) if who is None else selected_rows(who, frame)
+        outcome = _outcome(left, frame, labels)
+        chosen = ~missing_in(outcome) if who is None else selected_rows(who, frame)
         _refuse_known_only(drivers, frame, chosen)
         complete = complete_rows(drivers, frame)
         complete_prediction = complete_rows(right, frame)
@@ -217,8 +230,8 @@ class FormulaDesign:
         refuse_other_rows(who, frame, "selected")
         return selected_rows(who, frame)
 
-    def outcome_of(self, data: Any) -> Floats:
-        """Return the left side of the prediction formula for each row of a frame."""
+    def outcome_of(self, data: Any, *, labels: bool = False) -> NDArray[Any]:
+        """Return the left side of the prediction formula for each row of a frame, as in `build`."""
         left, _, _ = _parse(self.texts[0], "prediction")
         assert left is not None
         frame = to_pandas(data)
@@ -230,7 +243,7 @@ class FormulaDesign:
                 "Pass y, or data with the outcome"
             )
         refuse_other_rows(left, frame, "y")
-        return one_column(left, frame, "prediction")
+        return _outcome(left, frame, labels)
 
     def transform(self, data: Any, *, prediction: bool, selection: bool) -> pd.DataFrame:
         """Evaluate the fitted formulas on another frame.
@@ -272,6 +285,10 @@ class FormulaDesign:
         return {name: count for name, count in counts.items() if count}
 
 
+def _outcome(left: Formula, frame: pd.DataFrame, labels: bool) -> NDArray[Any]:
+    return labels_of_left(left, frame) if labels else one_column(left, frame, "prediction")
+
+
 def _columns_by_term(spec: ModelSpec) -> dict[str, list[str]]:
     return {
         str(term): [spec.column_names[index] for index in indices]
@@ -294,8 +311,9 @@ def _parse(text: str, equation: str) -> tuple[Formula | None, Formula, str]:
     if not isinstance(text, str):
         raise FormulaError(f"the {equation} formula must be text; got {type(text).__name__}")
     try:
-        refuse_powers(text)
-        parsed = Formula(text)
+        written = left_as_python(text)
+        refuse_powers(written)
+        parsed = Formula(written)
     except FormulaError:
         raise
     # formulaic's parser fails in many ways if brackets do not match.

@@ -65,6 +65,39 @@ def right_side(text: str) -> str:
     return text
 
 
+def compares(expression: str) -> bool:
+    """Whether a factor is true or false in every row, since it compares: ``I(wage > 4)``."""
+    try:
+        tree, _ = _parsed(expression)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    while isinstance(tree, ast.Call) and ast.unparse(tree.func) == "I" and len(tree.args) == 1:
+        tree = tree.args[0]
+    return _is_boolean(tree)
+
+
+def _is_boolean(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return _is_boolean(node.operand)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
+        return _is_boolean(node.left) and _is_boolean(node.right)
+    return isinstance(node, ast.Compare)
+
+
+def left_as_python(text: str) -> str:
+    """Return a formula with a left side that compares in braces: ``{wage > 4} ~ educ``.
+
+    formulaic evaluates what is in braces, and has no comparisons of its own.
+    """
+    try:
+        right = right_side(text)
+    # formulaic's parser fails in many ways if brackets do not match.
+    except Exception:
+        return text
+    left = text[: len(text) - len(right)].removesuffix("~")
+    return f"{{{left.strip()}}} ~{right}" if right != text and compares(left) else text
+
+
 def refuse_powers(text: str) -> None:
     """Refuse expressions that look like powers but are not: ``I(x^2)`` and ``x^2``.
 

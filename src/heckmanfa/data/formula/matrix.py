@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 from formulaic import Formula, ModelSpec
 from formulaic.errors import DataMismatchWarning, FormulaicError
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import as_table, is_wide
 from heckmanfa.data.columns.features import refuse_same_labels
 from heckmanfa.data.columns.values import time_in
-from heckmanfa.data.formula.expressions import called_in, parse_factor
+from heckmanfa.data.formula.expressions import called_in, compares, parse_factor
 from heckmanfa.data.formula.functions import FUNCTIONS
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.threads import SharedContext
@@ -377,8 +378,11 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
     rows = complete_rows(formula, frame)
     values = np.full(len(frame), np.nan)
     if rows.any():
-        # Checked before the evaluation: text would become a column for each of its values.
+        # Checked before the evaluation: text would become a column for each of its values, unless
+        # it is compared with something.
         text = [name for name in variables_of(formula, frame) if not is_numeric(frame[name])]
+        if all(map(compares, _expressions(formula))):
+            text = [name for name in text if _is_time(frame[name])]
         times = [name for name in text if _is_time(frame[name])]
         if times:
             raise InputError(_advice_on_times(times[0]))
@@ -401,6 +405,25 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
             )
         values[rows] = part.iloc[:, 0].to_numpy(dtype=np.float64)
     return values
+
+
+def labels_of_left(formula: Formula, frame: pd.DataFrame) -> NDArray[Any]:
+    """Evaluate the left side of a formula to one label per row, None if a variable is missing.
+
+    A comparison gives True and False, and a column the values that it holds.
+    """
+    (expression,) = _expressions(formula)
+    column = _column_of(expression, frame, ("I",))
+    if column is None:
+        values = one_column(formula, frame, "prediction")
+        found = values == 1 if compares(expression) else values
+        column = pd.Series(found).astype(object).mask(np.isnan(values), None)
+    if _is_time(column):
+        raise InputError(_advice_on_times(str(column.name)))
+    _refuse_nested(column)
+    labels = np.array(column.astype(object))
+    labels[column.isna().to_numpy(dtype=bool)] = None
+    return labels
 
 
 def selected_rows(who: Formula, frame: pd.DataFrame) -> Mask:

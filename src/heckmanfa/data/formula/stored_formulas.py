@@ -21,7 +21,7 @@ from formulaic.parser.types import ASTNode, Factor, Token
 
 from heckmanfa.data.formula.design import Equation, FormulaDesign
 from heckmanfa.data.formula.expression_checks import DEEPEST, CheckedFactor, ExpressionChecker
-from heckmanfa.data.formula.expressions import right_side
+from heckmanfa.data.formula.expressions import left_as_python, right_side
 from heckmanfa.errors import FormulaError
 from heckmanfa.text.printable import quoted
 
@@ -48,11 +48,13 @@ def check_design(design: FormulaDesign, names: list[str]) -> None:
         )
     for text, equation in zip(design.texts, (design.prediction, design.selection), strict=True):
         check_formula(text, len(names))
+        # The formula's length and depth are sound.
+        written = left_as_python(text)
         if right_side(text) != equation.text or right_side(equation.text) != equation.text:
             raise FormulaError(
                 f"the formula {quoted(equation.text)} is not the one that the model names"
             )
-        _check_left(text[: len(text) - len(equation.text)].rstrip(" \n\r\t~"), len(names))
+        _check_left(written[: len(written) - len(equation.text)].rstrip(" \n\r\t~"), len(names))
         _check_equation(equation, len(names))
 
 
@@ -151,6 +153,7 @@ def check_formula(
     try:
         # The next steps' time grows fast with the depth and the number of tokens.
         _check_brackets(text)
+        text = left_as_python(text)
         tokens = list(tokenize(text))
         _check_counts(tokens, n_columns)
         checked = [

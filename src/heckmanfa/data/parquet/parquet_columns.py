@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, Time, levels_of
+from heckmanfa.data.outcome_classes import Labels, labels_of
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
@@ -96,6 +97,20 @@ def flags_of(array: Any, name: str) -> Floats:
         )
     value = np.array([1.0 if word in TRUE_WORDS else 0.0 for word in words] + [np.nan])
     return value[found.codes]
+
+
+def labels_in(array: Any) -> Labels:
+    """Return an outcome of classes; in text, missing marks are missing, as in features."""
+    import pyarrow as pa
+
+    if kind_of(array.type) == "text":
+        found = levels_of(array.to_pandas())
+        return Labels(found.codes, list(found.labels))
+    if pa.types.is_null(array.type):
+        return Labels(np.full(len(array), -1, dtype=np.intp), [])
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return labels_of(pa.chunked_array([array]), len(array))
 
 
 def groups_of(array: Any) -> NDArray[Any]:

@@ -26,6 +26,7 @@ from heckmanfa.data.parquet.parquet_columns import (
     floats_of,
     groups_of,
     kind_of,
+    labels_in,
     numbers_of,
 )
 from heckmanfa.data.parquet.parquet_files import (
@@ -46,6 +47,7 @@ from heckmanfa.text.printable import quoted, shown
 # Fewer rows are finished before threads have started.
 _ROWS_FOR_THREADS = 2**14
 _ROLES = ("outcome", "selected", "sample_weight", "groups")
+_WANTED = {"outcome": "numbers or two classes", "groups": "labels", "selected": FLAGS}
 
 
 class ParquetRows(RowSource):
@@ -74,6 +76,9 @@ class ParquetRows(RowSource):
             for name in encoding.sources
             if name in encoding.levels or kind_of(schema.field(name).type) == "text"
         )
+        outcome = roles["outcome"]
+        is_text = kind_of(schema.field(outcome).type) == "text"
+        self._text_outcome = (outcome,) if is_text else ()
         self._parts = row_groups(files)
         self._feature_sources = [
             name
@@ -109,6 +114,7 @@ class ParquetRows(RowSource):
 
     def run(self, task: Task, reading: Reading) -> Iterator[Any]:
         """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
+        self._refuse_text()
         parts = [part for part in range(len(self._parts)) if reading.head(part) != 0]
         rows = sum(reading.head(part) or self._parts[part].rows for part in parts)
         threads = workers() if rows >= _ROWS_FOR_THREADS else 1
@@ -136,12 +142,21 @@ class ParquetRows(RowSource):
                 stop.set()
                 results.close()
 
+    def _refuse_text(self) -> None:
+        """Refuse an outcome of texts where numbers are needed."""
+        if self.outcome_as == "numbers" and self._text_outcome:
+            stored = self.schema.field(self._roles["outcome"]).type
+            raise InputError(
+                f"{_wrong('outcome', self._roles['outcome'], stored, 'numbers')}. HeckmanProbit "
+                "fits an outcome of two classes"
+            )
+
     def _chunks(self, part: int, reading: Reading, stop: Event, *, ahead: bool) -> Iterator[Chunk]:
         """Read a part block by block."""
         sources = list(dict.fromkeys(self._feature_sources[k] for k in reading.columns))
         wanted = Batches(
             columns=tuple(dict.fromkeys([*sources, *self._roles.values()])),
-            levels=tuple(name for name in sources if name in self._coded),
+            levels=tuple(name for name in sources if name in self._coded) + self._text_outcome,
             block_rows=reading.block_rows,
             head=reading.head(part),
             threads=ahead,
@@ -168,12 +183,21 @@ class ParquetRows(RowSource):
         source = Columns(features, (batch.num_rows, len(features)))
         roles = {role: batch.column(name) for role, name in self._roles.items()}
         columns = (
-            floats_of(roles["outcome"]),
+            self._outcome(roles["outcome"]),
             flags_of(roles["selected"], self._roles["selected"]) if self.has_selected else None,
             floats_of(roles["sample_weight"]) if self.has_weight else None,
             groups_of(roles["groups"]) if self.has_groups else None,
         )
         return cut_chunks(source, columns, reading.block_rows, start)
+
+    def _outcome(self, column: Any) -> Any:
+        if self.outcome_as == "numbers":
+            return floats_of(column)
+        if self.outcome_as == (0, 1):
+            # Selected rows hold no other numbers, and these are their own codes.
+            return floats_of(column)
+        labels = labels_in(column)
+        return labels if self.outcome_as == "labels" else labels.encoded(self.outcome_as)
 
     def _columns(self, part: int, batch: Any, sources: list[str], start: int) -> dict[str, Floats]:
         """Return the encoded columns of some sources."""
@@ -232,7 +256,9 @@ def scan_parquet(
         Files, folders (whose files are found at any depth) and patterns such as
         ``"data/*.parquet"``. The files are read in sorted order, each once.
     outcome : str
-        The column to predict; null or NaN where it was not observed.
+        The column to predict; null or NaN where it was not observed. For `HeckmanProbit`, it
+        may hold any two numbers, booleans, or two texts (where ``""``, ``"NA"``, ``"?"`` and the
+        like are missing, as in other columns of text), which one pass finds.
     features : sequence of str, optional
         Columns of either equation; by default all columns without another role. The file's schema
         decides: booleans and decimals are numbers. Text and dictionaries, even if they spell
@@ -320,10 +346,15 @@ def _check_roles(schema: Any, roles: dict[str, str]) -> None:
     for role, name in roles.items():
         kind = kind_of(schema.field(name).type)
         fits = kind != "other" if role == "groups" else kind in ("number", "empty")
-        fits = fits or (role == "selected" and kind == "text")
+        fits = fits or (role in ("outcome", "selected") and kind == "text")
         if not fits:
-            wanted = {"groups": "labels", "selected": FLAGS}.get(role, "numbers")
-            raise InputError(
-                f"{role} names the column {quoted(name)}, which must hold {wanted}; its type is "
-                f"{shown(schema.field(name).type)}"
-            )
+            wanted = _WANTED.get(role, "numbers")
+            raise InputError(_wrong(role, name, schema.field(name).type, wanted))
+
+
+def _wrong(role: str, name: str, stored: Any, wanted: str) -> str:
+    """Explain that a column has a type that its role cannot have."""
+    return (
+        f"{role} names the column {quoted(name)}, which must hold {wanted}; its type is "
+        f"{shown(stored)}"
+    )
