@@ -86,7 +86,7 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """One set of features, with its two-step estimates."""
+    """One set of features, with its two-step estimates or those of a refit."""
 
     mask: Mask
     """(K,) which columns predict"""
@@ -187,9 +187,14 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
 
 
 def assignments_of(fit: Fit, masks: Mask) -> list[Assignment]:
-    """Estimate some sets of features, (N, K) masks, by two steps."""
+    """Estimate some sets of features, (N, K) masks, by two steps.
+
+    A binary outcome has the refits of its search; a set that was not refitted is unknown.
+    """
     if not len(masks):
         return []
+    if fit.is_binary:
+        return [_refitted(fit, mask) for mask in masks]
     mixture = mix_assignments(fit.moments, _scores(fit, masks), masks, np.ones(len(masks)))
     solved = fit.moments.solve(masks)
     values, errors = mixture.linear(np.eye(mixture.coef.shape[1]))
@@ -214,6 +219,30 @@ def assignments_of(fit: Fit, masks: Mask) -> list[Assignment]:
     return found
 
 
+def _refitted(fit: Fit, mask: Mask) -> Assignment:
+    """Return one set of features as the search for a binary outcome refitted it.
+
+    Refits have no standard errors. The slopes of other sets than the fitted one take its mean slope
+    for theirs.
+    """
+    own, nan = effects_of(fit), float("nan")
+    search = None if fit.search is None else fit.search.result
+    place: list[int] = []
+    if search is not None:
+        place = np.flatnonzero((search.masks == mask).all(axis=1)).tolist()
+    bic = float(search.bic[place[0]]) if search is not None and place else nan
+    if np.array_equal(mask, fit.support):
+        rho = own.rho
+        bic = fit.bic if np.isnan(bic) else bic
+        return Assignment(mask, bic, rho.estimate, (rho.low, rho.high), UNKNOWN, own.own)
+    values, rho_hat = np.full((fit.n_features, 3), np.nan), nan
+    if search is not None and search.refits is not None and place:
+        assert fit.binary is not None
+        rho_hat = float(search.rho[place[0]])
+        values[mask, 0] = fit.binary.mean_slope * search.refits.coef[place[0]][mask]
+    return Assignment(mask, bic, rho_hat, (nan, nan), UNKNOWN, Series(values))
+
+
 def _scores(fit: Fit, masks: Mask) -> ScoreMoments:
     """What standard errors need: that of the average, or nothing for classical ones."""
     columns = np.flatnonzero(masks.any(axis=0))
@@ -226,9 +255,10 @@ def _scores(fit: Fit, masks: Mask) -> ScoreMoments:
 def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
     """Estimate the model in which every feature that may predict does.
 
-    None without a selection equation, if it cannot be solved, or if it is the fitted model.
+    None without a selection equation, if it cannot be solved, or if it is the fitted model. That of
+    a binary outcome needs the rows.
     """
-    if fit.probit is None:
+    if fit.probit is None or fit.is_binary:
         return None
     columns = may_predict(fit, never)
     if not columns or (fit.average is None and {*columns} <= {*fit.features}):

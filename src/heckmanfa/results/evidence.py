@@ -270,7 +270,7 @@ def _least_squares_share(
     fit: Fit, effects: Effects, weights: AssignmentWeights | str | None
 ) -> Floats | None:
     """BIC shares of the columns if no set of features holds lambda, (K,); None if not known."""
-    if fit.average is not None or not isinstance(weights, AssignmentWeights):
+    if fit.average is not None or fit.is_binary or not isinstance(weights, AssignmentWeights):
         return effects.least_squares_share
     if fit not in _shares:
         share = average_uncorrected(fit.moments, weights.average).share

@@ -321,7 +321,7 @@ def _of_halves(evidence: Evidence) -> AssignmentColumns:
     weight = counts[order] / total
     n = n_drawn(weight)
     k = len(honest.labels)
-    means = np.full((n, k + 4), np.nan)
+    means = np.full((n, honest.estimates.shape[1]), np.nan)
     for place, mask in enumerate(order[:n]):
         values = honest.estimates[where.ravel() == mask]
         known = np.isfinite(values).any(axis=0)
@@ -332,7 +332,7 @@ def _of_halves(evidence: Evidence) -> AssignmentColumns:
         weight=weight[:n],
         cells=_cells(features, means[:, 1 : k + 1], masks[order[:n]]),
         bic=unknown,
-        rho=means[:, k + 2],
+        rho=means[:, k + 1 + honest.error_terms.index("rho")],
         imr_p=unknown,
         n_others=len(order) - n,
         n_half=int(np.searchsorted(np.cumsum(weight), 0.5 - 1e-12)) + 1,

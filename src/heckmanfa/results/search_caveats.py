@@ -8,6 +8,7 @@ import numpy as np
 
 from heckmanfa.fit import Fit
 from heckmanfa.results.document import Caveat
+from heckmanfa.results.refit_words import best_refitted, caveat_of_refits, is_cut_short
 from heckmanfa.search.evaluation import KEPT, NEARLY, Search
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome
 from heckmanfa.text.printable import shown
@@ -47,6 +48,8 @@ def _best_of(outcome: SearchOutcome, search: Search) -> str:
     """Describe what the search over all rows found."""
     if outcome.n_possible == 1:
         return "the only assignment that was allowed"
+    if search.refits is not None:
+        return best_refitted(outcome, search)
     window = search.goal.rho_range
     inside = "" if window is None else f" with rho from {window[0]:g} to {window[1]:g}"
     best = f"best by {CRITERIA[search.goal.criterion]} of"
@@ -89,7 +92,9 @@ def _of_choice(outcome: SearchOutcome, search: Search) -> list[Caveat]:
     if outcome.n_possible == 1:
         return [Caveat("search", "note", "There was one assignment to choose from.")]
     best = f"The prediction features are the {_best_of(outcome, search)}"
-    if search.optimal:
+    if search.refits is not None:
+        chosen = caveat_of_refits(best, outcome, search, search.refits)
+    elif search.optimal:
         words = f"{search.n_assignments:,} were evaluated, and bounds ruled out the others"
         chosen = Caveat("search", "note", f"{best}; {words}.")
     else:
@@ -104,10 +109,10 @@ def _of_choice(outcome: SearchOutcome, search: Search) -> list[Caveat]:
         "whose features were known beforehand, and tend to be too small. bootstrap() repeats the "
         "search; honest=True estimates on rows that had no part in it.",
     )
-    return [chosen, ignored, *_of_near_ties(search)]
+    return [chosen, ignored, *_of_near_ties(outcome, search)]
 
 
-def _of_near_ties(search: Search) -> list[Caveat]:
+def _of_near_ties(outcome: SearchOutcome, search: Search) -> list[Caveat]:
     criterion = search.goal.criterion
     tolerance = NEARLY[criterion]
     if search.tolerance is not None:
@@ -115,7 +120,7 @@ def _of_near_ties(search: Search) -> list[Caveat]:
     near = search.nearly_best(tolerance)
     if near <= 1:
         return []
-    is_cut = near == KEPT or bool(search.early_stop)
+    is_cut = near == KEPT or bool(search.early_stop) or is_cut_short(outcome, search, near)
     others = "assignment is" if near == 2 and not is_cut else "assignments are"
     ties = (
         f"{count(near - 1)} {'or more ' if is_cut else ''}other {others} within {tolerance:g} of "

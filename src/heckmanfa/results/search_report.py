@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.results.assignment_weights import AssignmentWeights, weights_of
@@ -17,8 +16,9 @@ from heckmanfa.results.assignment_words import weight_sections
 from heckmanfa.results.average_tables import shares_frame
 from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
+from heckmanfa.results.refit_words import is_cut_short, refit_facts
 from heckmanfa.results.reports import Report
-from heckmanfa.search.evaluation import KEPT, NEARLY
+from heckmanfa.search.evaluation import KEPT, NEARLY, Search
 from heckmanfa.text.wording import CRITERIA, number
 
 _RUNNER_UPS = 10
@@ -53,7 +53,8 @@ class SearchReport(Report):
     """whether there may be more of them than were kept"""
     runner_ups: pd.DataFrame
     """the best assignments in the window: features, n_features, rho, adjusted_r2, aic, bic,
-    ebic, and corrected_bic if it is the criterion"""
+    ebic, and corrected_bic if it is the criterion; of a binary outcome log_likelihood in place of
+    adjusted_r2, and the rank by the approximation"""
     spread: pd.DataFrame
     """rho, the coefficient of lambda and each feature's coefficient among those nearly as good:
     share (of assignments that hold it), chosen, low, high; over those that hold the feature"""
@@ -63,6 +64,8 @@ class SearchReport(Report):
     shares: pd.DataFrame | None = None
     """the share of weight that holds each feature or group (aic, bic, ebic), and its role"""
     weight_sections: tuple[Section, ...] = ()
+    refit_facts: tuple[tuple[str, str], ...] = ()
+    """what is proven of a quadratic approximation, and what exact refits say; empty without one"""
 
     def _facts(self) -> list[tuple[str, str]]:
         window = "none" if self.rho_range is None else "[{:g}, {:g}]".format(*self.rho_range)
@@ -74,7 +77,8 @@ class SearchReport(Report):
         if self.rho_range is not None:
             share = f"{100 * self.share_in_range:.3g}%"
             facts.append(("In the window", f"{self.n_in_range:,} ({share})"))
-        if self.optimal is not None:
+        facts += self.refit_facts
+        if self.optimal is not None and not self.refit_facts:
             better = f"no; one better by {number(self.gap or 0.0, 3)} may exist"
             facts.append(("Proven to be the best", "yes" if self.optimal else better))
         more = " or more" if self.near_is_cut else ""
@@ -115,7 +119,8 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
     frame = search.to_frame(fit.feature_names)
     weights = weights_of(fit) if fit.search.chose else None
     known = None if isinstance(weights, str) else weights
-    two_step = ["The figures here are two-step estimates."] if fit.spec.method == "ml" else []
+    linear_ml = fit.spec.method == "ml" and not fit.is_binary
+    two_step = ["The figures here are two-step estimates."] if linear_ml else []
     return SearchReport(
         criterion=search.goal.criterion,
         rho_range=search.goal.rho_range,
@@ -127,25 +132,35 @@ def report_search(fit: Fit, tolerance: float | None) -> SearchReport:
         gap=search.gap,
         tolerance=tolerance,
         n_near=near,
-        near_is_cut=near == KEPT or bool(search.early_stop),
-        runner_ups=frame[search.in_range].head(_RUNNER_UPS).drop(columns="in_range"),
-        spread=_spread(fit, search.masks[:near]),
+        near_is_cut=near == KEPT
+        or bool(search.early_stop)
+        or is_cut_short(fit.search, search, near),
+        runner_ups=frame[search.in_range]
+        .head(_RUNNER_UPS)
+        .drop(columns="in_range", errors="ignore"),
+        spread=_spread(fit, search, near),
         notes=(*caveat_sentences(fit, *_NOTES), *two_step),
         weights=known,
         shares=None if known is None else shares_frame(fit, known.average, known.units),
         weight_sections=() if weights is None else tuple(weight_sections(fit, weights)),
+        refit_facts=() if search.refits is None else tuple(refit_facts(search, search.refits)),
     )
 
 
-def _spread(fit: Fit, masks: Mask) -> pd.DataFrame:
+def _spread(fit: Fit, search: Search, near: int) -> pd.DataFrame:
     """Return how far rho and the coefficients vary among the assignments nearly as good."""
-    solved = fit.moments.solve(masks)
+    masks = search.masks[:near]
+    if search.refits is None:
+        solved = fit.moments.solve(masks)
+        errors, coef = {"rho": solved.rho, "imr": solved.imr_coef}, solved.coef
+    else:
+        errors, coef = {"rho": search.rho[:near]}, search.refits.coef[:near]
     rows: list[dict[str, Any]] = []
-    for name, values in (("rho", solved.rho), ("imr", solved.imr_coef)):
+    for name, values in errors.items():
         rows.append(_range(name, 1.0, values[0], values))
     for column in np.flatnonzero(masks.any(axis=0)):
         held = masks[:, column]
-        values = solved.coef[:, column]
+        values = coef[:, column]
         chosen = values[0] if held[0] else np.nan
         rows.append(_range(fit.labels[column], held.mean(), chosen, values[held]))
     return pd.DataFrame(rows)
