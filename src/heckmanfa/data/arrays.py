@@ -158,6 +158,16 @@ def add_at(sums: Array, positions: Array, values: Array) -> None:
         sums.index_add_(0, positions, values)
 
 
+def erf(values: Array) -> Array:
+    """Error function."""
+    return _special(values).erf(values)
+
+
+def erfc(values: Array) -> Array:
+    """Complementary error function."""
+    return _special(values).erfc(values)
+
+
 def erfcx(values: Array) -> Array:
     """Scaled complementary error function."""
     return _special(values).erfcx(values)
