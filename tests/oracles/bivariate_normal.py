@@ -1,8 +1,8 @@
 """Write logarithms of Phi2 from mpmath, at points that include the corners, and their slopes.
 
 ``python tests/oracles/bivariate_normal.py`` writes bivariate_normal.csv.gz (h, k, rho) and
-bivariate_normal_slopes.csv (h, k, t = atanh rho) in some minutes. With r = tanh y, Plackett's (1954)
-identity is
+bivariate_normal_slopes.csv (h, k, t = atanh rho) in some minutes. With r = tanh y, the identity of
+Plackett (1954) is
 
 Phi2(h, k; tanh t) = max(Phi(h) - Phi(-k), 0) + int_-inf^t phi2(h, k; tanh y) / cosh(y)^2 dy,
 

@@ -65,7 +65,7 @@ def log_cdf(h: Array, k: Array, sign: Array, rest: Array) -> Array:
 
 
 def edges(h: Array, k: Array, sign: Array | float, rest: Array | float) -> tuple[Array, Array]:
-    """s w_h = k - rho h and s w_k = h - rho k without cancellation as |rho| approaches 1."""
+    """Both w_h s = k - rho h and w_k s = h - rho k, without cancellation as |rho| nears 1."""
     return (k - sign * h) + sign * rest * h, (h - sign * k) + sign * rest * k
 
 
