@@ -20,6 +20,7 @@ Gauss-Legendre quadrature covers the range where the Gaussian factor is above 1e
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -33,6 +34,8 @@ _LITTLE_LEFT = -1.5  # left of this point Phi2 may be less than 6% of Phi(k)
 _HUGE = 1e154
 _FAR = 1e300
 
+Case = Callable[[Array, Array, Array], Array]
+"""Log Phi2 of the smaller argument, the larger one and 1 - |rho|"""
 Rule = tuple[Floats, Floats]
 """Nodes on [-1, 1] and weights"""
 _CORNER: Rule = np.polynomial.legendre.leggauss(32)  # the integrand falls from the start
@@ -51,14 +54,15 @@ def log_cdf(h: Array, k: Array, sign: Array, rest: Array) -> Array:
     beyond = known & ((low <= -_HUGE) | (high >= _HUGE))
     inner = known & ~beyond
     exact = inner & (rest == 0.0)
+    at_one = exact & (sign > 0.0)
+    cases: tuple[tuple[Array, Case], ...] = (
+        (beyond | at_one, lambda low, high, rest: log_ndtr(low)),
+        (exact & ~at_one, lambda low, high, rest: _log_between(low, high)),
+        (inner & ~exact & (sign <= 0.0), _log_negative),
+        (inner & ~exact & (sign > 0.0), _log_positive),
+    )
     with np.errstate(all="ignore"):
-        for rows, function in (
-            (beyond, lambda low, high, rest: log_ndtr(low)),
-            (exact & (sign > 0.0), lambda low, high, rest: log_ndtr(low)),
-            (exact & (sign <= 0.0), lambda low, high, rest: _log_between(low, high)),
-            (inner & ~exact & (sign <= 0.0), _log_negative),
-            (inner & ~exact & (sign > 0.0), _log_positive),
-        ):
+        for rows, function in cases:
             if xp.any(rows):
                 result[rows] = function(low[rows], high[rows], rest[rows])
     return result
