@@ -97,7 +97,7 @@ class HeckmanProbit(ScoredClassifier, SelectionModel):
     >>> model = HeckmanProbit(prediction_features=["educ"])
     >>> model = model.fit(mroz[["educ", "age", "kids5", "kids618", "nwifeinc"]], above)
     >>> model.predict_proba(mroz[model.feature_names_in_][:1]).round(2)
-    array([[0.68, 0.32]])
+    array([[0.86, 0.14]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
