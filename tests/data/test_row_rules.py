@@ -261,7 +261,7 @@ def test_two_valued_outcomes_are_counted_the_same_in_any_chunks(chunks, two_valu
     for parts in (chunks, [[value for chunk in chunks for value in chunk]]):
         outcomes = [np.array(part, dtype=float) for part in parts]
         counts = sum((count_rows(decide_rows(part), part) for part in outcomes), RowCounts())
-        counted.append((counts.two_valued, counts.highest))
+        counted.append((counts.outcomes.two_valued, counts.outcomes.highest))
     assert counted == [(two_valued, highest)] * 2
 
 

@@ -7,36 +7,25 @@ the parts of a row source are many. Counts of several chunks add up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from heckmanfa.data.arrays import Array, Floats, highest, host, lowest, namespace
+from heckmanfa.data.arrays import Array, Floats, host, namespace
 from heckmanfa.data.columns.column_numbers import missing_in
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.values import label_of
+from heckmanfa.data.outcome_counts import OutcomeCounts, check_outcomes
 from heckmanfa.data.rows import Mask, Positions
-from heckmanfa.errors import (
-    BinaryOutcomeWarning,
-    ConstantOutcomeError,
-    InputError,
-    MissingValueError,
-    NoOutcomeError,
-    TooFewRowsError,
-    warn,
-)
+from heckmanfa.errors import InputError, MissingValueError, TooFewRowsError
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
 # Gaps unrelated to selection fall on all unselected rows no more often than this.
 _CHANCE = 1e-3
-# Outcomes are seldom two-valued, and a few of them show that they are not.
-_GLANCE = 64
-# Fewer rows of a class cannot be told from an accident.
-_LEAST_OF_CLASS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +118,7 @@ class FeatureCounts:
 
     def __add__(self, other: FeatureCounts) -> FeatureCounts:
         return FeatureCounts(
-            *(getattr(self, field.name) + getattr(other, field.name) for field in fields(self))
+            *(getattr(self, part.name) + getattr(other, part.name) for part in fields(self))
         )
 
     def known_only(self) -> Mask:
@@ -198,15 +187,8 @@ class RowCounts:
     """rows left out, by reason as in `RowStatus`"""
     outcome_missing: int = 0
     zero_weight: int = 0
-    low: float = np.inf
-    """range of the outcome among the selected rows of the fit"""
-    high: float = -np.inf
-    infinite: int = 0
-    """infinite outcomes among them"""
-    two_valued: bool = True
-    """whether all of these outcomes are at an end of their range"""
-    highest: int = 0
-    """how many of two-valued outcomes are the higher one"""
+    outcomes: OutcomeCounts = field(default_factory=OutcomeCounts)
+    """of the selected rows of the fit"""
     weight_sum: float = 0.0
     """over the rows of the fit"""
     fractions: int = 0
@@ -228,27 +210,16 @@ class RowCounts:
 
     def __add__(self, other: RowCounts) -> RowCounts:
         groups = [counts.groups for counts in (self, other) if counts.groups is not None]
-        low, high = min(self.low, other.low), max(self.high, other.high)
-        ends = {self.low, self.high, other.low, other.high}
-        two_valued = self.two_valued and other.two_valued and ends <= {low, high, np.inf, -np.inf}
         merged: dict[str, Any] = {
-            "low": low,
-            "high": high,
-            "two_valued": two_valued,
-            "highest": self._highest(high) + other._highest(high) if two_valued else 0,
             "odd_flag": other.odd_flag if self.odd_flag is None else self.odd_flag,
             "groups": np.unique(np.concatenate(groups)) if groups else None,
         }
         added = {
-            field.name: getattr(self, field.name) + getattr(other, field.name)
-            for field in fields(self)
-            if field.name not in merged
+            part.name: getattr(self, part.name) + getattr(other, part.name)
+            for part in fields(self)
+            if part.name not in merged
         }
         return RowCounts(**merged, **added)
-
-    def _highest(self, high: float) -> int:
-        """Count the outcomes at the high end of a wider range."""
-        return self.highest if self.high == high else 0
 
     def public(self, *, incomplete: bool = False) -> dict[str, int]:
         """Return the counts as ``row_counts_`` has them."""
@@ -277,8 +248,7 @@ def count_rows(
     kept = status.kept
     in_fit = status.selected & kept
     values = outcome if in_fit.all() else outcome[in_fit]
-    low, high = lowest(values), highest(values)
-    two_valued = _two_valued(values, low, high)
+    outcomes = OutcomeCounts.of(values, None if weight is None else weight[in_fit])
     if weight is not None:
         others["weight_sum"] = float(weight[kept].sum())
         others["fractions"] = _count(weight != namespace(weight).floor(weight))
@@ -293,26 +263,15 @@ def count_rows(
         incomplete=status.n_incomplete,
         outcome_missing=status.n_outcome_missing,
         zero_weight=status.n_zero_weight,
-        low=low,
-        high=high,
-        infinite=_count(namespace(values).isinf(values)),
-        two_valued=two_valued,
-        highest=_count(values == high) if two_valued else 0,
+        outcomes=outcomes,
         **others,
     )
-
-
-def _two_valued(values: Array, low: float, high: float) -> bool:
-    """Whether all values are at an end of their range."""
-    return all(bool(((part == low) | (part == high)).all()) for part in (values[:_GLANCE], values))
 
 
 def _count(mask: Array) -> int:
     return int(np.count_nonzero(mask)) if isinstance(mask, np.ndarray) else int(mask.sum())
 
 
-# The squares of outcomes in this range can be summed without overflow.
-_SMALLEST, _LARGEST = 1e-140, 1e140
 _SHOWN = 10
 
 
@@ -322,68 +281,12 @@ def check_rows(counts: RowCounts, n_selection: int, classes: tuple[Any, Any] | N
     ``n_selection`` is the number of selection features. ``classes`` are the two classes that
     outcomes of 0 and 1 stand for; None if outcomes are amounts.
     """
-    n, low, high = counts.selected, counts.low, counts.high
-    if n == 0:
-        raise NoOutcomeError(
-            f"no row has an observed outcome ({counts.total} rows): y is missing in every selected "
-            "row. Check the outcome column and `selected`."
-        )
-    refuse_infinite_outcomes(counts.infinite)
-    if n == 1:
-        raise TooFewRowsError(
-            "only 1 sample has an observed outcome (n_selected = 1); a fit needs more"
-        )
-    if classes is not None:
-        _check_classes(counts, classes)
-    elif low == high:
-        raise ConstantOutcomeError(
-            f"the outcome is {low:g} in all {n} selected rows; there is nothing to predict. Check "
-            "that y is the right column."
-        )
-    elif not _SMALLEST < high - low < _LARGEST:
-        raise InputError(
-            f"the outcome runs from {low:g} to {high:g}: its squares cannot be represented. "
-            "Change its unit."
-        )
-    elif counts.two_valued:
-        warn(
-            f"the outcome holds only {low:g} and {high:g}. A linear model of it is a linear "
-            f"probability model: coefficients are changes in the probability of {high:g}"
-            f"{'' if high - low == 1 else f', times {high - low:g}'}. Predictions may leave "
-            f"[{low:g}, {high:g}], and errors cannot be normal, so the correction is approximate. "
-            "HeckmanProbit is the selection model for two classes",
-            BinaryOutcomeWarning,
-        )
+    check_outcomes(counts.outcomes, counts.total, classes)
     if counts.unselected and counts.kept <= n_selection + 1:
         raise TooFewRowsError(
             f"{n_selection} selection features and an intercept need more than "
             f"{n_selection + 1} rows; there are {counts.kept}. Leave features out of the "
             "selection equation."
-        )
-
-
-def _check_classes(counts: RowCounts, classes: tuple[Any, Any]) -> None:
-    """Refuse outcomes of 0 and 1 that are all of one class, or nearly."""
-    positive = counts.highest if counts.high == 1 else 0
-    for label, count in zip(classes, (counts.selected - positive, positive), strict=True):
-        if count == 0:
-            raise ConstantOutcomeError(
-                f"none of the {counts.selected} selected rows in the fit is of the class "
-                f"{quoted(label)}, and two classes are needed"
-            )
-        if count < _LEAST_OF_CLASS:
-            raise TooFewRowsError(
-                f"only {plural(count, 'selected row')} is of the class {quoted(label)}; a fit "
-                f"needs at least {_LEAST_OF_CLASS} of each class"
-            )
-
-
-def refuse_infinite_outcomes(count: int) -> None:
-    """Refuse selected rows with an infinite outcome."""
-    if count:
-        raise InputError(
-            "Input y contains infinity or a value too large for dtype('float64') in "
-            f"{count} selected rows; correct these values, or mark them missing with NaN"
         )
 
 

@@ -12,7 +12,7 @@ from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
 from heckmanfa.data.columns.features import FeatureTable, FittedColumns, resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import Gaps, check_missing
-from heckmanfa.data.row_rules import refuse_infinite_outcomes
+from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Floats, compute_dask, host, on_host
 from heckmanfa.data.outcome_classes import encode_classes
-from heckmanfa.data.row_rules import refuse_infinite_outcomes
+from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import flags, read_outcome, read_weights

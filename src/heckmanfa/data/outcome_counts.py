@@ -1,0 +1,150 @@
+"""What is counted about the outcomes of selected rows, and which outcomes carry information."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Array, highest, lowest, namespace
+from heckmanfa.errors import (
+    BinaryOutcomeWarning,
+    ConstantOutcomeError,
+    InputError,
+    NoOutcomeError,
+    TooFewRowsError,
+    warn,
+)
+from heckmanfa.text.printable import quoted
+
+# Outcomes are seldom two-valued, and a few of them show that they are not.
+_GLANCE = 64
+# So few amounts may take two values by accident.
+_FEW = 10
+# A class of a single row says nothing about its features.
+_LEAST_OF_CLASS = 2
+# The squares of outcomes in this range can be summed without overflow.
+_SMALLEST, _LARGEST = 1e-140, 1e140
+
+
+@dataclass(frozen=True)
+class OutcomeCounts:
+    """The outcomes of the selected rows of a fit; counts of several chunks add up."""
+
+    rows: int = 0
+    low: float = np.inf
+    """range of the outcome"""
+    high: float = -np.inf
+    infinite: int = 0
+    """infinite outcomes"""
+    two_valued: bool = True
+    """whether all are at an end of the range"""
+    highest: int = 0
+    """how many of two-valued outcomes are the higher one"""
+    weight: float = 0.0
+    """of all rows; their number without weights"""
+    highest_weight: float = 0.0
+    """of the rows counted in ``highest``"""
+
+    @classmethod
+    def of(cls, values: Array, weight: Array | None = None) -> OutcomeCounts:
+        """Count the outcomes (n,) of some rows."""
+        low, high = lowest(values), highest(values)
+        infinite = int(namespace(values).isinf(values).sum())
+        total = float(len(values) if weight is None else weight.sum())
+        # A glance at a few values spares most outcomes a pass.
+        if not all(
+            bool(((part == low) | (part == high)).all()) for part in (values[:_GLANCE], values)
+        ):
+            return cls(len(values), low, high, infinite, two_valued=False, weight=total)
+        at_high = values == high
+        count = int(at_high.sum())
+        heavy = float(count if weight is None else weight[at_high].sum())
+        return cls(len(values), low, high, infinite, True, count, total, heavy)
+
+    def __add__(self, other: OutcomeCounts) -> OutcomeCounts:
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        ends = {self.low, self.high, other.low, other.high}
+        two_valued = self.two_valued and other.two_valued and ends <= {low, high, np.inf, -np.inf}
+        reaching = [part for part in (self, other) if two_valued and part.high == high]
+        return OutcomeCounts(
+            rows=self.rows + other.rows,
+            low=low,
+            high=high,
+            infinite=self.infinite + other.infinite,
+            two_valued=two_valued,
+            highest=sum(part.highest for part in reaching),
+            weight=self.weight + other.weight,
+            highest_weight=sum(part.highest_weight for part in reaching),
+        )
+
+
+def check_outcomes(
+    counts: OutcomeCounts, n_rows: int, classes: tuple[Any, Any] | None = None
+) -> None:
+    """Refuse outcomes that carry no information; warn about amounts that take only two values.
+
+    ``n_rows`` is the number of rows given, selected or not. ``classes`` are the two classes that
+    outcomes of 0 and 1 stand for; None if outcomes are amounts.
+    """
+    n, low, high = counts.rows, counts.low, counts.high
+    if n == 0:
+        raise NoOutcomeError(
+            f"no row has an observed outcome ({n_rows} rows): y is missing in every selected "
+            "row. Check the outcome column and `selected`."
+        )
+    refuse_infinite_outcomes(counts.infinite)
+    if n == 1:
+        raise TooFewRowsError(
+            "only 1 sample has an observed outcome (n_selected = 1); a fit needs more"
+        )
+    if classes is not None:
+        _check_classes(counts, classes)
+        return
+    if low == high:
+        raise ConstantOutcomeError(
+            f"the outcome is {low:g} in all {n} selected rows; there is nothing to predict. Check "
+            "that y is the right column."
+        )
+    if not _SMALLEST < high - low < _LARGEST:
+        raise InputError(
+            f"the outcome runs from {low:g} to {high:g}: its squares cannot be represented. "
+            "Change its unit."
+        )
+    if counts.two_valued and (n > _FEW or (low, high) == (0.0, 1.0)):
+        warn(
+            f"the outcome holds only {low:g} and {high:g}. A linear model of it is a linear "
+            f"probability model: coefficients are changes in the probability of {high:g}"
+            f"{'' if high - low == 1 else f', times {high - low:g}'}. Predictions may leave "
+            f"[{low:g}, {high:g}], and errors cannot be normal, so the correction is approximate. "
+            "HeckmanProbit is the selection model for two classes",
+            BinaryOutcomeWarning,
+        )
+
+
+def _check_classes(counts: OutcomeCounts, classes: tuple[Any, Any]) -> None:
+    """Refuse outcomes of 0 and 1 that are all of one class, or nearly."""
+    positive = np.array([counts.highest, counts.highest_weight]) * (counts.high == 1)
+    both = np.array([counts.rows, counts.weight])
+    for label, (rows, weight) in zip(classes, (both - positive, positive), strict=True):
+        if rows == 0:
+            raise ConstantOutcomeError(
+                f"none of the {counts.rows} selected rows in the fit is of the class "
+                f"{quoted(label)}, and two classes are needed"
+            )
+        # A frequency weight may make several rows of one.
+        if max(rows, weight) < _LEAST_OF_CLASS:
+            raise TooFewRowsError(
+                f"only 1 selected row is of the class {quoted(label)}; a fit needs at least "
+                f"{_LEAST_OF_CLASS} of each class"
+            )
+
+
+def refuse_infinite_outcomes(count: int) -> None:
+    """Refuse selected rows with an infinite outcome."""
+    if count:
+        raise InputError(
+            "Input y contains infinity or a value too large for dtype('float64') in "
+            f"{count} selected rows; correct these values, or mark them missing with NaN"
+        )
