@@ -56,11 +56,13 @@ class CoefficientProfile(ProfileReport):
     estimate: float
     """the maximum that `Heckman` with method "ml" reports; NaN if that does not converge"""
     two_step: float
-    """the two-step estimate"""
+    """the two-step estimate; NaN if the outcome is binary"""
     no_interval: str = ""
     """why the likelihood ratio is not valid here; empty if it is"""
     caveats: tuple[str, ...] = ()
     """caveats about the features, as sentences"""
+    plain_probit: float = float("nan")
+    """of a binary outcome: the estimate of a probit of the selected rows alone"""
 
     @property
     def values(self) -> Floats:
@@ -122,11 +124,16 @@ class CoefficientProfile(ProfileReport):
         """Return the parts of the report, in reading order."""
         low, high = self.interval()
         interval = "none" if self.no_interval else f"[{number(low)}, {number(high)}]"
-        facts = (
+        facts = [
             ("maximum likelihood", "none" if np.isnan(self.estimate) else number(self.estimate)),
             ("95% likelihood-ratio interval", interval),
-            ("two-step", number(self.two_step)),
-        )
+        ]
+        for name, value in (
+            ("two-step", self.two_step),
+            ("probit of the selected rows", self.plain_probit),
+        ):
+            if np.isfinite(value):
+                facts.append((name, number(value)))
         notes = [f"No interval is given: {self.no_interval}."] if self.no_interval else []
         if len(self.regions()) > 1:
             pieces = " and ".join(f"[{number(a)}, {number(b)}]" for a, b in self.regions())
@@ -136,7 +143,7 @@ class CoefficientProfile(ProfileReport):
         notes += self.caveats
         table = self.maxima if len(self.maxima) else None
         return [
-            Section(f"The likelihood over the coefficient of {shown(self.term)}", facts=facts),
+            Section(f"The likelihood over the coefficient of {shown(self.term)}", tuple(facts)),
             Section("Its maxima", table=table, notes=tuple(notes)),
         ]
 
@@ -158,8 +165,9 @@ def profile_coefficient(
     read = read_fit_rows(fit, X, y, selected, sample_weight)
     with one_blas_thread():
         climb = Climb.of_coefficient(Ascent.build(fit, read.rows), place)
-        two_step = climb.ascent.two_step
-        centre, error = float(two_step.coef[place]), np.sqrt(two_step.covariance[place, place])
+        first = climb.ascent.first
+        centre, error = float(first.coef[place]), np.sqrt(first.covariance[place, place])
+        found_first = centre
         if climb.top is not None:
             centre, error = climb.top.value, climb.reach(climb.top, 0.5)
         if not isinstance(read_grid, int):
@@ -171,7 +179,8 @@ def profile_coefficient(
         if np.count_nonzero([np.isfinite(point.height) for point in points]) < 2:
             raise NotIdentifiedError(
                 f"the likelihood has no maximum at values of the coefficient of {quoted(name)}: "
-                "rho runs to -1 or 1. Use the two-step estimates, or other features."
+                f"rho runs to -1 or 1. Use {'' if fit.is_binary else 'the two-step estimates, or '}"
+                "other features."
             )
         peaks = climb.peaks(points)
         ends = [] if why_no_interval(fit) else _ends(climb, peaks)
@@ -187,7 +196,8 @@ def profile_coefficient(
         slope=np.array([point.slope for point in order]),
         maxima=maxima,
         estimate=float("nan") if climb.top is None else climb.top.value,
-        two_step=float(two_step.coef[place]),
+        two_step=float("nan") if fit.is_binary else found_first,
+        plain_probit=found_first if fit.is_binary else float("nan"),
         no_interval=why_no_interval(fit),
         caveats=tuple(search_notes(fit, "profile")),
     )

@@ -1,7 +1,8 @@
 """The profile likelihood of rho, maximised over all other parameters.
 
-For a given rho the log-likelihood is concave in (gamma, beta / sigma, 1 / sigma) (Olsen, 1982), so
-every maximum of the joint likelihood is a maximum of the profile. Its points come from
+For a given rho the log-likelihood is concave in (gamma, beta / sigma, 1 / sigma) (Olsen, 1982) and,
+of a binary outcome, in (gamma, beta), since Phi2 is log-concave. So every maximum of the joint
+likelihood is a maximum of the profile. Its points come from
 `profile_climb`. Between points the profile is the cubic in t = atanh rho with the heights and
 slopes of both.
 """
@@ -50,7 +51,7 @@ class RhoProfile(ProfileReport):
     rho_hat: float
     """the maximum that `Heckman` with method "ml" reports; NaN if that does not converge"""
     two_step: float
-    """the two-step estimate, which may lie outside (-1, 1)"""
+    """the two-step estimate, which may lie outside (-1, 1); NaN if the outcome is binary"""
     no_interval: str = ""
     """why the likelihood ratio is not valid here; empty if it is"""
     caveats: tuple[str, ...] = ()
@@ -123,14 +124,15 @@ class RhoProfile(ProfileReport):
         """Return the parts of the report, in reading order."""
         low, high = self.interval()
         interval = "none" if self.no_interval else f"[{low:.4f}, {high:.4f}]"
-        facts = (
+        facts = [
             (
                 "rho, maximum likelihood",
                 "none" if np.isnan(self.rho_hat) else f"{self.rho_hat:.4f}",
             ),
             ("95% likelihood-ratio interval", interval),
-            ("rho, two-step", f"{self.two_step:.4f}"),
-        )
+        ]
+        if np.isfinite(self.two_step):
+            facts.append(("rho, two-step", f"{self.two_step:.4f}"))
         notes = [f"No interval is given: {self.no_interval}."] if self.no_interval else []
         if len(self.regions()) > 1:
             pieces = " and ".join(f"[{a:.4f}, {b:.4f}]" for a, b in self.regions())
@@ -142,7 +144,7 @@ class RhoProfile(ProfileReport):
                 notes.append(f"It still rises towards |rho| = 1 at rho = {self.rho[end]:.4f}.")
         notes += self.caveats
         return [
-            Section("The likelihood over rho", facts=facts),
+            Section("The likelihood over rho", facts=tuple(facts)),
             Section(
                 "Its maxima", table=self.maxima if len(self.maxima) else None, notes=tuple(notes)
             ),
@@ -193,6 +195,7 @@ def profile_of(fit: Fit, rows: Rows, grid: int | ArrayLike) -> RhoProfile:
         falls = np.array([0.5 * stats.chi2.ppf(level, 1) for level in _LEVELS])
         beside = [point for peak in peaks for point in climb.beside(peak, falls)]
     order = in_order([*points, *beside, *peaks])
+    two_step = climb.ascent.two_step
     maxima = pd.DataFrame(
         [(np.tanh(peak.value), peak.height, peak is climb.top) for peak in peaks],
         columns=["rho", "log_likelihood", "reported"],
@@ -203,7 +206,7 @@ def profile_of(fit: Fit, rows: Rows, grid: int | ArrayLike) -> RhoProfile:
         slope=np.array([point.slope for point in order]),
         maxima=maxima,
         rho_hat=float("nan") if climb.top is None else float(np.tanh(climb.top.value)),
-        two_step=float(climb.ascent.two_step.solution.rho),
+        two_step=float("nan") if two_step is None else float(two_step.solution.rho),
         no_interval=why_no_interval(fit),
         caveats=tuple(search_notes(fit, "profile")),
     )

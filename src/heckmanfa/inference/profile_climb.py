@@ -1,7 +1,7 @@
 """Points of a profile likelihood: the likelihood with one parameter held, and all others free.
 
-The held parameter is a linear function c'theta of the parameters of `model.likelihood_terms`:
-atanh rho, or a coefficient of the prediction equation. By the envelope theorem the slope of the
+The held parameter is a linear function c'theta of the parameters of `model.joint_problem`: atanh
+rho, or a coefficient of the prediction equation. By the envelope theorem the slope of the
 profile is the multiplier of the restriction, which comes with each height.
 """
 
@@ -20,10 +20,20 @@ from heckmanfa.data.rows import Rows
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.model.covariance import CLASSICAL
-from heckmanfa.model.joint_problem import State
+from heckmanfa.model.joint_problem import JointProblem, State
 from heckmanfa.model.likelihood import ascent, climb_from, newton
-from heckmanfa.model.likelihood_starts import ProfileStarts, read_start, starting_point
+from heckmanfa.model.likelihood_starts import (
+    ProbitStarts,
+    ProfileStarts,
+    StartsByRho,
+    read_start,
+    starting_point,
+)
 from heckmanfa.model.likelihood_terms import Problem
+from heckmanfa.model.outcome_probit import fit_outcome_probit
+from heckmanfa.model.probit import Probit
+from heckmanfa.model.probit_likelihood import probit_start
+from heckmanfa.model.probit_likelihood_terms import ProbitProblem
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 
 # Heights are then known to this many units of log-likelihood, or better.
@@ -42,11 +52,12 @@ class Ascent:
     """The likelihood of one model, and the maximum that maximum likelihood reports."""
 
     rows: Rows
-    problem: Problem
-    two_step: TwoStep
+    problem: JointProblem
+    first: TwoStep | Probit
+    """the two-step estimates, or the plain probit of a binary outcome among the selected rows"""
     usual: Floats
     """theta where maximum likelihood starts by default"""
-    starts: ProfileStarts
+    starts: StartsByRho
     offset: float
     """from the likelihood of the scaled outcome to that of the outcome"""
     top: State | None
@@ -54,20 +65,42 @@ class Ascent:
 
     @classmethod
     def build(cls, fit: Fit, rows: Rows) -> Ascent:
-        """Climb from the two-step estimates or the model's start, as maximum likelihood does.
+        """Climb from the usual estimates or the model's start, as maximum likelihood does.
 
         ``rows`` are those that both equations of the fit were fitted to.
         """
-        moments, probit = fit.moments, probit_of(fit, "there is no selection to examine")
-        two_step = fit_two_step(moments, probit, fit.features, CLASSICAL, rows)
-        problem = Problem.build(moments, probit, two_step.features)
-        starts = ProfileStarts.build(moments, probit, two_step.features, problem)
-        usual = starting_point(problem, probit, two_step)
+        probit = probit_of(fit, "there is no selection to examine")
+        begin = _begin_binary if fit.is_binary else _begin_linear
+        first, problem, starts, usual = begin(fit, probit, rows)
         start = read_start(fit.spec.start, fit.spec.method)
         state, _, converged = climb_from(rows, problem, usual, starts, start)
-        offset = -moments.n_selected * float(np.log(problem.scale))
+        offset = -fit.moments.n_selected * float(np.log(problem.scale))
         top = state if converged else None
-        return cls(rows, problem, two_step, usual, starts, offset, top)
+        return cls(rows, problem, first, usual, starts, offset, top)
+
+    @property
+    def two_step(self) -> TwoStep | None:
+        """The two-step estimates; None if the outcome is binary."""
+        return self.first if isinstance(self.first, TwoStep) else None
+
+
+_Beginning = tuple[TwoStep | Probit, JointProblem, StartsByRho, Floats]
+"""estimates of the first step, the likelihood, starts at any rho, and the usual start"""
+
+
+def _begin_linear(fit: Fit, probit: Probit, rows: Rows) -> _Beginning:
+    moments = fit.moments
+    two_step = fit_two_step(moments, probit, fit.features, CLASSICAL, rows)
+    problem = Problem.build(moments, probit, two_step.features)
+    starts = ProfileStarts.build(moments, probit, two_step.features, problem)
+    return two_step, problem, starts, starting_point(problem, probit, two_step)
+
+
+def _begin_binary(fit: Fit, probit: Probit, rows: Rows) -> _Beginning:
+    naive = fit_outcome_probit(fit.moments, rows, fit.features)
+    problem = ProbitProblem.build(fit.moments, probit, naive.features)
+    starts = ProbitStarts.build(fit.moments, probit, naive, problem)
+    return naive, problem, starts, probit_start(rows, problem, starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +276,8 @@ class Climb:
         away = value - float(self.direction @ state.theta) - self.origin
         step = np.linalg.lstsq(system, np.append(np.zeros(size), away), rcond=None)[0][:size]
         # log sigma and a free atanh rho move by at most one, to keep the likelihood finite.
-        largest = float(np.abs(step[-2:-1] if self.holds_rho else step[-2:]).max())
+        ends = step[size - state.n_ends : size - self.holds_rho]
+        largest = float(np.abs(ends).max(initial=0.0))
         return self._put(state.theta + step / max(1.0, largest), value)
 
     def _put(self, theta: Floats, value: float) -> Floats:

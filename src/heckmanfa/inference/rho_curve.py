@@ -91,6 +91,20 @@ class RhoCurve:
         )
 
     @property
+    def at_zero(self) -> Floats:
+        """(1 + J,) estimates at rho = 0, those of least squares."""
+        return self.least_squares
+
+    @property
+    def zero_name(self) -> str:
+        """What the estimate at rho = 0 is, as a column."""
+        return "ols"
+
+    def more_columns(self, rho: Floats) -> dict[str, Floats]:
+        """Return what else depends on rho: sigma."""
+        return {"sigma": self.sigma(rho)}
+
+    @property
     def reach(self) -> float:
         """The |rho|, at most 1, below which sigma is defined."""
         return float(self.shrinkage**-0.5) if self.shrinkage > 1.0 else 1.0

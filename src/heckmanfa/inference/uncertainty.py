@@ -2,8 +2,8 @@
 
 Genback, Stanghellini and de Luna (2015), "Uncertainty intervals for regression parameters with
 non-ignorable missingness in the outcome", Statistical Papers 56. `rho_curve` has the estimates and
-their standard errors at each rho; here are the report and what may be concluded from it. The
-compressed data suffice.
+their standard errors at each rho, for which the compressed data suffice; `held_rho` has those of a
+binary outcome, from its rows. Here are the report and what may be concluded from it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import probit_of
+from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
+from heckmanfa.inference.held_rho import HeldRhoCurve
+from heckmanfa.inference.profile_climb import Ascent
 from heckmanfa.inference.rho_curve import RhoCurve
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
@@ -45,7 +48,7 @@ class UncertaintyInterval(Report):
     rho_hat: float
     """the model's own estimate of rho"""
     n_selected: int | float
-    curve: RhoCurve
+    curve: RhoCurve | HeldRhoCurve
     notes: tuple[str, ...]
     reference: Reference
     """the distribution of confidence intervals"""
@@ -53,6 +56,11 @@ class UncertaintyInterval(Report):
     """whether the standard errors of the model are not classical, unlike those here"""
     averaged: bool = False
     """whether the model is an average, so that these are only features that probably predict"""
+
+    @property
+    def _searched(self) -> str:
+        """The |rho| up to which changes were looked for."""
+        return f"{self.curve.reach:.4g}" if isinstance(self.curve, HeldRhoCurve) else "1"
 
     @property
     def _quantile(self) -> float:
@@ -64,24 +72,24 @@ class UncertaintyInterval(Report):
         Returns
         -------
         DataFrame
-            term; ols (the estimate at rho = 0); bound_low and bound_high, between which the
+            term; ols (the estimate at rho = 0; probit, if the outcome is binary); bound_low and bound_high, between which the
             estimate lies for rho in the range; ui_low and ui_high, the union of the confidence
             intervals over the grid; sign_change, the rho at which the estimate is zero;
             significance_low and significance_high, the nearest rho below and above zero at which
             significance changes: the confidence interval starts or stops containing zero. These
-            three are searched for in all of (-1, 1), and are NaN if there is none.
+            three are searched for in all of (-1, 1), or (-0.99, 0.99) if the outcome is binary,
+            and are NaN if there is none.
         """
-        ends = self.curve.estimate(np.array(self.rho))
         centre = self.curve.estimate(self.grid)
         reach = self._quantile * self.curve.std_error(self.grid)
         significance = self.curve.significance_changes(self._quantile)
         return pd.DataFrame(
             {
                 "term": self.curve.terms,
-                "ols": self.curve.least_squares,
-                # rho sigma(rho) rises in rho, so the extremes are at the ends.
-                "bound_low": ends.min(axis=0),
-                "bound_high": ends.max(axis=0),
+                self.curve.zero_name: self.curve.at_zero,
+                # Of a linear outcome the extremes are at the ends, which the grid includes.
+                "bound_low": centre.min(axis=0),
+                "bound_high": centre.max(axis=0),
                 "ui_low": (centre - reach).min(axis=0),
                 "ui_high": (centre + reach).max(axis=0),
                 "sign_change": self.curve.sign_changes(),
@@ -96,15 +104,16 @@ class UncertaintyInterval(Report):
         Returns
         -------
         DataFrame
-            rho, sigma, term, estimate, std_error, ci_low, ci_high.
+            rho, sigma (unless the outcome is binary), term, estimate, std_error, ci_low, ci_high.
         """
         width = len(self.curve.terms)
+        more = self.curve.more_columns(self.grid)
         estimate = self.curve.estimate(self.grid).ravel()
         error = self.curve.std_error(self.grid).ravel()
         return pd.DataFrame(
             {
                 "rho": np.repeat(self.grid, width),
-                "sigma": np.repeat(self.curve.sigma(self.grid), width),
+                **{name: np.repeat(values, width) for name, values in more.items()},
                 "term": list(self.curve.terms) * len(self.grid),
                 **self.reference.columns(estimate, error, self.conf_level, tests=False),
             }
@@ -116,14 +125,15 @@ class UncertaintyInterval(Report):
 
     def curves(self) -> RhoCurves:
         """Return what the picture shows."""
-        return RhoCurves(self.path(), self.tidy(), self.rho, self.conf_level, self.rho_hat)
+        path, bounds, zero = self.path(), self.tidy(), self.curve.zero_name
+        return RhoCurves(path, bounds, self.rho, self.conf_level, self.rho_hat, zero)
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
         table = self.tidy()
         low, high = self.rho
         place = "inside" if low <= self.rho_hat <= high else "outside"
-        percent = f"{100 * self.conf_level:g}%"
+        percent, reach = f"{100 * self.conf_level:g}%", self._searched
         facts = (
             ("Range of rho", f"[{low:g}, {high:g}]"),
             ("Confidence level", percent),
@@ -135,7 +145,7 @@ class UncertaintyInterval(Report):
             Section("Uncertainty intervals", facts=facts),
             Section(
                 "Bounds of the estimates, and the union of their confidence intervals",
-                table=table[["term", "ols", "bound_low", "bound_high", "ui_low", "ui_high"]],
+                table=table[["term", self.curve.zero_name, "bound_low", "bound_high", "ui_low", "ui_high"]],
                 notes=tuple(_interval_words(table)),
             ),
             Section(
@@ -145,7 +155,7 @@ class UncertaintyInterval(Report):
                     *_sign_words(table, self.rho, self.curve.reach),
                     "significance low and high: the nearest rho below and above zero at which "
                     f"the {percent} confidence interval starts or stops containing zero. Nothing "
-                    "is shown if there is none in (-1, 1).",
+                    f"is shown if there is none in (-{reach}, {reach}).",
                 ),
             ),
             Section(notes=self.notes),
@@ -206,22 +216,62 @@ def uncertainty_interval(
     fit: Fit, rho: tuple[float, float], conf_level: float, n_grid: int
 ) -> UncertaintyInterval:
     """Vary rho over a range; see `Heckman.uncertainty_interval`."""
-    low, high = _read_range(rho)
-    check_level(conf_level)
-    if not isinstance(n_grid, Integral) or n_grid < 2:
-        raise InputError(f"n_grid must be an integer of at least 2; got {quoted(n_grid)}")
-    probit_of(fit, "no rho could change the estimates")
-    terms = ["Intercept", *(fit.labels[feature] for feature in fit.features)]
-    curve = RhoCurve.build(fit.moments, fit.features, terms)
+    low, high = _check(fit, rho, conf_level, n_grid)
+    curve = RhoCurve.build(fit.moments, fit.features, _terms(fit))
     if not max(-low, high) < curve.reach:
         raise InputError(
             f"sigma is not defined for |rho| of {curve.reach:.6g} or more with these few selected "
             f"rows; got the range [{low:g}, {high:g}]"
         )
+    return _interval(fit, curve, (low, high), conf_level, n_grid)
+
+
+def binary_uncertainty_interval(
+    fit: Fit,
+    X: Any,
+    y: Any,
+    rho: tuple[float, float],
+    conf_level: float,
+    n_grid: int,
+    *,
+    selected: Any,
+    sample_weight: Any,
+) -> UncertaintyInterval:
+    """Vary rho over a range in the rows of a fit; see `HeckmanProbit.uncertainty_interval`."""
+    low, high = _check(fit, rho, conf_level, n_grid)
+    read = read_fit_rows(fit, X, y, selected, sample_weight)
+    with one_blas_thread():
+        curve = HeldRhoCurve.build(Ascent.build(fit, read.rows), _terms(fit), (low, high))
+    return _interval(fit, curve, (low, high), conf_level, n_grid)
+
+
+def _check(
+    fit: Fit, rho: tuple[float, float], conf_level: float, n_grid: int
+) -> tuple[float, float]:
+    """Read the range; refuse other arguments that are not valid, and a fit without selection."""
+    low, high = _read_range(rho)
+    check_level(conf_level)
+    if not isinstance(n_grid, Integral) or n_grid < 2:
+        raise InputError(f"n_grid must be an integer of at least 2; got {quoted(n_grid)}")
+    probit_of(fit, "no rho could change the estimates")
+    return low, high
+
+
+def _terms(fit: Fit) -> list[str]:
+    return ["Intercept", *(fit.labels[feature] for feature in fit.features)]
+
+
+def _interval(
+    fit: Fit,
+    curve: RhoCurve | HeldRhoCurve,
+    rho: tuple[float, float],
+    conf_level: float,
+    n_grid: int,
+) -> UncertaintyInterval:
     return UncertaintyInterval(
-        rho=(low, high),
+        rho=rho,
         conf_level=float(conf_level),
-        grid=np.unique(np.linspace(low, high, int(n_grid))),
+        grid=np.unique(np.linspace(*rho, int(n_grid))),
         rho_hat=fit.rho,
         n_selected=fit.n_selected,
         curve=curve,
@@ -235,10 +285,10 @@ def uncertainty_interval(
 def bounds_of(fit: Fit, rho: tuple[float, float] = (-LITTLE_RHO, LITTLE_RHO)) -> dict[int, Effect]:
     """Where the coefficient of each prediction feature lies for rho in a range, by column of X.
 
-    The estimate is that at rho = 0. Nothing is returned where there is no selection equation, or
-    where the rows are too few for such a range.
+    The estimate is that at rho = 0. Nothing is returned where there is no selection equation, where
+    the rows are too few for such a range, or for a binary outcome, which needs its rows.
     """
-    if fit.probit is None:
+    if fit.probit is None or fit.is_binary:
         return {}
     try:
         found = uncertainty_interval(fit, rho, CONF_LEVEL, 61).tidy().iloc[1:]
@@ -270,12 +320,15 @@ def _read_range(rho: Any) -> tuple[float, float]:
 
 
 def _notes(fit: Fit) -> list[str]:
+    zero, known = "least squares on", " and of sigma"
+    if fit.is_binary:
+        zero, known = "a probit of", ""
     notes = [
         "A range of rho is an assumption, in place of an exclusion: no data show that rho lies in "
-        "it. The method still relies on normal errors and on the probit for selection. rho = 0 is "
-        "least squares on the selected rows, which assumes that outcomes are missing at random.",
+        f"it. The method still relies on normal errors and on the probit for selection. rho = 0 is "
+        f"{zero} the selected rows, which assumes that outcomes are missing at random.",
         "The standard error at each rho takes that rho as given. It allows for the estimation of "
-        "the selection equation and of sigma.",
+        f"the selection equation{known}.",
     ]
     if not abs(fit.rho) < 1:
         notes.append("The model's own estimate of rho is outside (-1, 1), and means little here.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,7 +28,7 @@ class ProfileCurve:
     maxima: pd.DataFrame
     """value, log_likelihood and reported, as in `RhoProfile`"""
     two_step: float
-    """the two-step estimate of the parameter"""
+    """the two-step estimate of the parameter; NaN if there is none"""
     conf_level: float
     regions: list[tuple[float, float]]
     """the pieces of the interval"""
@@ -37,6 +38,8 @@ class ProfileCurve:
     """of the parameter"""
     ends: tuple[float, float] | None = (-1.0, 1.0)
     """of the axis; None for the first and last of the points"""
+    plain_probit: float = math.nan
+    """the estimate of a probit of the selected rows alone; NaN if there is none"""
 
     def limits(self) -> tuple[float, float]:
         """Return heights between which is everything of interest, and a little of the tails."""
@@ -123,7 +126,9 @@ def draw_profile(curve: ProfileCurve, ax: Any) -> Any:
         if curve.regions:
             panel.axhline(curve.level, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
         panel.plot(curve.points, curve.log_likelihood, color=BLUE, zorder=2)
-        marks[f"two-step {_number(curve.two_step)}"] = _two_step(panel, curve.two_step, first, last)
+        for name, value in (("two-step", curve.two_step), ("plain probit", curve.plain_probit)):
+            if math.isfinite(value):
+                marks[f"{name} {_number(value)}"] = _beside(panel, value, first, last)
         reported = curve.maxima["reported"].astype(bool)
         for name, rows, fill in (
             ("ML", curve.maxima[reported], VERMILION),
@@ -151,10 +156,10 @@ def _number(value: float) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def _two_step(panel: Any, value: float, first: float, last: float) -> Any:
-    """Draw the two-step estimate: a line, or an arrow at the edge that it lies beyond."""
+def _beside(panel: Any, value: float, first: float, last: float) -> Any:
+    """Draw another estimate: a line, or an arrow at the edge that it lies beyond."""
     if first < value < last:
         return panel.axvline(value, color=ORANGE, linewidth=1.0, linestyle="--", zorder=1)
     arrow, edge = (">", last) if value >= last else ("<", first)
-    beside = panel.get_xaxis_transform()
-    return mark_points(panel, [edge], [0.06], arrow, ORANGE, transform=beside, clip_on=False)
+    across = panel.get_xaxis_transform()
+    return mark_points(panel, [edge], [0.06], arrow, ORANGE, transform=across, clip_on=False)

@@ -25,6 +25,7 @@ from heckmanfa.plots._canvas import (
 
 _PANELS_PER_ROW = 3
 _PANEL_INCHES = (3.1, 2.6)
+_AT_ZERO = {"ols": "least squares", "probit": "plain probit"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,9 @@ class RhoCurves:
     """the range that the bounds are for"""
     conf_level: float
     rho_hat: float
+    zero: str = "ols"
+    """column of ``bounds`` with the estimates at rho = 0: "ols", or "probit" if the outcome is
+    binary"""
 
     def curve(self, position: int) -> pd.DataFrame:
         """Return the path of a term by its position: names need not be distinct."""
@@ -59,8 +63,8 @@ def uncertainty(
     """Draw coefficients over the range of rho, one panel each.
 
     A line is the estimate at each rho and the band its confidence interval; dotted lines are the
-    bounds of the estimate. Marks inside the range: a dot is least squares (rho = 0), and a cross
-    the rho at which the sign changes. A diamond is the nearest rho below or above zero at which
+    bounds of the estimate. Marks inside the range: a dot is least squares, or the plain probit of
+    a binary outcome (rho = 0), and a cross the rho at which the sign changes. A diamond is the nearest rho below or above zero at which
     the confidence interval starts or stops containing zero.
 
     Parameters
@@ -122,7 +126,7 @@ def _draw(panel: Any, curves: RhoCurves, position: int) -> dict[str, Any]:
         panel.set_xlim(low, high)
     significance = [row["significance_low"], row["significance_high"]]
     for label, values, height, marker, color in (
-        ("least squares", [0.0], row["ols"], "o", "black"),
+        (_AT_ZERO[curves.zero], [0.0], row[curves.zero], "o", "black"),
         ("sign changes", [row["sign_change"]], 0.0, "X", VERMILION),
         ("significance first changes", significance, 0.0, "D", ORANGE),
     ):
