@@ -24,7 +24,7 @@ from heckmanfa.inference.profile_climb import Ascent, Climb, Point
 from heckmanfa.model.likelihood import ascent
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.probit import Probit
-from heckmanfa.model.probit_likelihood_terms import mean_slopes
+from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
 
 # The furthest |rho| that is examined, and the distance of values of atanh rho.
 _FURTHEST, _APART = 0.99, 0.3
@@ -87,7 +87,7 @@ class HeldRhoCurve:
     @property
     def at_zero(self) -> Floats:
         """(1 + J,) estimates at rho = 0, those of the plain probit."""
-        return self.estimate(np.zeros(1))[0]
+        return np.asarray(self.estimate(np.zeros(1))[0])
 
     @property
     def zero_name(self) -> str:
@@ -193,6 +193,7 @@ def _effects(climbing: Ascent, point: Point) -> tuple[Floats, Floats, Floats]:
     theta, coef, slope, covariance = _at_maximum(climbing, point)
     problem, first = climbing.problem, climbing.first
     assert isinstance(first, Probit)
+    assert isinstance(problem, ProbitProblem)
     found = mean_slopes(climbing.rows, problem, theta, first.inner_coef)
     gradients = solve_upper(problem.prediction_back, found.gradient, transposed=True)
     mean, gradient = float(found.mean[0]), gradients[:, 0]

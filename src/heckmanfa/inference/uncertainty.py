@@ -72,9 +72,10 @@ class UncertaintyInterval(Report):
         Returns
         -------
         DataFrame
-            term; ols (the estimate at rho = 0; probit, if the outcome is binary); bound_low and bound_high, between which the
-            estimate lies for rho in the range; ui_low and ui_high, the union of the confidence
-            intervals over the grid; sign_change, the rho at which the estimate is zero;
+            term; ols (the estimate at rho = 0; probit, if the outcome is binary); bound_low and
+            bound_high, between which the estimate lies for rho in the range; ui_low and ui_high,
+            the union of the confidence intervals over the grid; sign_change, the rho at which the
+            estimate is zero;
             significance_low and significance_high, the nearest rho below and above zero at which
             significance changes: the confidence interval starts or stops containing zero. These
             three are searched for in all of (-1, 1), or (-0.99, 0.99) if the outcome is binary,
@@ -145,7 +146,9 @@ class UncertaintyInterval(Report):
             Section("Uncertainty intervals", facts=facts),
             Section(
                 "Bounds of the estimates, and the union of their confidence intervals",
-                table=table[["term", self.curve.zero_name, "bound_low", "bound_high", "ui_low", "ui_high"]],
+                table=table[
+                    ["term", self.curve.zero_name, "bound_low", "bound_high", "ui_low", "ui_high"]
+                ],
                 notes=tuple(_interval_words(table)),
             ),
             Section(

@@ -64,8 +64,9 @@ def uncertainty(
 
     A line is the estimate at each rho and the band its confidence interval; dotted lines are the
     bounds of the estimate. Marks inside the range: a dot is least squares, or the plain probit of
-    a binary outcome (rho = 0), and a cross the rho at which the sign changes. A diamond is the nearest rho below or above zero at which
-    the confidence interval starts or stops containing zero.
+    a binary outcome (rho = 0), and a cross the rho at which the sign changes. A diamond is the
+    nearest rho below or above zero at which the confidence interval starts or stops containing
+    zero.
 
     Parameters
     ----------

@@ -1,0 +1,244 @@
+"""Margins, profiles, uncertainty intervals and resampling of a binary outcome's model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from heckmanfa import HeckmanProbit
+from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.inference.bootstrap import bootstrap
+from heckmanfa.inference.coefficient_profile import profile_coefficient
+from heckmanfa.inference.given_features import GivenFeatures
+from heckmanfa.inference.likelihood_profile import profile_rho
+from heckmanfa.inference.margins import margins
+from heckmanfa.inference.probabilities import predict_probability
+from heckmanfa.inference.replicates import Refit
+from heckmanfa.inference.uncertainty import binary_uncertainty_interval
+
+TARGETS = ("marginal", "selected", "unselected", "selection")
+
+
+def _data(n=500, seed=11):
+    rng = np.random.default_rng(seed)
+    w, e = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], n).T
+    X = pd.DataFrame(
+        {"age": rng.normal(size=n), "city": rng.integers(0, 2, n), "kids": rng.normal(size=n)}
+    ).astype(float)
+    chosen = 0.3 + 0.4 * X["age"] - 0.5 * X["city"] + 0.8 * X["kids"] + w > 0
+    yes = -0.2 + 0.7 * X["age"] + 0.6 * X["city"] + e > 0
+    y = pd.Series(np.where(yes, "yes", "no"), dtype=object).where(chosen)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = _data()
+    return HeckmanProbit(["age", "city"], ["age", "city", "kids"]).fit(X, y), X, y
+
+
+def _margins(fit, X, kind=TARGETS, at="average", **options):
+    return margins(fit, X, kind, at, None, sample_weight=None, conf_level=0.95, **options)
+
+
+def _probability(fit, X, target):
+    if target != "selection":
+        return predict_probability(fit, X, target)
+    index = fit.selection_intercept + X.to_numpy() @ fit.selection_coef
+    return stats.norm.cdf(index)
+
+
+def _effect(fit, X, target, term):
+    """Return the average effect of a feature by differences of probabilities alone."""
+    if term == "city":
+        ends = (X.assign(city=level) for level in (0.0, 1.0))
+        before, after = (_probability(fit, rows, target) for rows in ends)
+        return float(np.mean(after - before))
+    step = 1e-5
+    below, above = (
+        _probability(fit, X.assign(**{term: X[term] + s}), target) for s in (-step, step)
+    )
+    return float(np.mean(above - below)) / (2.0 * step)
+
+
+def _moved(fit, place, step):
+    """Return the fit with one reported parameter changed."""
+    equation, term = fit.terms[place]
+    if equation == "errors":
+        return replace(fit, rho=fit.rho + step)
+    name = {"prediction": "", "selection": "selection_"}[equation]
+    if term == "Intercept":
+        return replace(fit, **{f"{name}intercept": getattr(fit, f"{name}intercept") + step})
+    coef = getattr(fit, f"{name}coef").copy()
+    coef[fit.labels.index(term)] += step
+    return replace(fit, **{f"{name}coef": coef})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_margins_and_their_errors_are_those_of_differences_of_probabilities(fitted, target):
+    model, X, _ = fitted
+    fit, X = model.fit_, X.head(50)
+    table = _margins(fit, X).tidy()
+    table = table[table["target"] == target].set_index("term")
+    for term in ("age", "city"):
+        row, step = table.loc[term], 1e-4
+        assert row["estimate"] == pytest.approx(_effect(fit, X, target, term), rel=1e-6, abs=1e-9)
+        gradient = np.array(
+            [
+                _effect(_moved(fit, i, step), X, target, term)
+                - _effect(_moved(fit, i, -step), X, target, term)
+                for i in range(len(fit.terms))
+            ]
+        ) / (2.0 * step)
+        error = np.sqrt(gradient @ fit.covariance @ gradient)
+        assert row["std_error"] == pytest.approx(error, rel=1e-4, abs=1e-8)
+
+
+def test_margins_say_which_probability_they_are_about(fitted):
+    model, X, _ = fitted
+    words = str(_margins(model.fit_, X))
+    for quantity in ("P(y = 'yes' | x)", "P(y = 'yes' | x, s = 1)", "P(y = 'yes' | x, s = 0)"):
+        assert quantity in words
+    assert "E[y" not in words
+    means = _margins(model.fit_, X, "selected", "means").tidy()
+    row = X.mean().to_frame().T
+    theirs = _effect(model.fit_, row, "selected", "age")
+    assert means.set_index("term").loc["age", "estimate"] == pytest.approx(theirs, rel=1e-6)
+
+
+def test_probabilities_add_up_by_selection(fitted):
+    model, X, _ = fitted
+    fit = model.fit_
+    inside, outside, joint, whole = (
+        predict_probability(fit, X, kind)
+        for kind in ("selected", "unselected", "joint", "marginal")
+    )
+    chosen = model.predict_selection(X)
+    np.testing.assert_allclose(inside * chosen, joint, rtol=1e-10)
+    np.testing.assert_allclose(joint + outside * (1.0 - chosen), whole, rtol=1e-10)
+
+
+def test_intervals_of_probabilities_lie_inside_zero_and_one_around_the_estimate(fitted):
+    model, X, _ = fitted
+    far = X * 12.0
+    for kind in ("marginal", "selected", "unselected", "joint"):
+        values, limits = predict_probability(model.fit_, far, kind, "error", "confidence")
+        assert np.all((limits[:, 0] <= values + 1e-12) & (values <= limits[:, 1] + 1e-12))
+        assert limits.min() >= 0.0
+        assert limits.max() <= 1.0
+    with pytest.raises(InputError, match="has no meaning for a class"):
+        predict_probability(model.fit_, X, "marginal", "error", "prediction")
+
+
+def test_the_interval_of_the_marginal_probability_is_that_of_the_index(fitted):
+    model, X, _ = fitted
+    fit = model.fit_
+    design = np.column_stack([np.ones(len(X)), X[["age", "city"]]])
+    error = np.sqrt(np.sum((design @ fit.covariance[:3, :3]) * design, axis=1))
+    index = design @ np.array([fit.intercept, *fit.coef[:2]])
+    _, limits = predict_probability(fit, X, "marginal", "error", "confidence")
+    np.testing.assert_allclose(limits[:, 1], stats.norm.cdf(index + 1.959963984540054 * error))
+
+
+def test_rows_that_lack_a_feature_have_no_probability_if_asked(fitted):
+    model, X, _ = fitted
+    rows = X.head(4).copy()
+    rows.iloc[1, 2] = np.nan
+    values, limits = predict_probability(model.fit_, rows, "selected", "nan", "confidence")
+    assert np.isnan(values).tolist() == [False, True, False, False]
+    assert np.isnan(limits[1]).all()
+    assert np.isfinite(predict_probability(model.fit_, rows, "marginal", "nan")).all()
+
+
+def test_the_profile_at_zero_is_that_of_two_separate_probits(fitted):
+    model, X, y = fitted
+    fit = model.fit_
+    found = profile_rho(model, X, y, grid=[-0.6, 0.0, 0.6])
+    at_zero = found.tidy().set_index("rho").loc[0.0, "log_likelihood"]
+    assert at_zero == pytest.approx(fit.binary.independent_log_likelihood, abs=1e-7)
+    assert found.rho_hat == pytest.approx(fit.rho, abs=1e-7)
+    assert found.height == pytest.approx(fit.log_likelihood, abs=1e-7)
+    low, high = found.interval()
+    assert low < fit.rho < high
+    assert "two-step" not in str(found)
+
+
+def test_a_coefficient_outside_its_likelihood_interval_is_rejected(fitted):
+    model, X, y = fitted
+    fit = model.fit_
+    found = profile_coefficient(model, X, y, "age", grid=5)
+    low, high = found.interval()
+    error = np.sqrt(fit.covariance[1, 1])
+    assert found.estimate == pytest.approx(fit.coef[0], abs=1e-7)
+    np.testing.assert_allclose([low, high], fit.coef[0] + np.array([-1.96, 1.96]) * error, rtol=0.1)
+    ends = found.at(np.array([low, high]))
+    np.testing.assert_allclose(2.0 * (found.height - ends), stats.chi2.ppf(0.95, 1), rtol=1e-5)
+    assert found.plain_probit == pytest.approx(fit.binary.naive_coef[1], abs=1e-7)
+
+
+def _uncertainty(model, X, y, rho=(-0.3, 0.6)):
+    given = {"selected": None, "sample_weight": None}
+    return binary_uncertainty_interval(model.fit_, X, y, rho, 0.95, 31, **given)
+
+
+def test_estimates_over_rho_pass_through_the_plain_probit_and_the_estimates(fitted):
+    model, X, y = fitted
+    fit = model.fit_
+    found = _uncertainty(model, X, y)
+    table = found.tidy()
+    np.testing.assert_allclose(table["probit"], fit.binary.naive_coef, rtol=1e-6)
+    errors = found.curve.std_error(np.zeros(1))[0]
+    np.testing.assert_allclose(errors, np.sqrt(np.diag(fit.binary.naive_covariance)), rtol=1e-5)
+    at_hat = found.curve.estimate(np.array([fit.rho]))[0]
+    np.testing.assert_allclose(at_hat, [fit.intercept, *fit.coef[:2]], rtol=1e-4)
+    assert (table["ui_low"] < table["bound_low"]).all()
+    assert list(found.path().columns[:3]) == ["rho", "term", "estimate"]
+
+
+def test_estimates_between_refits_are_those_of_a_refit_there(fitted):
+    model, X, y = fitted
+    wide = _uncertainty(model, X, y)
+    rho = float(wide.tidy()["sign_change"].iloc[0])
+    exact, at = _uncertainty(model, X, y, (rho, rho)), np.array([rho])
+    np.testing.assert_allclose(
+        wide.curve.estimate(at), exact.curve.estimate(at), rtol=2e-4, atol=2e-5
+    )
+    np.testing.assert_allclose(wide.curve.std_error(at), exact.curve.std_error(at), rtol=2e-3)
+    assert exact.tidy()["bound_low"].iloc[0] == pytest.approx(0.0, abs=1e-4)
+
+
+def test_a_bootstrap_has_rho_alone_of_the_errors_and_counts_resamples_of_one_class(fitted):
+    model, X, y = fitted
+    fit = model.fit_
+    refit = Refit(fit.spec.for_replicates(), GivenFeatures())
+    options = {"unit": None, "selected": None, "sample_weight": None, "n_jobs": 1, "verbose": 0}
+    found = bootstrap(fit, refit, X, y, n_boot=4, random_state=0, **options)
+    table = found.tidy()
+    assert table.loc[table["equation"] == "errors", "term"].tolist() == ["rho"]
+    assert table["estimate"].iloc[-1] == fit.rho
+    assert found.replicates.estimates.shape == (4 - found.n_failed, 2 * 3 + 3)
+    few = y.copy()
+    few[(y == "yes") & (np.cumsum(y == "yes") > 3)] = "no"
+    rare = HeckmanProbit(["age"], ["age", "kids"]).fit(X, few)
+    refit = Refit(rare.fit_.spec.for_replicates(), GivenFeatures())
+    found = bootstrap(rare.fit_, refit, X, few, n_boot=10, random_state=2, **options)
+    assert found.n_failed > 0
+
+
+def test_a_fit_without_selection_has_marginal_effects_alone():
+    X, _ = _data(200)
+    rng = np.random.default_rng(0)
+    y = X["age"].to_numpy() + rng.normal(size=200) > 0
+    with pytest.warns(match="no outcome is missing"):
+        model = HeckmanProbit(["age", "city"], ["age", "city"]).fit(X, y)
+    found = _margins(model.fit_, X, ("marginal", "selected", "selection"))
+    assert set(found.tidy()["target"]) == {"marginal", "selected"}
+    selected = predict_probability(model.fit_, X, "selected")
+    np.testing.assert_array_equal(selected, predict_probability(model.fit_, X, "marginal"))
+    np.testing.assert_array_equal(selected, predict_probability(model.fit_, X, "joint"))
+    with pytest.raises(NotIdentifiedError, match="no rho could change"):
+        _uncertainty(model, X, y)
