@@ -18,7 +18,6 @@ from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.inference import prediction
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.exclusions import WhatIf, what_if
-from heckmanfa.inference.margins import Margins, margins
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
 from heckmanfa.inference.specification import SpecificationTests, specification_tests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
@@ -373,44 +372,3 @@ class Heckman(ScoredRegressor, SelectionModel):
         weights are refused.
         """
         return specification_tests(self.fit_, X, y, selected=selected, sample_weight=sample_weight)
-
-    def margins(
-        self,
-        X: Any,
-        kind: str | Sequence[str] = ("marginal", "selected", "selection"),
-        at: str = "average",
-        features: Sequence[Any] | None = None,
-        *,
-        sample_weight: Any = None,
-        conf_level: float = 0.95,
-    ) -> Margins:
-        """Marginal effects of features on expected outcomes and on selection.
-
-        Parameters
-        ----------
-        X : array or data frame
-            The rows to average over, which need not be those of the fit.
-        kind : str or sequence of str
-            "marginal" is the effect on E[y | x], "selected" on E[y | x, s = 1], "unselected" on
-            E[y | x, s = 0], "selection" on P(s = 1 | x).
-        at : {"average", "means"}
-            The average of the effects in all rows, or the effect at the average row.
-        features : sequence of str or int, optional
-            All by default. With formulas, these are their variables, so a variable and its
-            square change together.
-        sample_weight : str or array_like, optional
-            Weights of the rows in the average. Required after a fit with weights, unless the
-            formulas' data frame has their column; 1 weights all rows equally.
-        conf_level : float
-            Confidence level of the intervals.
-
-        Returns
-        -------
-        Margins
-            Effects of binary features and of categories are discrete changes. Standard errors use
-            the delta method, for these rows. If a quantity does not depend on a feature, its
-            effect and standard error are 0, and there is no test.
-        """
-        return margins(
-            self.fit_, X, kind, at, features, sample_weight=sample_weight, conf_level=conf_level
-        )

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from heckmanfa.data.arrays import Array, Floats, host, is_dask, is_tensor, namespace
 from heckmanfa.data.missing_features import check_missing
-from heckmanfa.estimators.base import SelectionModel
+from heckmanfa.estimators.probit_inference import ProbitInference
 from heckmanfa.estimators.scoring import ScoredClassifier
 from heckmanfa.inference.prediction import Kind, Missing, check_kind
 from heckmanfa.inference.probabilities import predict_probability
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class HeckmanProbit(ScoredClassifier, SelectionModel):
+class HeckmanProbit(ScoredClassifier, ProbitInference):
     """The Heckman probit: an outcome of two classes, observed only for selected rows.
 
     The prediction equation (also called the outcome equation) says that y is the positive class if

@@ -16,6 +16,7 @@ from heckmanfa.inference.bootstrap import Bootstrap, bootstrap
 from heckmanfa.inference.coefficient_profile import CoefficientProfile, profile_coefficient
 from heckmanfa.inference.diagnosed import diagnose_fit
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
+from heckmanfa.inference.margins import Margins, margins
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
@@ -160,6 +161,48 @@ class ReportedModel(ScoredModel):
             verbose=verbose,
         )
 
+    def margins(
+        self,
+        X: Any,
+        kind: str | Sequence[str] = ("marginal", "selected", "selection"),
+        at: str = "average",
+        features: Sequence[Any] | None = None,
+        *,
+        sample_weight: Any = None,
+        conf_level: float = 0.95,
+    ) -> Margins:
+        """Marginal effects of features on expected outcomes, or probabilities, and on selection.
+
+        Parameters
+        ----------
+        X : array or data frame
+            The rows to average over, which need not be those of the fit.
+        kind : str or sequence of str
+            "marginal" is the effect on E[y | x], "selected" on E[y | x, s = 1], "unselected" on
+            E[y | x, s = 0], "selection" on P(s = 1 | x). If the outcome is binary, the first three
+            are on the probability of its positive class.
+        at : {"average", "means"}
+            The average of the effects in all rows, or the effect at the average row.
+        features : sequence of str or int, optional
+            All by default. With formulas, these are their variables, so a variable and its
+            square change together.
+        sample_weight : str or array_like, optional
+            Weights of the rows in the average. Required after a fit with weights, unless the
+            formulas' data frame has their column; 1 weights all rows equally.
+        conf_level : float
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        Margins
+            Effects of binary features and of categories are discrete changes. Standard errors use
+            the delta method, for these rows. If a quantity does not depend on a feature, its
+            effect and standard error are 0, and there is no test.
+        """
+        return margins(
+            self.fit_, X, kind, at, features, sample_weight=sample_weight, conf_level=conf_level
+        )
+
     def mills_ratios(
         self,
         X: Any,
@@ -200,8 +243,9 @@ class ReportedModel(ScoredModel):
             Rows to predict for: the report includes the share whose selection index lies outside
             the fitted range, and mentions rows that lack a feature, which are not counted.
         include : report or sequence of reports
-            As in `summary`: their findings are added. Those of `uncertainty_interval` and, unless
-            this is an average, `what_if` need no rows and are always included.
+            As in `summary`: their findings are added. Of a linear outcome, those of
+            `uncertainty_interval` and, unless this is an average, `what_if` need no rows and are
+            always included.
         """
         return diagnose_fit(self.fit_, X, read_reports(include))
 

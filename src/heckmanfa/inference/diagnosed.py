@@ -28,8 +28,10 @@ def diagnose_fit(fit: Fit, X: Any, reports: Sequence[Report]) -> Diagnostics:
         index = host(prediction.selection_index(fit, table))
     given = {type(report) for report in reports}
     added: list[Report] = []
-    if fit.probit is not None and UncertaintyInterval not in given:
+    # Of a binary outcome, both need its rows.
+    rowless = fit.probit is not None and not fit.is_binary
+    if rowless and UncertaintyInterval not in given:
         added.append(uncertainty_interval(fit, _RHO_RANGE, _LEVEL, _GRID))
-    if fit.probit is not None and fit.average is None and WhatIf not in given:
+    if rowless and fit.average is None and WhatIf not in given:
         added.append(what_if(fit))
     return diagnose(fit, index, [*added, *reports], search_findings(fit))
