@@ -85,6 +85,7 @@ def fit_binary(
             mean_slope_gradient=found.mean_slope_gradients[:, 0],
             naive_mean_slope=float(found.mean_slopes[1]),
             naive_mean_slope_gradient=found.mean_slope_gradients[:, 1],
+            deciding=tuple(selection.deciding),
         ),
     )
 

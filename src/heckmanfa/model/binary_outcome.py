@@ -35,3 +35,5 @@ class BinaryOutcome:
     """(1 + J,) its derivative in b"""
     separated: tuple[int, ...] = ()
     """columns that decide the outcome among the selected rows; kept only if nothing is missing"""
+    deciding: tuple[int, ...] = ()
+    """columns that decided the outcome of rows which were left out for it"""

@@ -66,6 +66,8 @@ class Selection:
     """rows left out because their selection or their outcome was certain"""
     outcome: Probit | None = None
     """plain probit of a binary outcome on all columns that may predict, but collinear ones"""
+    deciding: list[int] = field(default_factory=list)
+    """columns that decided a binary outcome of rows left out"""
 
     def row_counts(self) -> dict[str, int]:
         """Count rows by status, if any were left out here."""

@@ -78,6 +78,7 @@ def fit_binary_selection(
     """
     away: list[int] = []
     suspects: list[int] = []
+    deciding: list[int] = []
     n_decided = 0
     while True:
         selection = fit_selection(
@@ -113,6 +114,7 @@ def fit_binary_selection(
         if on_separation != "drop" or found.complete:
             refuse_separation(found, OutcomeRows(selection.rows), kept, labels, OUTCOME)
         suspects = [kept[place] for place in found.columns]
+        deciding += suspects
         scaling = probit.coordinates.mean, probit.coordinates.scale
         before, _ = count_rows(selection.rows)
         rows = selection.rows.without(_outside, *scaling, found.direction, columns=kept)
@@ -127,6 +129,7 @@ def fit_binary_selection(
             separating=list(dict.fromkeys(away)),
             n_decided=n_decided + selection.n_decided,
             outcome=probit,
+            deciding=list(dict.fromkeys(deciding)),
         ),
         moments,
     )

@@ -53,16 +53,22 @@ _SLOPES = Caveat(
 )
 
 
-def caveats_of_classes(fit: Fit) -> list[Caveat]:
-    """Return what limits the estimates of a binary outcome; nothing for other outcomes."""
-    if fit.binary is None:
-        return []
+def caveats_of_separation(fit: Fit) -> list[Caveat]:
+    """Say that a column decides a binary outcome, so the likelihood has no maximum."""
     found = []
-    for finding in about_separation(fit):
+    for finding in [] if fit.binary is None else about_separation(fit):
         words = f"The outcome is decided by {finding.value}. {finding.meaning}"
         claim = "That every coefficient is an estimate"
         why = f"the outcome is decided by {finding.value}, and the likelihood has no maximum."
         found.append(Caveat("outcome_separation", "problem", words, claim, why))
+    return found
+
+
+def caveats_of_classes(fit: Fit) -> list[Caveat]:
+    """Return what else limits the estimates of a binary outcome; nothing for other outcomes."""
+    if fit.binary is None:
+        return []
+    found = []
     if has_few_events(fit):
         (finding,) = about_events(fit)
         words = f"Rows of the rarer class are few: {finding.value}. {finding.meaning}"

@@ -87,10 +87,6 @@ BINARY_CHECK_WORDS: dict[str, CheckWords] = {
         do="Do not take it as evidence for selection, or against it. Look at the checks above "
         "first.",
     ),
-    "condition": replace(
-        CHECK_WORDS["condition"],
-        why="Small changes in the data move their coefficients, and standard errors are large.",
-    ),
     "selection": replace(
         CHECK_WORDS["selection"],
         why="This is a plain probit: there is nothing to correct, and rho is not identified.",

@@ -28,7 +28,12 @@ def binary_findings(fit: Fit) -> list[Finding]:
     """Return what only a binary outcome has to be asked; nothing for other outcomes."""
     if fit.binary is None:
         return []
-    return [*about_events(fit), *about_separation(fit), *about_naive(fit)]
+    return [
+        *about_events(fit),
+        *about_separation(fit),
+        *about_decided_rows(fit),
+        *about_naive(fit),
+    ]
 
 
 def events_per_coefficient(fit: Fit) -> float:
@@ -79,6 +84,26 @@ def about_separation(fit: Fit) -> list[Finding]:
     )
     name = "columns that decide the outcome"
     return [Finding("outcome_separation", name, some(names), "problem", words, names=names)]
+
+
+def about_decided_rows(fit: Fit) -> list[Finding]:
+    """Say which rows were left out because a column decides their selection or their outcome."""
+    assert fit.binary is not None
+    n, deciding = fit.row_counts.get("left_out_separation", 0), fit.binary.deciding
+    if not n:
+        return []
+    others = [column for column in fit.dropped if column not in deciding]
+    which = {"outcome decided by": deciding, "columns left out": others}
+    parts = [plural(n, "row") + " left out"]
+    for words, columns in which.items():
+        names = [str(name) for name in fit.spec.feature_names(columns)]
+        parts += [f"{words} {some(names)}"] if names else []
+    decided = "selection or outcome" if deciding else "selection"
+    words = (
+        f"A column decides their {decided}, so the likelihood has no maximum with them. The "
+        "estimates say nothing about such rows."
+    )
+    return [Finding("decided_rows", "separation", "; ".join(parts), "caution", words)]
 
 
 def about_naive(fit: Fit) -> list[Finding]:

@@ -19,8 +19,9 @@ from heckmanfa.results.assignment_words import (
 from heckmanfa.results.average_caveats import caveats_of_average
 from heckmanfa.results.diagnostics import Diagnostics
 from heckmanfa.results.document import Caveat, Finding, Severity, Verdict
+from heckmanfa.results.exclusion_strength import PROFILE_INSTEAD
 from heckmanfa.results.exclusions import Exclusions, find_exclusions
-from heckmanfa.results.problems import PROFILE_INSTEAD, clusters_note, problems_of, r2_of
+from heckmanfa.results.problems import clusters_note, problems_of, r2_of
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters, reference_of
 from heckmanfa.results.search_caveats import caveats_of_search
 from heckmanfa.text.printable import shown
@@ -97,7 +98,8 @@ def caveats_of_fit(
     those that need the weights of all assignments.
     """
     all_observed = binary_caveats.ALL_OBSERVED if fit.is_binary else _ALL_OBSERVED
-    found = [*_of_problems(fit), *([all_observed] if fit.probit is None else [])]
+    found = [*_of_problems(fit), *binary_caveats.caveats_of_separation(fit)]
+    found += [all_observed] if fit.probit is None else []
     found += [*caveats_of_search(fit), *caveats_of_average(fit)]
     found += caveats_of_weights(fit) if weighed else []
     if fit.dropped:

@@ -19,6 +19,7 @@ from heckmanfa.model.normal import inverse_mills
 from heckmanfa.results import problems
 from heckmanfa.results.binary_problems import ONLY_NORMALITY, binary_findings
 from heckmanfa.results.document import Finding, Findings, Verdict
+from heckmanfa.results.exclusion_strength import STRONG_CHI2, about_exclusions, exclusions_line
 from heckmanfa.results.exclusions import selection_test
 from heckmanfa.results.reference import LEVEL, Wald, n_parameters
 from heckmanfa.results.reports import Printed, Report
@@ -86,7 +87,7 @@ class Diagnostics(Printed):
     caveats: tuple[Finding, ...] = ()
     """the caveats about estimates and tests"""
     unconverged: tuple[str, ...] = ()
-    """iterations that did not converge: "probit", "likelihood" """
+    """iterations that did not converge: "probit", "likelihood", "plain probit" """
     errors_missing: bool = False
     """whether the variance of an estimate is unknown"""
     log_likelihood: float | None = None
@@ -112,7 +113,7 @@ class Diagnostics(Printed):
         test = self.excluded_wald
         if test is None:
             return False
-        strong = test.chi2 > problems.STRONG_CHI2 * self.n_excluded
+        strong = test.chi2 > STRONG_CHI2 * self.n_excluded
         return not (strong and test.p_value < LEVEL)
 
     @property
@@ -179,12 +180,12 @@ class Diagnostics(Printed):
             alone = "Only normality identifies the model; estimates are often unstable."
             if self.is_binary:
                 alone = ONLY_NORMALITY
-            key, name = problems.exclusions_line(averaged=self.averaged)
+            key, name = exclusions_line(averaged=self.averaged)
             return [Finding(key, name, "none", "problem", alone, case="none")]
         if self.excluded_wald is None:
             return []
         return [
-            problems.about_exclusions(
+            about_exclusions(
                 ", ".join(shown(name) for name in self.excluded_features),
                 self.n_excluded,
                 self.excluded_wald,
@@ -287,6 +288,7 @@ def diagnose(
         n_positive=None if fit.binary is None else fit.binary.n_positive,
         n_negative=None if fit.binary is None else fit.binary.n_negative,
         of_classes=tuple(binary_findings(fit)),
+        unconverged=problems.unconverged(fit),
     )
     if fit.probit is None:
         return general
@@ -314,7 +316,6 @@ def diagnose(
         rho_conditioned=fit.rho_is_conditioned,
         findings=tuple(finding for report in reports for finding in report.findings()),
         caveats=tuple(caveats),
-        unconverged=problems.unconverged(fit),
         errors_missing=problems.lacks_errors(fit),
         log_likelihood=fit.log_likelihood,
         maximum_rho=problems.rho_of_maximum(fit),

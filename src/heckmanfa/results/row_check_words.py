@@ -27,6 +27,13 @@ ROW_CHECK_WORDS: dict[str, CheckWords] = {
         "Look at these rows before you speak of the others.",
         gravest="note",
     ),
+    "decided_rows": CheckWords(
+        Kind.ROWS,
+        "separation",
+        "Rows were left out because a column decides them.",
+        "Say so: the answer is not about such rows.",
+        gravest="caution",
+    ),
     "filled_in": CheckWords(
         Kind.ROWS,
         "missing cells",

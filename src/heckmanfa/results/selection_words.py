@@ -54,7 +54,7 @@ def _numbers(evidence: Evidence) -> Passage:
     if evidence.rho.known:
         said.append(_with_interval("rho is ", evidence.rho))
     if evidence.no_exclusion and evidence.words.is_binary:
-        said.append("Without an exclusion, only the normality of the errors tells it from them.")
+        said.append("Without an exclusion, only the normality of the errors identifies it.")
     elif evidence.no_exclusion:
         said.append("Without an exclusion, only the curve of lambda tells it from the features.")
     return passage(" ".join(said))

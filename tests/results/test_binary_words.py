@@ -1,0 +1,318 @@
+"""What the results of a Heckman probit say: of a probability, and never of a linear model."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import HeckmanProbit
+from heckmanfa.datasets import load_mroz
+from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.results.answer import answer_of
+from heckmanfa.results.answer_card import card_html
+from heckmanfa.results.binary_check_words import BINARY_CHECK_WORDS, check_words
+from heckmanfa.results.caveats import TableFacts, caveats_of_fit, caveats_of_table
+from heckmanfa.results.check_words import CHECK_WORDS
+from heckmanfa.results.checks import check_of_finding, checks_of
+from heckmanfa.results.claims import claims_of
+from heckmanfa.results.document import Finding
+from heckmanfa.results.effect_words import EffectWords, class_label
+from heckmanfa.results.evidence import evidence_of
+from heckmanfa.results.evidence_pictures import forest_of
+from heckmanfa.results.exclusions import find_exclusions
+from heckmanfa.results.may_write import may_write
+from heckmanfa.results.selection_verdict import verdict
+from heckmanfa.results.selection_words import selection_words, which_words
+
+PREDICT = ["educ", "exper", "city"]
+SELECT = ["educ", "exper", "age", "kids5", "nwifeinc"]
+# Words that only a linear model has.
+LINEAR = re.compile(
+    r"least squares|lambda|Mills|sigma|two[- ]step|R2|logarithm|more wage4|more y\b"
+)
+
+
+def fitted(model, X, y, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        return model.fit(X, y, **more)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    frame = load_mroz()
+    wage = np.exp(frame["lwage"])
+    y = pd.Series(np.where(wage.isna(), np.nan, (wage >= 4.0) * 1.0), name="wage4")
+    return frame[["educ", "exper", "city", "age", "kids5", "nwifeinc"]], y
+
+
+@pytest.fixture(scope="module")
+def models(rows):
+    """A fit of each mode without a search."""
+    X, y = rows
+    seen = y.notna()
+    return {
+        "given": fitted(HeckmanProbit(PREDICT, SELECT), X, y),
+        "robust": fitted(HeckmanProbit(PREDICT, SELECT, cov_type="robust"), X, y),
+        "no exclusion": fitted(HeckmanProbit(SELECT, SELECT), X, y),
+        "observed": fitted(HeckmanProbit(PREDICT, SELECT), X[seen], y[seen]),
+    }
+
+
+def checks_and_caveats(model):
+    fit, found = model.fit_, model.diagnostics()
+    table = TableFacts(fit.row_counts["total"], 0, False, find_exclusions(fit))
+    checks = checks_of(found.checks(), caveats_of_fit(fit), "wage4", binary=True)
+    return checks, caveats_of_table(fit, found, table)
+
+
+def everything_said(model):
+    """Every sentence about a model, by where it is said."""
+    evidence = evidence_of(model.fit_)
+    checks, caveats = checks_and_caveats(model)
+    text = forest_of(evidence).text()
+    return {
+        "summary": str(model.summary()),
+        "latex": model.summary().to_latex(),
+        "markdown": model.summary().to_markdown(),
+        "diagnostics": str(model.diagnostics()),
+        "checks": "\n".join(f"{check} {check.do}" for check in checks),
+        "answer": str(answer_of(evidence, checks)),
+        "may write": str(may_write(evidence, checks)),
+        "claims": "\n".join(map(str, claims_of(evidence, caveats, checks))),
+        "selection": " ".join(map(str, (*selection_words(evidence), which_words(evidence)))),
+        "forest": f"{text.title} {text.alt} {text.caption} {text.table.caption}",
+    }
+
+
+@pytest.mark.parametrize("mode", ["given", "robust", "no exclusion", "observed"])
+def test_nothing_of_a_linear_model_is_said(models, mode):
+    for where, words in everything_said(models[mode]).items():
+        assert words or where == "selection"
+        assert not LINEAR.search(words), (where, LINEAR.search(words))
+
+
+def test_the_summary_says_what_is_modelled_and_how_rho_is_tested(models):
+    said = str(models["given"].summary())
+    assert said.startswith("Heckman probit\n")
+    flat = " ".join(said.split())
+    for part in (
+        "Modelled: P(wage4 = 1)",
+        "Selected, 1: 174",
+        "Selected, 0: 254",
+        "LR test of rho = 0: p = 0.",
+        "Log-likelihood: -",
+        "on the scale of atanh rho",
+        "not changes of the probability",
+    ):
+        assert part in flat, part
+    assert "pseudolikelihood" not in said
+
+
+def test_a_robust_summary_has_a_pseudolikelihood_and_walds_test(models):
+    said = str(models["robust"].summary())
+    assert "Log pseudolikelihood" in said
+    assert "Wald test of rho = 0" in said
+    assert "LR " not in said
+
+
+def test_the_summary_of_a_plain_probit_says_so(models):
+    said = str(models["observed"].summary())
+    assert said.startswith("Probit (no outcome is missing)")
+    assert "rho = 0" not in said
+    assert "plain probit" in str(verdict(evidence_of(models["observed"].fit_)).words)
+
+
+def test_the_answer_speaks_of_points_of_a_probability(models):
+    evidence = evidence_of(models["given"].fit_)
+    answer = answer_of(evidence)
+    points = f"{100 * evidence.main.effect.estimate:.1f}"
+    assert str(answer.headline) == (
+        f"With selection accounted for, one more educ goes with +{points} percentage points in "
+        "P(wage4 = 1)."
+    )
+    low, high = (
+        f"{100 * end:.1f}" for end in (evidence.main.effect.low, evidence.main.effect.high)
+    )
+    assert f"95% interval {low} to {high}." in str(answer.how_much)
+    assert "A probit of the rows with an outcome alone, which ignores selection, says" in str(
+        answer.how_much
+    )
+    assert "likelihood-ratio test of rho = 0" in str(answer.selection)
+    written = str(may_write(evidence))
+    assert "average marginal effect" in written
+    assert "Heckman probit" in written
+
+
+def test_the_slope_of_a_switch_is_called_a_slope(rows):
+    X, y = rows
+    model = fitted(HeckmanProbit(["city"], SELECT), X, y)
+    assert "an average slope, not the difference" in str(answer_of(evidence_of(model.fit_)))
+
+
+def test_the_likelihood_ratio_decides_whether_selection_mattered(models):
+    fit = models["given"].fit_
+    far = replace(fit.binary, independent_log_likelihood=fit.log_likelihood - 5.0)
+    found = verdict(evidence_of(replace(fit, binary=far)))
+    assert found.kind == "yes"
+    assert "differs from 0 (p = 0.002, likelihood ratio)" in str(found.sentence)
+    near = replace(fit.binary, independent_log_likelihood=fit.log_likelihood - 0.1)
+    assert verdict(evidence_of(replace(fit, binary=near))).kind != "yes"
+
+
+def test_no_exclusion_is_graver_than_in_a_linear_model(models):
+    model = models["no exclusion"]
+    (caveat,) = [item for item in caveats_of_fit(model.fit_) if item.key == "no_exclusion"]
+    assert caveat.severity == "problem"
+    assert "binary outcome says little" in caveat.sentence
+    assert "can hardly contradict" in str(model.diagnostics())
+    assert str(may_write(evidence_of(model.fit_))).endswith("reported as a finding.")
+
+
+def test_the_forest_is_in_points_with_an_axis_that_says_so(models):
+    evidence = evidence_of(models["given"].fit_)
+    forest = forest_of(evidence)
+    assert forest.unit == "percentage points"
+    assert forest.text().title == "What goes with P(wage4 = 1), by two models"
+    assert [one.label for one in forest.series] == ["this model", "naive probit, same features"]
+    row = next(row for row in forest.rows if row.name == "educ")
+    feature = next(one for one in evidence.features if one.name == "educ")
+    assert row.estimates[0].value == pytest.approx(100 * feature.scale * feature.effect.estimate)
+    drawn = forest.svg(1000)
+    assert "percentage points of P(wage4 = 1)" in drawn
+    assert "in percentage points" in forest.text().alt
+
+
+def test_diagnostics_leave_out_what_a_probit_does_not_have(models):
+    found = models["given"].diagnostics()
+    keys = [check.key for check in found.checks()]
+    assert not {"imr_r2", "leakage", "hausman", "equal_variance", "uncertainty"} & {*keys}
+    assert {"exclusions", "events", "naive_probit", "rho", "rho_test", "rho_lr_test"} <= {*keys}
+    assert (found.n_positive, found.n_negative) == (174, 254)
+    assert np.isnan([found.imr_r2, found.imr_vif, found.r2]).all()
+    assert not found.imr_collinear
+    assert found.to_dict()["n_positive"] == 174
+
+
+def test_few_rows_of_a_class_are_a_caution_with_its_rule_of_thumb(rows):
+    X, y = rows
+    rare = y.where(y.isna() | (np.arange(len(y)) % 9 == 0), 0.0)
+    model = fitted(HeckmanProbit(PREDICT, SELECT), X, rare)
+    (found,) = [check for check in model.diagnostics().checks() if check.key == "events"]
+    assert found.verdict == "caution"
+    assert "rule of thumb asks for 10" in found.meaning
+    checks, caveats = checks_and_caveats(model)
+    assert any(check.key == "events" and check.level == "caution" for check in checks)
+    assert sum(check.key == "events" for check in checks) == 1
+    said = [str(claim) for claim in claims_of(evidence_of(model.fit_), caveats, checks)]
+    assert any("rows of the rarer class for each coefficient" in words for words in said)
+
+
+def test_an_interval_of_rho_at_the_boundary_is_not_to_be_claimed(models):
+    fit = models["given"].fit_
+    wide = replace(fit, atanh_rho=(1.5, 0.6), rho=float(np.tanh(1.5)))
+    keys = {caveat.key for caveat in caveats_of_fit(wide)}
+    assert "rho_near_boundary" in keys
+    assert "rho_near_boundary" not in {caveat.key for caveat in caveats_of_fit(fit)}
+
+
+def test_rho_near_one_advises_nothing_that_a_probit_lacks(models):
+    edge = replace(models["given"].fit_, rho=0.9999, atanh_rho=(4.95, 2.0))
+    (caveat,) = [item for item in caveats_of_fit(edge) if item.key == "rho_at_bounds"]
+    assert "boundary" in caveat.sentence
+    assert not LINEAR.search(caveat.sentence)
+
+
+def test_a_column_that_decides_the_outcome_is_named(rows):
+    X, y = rows
+    seen = y.notna()
+    decided = (X["educ"] >= 13).astype(float)
+    model = fitted(HeckmanProbit(PREDICT, SELECT), X[seen], decided[seen])
+    (found,) = [one for one in model.diagnostics().checks() if one.key == "outcome_separation"]
+    assert found.verdict == "problem"
+    assert found.names == ("educ",)
+    check = check_of_finding(found, "wage4", binary=True)
+    assert check.title == "wage4 is decided by educ."
+    assert not any(one.key == "convergence" for one in model.diagnostics().checks())
+    assert "outcome_separation" in {caveat.key for caveat in caveats_of_fit(model.fit_)}
+
+
+def test_rows_that_a_column_decides_are_counted_and_the_column_named(rows):
+    X, y = rows
+    X = X.assign(mark=((y == 1.0) & (X["exper"] > 15)).astype(float))
+    model = fitted(HeckmanProbit([*PREDICT, "mark"], [*SELECT, "mark"], on_separation="drop"), X, y)
+    (found,) = [one for one in model.diagnostics().checks() if one.key == "decided_rows"]
+    assert found.verdict == "caution"
+    assert re.match(r"\d+ rows left out; ", found.value)
+    assert "mark" in found.value
+
+
+HOSTILE = ["<b>x</b>", "=1+1", "a\u202eb", "x\x1b[2J", "50%_$&#{}~^\\"]
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_hostile_class_labels_are_harmless(rows, label):
+    X, y = rows
+    hostile = pd.Series(np.where(y.isna(), None, np.where(y == 1.0, label, " no")), name="<i>out")
+    model = fitted(HeckmanProbit(PREDICT, SELECT), X, hostile)
+    evidence = evidence_of(model.fit_)
+    checks, _ = checks_and_caveats(model)
+    forest = forest_of(evidence)
+    answer = answer_of(evidence, checks, may_write=may_write(evidence, checks))
+    pages = [
+        model.summary()._repr_html_(),
+        card_html(answer, forest, evidence.outcome),
+        forest.svg(1000),
+    ]
+    for page in pages:
+        assert "<b>x" not in page
+        assert "<i>out" not in page
+    for text in (*pages, str(model.summary()), str(model.diagnostics()), str(answer)):
+        assert "\u202e" not in text
+        assert "\x1b" not in text
+    if label == HOSTILE[-1]:
+        assert "50%_$" not in model.summary().to_latex()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "classes", "said"),
+    [
+        ("recid", ("no", "yes"), "P(recid = 'yes')"),
+        ("recid", (0, 1), "P(recid = 1)"),
+        ("recid", (0.0, 1.0), "P(recid = 1)"),
+        ("recid", (False, True), "P(recid = True)"),
+        ("wage >= 4", (False, True), "P(wage >= 4)"),
+        ("wage >= 4", (True, False), "P(wage >= 4 = False)"),
+    ],
+)
+def test_a_probability_names_the_class_that_is_modelled(outcome, classes, said):
+    assert str(EffectWords(outcome, classes).target) == said
+
+
+def test_points_have_one_decimal_unless_all_are_below_one():
+    words = EffectWords("y", (0, 1))
+    assert words.numbers(0.0412, 0.012, 0.07) == ["4.1", "1.2", "7.0"]
+    assert words.numbers(-0.00412, 0.0, np.nan) == ["\u22120.41", "0", ""]
+    assert str(words.amount(-0.0412, -0.1, 0.02)) == "\u22124.1 percentage points in P(y = 1)"
+    assert class_label(1.5) == "1.5"
+
+
+def test_words_of_checks_for_classes_name_no_option_that_they_lack():
+    assert {*BINARY_CHECK_WORDS} <= {*CHECK_WORDS}
+    lacking = re.compile(r"--search average|--method|--rho-range|least squares|lambda")
+    for key in BINARY_CHECK_WORDS:
+        about = check_words(key, binary=True)
+        for words in (about.title, about.do, about.why, *about.dos.values(), *about.whys.values()):
+            assert not lacking.search(words), (key, words)
+        assert about != check_words(key, binary=False), key
+
+
+def test_words_of_checks_of_a_linear_outcome_stay():
+    finding = Finding("rho", "rho", "1.2", "problem", "Outside.")
+    assert "--method ml" in check_of_finding(finding, "y").do
+    assert "--method" not in check_of_finding(finding, "y", binary=True).do
