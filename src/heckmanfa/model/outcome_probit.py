@@ -102,7 +102,7 @@ def fit_binary_selection(
         kept = independent_columns(moments, last)
         lost = [column for column in suspects if column in columns and column not in kept]
         if lost:
-            reason = "without those rows, nothing is left of what they say about the outcome"
+            reason = "without those rows, the prediction features are collinear"
             say_dropped(lost, labels, reason)
         away = [*away, *selection.separating, *lost]
         columns = [column for column in columns if column not in lost]

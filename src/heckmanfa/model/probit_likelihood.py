@@ -1,8 +1,8 @@
 """Full-information maximum likelihood of the Heckman probit, the model of a binary outcome.
 
-The climb is that of `likelihood`. It starts from two separate probits, which are the maximum with
-rho = 0: the first step is their first-order correction. With many rows, a sample takes that step
-and the next ones, so that all rows are read three or four times.
+The climb is that of `likelihood`. It starts from two separate probits, which are the maximum at
+rho = 0, corrected to first order for a rho that one step from there or, with many rows, a sample
+gives: all rows are then read three or four times.
 """
 
 from __future__ import annotations
@@ -77,17 +77,26 @@ def fit_probit_likelihood(
 
 
 def probit_start(rows: Rows, problem: JointProblem, starts: ProbitStarts) -> Floats:
-    """Start from separate probits, or from a sample's optimum and one step on a larger sample."""
-    zero = starts.at(0.0)
+    """Return the separate probits, corrected to first order for a rho from a few passes.
+
+    The first rho comes from one Newton step at rho = 0. If there are many rows, a sample's optimum
+    and one step on a larger sample improve it.
+    """
     pilot = pilot_of(rows)
+    theta = _corrected(pilot, problem, starts, 0.0)
     if pilot is rows:
-        return zero
+        return theta
     state, _, converged = newton(
-        pilot, problem, zero, tolerance=_PILOT_DECREMENT, max_iterations=_PILOT_ITERATIONS
+        pilot, problem, theta, tolerance=_PILOT_DECREMENT, max_iterations=_PILOT_ITERATIONS
     )
     if not converged or abs(state.theta[-1]) > _PILOT_ATANH:
-        return zero
-    state = problem.evaluate(rows.pilot(len(rows) // 4), state.theta)
+        return theta
+    return _corrected(rows.pilot(len(rows) // 4), problem, starts, float(state.theta[-1]))
+
+
+def _corrected(rows: Rows, problem: JointProblem, starts: ProbitStarts, atanh_rho: float) -> Floats:
+    """Take one Newton step from a value of atanh rho, and correct the probits for its rho."""
+    state = problem.evaluate(rows, starts.at(atanh_rho))
     if not np.isfinite(state.log_likelihood):
-        return zero
-    return state.theta + ascent(state, len(state.theta))
+        return starts.at(atanh_rho)
+    return starts.at(float(state.theta[-1] + ascent(state, len(state.theta))[-1]))
