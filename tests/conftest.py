@@ -151,6 +151,31 @@ def case(oracle_frame):
     return build
 
 
+@pytest.fixture(scope="session")
+def binary_case(oracle_frame):
+    """The data of an R oracle with a binary outcome, True, False or missing."""
+
+    def build(name: str) -> Case:
+        if name == "hp_sim_pos":
+            frame = oracle_frame("siblings/sim_selection_pos.csv")
+            selection, prediction = ["x1", "x2", "x3", "z1", "z2"], ["x1", "x2", "x3"]
+            y = frame["y"].map({0: False, 1: True})
+        else:
+            mroz = load_mroz()
+            frame = mroz.assign(**{"I(exper^2)": mroz["exper"] ** 2})
+            if name == "hp_mroz_manual":
+                selection, prediction = ["educ", "age", "kids5", "kids618", "nwifeinc"], ["educ"]
+            else:
+                selection = ["nwifeinc", "educ", "exper", "I(exper^2)", "age", "kids5", "kids618"]
+                prediction = ["educ", "exper", "I(exper^2)", "city"]
+            high = frame["wage"] >= (5 if name == "hp_mroz_manual" else 4)
+            y = high.where(frame["lfp"] == 1)
+        columns = list(dict.fromkeys([*selection, *prediction]))
+        return Case(frame[columns].astype(float), y, prediction, selection)
+
+    return build
+
+
 @pytest.fixture(scope="module")
 def mroz():
     """Mroz's data, a new frame for each module."""

@@ -1,4 +1,4 @@
-"""Both methods against R's sampleSelection and Stata's heckman."""
+"""Both methods and the Heckman probit against R's sampleSelection, and Stata's heckman."""
 
 import warnings
 
@@ -7,6 +7,7 @@ import pytest
 
 from heckmanfa import Heckman
 from heckmanfa.errors import SecondMaximumWarning
+from heckmanfa.estimators.heckman_probit import HeckmanProbit
 
 CASES = ["mroz_greene", "mroz_wooldridge", "womenwk"]
 RTOL = 1e-6
@@ -175,3 +176,27 @@ def test_womenwk_without_an_exclusion_restriction_has_a_rho_beyond_one(case):
     assert diagnostics.imr_vif == pytest.approx(1 / (1 - 0.9815090962), rel=1e-6)
     assert diagnostics.rho_outside
     assert "outside (-1, 1)" in str(model.summary())
+
+
+BINARY = ["hp_mroz_manual", "hp_mroz_wooldridge", "hp_sim_pos"]
+EQUATIONS = {"betaS": "selection", "outcome": "prediction", "errTerms": "errors"}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_the_heckman_probit_equals_r(name, binary_case, oracle):
+    data, expected = binary_case(name), oracle("heckman_probit")[name]
+    model = HeckmanProbit(data.prediction, data.selection).fit(data.X, data.y)
+    table = model.tidy().set_index(["equation", "term"])
+    terms = {
+        (EQUATIONS[equation], {"(Intercept)": "Intercept"}.get(term, term)): numbers
+        for equation, rows in expected.items()
+        if equation != "fit"
+        for term, numbers in rows.items()
+    }
+    assert set(table.index) == set(terms)
+    ours = table.loc[list(terms), ["estimate", "std_error"]].to_numpy()
+    np.testing.assert_allclose(ours[:, 0], [one for one, _ in terms.values()], rtol=RTOL)
+    np.testing.assert_allclose(ours[:, 1], [one for _, one in terms.values()], rtol=RTOL)
+    assert model.rho_ == pytest.approx(expected["errTerms"]["rho"][0], rel=RTOL)
+    assert model.log_likelihood_ == pytest.approx(expected["fit"]["logLik"][0], rel=1e-12)
+    assert model.n_obs_ == expected["fit"]["nObs"][0]

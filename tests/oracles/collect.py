@@ -3,8 +3,9 @@
     python tests/oracles/collect.py FOLDER
 
 FOLDER holds the CSV files that R wrote ({case}_{2step,ml}_{coef,vcov,pred}.csv), Stata's results
-(stata18_heckman_ml.json), NIST's data sets (nist/*.csv) and the uncertainty intervals of R's ui
-(ui_mroz_wooldridge.csv); README.md says which calls made them.
+(stata18_heckman_ml.json), NIST's data sets (nist/*.csv), the uncertainty intervals of R's ui
+(ui_mroz_wooldridge.csv) and R's results for binary outcomes (siblings/sampleselection.csv);
+README.md says which calls made them.
 Numbers are kept as the decimals that were written, and every 25th row of the predictions.
 """
 
@@ -65,6 +66,16 @@ def sample_selection(folder: Path) -> dict[str, Any]:
     }
 
 
+def heckman_probit(folder: Path) -> dict[str, Any]:
+    """Collect R's results for binary outcomes: estimates and standard errors by equation."""
+    cases: dict[str, Any] = {}
+    for case, equation, term, estimate, se in _read(folder / "sampleselection.csv")[1:]:
+        if case.startswith("hp_"):
+            rows = cases.setdefault(case, {}).setdefault(equation, {})
+            rows[term] = [_number(estimate), _number(se)]
+    return cases
+
+
 def nist(folder: Path) -> dict[str, Any]:
     """Collect NIST's data as decimal strings, so that no digit is lost on the way."""
     sets: dict[str, Any] = {}
@@ -93,6 +104,7 @@ def main(folder: Path) -> None:
     """Write the files."""
     made = {
         "r_sampleselection.json": sample_selection(folder),
+        "heckman_probit.json": heckman_probit(folder / "siblings"),
         "stata18.json": json.loads((folder / "stata18_heckman_ml.json").read_text()),
         "nist.json": nist(folder / "nist"),
         "ui.json": uncertainty(folder),
