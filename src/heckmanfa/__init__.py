@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
     from heckmanfa.estimators.heckman_probit import HeckmanProbit
+    from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
     from heckmanfa.estimators.ru import RURegressor
     from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
     from heckmanfa.model.compressed import Compressed, compress
@@ -28,6 +29,7 @@ __all__ = [
     "HeckmanFA",
     "HeckmanLasso",
     "HeckmanProbit",
+    "HeckmanProbitBestSubset",
     "InverseProbabilityWeighted",
     "NaiveOLS",
     "RURegressor",
@@ -47,6 +49,7 @@ _MODULES = {
     "HeckmanFA": "heckmanfa.estimators.searches",
     "HeckmanLasso": "heckmanfa.estimators.searches",
     "HeckmanProbit": "heckmanfa.estimators.heckman_probit",
+    "HeckmanProbitBestSubset": "heckmanfa.estimators.probit_searches",
     "InverseProbabilityWeighted": "heckmanfa.estimators.baselines",
     "NaiveOLS": "heckmanfa.estimators.baselines",
     "RURegressor": "heckmanfa.estimators.ru",

@@ -248,3 +248,22 @@ class SearchModel(ChoiceModel):
         """
         self._result()
         return report_search(self.fit_, tolerance)
+
+
+class ProvenSearch(SearchModel):
+    """A search that proves its result the best, or bounds how much better another could be."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SearchModel._parameter_constraints,
+        "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    @property
+    def optimal_(self) -> bool:
+        """Whether the assignment is proven optimal."""
+        return bool(self._result().optimal)
+
+    @property
+    def gap_(self) -> float:
+        """By how much the criterion of another assignment could be better."""
+        return float(self._result().gap or 0.0)

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.estimators.search_base import SearchModel
+from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
 from heckmanfa.model.option_types import CovType, Method, OnProblem, Standardize, WeightKind
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
@@ -174,7 +174,7 @@ on_separation, start
         return None if outcome is None else outcome.training
 
 
-class HeckmanBestSubset(SearchModel, Heckman):
+class HeckmanBestSubset(ProvenSearch, Heckman):
     """A selection model with the best of all assignments of prediction features, proven optimal.
 
     Branch and bound covers all 2^K assignments without random draws or training, the empty one, in
@@ -260,8 +260,7 @@ class HeckmanBestSubset(SearchModel, Heckman):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Heckman._parameter_constraints,
-        **SearchModel._parameter_constraints,
-        "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
+        **ProvenSearch._parameter_constraints,
         "tolerance": [Interval(Real, 0, None, closed="left"), None],
     }
 
@@ -293,16 +292,6 @@ class HeckmanBestSubset(SearchModel, Heckman):
 
     def _strategy(self) -> BestSubset:
         return BestSubset(self.tolerance, self.max_nodes, self.verbose)
-
-    @property
-    def optimal_(self) -> bool:
-        """Whether the assignment is proven optimal."""
-        return bool(self._result().optimal)
-
-    @property
-    def gap_(self) -> float:
-        """By how much the criterion of another assignment could be better."""
-        return float(self._result().gap or 0.0)
 
 
 class HeckmanLasso(SearchModel, Heckman):

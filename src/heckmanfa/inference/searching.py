@@ -42,7 +42,8 @@ from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import HONEST_TARGET
 from heckmanfa.search.choices import Choices, feasible_choices
-from heckmanfa.search.evaluation import Goal
+from heckmanfa.search.evaluation import Criterion, Goal
+from heckmanfa.search.full_model import FullModel, fit_all, without_collinear
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome, over_splits
 from heckmanfa.search.quadratic import QuadraticForm, form_of_all
 from heckmanfa.search.strategies import Problem, Strategy
@@ -54,7 +55,7 @@ class Searching:
     """Chooses the prediction features by a search."""
 
     choices: Choices
-    criterion: str
+    criterion: Criterion
     rho_range: tuple[float, float] | None
     max_features: int | None
     strategy: Strategy
@@ -91,18 +92,35 @@ class Searching:
                 "no feature can predict: all that may are constant or collinear among the "
                 "selected rows, or were left out for separation"
             )
-        form: QuadraticForm | None = None
-        if self.criterion == "corrected_bic":
-            # A fit of many knows no covariance but the classical; its search has the model's.
-            cov_type = self.cov_type or "classical"
-            if cov_type == "cluster" and not kind.n_groups:
-                cov_type = "robust"  # a bootstrap weights rows, which have no groups then
-            kind = replace(kind, cov_type=cov_type)
-            form = form_of_all(moments, choices.columns, spec.labels, kind, selection.rows)
-        goal = Goal.of(moments, self.criterion, self.rho_range, form)
-        problem = Problem(moments, selection.rows, choices, goal, spec.labels, random_state)
+        full: FullModel | None = None
+        if spec.outcome_kind == "binary":
+            choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
+            full = fit_all(moments, selection, choices.columns)
+            goal = Goal.of_form(full.form, choices, self.criterion, moments.n_selected)
+        else:
+            form = self._form(spec, selection, moments, choices, kind)
+            goal = Goal.of(moments, self.criterion, self.rho_range, form)
+        problem = Problem(moments, selection.rows, choices, goal, spec.labels, random_state, full)
         result, training = self.strategy(problem)
         return SearchOutcome(self.choices, choices.columns, result, choices.n_assignments, training)
+
+    def _form(
+        self,
+        spec: Spec,
+        selection: Selection,
+        moments: Moments,
+        choices: Choices,
+        kind: CovarianceKind,
+    ) -> QuadraticForm | None:
+        """Return the form of the corrected BIC; None for other criteria."""
+        if self.criterion != "corrected_bic":
+            return None
+        # A fit of many knows no covariance but the classical; its search has the model's.
+        cov_type = self.cov_type or "classical"
+        if cov_type == "cluster" and not kind.n_groups:
+            cov_type = "robust"  # a bootstrap weights rows, which have no groups then
+        kind = replace(kind, cov_type=cov_type)
+        return form_of_all(moments, choices.columns, spec.labels, kind, selection.rows)
 
     def without_selection(self, spec: Spec) -> SearchOutcome:
         """Say that nothing was searched, since no outcome is missing."""

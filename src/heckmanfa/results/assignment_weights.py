@@ -23,19 +23,15 @@ from heckmanfa.errors import (
     TooFewRowsError,
 )
 from heckmanfa.fit import Fit
-from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.quantiles import mixture_quantiles
-from heckmanfa.model.score_moments import classical_scores
-from heckmanfa.results.average_tables import UNSURE, role_of
-from heckmanfa.results.reference import LEVEL, Reference, tails
+from heckmanfa.results.assignment_tests import StandIn, form_tests, stand_ins_of, tests_of
 from heckmanfa.search.averaging import KINDS, Average, ImrShares, Kind, average, imr_shares
 from heckmanfa.search.averaging.averages import MOST_UNITS
 from heckmanfa.search.averaging.gibbs import LEAST_SWEEPS
-from heckmanfa.search.averaging.weights import penalties
+from heckmanfa.search.averaging.weights import Refitted, penalties
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import Goal
-from heckmanfa.search.quadratic import joint_test
+from heckmanfa.search.evaluation import Goal, Search
+from heckmanfa.search.quadratic import QuadraticForm, joint_test
 
 QUICK_UNITS = 18
 """With more features or groups than this, only `search_report` weighs the assignments."""
@@ -43,25 +39,10 @@ QUICK_UNITS = 18
 # The same fit gets the same words.
 _SEED = 0
 
-STAND_IN = 0.5
-"""A feature stands in for lambda if the share of weight that rejects rho = 0 differs by this much
-between assignments with and without it."""
-
-
-@dataclass(frozen=True)
-class StandIn:
-    """A feature or group with and without which the test of lambda differs."""
-
-    columns: tuple[int, ...]
-    rejected_with: float
-    """share of weight that rejects rho = 0, of the assignments that hold it"""
-    rejected_without: float
-    """likewise, of the others"""
-
-    @property
-    def difference(self) -> float:
-        """How far the two shares are apart."""
-        return abs(self.rejected_with - self.rejected_without)
+_NO_WEIGHT = (
+    "No assignment has weight: those that are feasible have more columns than a third of the "
+    "selected rows."
+)
 
 
 @dataclass(frozen=True)
@@ -193,6 +174,9 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
             "With sampling weights there is no likelihood to weigh assignments by: how sure the "
             "choice is, is not said."
         )
+    form = _form(fit)
+    if form is not None:
+        return _weigh_form(fit, form, max_sweeps)
     choices, window = choices_of(fit), _window(fit)
     given = None if fit.average is None else fit.average.average
     if given is not None and not given.exhaustive:
@@ -201,12 +185,12 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
         found = fit.average.by_bic or given
         # Older model files have no draws by BIC.
         judged = window is None and found.weights == "bic"
-        tests = _tests(fit.moments, found) if judged else None
+        tests = tests_of(fit.moments, found) if judged else None
         return AssignmentWeights(
             average=found,
             chosen=None,
             left_out=None,
-            stand_ins=None if tests is None else _stand_ins(found, tests),
+            stand_ins=None if tests is None else stand_ins_of(found, tests),
             rejected=None if tests is None else tests.rejected_share,
             rho_interval=None if tests is None else tests.rho_interval,
             component_rho=None if tests is None else tests.rho,
@@ -216,18 +200,15 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
         found = given
     else:
         try:
-            found = _average(fit, choices, window, max_sweeps)
+            found = _average(fit, fit.moments, choices, window, max_sweeps)
         except NoFeasibleAssignmentError:
-            return (
-                "No assignment has weight: those that are feasible have more columns than a third "
-                "of the selected rows."
-            )
-    tests = None if window else _tests(fit.moments, found)
+            return _NO_WEIGHT
+    tests = None if window else tests_of(fit.moments, found)
     return AssignmentWeights(
         average=found,
         chosen=_chosen_weight(fit, found) if given is None else None,
         left_out=_left_out(fit, choices) if given is None else None,
-        stand_ins=None if tests is None else _stand_ins(found, tests),
+        stand_ins=None if tests is None else stand_ins_of(found, tests),
         rejected=None if tests is None else tests.rejected_share,
         rho_interval=None if tests is None else tests.rho_interval,
         component_rho=None if tests is None else tests.rho,
@@ -237,21 +218,69 @@ def _weigh(fit: Fit, max_sweeps: int | None = None) -> AssignmentWeights | str:
     )
 
 
+def _form(fit: Fit) -> QuadraticForm | None:
+    """Return the likelihood's quadratic form, if a search of a binary outcome used one."""
+    if not fit.is_binary or fit.search is None or fit.search.result is None:
+        return None
+    return fit.search.result.goal.form
+
+
+def _weigh_form(fit: Fit, form: QuadraticForm, max_sweeps: int | None) -> AssignmentWeights | str:
+    """Weigh the assignments by the quadratic approximation, and those refitted by themselves."""
+    assert fit.search is not None
+    choices, refitted = choices_of(fit), _refitted(fit.search.check_searched())
+    moments = form.as_moments(fit.n_features, fit.moments.n_selected, with_rho=True)
+    try:
+        found = _average(fit, moments, choices, None, max_sweeps, form, refitted)
+    except NoFeasibleAssignmentError:
+        return _NO_WEIGHT
+    tests = None if form.atanh_rho is None else form_tests(form, found)
+    return AssignmentWeights(
+        average=found,
+        chosen=_chosen_weight(fit, found, form, refitted),
+        left_out=_left_out(fit, choices),
+        stand_ins=None if tests is None else stand_ins_of(found, tests),
+        rejected=None if tests is None else tests.rejected_share,
+        rho_interval=None if tests is None else tests.rho_interval,
+        component_rho=None if tests is None else tests.rho,
+        imr_optional=None
+        if tests is None or max_sweeps is not None
+        else imr_shares(moments, choices, random_state=_SEED, form=form),
+    )
+
+
+def _refitted(search: Search) -> Refitted | None:
+    """Return what the refits cost, unless the model that they are compared with has no maximum."""
+    refits = search.refits
+    if refits is None or refits.held_rho is not None:
+        return None
+    good = np.isfinite(refits.log_likelihood)
+    return Refitted(search.masks[good], refits.costs()[good])
+
+
 def _average(
-    fit: Fit, choices: Choices, window: tuple[float, float] | None, max_sweeps: int | None
+    fit: Fit,
+    moments: Moments,
+    choices: Choices,
+    window: tuple[float, float] | None,
+    max_sweeps: int | None,
+    form: QuadraticForm | None = None,
+    refitted: Refitted | None = None,
 ) -> Average:
     """Weigh all assignments by BIC, or many that a sampler draws."""
     with warnings.catch_warnings():
         # The words about the weights say whether the sampler's chains agree.
         warnings.simplefilter("ignore", SearchWarning)
         return average(
-            fit.moments,
+            moments,
             choices,
             weights="bic",
             rho_range=window,
             names=fit.labels,
             random_state=_SEED,
             max_sweeps=max_sweeps,
+            form=form,
+            refitted=refitted,
         )
 
 
@@ -261,27 +290,47 @@ def _window(fit: Fit) -> tuple[float, float] | None:
     return None if fit.search is None else fit.search.window
 
 
-def _chosen_weight(fit: Fit, found: Average) -> float | None:
+def _chosen_weight(
+    fit: Fit,
+    found: Average,
+    form: QuadraticForm | None = None,
+    refitted: Refitted | None = None,
+) -> float | None:
     """BIC weight of the prediction features of a fit."""
     choices, m = found.choices, found.n_selected
     support = np.asarray(fit.support, dtype=bool)
     inside = np.array([bool(support[unit[0]]) for unit in choices.units], dtype=bool)
     if not np.array_equal(choices.masks(inside), support):
         return None
-    solved = fit.moments.solve(support)
-    if found.rho_range is not None:
-        low, high = found.rho_range
-        if not low <= solved.rho <= high:
-            return None
-    by_size, goal = penalties(m, choices)["bic"], Goal.of(fit.moments, "bic")
-    criterion = m * goal.log_fit(solved.sse) + by_size[int(support.sum()), int(inside.sum())]
     best = found.leading_masks[0]
+    if form is None:
+        solved, goal = fit.moments.solve(support), Goal.of(fit.moments, "bic")
+        if found.rho_range is not None:
+            low, high = found.rho_range
+            if not low <= solved.rho <= high:
+                return None
+        costs = [float(m * goal.log_fit(sse)) for sse in (solved.sse, found.leading_sse[0])]
+    else:
+        # Sampled assignments are weighed by the approximation alone.
+        exact = refitted if found.exhaustive else None
+        costs = [_form_cost(form, support, exact), float(found.leading_sse[0])]
+    by_size = penalties(m, choices)["bic"]
     n_units = sum(bool(best[unit[0]]) for unit in choices.units)
-    least = m * goal.log_fit(found.leading_sse[0]) + by_size[int(best.sum()), n_units]
+    criterion = costs[0] + by_size[int(support.sum()), int(inside.sum())]
+    least = costs[1] + by_size[int(best.sum()), n_units]
     if not np.isfinite(criterion):
         return 0.0
     # A sampler may have missed the assignment that a search found.
     return float(min(found.best_weight["bic"] * np.exp(-0.5 * (criterion - least)), 1.0))
+
+
+def _form_cost(form: QuadraticForm, support: Mask, refitted: Refitted | None) -> float:
+    """Return what an assignment costs by its own refit, or else by the approximation."""
+    if refitted is not None:
+        same = np.flatnonzero((refitted.masks == support).all(axis=1))
+        if len(same):
+            return float(refitted.cost[same[0]])
+    return float(form.dropped(support))
 
 
 def _left_out(fit: Fit, choices: Choices) -> LeftOut | None:
@@ -297,71 +346,3 @@ def _left_out(fit: Fit, choices: Choices) -> LeftOut | None:
         return LeftOut(away, joint_test(fit.moments, columns, fit.support, fit.labels)[0])
     except (CollinearError, NotIdentifiedError, TooFewRowsError):
         return LeftOut(away, float("nan"))
-
-
-@dataclass(frozen=True, eq=False)
-class _Tests:
-    """The tests of rho = 0 in N assignments, by Heckman's covariance."""
-
-    weights: Floats
-    """(N,) summing to one"""
-    rejected: Mask
-    """(N,)"""
-    rho: Floats
-    """(N,)"""
-    rho_errors: Floats
-    """(N,)"""
-
-    @property
-    def rejected_share(self) -> float:
-        return float(np.average(self.rejected, weights=self.weights))
-
-    @property
-    def rho_interval(self) -> tuple[float, float]:
-        ends = mixture_quantiles(
-            self.weights, self.rho[:, None], self.rho_errors[:, None], tails(0.95)
-        )
-        low, high = ends[0].clip(-1.0, 1.0)
-        return float(low), float(high)
-
-
-def _stand_ins(found: Average, tests: _Tests) -> tuple[StandIn, ...]:
-    """Find features with 10 to 90% of the weight with and without which lambda's test differs."""
-    doubtful = [
-        unit
-        for unit in found.choices.units
-        if role_of(float(found.shares["bic"][unit[0]])) == UNSURE
-    ]
-    masks, weight = found.component_masks, found.component_weights
-    stand_ins = []
-    for unit in doubtful:
-        held = masks[:, unit[0]]
-        if not held.any() or held.all():
-            continue
-        inside, outside = (
-            float(np.average(tests.rejected[part], weights=weight[part])) for part in (held, ~held)
-        )
-        stand_ins.append(StandIn(unit, inside, outside))
-    stand_ins = [item for item in stand_ins if item.difference >= STAND_IN]
-    return tuple(sorted(stand_ins, key=lambda item: -item.difference))
-
-
-def _tests(moments: Moments, found: Average) -> _Tests:
-    """Test lambda in each assignment that carries the weight."""
-    columns = found.choices.columns
-    masks, weights = found.component_masks, found.component_weights
-    mixture = mix_assignments(moments, classical_scores(columns), masks, weights)
-    imr = np.zeros((1, len(columns) + 2))
-    imr[0, -1] = 1.0
-    values, errors = mixture.linear(imr)
-    sigma = mixture.sigma
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistics = values[:, 0] / errors[:, 0]
-        # The derivative of rho by beta_H, given the SSE.
-        slope = (sigma**2 - moments.mean_delta * mixture.imr_coef**2) / sigma**3
-    return _Tests(
-        weights=mixture.weights,
-        rejected=Reference().p_value(statistics) < LEVEL,
-        rho=mixture.rho,
-        rho_errors=np.asarray(errors[:, 0] * slope),
-    )

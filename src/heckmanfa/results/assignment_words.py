@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from heckmanfa.fit import Fit
+from heckmanfa.results.assignment_tests import StandIn
 from heckmanfa.results.assignment_weights import (
     AssignmentWeights,
     LeftOut,
-    StandIn,
     are_known,
     choices_of,
     has_pseudo_weights,
@@ -72,7 +72,7 @@ def caveats_of_weights(fit: Fit) -> list[Caveat]:
     caveats = [_of_choice(fit, found)]
     if found.left_out is not None:
         caveats.append(Caveat("left_out", "note", _left_out(found.left_out)))
-    return [*caveats, *_of_stand_ins(fit, found), *_of_imr(found)]
+    return [*caveats, *_of_stand_ins(fit, found), *_of_imr(fit, found)]
 
 
 def _of_average(fit: Fit) -> list[Caveat]:
@@ -82,7 +82,7 @@ def _of_average(fit: Fit) -> list[Caveat]:
         claim = "That features have known chances to predict"
         return [Caveat("pseudo_weights", "caution", f"Chances are rough: {words}", claim, words)]
     found = weights_of(fit) if are_known(fit) else ""
-    return [] if isinstance(found, str) else [*_of_stand_ins(fit, found), *_of_imr(found)]
+    return [] if isinstance(found, str) else [*_of_stand_ins(fit, found), *_of_imr(fit, found)]
 
 
 def _of_stand_ins(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
@@ -94,11 +94,12 @@ def _of_stand_ins(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
     return [Caveat("stand_ins", "caution", words)]
 
 
-def _of_imr(found: AssignmentWeights) -> list[Caveat]:
+def _of_imr(fit: Fit, found: AssignmentWeights) -> list[Caveat]:
     if found.imr is None:
         return []
     words = (
-        f"If lambda is optional, assignments with it carry {share_text(found.imr['bic'])} of the "
+        f"If {_correction(fit)} is optional, assignments with it carry "
+        f"{share_text(found.imr['bic'])} of the "
         f"BIC weight ({share_text(found.imr['aic'])} of the AIC weight)."
     )
     return [Caveat("imr_optional", "note", words)]
@@ -162,6 +163,16 @@ def _left_out(left_out: LeftOut) -> str:
     )
 
 
+def _approximated(fit: Fit, found: AssignmentWeights) -> str:
+    """Say what weighs the assignments of a binary outcome."""
+    words = "Weights follow the likelihood's quadratic approximation at the model of all candidates"
+    refits = None if fit.search is None else fit.search.check_searched().refits
+    # A sampler draws by the approximation, and a rho that is held has no refits to compare with.
+    if refits is None or refits.held_rho is not None or not found.average.exhaustive:
+        return f"{words}."
+    return f"{words}, and those of the {len(refits.log_likelihood)} refitted their own likelihood."
+
+
 def _chi2(left_out: LeftOut) -> str:
     return f"chi2({left_out.df}) = {number(left_out.chi2)}"
 
@@ -176,18 +187,23 @@ def _others(fit: Fit, stand_ins: Sequence[StandIn]) -> str:
 
 
 def stand_in_sentence(fit: Fit, item: StandIn) -> str:
-    """Say how the test of lambda depends on a feature or group."""
+    """Say how the test of rho = 0 depends on a feature or group."""
     name, it = _unit(fit, item.columns), "it" if len(item.columns) == 1 else "them"
     rejected, instead = share_text(item.rejected_without), share_text(item.rejected_with)
     if item.rejected_without > item.rejected_with:
         return (
-            f"{name} and lambda stand in for each other: without {name}, assignments find "
-            f"selection ({rejected} of the BIC weight rejects rho = 0); with {it}, {instead}."
+            f"{name} and {_correction(fit)} stand in for each other: without {name}, assignments "
+            f"find selection ({rejected} of the BIC weight rejects rho = 0); with {it}, {instead}."
         )
     return (
         f"Assignments find selection only with {name}: with {it}, {instead} of the BIC weight "
         f"rejects rho = 0; without {it}, {rejected}."
     )
+
+
+def _correction(fit: Fit) -> str:
+    """Name what corrects for selection: there is no lambda if the outcome is binary."""
+    return "the correction" if fit.is_binary else "lambda"
 
 
 def findings_of_weights(fit: Fit) -> list[Finding]:
@@ -203,9 +219,9 @@ def findings_of_weights(fit: Fit) -> list[Finding]:
         _weight_finding(found),
         *_left_out_finding(found),
         *_stand_in_finding(fit, found),
-        *([] if averaged else [_outside_finding(found)]),
+        *([] if averaged or fit.is_binary else [_outside_finding(found)]),
         kinds_finding(fit, found),
-        *_imr_finding(found),
+        *_imr_finding(fit, found),
     ]
 
 
@@ -253,7 +269,7 @@ def _left_out_finding(found: AssignmentWeights) -> list[Finding]:
 def _stand_in_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
     if found.stand_ins is None:
         return []
-    key, name = "stand_ins", "features that stand in for lambda"
+    key, name = "stand_ins", f"features that stand in for {_correction(fit)}"
     if not found.stand_ins:
         words = "Whether selection is found does not depend on a feature of doubtful role."
         return [Finding(key, name, "none", "ok", words)]
@@ -310,12 +326,13 @@ def _moved(found: AssignmentWeights, moved: Sequence[str]) -> str:
     return " ".join(clauses)
 
 
-def _imr_finding(found: AssignmentWeights) -> list[Finding]:
+def _imr_finding(fit: Fit, found: AssignmentWeights) -> list[Finding]:
     if found.imr is None:
         return []
     share = found.imr["bic"]
     verdict: Verdict = "caution" if 0.1 <= share < 0.9 else "ok"
-    words = "The weights favour assignments with lambda, a sign of selection on unobservables."
+    with_it = f"The weights favour assignments with {_correction(fit)}"
+    words = f"{with_it}, a sign of selection on unobservables."
     if verdict == "caution":
         words = "The weights do not tell whether rho is zero."
     elif share < 0.1:
@@ -324,7 +341,7 @@ def _imr_finding(found: AssignmentWeights) -> list[Finding]:
         ", ".join(f"{text(found.imr[kind])} by {kind.upper()}" for kind in KINDS)
         for text in (share_text, chance_text)
     )
-    name = "weight of lambda, if it is optional"
+    name = f"weight of {_correction(fit)}, if it is optional"
     return [Finding("imr_optional", name, by, verdict, words, short=short)]
 
 
@@ -341,14 +358,17 @@ def weight_sections(fit: Fit, found: AssignmentWeights | str) -> list[Section]:
         facts.append(("Best, BIC weight", f"{about}{share_text(found.best)}"))
     facts += [
         ("Half of the weight in", f"{_n_half(found)} {_assignments(found.n_half)}"),
-        ("With |rho-hat| >= 1", share_text(found.average.outside)),
     ]
+    if not fit.is_binary:
+        facts.append(("With |rho-hat| >= 1", share_text(found.average.outside)))
     if found.imr is not None:
         by = ", ".join(f"{share_text(found.imr[kind])} by {kind.upper()}" for kind in KINDS)
-        facts.append(("With lambda, if optional", by))
+        facts.append((f"With {_correction(fit)}, if optional", by))
     notes = [stand_in_sentence(fit, item) for item in found.stand_ins or ()]
     if found.left_out is not None:
         notes.append(_left_out(found.left_out))
+    if fit.is_binary:
+        notes.append(_approximated(fit, found))
     shares = shares_frame(fit, found.average, found.units)
     shares["feature"] = [", ".join(unit_names(fit, unit)) for unit in found.units]
     shown = shares.rename(columns={kind: kind.upper() for kind in KINDS})

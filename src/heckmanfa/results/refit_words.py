@@ -46,9 +46,11 @@ def caveat_of_refits(
         return Caveat("search", "note", f"{best}.")
     exact = search.values
     margin, error = refits.margin(exact), refits.largest_error(exact)
+    criterion = CRITERIA[search.goal.criterion]
     another = (
-        f"Another assignment is better only if the approximation is off by more than "
-        f"{number(margin, 3)} there; in those refitted it was off by at most {number(error, 3)}."
+        f"Another assignment is better only if its {criterion} is lower than its approximation by "
+        f"more than {number(margin, 3)}; of those refitted, none is by more than "
+        f"{number(error, 3)}."
     )
     sentence = f"{best}. {agreement_words(search, refits)} {another}"
     if search.optimal and error < margin:
@@ -81,10 +83,10 @@ def refit_facts(search: Search, refits: ExactRefits) -> list[tuple[str, str]]:
     facts.append(("Approximation's best proven", proven))
     if not np.isnan(share):
         facts.append(("Pairs in the same order", percent(share, 0)))
-    facts.append(("Approximation off by at most", number(refits.largest_error(exact), 3)))
+    facts.append(("Exact lower by at most", number(refits.largest_error(exact), 3)))
     margin = refits.margin(exact)
     reach = "all were refitted" if np.isinf(margin) else number(margin, 3)
-    facts.append(("Another is better if off by", reach))
+    facts.append(("Another is better if lower by", reach))
     if refits.held_rho is not None:
         facts.append(("Approximation holds rho at", f"{refits.held_rho:g}"))
     return facts

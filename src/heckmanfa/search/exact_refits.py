@@ -76,8 +76,12 @@ class ExactRefits:
         return bool(self.approximate[0] <= np.min(self.approximate[np.isfinite(exact)]) + _TIE)
 
     def largest_error(self, exact: Floats) -> float:
-        """Return how far the two criteria differ at most, among those refitted."""
-        return float(np.nanmax(np.abs(exact - self.approximate)))
+        """Return by how much an exact criterion is better than its approximation at most.
+
+        Errors to the other side hide nothing: an assignment that is worse than its approximation
+        was refitted for nothing. Zero if none is better.
+        """
+        return float(max(np.nanmax(self.approximate - exact), 0.0))
 
     def margin(self, exact: Floats) -> float:
         """Return how wrong the approximation must be for another assignment to be better.

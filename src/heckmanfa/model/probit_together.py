@@ -1,0 +1,245 @@
+"""Many assignments' Heckman probits, climbed together: one pass over the rows serves all.
+
+Every assignment is the model of all features with some coefficients held at zero, so its
+parameters are theta = start + basis phi in the coordinates of that model. The information at the
+estimates of all features is nearly right for each of them: quasi-Newton steps (BFGS) from there
+need the likelihood and its gradient alone, which cost far less than Hessians.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg as sla
+
+from heckmanfa.data.arrays import Array, Floats, empty, host
+from heckmanfa.data.rows import Block, Rows, total
+from heckmanfa.model.bivariate_normal import log_cdf_and_slopes
+from heckmanfa.model.joint_problem import JointProblem, State
+from heckmanfa.model.linalg import solve_upper
+from heckmanfa.model.normal import log_cdf_and_mills
+
+# A climb ends when a step would raise the log-likelihood by less than half of this.
+_DECREMENT = 1e-6
+_PASSES = 25
+_HALVINGS = 12
+_LARGEST_ATANH = 12.0
+# Values of this many rows times parameter vectors are held at once.
+_AT_ONCE = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Climbed:
+    """Where one assignment's climb ended."""
+
+    theta: Floats
+    """(d,) in the coordinates of the model of all features"""
+    log_likelihood: float
+    converged: bool
+
+
+def free_directions(problem: JointProblem, kept: Sequence[int]) -> Floats:
+    """Return a (d, f) basis of the parameters of an assignment.
+
+    ``kept`` are places among the prediction features of the problem; the coefficients of the others
+    are zero. gamma, the intercept and atanh rho are free.
+    """
+    p, j = problem.sizes
+    inside = [0, *(place + 1 for place in kept)]
+    beta = solve_upper(problem.prediction_back, np.eye(j)[:, inside])
+    beta /= np.linalg.norm(beta, axis=0)
+    basis = np.zeros((p + j + 1, p + len(inside) + 1))
+    basis[:p, :p] = np.eye(p)
+    basis[p : p + j, p:-1] = beta
+    basis[-1, -1] = 1.0
+    return basis
+
+
+def climb_together(
+    rows: Rows,
+    problem: JointProblem,
+    full: State,
+    bases: Sequence[Floats],
+    progress: Callable[[int], None] | None = None,
+) -> list[Climbed]:
+    """Maximise the likelihood over each basis of free directions, from the state of all features.
+
+    Each starts where the quadratic approximation at ``full`` has its maximum. Climbs that do not
+    converge in a few passes say so. ``progress`` is called with the number that did.
+    """
+    climbs = [_Climb.start(full, basis) for basis in bases]
+    for _ in range(_PASSES):
+        active = [climb for climb in climbs if not climb.done]
+        if progress is not None:
+            progress(len(climbs) - len(active))
+        if not active:
+            break
+        values, gradients = evaluate_many(rows, problem, np.array([c.trial for c in active]))
+        for climb, value, gradient in zip(active, values, gradients, strict=True):
+            climb.learn(float(value), gradient)
+    # The step that is left to take would gain half of its decrement.
+    return [Climbed(c.theta, c.value + 0.5 * c.decrement, c.converged) for c in climbs]
+
+
+def restricted_start(state: State, basis: Floats, *, hold_rho: bool = False) -> Floats | None:
+    """Return where the quadratic approximation at a state is highest over free directions.
+
+    With ``hold_rho``, atanh rho stays as it is in the state. None if there is no maximum.
+    """
+    if hold_rho:
+        basis = basis[:, :-1]
+    inverse = _inverse(state, basis)
+    return None if inverse is None else _peak(state, basis, inverse, hold_rho=hold_rho)
+
+
+def _inverse(state: State, basis: Floats) -> Floats | None:
+    """Inverse information over free directions; None if it is not positive definite."""
+    try:
+        half = sla.cho_factor(-basis.T @ state.hessian @ basis)
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+    return np.asarray(sla.cho_solve(half, np.eye(basis.shape[1])))
+
+
+def _peak(state: State, basis: Floats, inverse: Floats, *, hold_rho: bool = False) -> Floats:
+    """Where the quadratic approximation at a state is highest, with all else at zero."""
+    held = np.zeros(len(state.theta))
+    held[-1] = state.theta[-1] if hold_rho else 0.0
+    pull = basis.T @ (state.gradient - state.hessian @ (state.theta - held))
+    return np.asarray(held + basis @ (inverse @ pull))
+
+
+class _Climb:
+    """A quasi-Newton ascent that asks for one evaluation after another."""
+
+    def __init__(self, theta: Floats, basis: Floats, inverse: Floats) -> None:
+        self.theta, self._basis, self._inverse = theta, basis, inverse
+        self.value, self.decrement = -np.inf, 0.0
+        self._gradient = np.zeros(basis.shape[1])
+        self._step = np.zeros(basis.shape[1])
+        self._n_halved = 0
+        self.done = self.converged = False
+
+    @classmethod
+    def start(cls, full: State, basis: Floats) -> _Climb:
+        """Start at the maximum of the quadratic approximation at ``full``."""
+        inverse = _inverse(full, basis)
+        if inverse is None:
+            failed = cls(full.theta, basis, np.zeros((basis.shape[1],) * 2))
+            failed.done = True
+            return failed
+        return cls(_peak(full, basis, inverse), basis, inverse)
+
+    @property
+    def trial(self) -> Floats:
+        """Where to evaluate the likelihood next."""
+        return np.asarray(self.theta + self._basis @ self._step)
+
+    def learn(self, value: float, gradient: Floats) -> None:
+        """Take the likelihood and its gradient at the trial, and plan the next step."""
+        inner = self._basis.T @ gradient
+        slack = 1e-11 * (1.0 + abs(self.value)) if np.isfinite(self.value) else 0.0
+        usable = np.isfinite(value) and np.all(np.isfinite(inner))
+        if not usable or value < self.value - slack:
+            self._n_halved += 1
+            self._step = 0.5 * self._step
+            # A start without a likelihood has no step to shorten.
+            self.done = self._n_halved > _HALVINGS or not np.any(self._step)
+            return
+        self._n_halved = 0
+        self._update(self._gradient - inner)
+        self.theta, self.value, self._gradient = self.trial, value, inner
+        step = self._inverse @ inner
+        self.decrement = float(step @ inner)
+        self.converged = self.decrement <= _DECREMENT
+        self.done = self.converged or not abs(self.theta[-1]) < _LARGEST_ATANH
+        self._step = step / max(1.0, abs(float(step[-1])))
+
+    def _update(self, change: Floats) -> None:
+        """Update the inverse information by what the last step showed (BFGS)."""
+        step = self._step
+        curvature = float(step @ change)
+        if not curvature > 1e-10 * float(np.linalg.norm(step) * np.linalg.norm(change)):
+            return
+        along = self._inverse @ change
+        scale = 1.0 + float(change @ along) / curvature
+        cross = np.outer(step, along)
+        self._inverse = self._inverse + (scale * np.outer(step, step) - cross - cross.T) / curvature
+
+
+def evaluate_many(rows: Rows, problem: JointProblem, thetas: Floats) -> tuple[Floats, Floats]:
+    """Log-likelihood, (R,), and gradient, (R, d), at many theta, in one pass over the rows."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        values, others, inside, in_rho = total(
+            rows.map(_terms, problem, thetas, columns=problem.columns, merge=total)
+        )
+        p, j = problem.sizes
+        n = len(thetas)
+        gradients = np.empty((n, p + j + 1))
+        gradients[:, :p] = (inside[:p, :n] - others).T
+        gradients[:, p:-1] = (problem.prediction.T @ inside[:, n:]).T
+        gradients[:, -1] = in_rho
+    return np.asarray(values), gradients
+
+
+# Functions over one block of rows. -----------------------------------------------------------
+
+
+def _terms(
+    block: Block, problem: JointProblem, thetas: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Sums over a block for R theta, as many at a time as memory allows.
+
+    They are the log-likelihoods, (R,); lambda(-u) z of the unselected rows, (p, R); the design of
+    the selected rows times derivatives in u and in x'beta, (1 + k, 2 R); derivatives in t, (R,).
+    """
+    size = max(_AT_ONCE // max(len(block.selected), 1), 1)
+    parts = [_some(block, problem, thetas[i : i + size]) for i in range(0, len(thetas), size)]
+    values, others, in_u, in_mean, in_rho = zip(*parts, strict=True)
+    return (
+        np.concatenate(values),
+        np.concatenate(others, axis=1),
+        np.concatenate([*in_u, *in_mean], axis=1),
+        np.concatenate(in_rho),
+    )
+
+
+def _some(
+    block: Block, problem: JointProblem, thetas: Floats
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    p, j = problem.sizes
+    n = len(thetas)
+    others = block.keep(~block.selected)
+    z = problem.union.design(others.features[:, : p - 1])
+    value, ratio, _ = log_cdf_and_mills(-z.times(thetas[:, :p].T))
+    if others.weight is not None:
+        value, ratio = (others.weight[:, None] * part for part in (value, ratio))
+
+    chosen = block.only_selected()
+    design = problem.union.design(chosen.features)
+    both = np.zeros((len(problem.prediction), 2 * n))
+    both[:p, :n] = thetas[:, :p].T
+    both[:, n:] = problem.prediction @ thetas[:, p : p + j].T
+    index = design.times(both)
+    sign = 2.0 * chosen.outcome - 1.0
+    slopes = empty(chosen.features, len(sign), 2 * n, columns_first=True)
+    sums = np.empty((2, n))
+    for i, theta in enumerate(thetas):
+        found = log_cdf_and_slopes(sign * index[:, n + i], index[:, i], float(theta[-1]), sign)
+        log_cdf, in_mean, in_u, in_rho = _weighed(found, chosen.weight)
+        slopes[:, i], slopes[:, n + i] = in_u, sign * in_mean
+        sums[:, i] = float(log_cdf.sum()), float(in_rho.sum())
+    pulled = design.pull(slopes)
+    return (
+        host(value.sum(axis=0)) + sums[0],
+        z.pull(ratio),
+        pulled[:, :n],
+        pulled[:, n:],
+        sums[1],
+    )
+
+
+def _weighed(parts: tuple[Array, ...], weight: Array | None) -> tuple[Array, ...]:
+    return parts if weight is None else tuple(weight * part for part in parts)

@@ -1,0 +1,191 @@
+"""The Heckman probit of all candidates, and its likelihood's quadratic approximation.
+
+A search of assignments needs it once: the approximation ranks all of them, and every refit starts
+from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg as sla
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Mask, Rows
+from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
+from heckmanfa.model.equations import Selection, say_dropped, weighted_count
+from heckmanfa.model.joint_problem import State
+from heckmanfa.model.likelihood import newton
+from heckmanfa.model.likelihood_starts import ProbitStarts
+from heckmanfa.model.linalg import collinear_error, dependencies
+from heckmanfa.model.moments import Moments
+from heckmanfa.model.option_types import OnProblem
+from heckmanfa.model.outcome_probit import fit_outcome_probit
+from heckmanfa.model.probit_likelihood import probit_start
+from heckmanfa.model.probit_likelihood_terms import ProbitProblem
+from heckmanfa.model.probit_together import (
+    Climbed,
+    climb_together,
+    free_directions,
+    restricted_start,
+)
+from heckmanfa.model.two_step import LARGEST_RHO
+from heckmanfa.search.choices import Choices
+from heckmanfa.search.quadratic import AtanhRho, QuadraticForm
+
+_HELD_DECREMENT = 1e-6
+_REFIT_DECREMENT = 1e-6
+_REFIT_ITERATIONS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class FullModel:
+    """The model of all candidates, at the maximum of its likelihood."""
+
+    columns: tuple[int, ...]
+    """(k,) positions in X of the candidates, in order"""
+    problem: ProbitProblem
+    state: State
+    form: QuadraticForm
+    """estimates of the candidates' coefficients, and the sub-block of the inverse information"""
+    held_rho: float | None
+    """rho at which rho is held, since the likelihood has no maximum inside (-1, 1)"""
+
+    def refit(
+        self,
+        rows: Rows,
+        masks: Mask,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Climbed]:
+        """Maximise the likelihood of some assignments, (N, K), best first by the approximation.
+
+        The first is climbed by Newton's method. The others resemble it, so they start from the
+        quadratic approximation there, and share each pass over the rows.
+        """
+        bases = [self._basis(mask) for mask in masks]
+        if not bases:
+            return []
+        first, state = self._alone(rows, bases[0])
+        found = [first, *climb_together(rows, self.problem, state, bases[1:], progress)]
+        for place, climbed in enumerate(found[1:], start=1):
+            if not climbed.converged:
+                found[place], _ = self._alone(rows, bases[place])
+                if progress is not None:
+                    progress(place)
+        return found
+
+    def coef(self, theta: Floats, n_features: int) -> Floats:
+        """Return the coefficients of the columns of X, (K,), at some theta."""
+        p, j = self.problem.sizes
+        spread = np.zeros(n_features)
+        spread[list(self.columns)] = (self.problem.prediction_back @ theta[p : p + j])[1:]
+        return spread
+
+    def _basis(self, mask: Mask) -> Floats:
+        kept = [place for place, column in enumerate(self.columns) if mask[column]]
+        return free_directions(self.problem, kept)
+
+    def _alone(self, rows: Rows, basis: Floats) -> tuple[Climbed, State]:
+        """Climb one assignment by Newton's method, from the quadratic approximation of all."""
+        held = self.held_rho is not None
+        start = restricted_start(self.state, basis, hold_rho=held)
+        theta = self.state.theta if start is None else start
+        state, _, converged = newton(
+            *(rows, self.problem, theta),
+            free=basis,
+            tolerance=_REFIT_DECREMENT,
+            max_iterations=_REFIT_ITERATIONS,
+        )
+        return Climbed(state.theta, state.log_likelihood, converged), state
+
+
+def without_collinear(
+    choices: Choices, moments: Moments, labels: Sequence[str], on_collinear: OnProblem
+) -> Choices:
+    """Refuse or drop candidates that are collinear among the selected rows.
+
+    All candidates must fit into one model. Those that are always in come first, and stay.
+    """
+    free = [column for unit in choices.units for column in unit]
+    columns = [*choices.always, *free]
+    found = dependencies(moments.subset(columns, imr=False, outcome=False))
+    if not found:
+        return choices
+    error = collinear_error(
+        found,
+        ["constant", *(labels[column] for column in columns)],
+        columns,
+        "the search fits all features that may predict at once, and they are collinear among the "
+        "selected rows",
+        "Leave some out with never=[...], or pass on_collinear='drop'.",
+    )
+    if on_collinear != "drop":
+        raise error
+    say_dropped(error.columns, labels, error.reason)
+    return choices.without_columns(error.columns)
+
+
+def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> FullModel:
+    """Fit the Heckman probit with all ``columns`` of X as prediction features.
+
+    They must not be collinear. If the likelihood rises towards |rho| = 1, rho is held at .98 in
+    size, and the others are estimated there.
+    """
+    columns, rows = tuple(sorted(columns)), selection.rows
+    k = len(columns)
+    if moments.n_selected <= k + 2:
+        raise TooFewRowsError(
+            f"the search fits all {k} features that may predict at once: with an intercept and rho "
+            f"they need more than {k + 2} selected rows; there are "
+            f"{weighted_count(moments.n_selected)}. Name fewer in prediction_features."
+        )
+    naive = selection.outcome
+    if naive is None or tuple(naive.features) != columns:
+        naive = fit_outcome_probit(moments, rows, columns)
+    problem = ProbitProblem.build(moments, selection.probit, columns)
+    starts = ProbitStarts.build(moments, selection.probit, naive, problem)
+    state, _, converged = newton(rows, problem, probit_start(rows, problem, starts))
+    inverse = _inverse(state.hessian)
+    if converged and inverse is not None:
+        return FullModel(columns, problem, state, _form(problem, columns, state, inverse), None)
+    rho = float(np.copysign(LARGEST_RHO, state.theta[-1]))
+    theta = starts.at(float(np.arctanh(rho)))
+    free = len(theta) - 1
+    state, _, converged = newton(rows, problem, theta, free=free, tolerance=_HELD_DECREMENT)
+    inverse = _inverse(state.hessian[:-1, :-1])
+    if not converged or inverse is None:
+        raise NotIdentifiedError(
+            f"the model of all {k} features that may predict cannot be fitted, not even with rho "
+            f"held at {rho:g}, and the search starts from it. Name fewer in prediction_features, "
+            "or leave some out with never=[...]."
+        )
+    return FullModel(columns, problem, state, _form(problem, columns, state, inverse), rho)
+
+
+def _inverse(hessian: Floats) -> Floats | None:
+    """Inverse of minus a Hessian, or None if that is not positive definite."""
+    try:
+        return np.asarray(sla.cho_solve(sla.cho_factor(-hessian), np.eye(len(hessian))))
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+
+
+def _form(
+    problem: ProbitProblem, columns: tuple[int, ...], state: State, inverse: Floats
+) -> QuadraticForm:
+    """Return the profile of the likelihood in the candidates' coefficients, to second order.
+
+    ``inverse`` is that of the information: of all parameters, or of those before atanh rho.
+    """
+    p, j = problem.sizes
+    back = problem.prediction_back[1:]
+    beta = slice(p, p + j)
+    covariance = back @ inverse[beta, beta] @ back.T
+    rho = None
+    if len(inverse) == len(state.theta):
+        rho = AtanhRho(
+            float(state.theta[-1]), float(inverse[-1, -1]), np.asarray(back @ inverse[beta, -1])
+        )
+    return QuadraticForm(columns, back @ state.theta[beta], 0.5 * (covariance + covariance.T), rho)

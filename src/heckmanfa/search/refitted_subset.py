@@ -1,0 +1,141 @@
+"""The best assignments by a likelihood's quadratic approximation, refitted and ranked exactly.
+
+Branch and bound proves which assignments are best by the approximation. Maximum likelihood fits
+these, and its own criterion chooses among them: -2 l + J log m, or 2 J in AIC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning, warn
+from heckmanfa.model.probit_together import Climbed
+from heckmanfa.search.best_subset.branch_and_bound import node_budget
+from heckmanfa.search.best_subset.of_form import BestOfForm, best_of_form
+from heckmanfa.search.evaluation import Search, first_of_ties
+from heckmanfa.search.exact_refits import ExactRefits
+from heckmanfa.search.full_model import FullModel
+from heckmanfa.search.strategies import Problem
+from heckmanfa.text.progress import progress_line
+from heckmanfa.text.wording import plural
+
+REPLICATE_REFITS = 5
+"""Assignments that are refitted in each replicate of a bootstrap, and in each half of the rows."""
+
+
+@dataclass(frozen=True)
+class RefittedSubset:
+    """The best of all assignments by the approximation, and the best of some by the likelihood."""
+
+    n_refits: int = 50
+    max_nodes: int | None = None
+    verbose: int = 0
+
+    def __call__(self, problem: Problem) -> tuple[Search, None]:
+        """Search the tree of all assignments, then refit the best of them."""
+        full = problem.full
+        assert full is not None
+        most = node_budget(problem.choices) if self.max_nodes is None else self.max_nodes
+        criterion = problem.goal.criterion
+        with progress_line(self.verbose, "search", "nodes", most, at_most=True) as show:
+            found = best_of_form(
+                full.form,
+                problem.choices,
+                n_rows=problem.goal.n_selected,
+                criterion=criterion,
+                n_best=self.n_refits,
+                max_nodes=most,
+                progress=None
+                if show is None
+                else lambda nodes, best, bound: show(
+                    nodes, f"best {criterion} {best:.6g}, bound {bound:.6g}, approximately"
+                ),
+            )
+        if len(found.masks) == 0:
+            if found.interrupted:
+                raise KeyboardInterrupt
+            raise NoFeasibleAssignmentError(
+                f"no assignment was evaluated within max_nodes = {most} nodes; raise it"
+            )
+        total = len(found.masks)
+        with progress_line(self.verbose, "maximum likelihood", "assignments", total) as show:
+            refits = full.refit(
+                problem.rows, found.masks, None if show is None else lambda done: show(done, "")
+            )
+        return _ranked(problem, full, found, refits, most), None
+
+    def for_replicates(self) -> Self:
+        """Return the same search with fewer refits."""
+        return replace(self, n_refits=min(self.n_refits, REPLICATE_REFITS), verbose=0)
+
+
+def _ranked(
+    problem: Problem, full: FullModel, found: BestOfForm, refits: list[Climbed], max_nodes: int
+) -> Search:
+    """Sort the assignments by the exact criterion; those without a maximum come last."""
+    goal, masks = problem.goal, found.masks
+    m, held = goal.n_selected, masks.sum(axis=1)
+    good = np.array([climbed.converged for climbed in refits], dtype=bool)
+    fitted = np.array([climbed.log_likelihood for climbed in refits])
+    log_likelihood = np.where(good, fitted, np.nan)
+    if not good.any():
+        raise NoFeasibleAssignmentError(
+            "maximum likelihood has no maximum with rho inside (-1, 1) in any of the "
+            f"{plural(len(masks), 'best assignment')} by the quadratic approximation. Name "
+            "features that drive selection alone in never=[...], or raise n_refits."
+        )
+    penalty = goal.value(goal.penalty(held) + goal.unit_penalty(goal.count_units(masks)))
+    exact = -2.0 * log_likelihood + penalty
+    order = first_of_ties(np.where(good, exact, np.inf) / m, masks)
+    aic, bic = (-2.0 * log_likelihood + each * held for each in (2.0, np.log(m)))
+    theta = [climbed.theta for climbed in refits]
+    rho = np.where(good, np.tanh([point[-1] for point in theta]), np.nan)
+    offset = -2.0 * full.state.log_likelihood
+    coef = np.array([full.coef(point, masks.shape[1]) for point in theta])
+    coef = np.where(masks, coef, 0.0)
+    coef[~good] = np.nan
+    result = Search(
+        goal=goal,
+        packed=np.packbits(masks[order], axis=1),
+        n_columns=masks.shape[1],
+        n_features=np.asarray(held[order]),
+        rho=rho[order],
+        adjusted_r2=np.full(len(masks), np.nan),
+        aic=aic[order],
+        bic=bic[order],
+        in_range=good[order],
+        n_assignments=found.n_assignments,
+        n_in_range=int(np.count_nonzero(good)),
+        optimal=found.optimal,
+        gap=found.gap,
+        n_nodes=found.n_nodes,
+        interrupted=found.interrupted,
+        refits=ExactRefits(
+            approximate=(found.values + offset)[order],
+            log_likelihood=log_likelihood[order],
+            coef=coef[order],
+            beyond=found.beyond + offset,
+            full_log_likelihood=float(full.state.log_likelihood),
+            held_rho=full.held_rho,
+        ),
+    )
+    return result if found.complete else _incomplete(result, max_nodes)
+
+
+def _incomplete(found: Search, max_nodes: int) -> Search:
+    """Warn that the tree was not searched to its end."""
+    reason = "was interrupted" if found.interrupted else f"stopped at max_nodes = {max_nodes} nodes"
+    gap = found.gap or 0.0
+    warn(
+        f"the search {reason}; by the quadratic approximation, "
+        + (
+            f"another assignment may be better than the best found by at most {gap:.3g} (gap_)."
+            if gap
+            else "none is better than the best found, but others nearly as good may be missing."
+        ),
+        SearchWarning,
+    )
+    return replace(found, early_stop=f"The search {reason}.")
