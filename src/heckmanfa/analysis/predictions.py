@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.analysis.column_roles import source_columns
+from heckmanfa.analysis.predicted_classes import class_type, predict_classes
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.values import to_numbers
@@ -31,12 +32,14 @@ from heckmanfa.data.parquet.parquet_files import (
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, MissingFeaturesWarning, UnknownFeatureError, warn
 from heckmanfa.inference.prediction import extrapolates
+from heckmanfa.inference.probabilities import check_probability_interval
 from heckmanfa.tables.reading import Table
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
-KINDS = ("marginal", "selected", "unselected", "selection")
+KINDS = ("marginal", "selected", "unselected", "selection", "joint")
 INTERVALS = ("prediction", "confidence")
+_CONF_LEVEL = 0.95
 EXTRAPOLATES = "extrapolates"
 """the column that says which rows extrapolate"""
 
@@ -66,6 +69,8 @@ def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
     if not hasattr(model, "predict_selection"):
         return None, f"No interval is given: {type(model).__name__} has none."
     fit = model.fit_
+    if fit.is_binary:
+        return "confidence", ""
     if fit.probit is not None and fit.average is None and kind != "marginal" and abs(fit.rho) >= 1:
         return None, (
             f"No interval is given: rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the "
@@ -80,7 +85,7 @@ class Predicted:
     """Predictions for the rows of a table, and what they lack."""
 
     table: pd.DataFrame
-    """``predicted_<kind>``; with an interval ``low`` and ``high``; ``extrapolates`` if asked for"""
+    """as `predict_table` describes it"""
     gaps: Gaps
 
     @property
@@ -119,20 +124,20 @@ def predict_table(
     """Predict for each row of X: the features of the fit, or the columns that its formulas name.
 
     The table has a column ``predicted_<kind>``, NaN where a feature is missing, and with an
-    interval ``low`` and ``high``. With ``extrapolation``, ``extrapolates`` says whether a row's
-    selection index lies outside the range of the fit's selected rows; a model without a selection
-    equation has no such column. Gaps name the columns of the table if ``encoding`` made X.
+    interval ``low`` and ``high``. For an outcome of two classes, ``predicted_<kind>`` is the class,
+    before it comes ``probability_<kind>`` of the positive class, and the interval is that of the
+    probability. With ``extrapolation``, ``extrapolates`` says whether a row's selection index lies
+    outside the range of the fit's selected rows; a model without a selection equation has no such
+    column. Gaps name the columns of the table if ``encoding`` made X.
     """
+    check_model(model, kind, interval)
     name = f"predicted_{kind}"
     if not hasattr(model, "predict_selection"):
-        if kind != "marginal" or interval is not None:
-            raise InputError(
-                f"{type(model).__name__} does not model selection and gives no intervals: its "
-                "predictions are of kind 'marginal'"
-            )
         found = pd.DataFrame({name: model.predict(X, missing="nan")})
     elif kind == "selection":
         found = pd.DataFrame({name: model.predict_selection(X, missing="nan")})
+    elif model.fit_.is_binary:
+        found = predict_classes(model.fit_, X, kind, interval)
     elif interval is None:
         found = pd.DataFrame({name: model.predict(X, kind=kind, missing="nan")})
     else:
@@ -142,10 +147,29 @@ def predict_table(
         outside, known = extrapolates(model.fit_, X)
         found[EXTRAPOLATES] = pd.arrays.BooleanArray(outside, ~known)
     gaps = Gaps(len(found))
-    if found[name].isna().any():
+    if found.iloc[:, 0].isna().any():
         gaps = model.missing_features(X, kind)
         gaps = gaps.of_sources({} if encoding is None else source_columns(encoding))
     return Predicted(found, gaps)
+
+
+def check_model(model: Any, kind: str, interval: str | None) -> None:
+    """Refuse a kind of prediction, or an interval, that a model does not have."""
+    if not hasattr(model, "predict_selection"):
+        if kind != "marginal" or interval is not None:
+            raise InputError(
+                f"{type(model).__name__} does not model selection and gives no intervals: its "
+                "predictions are of kind 'marginal'"
+            )
+        return
+    if model.fit_.is_binary:
+        if interval is not None:
+            check_probability_interval(interval, _CONF_LEVEL)
+    elif kind == "joint":
+        raise InputError(
+            "kind 'joint' is the probability of a class together with selection, and "
+            f"{type(model).__name__} predicts amounts: use another kind, or fit a HeckmanProbit"
+        )
 
 
 def has_range(model: Any) -> bool:
@@ -230,10 +254,12 @@ def predict_parquet(
         Files, folders and patterns, as for `scan_parquet`.
     out : str or path
         The Parquet file to write; it appears only once it is complete.
-    kind : {"marginal", "selected", "unselected", "selection"}
-        What ``model.predict`` predicts, or the probability of being selected.
+    kind : {"marginal", "selected", "unselected", "selection", "joint"}
+        What ``model.predict`` predicts, in the column ``predicted_<kind>``; or the probability of
+        being selected. For a `HeckmanProbit`, ``probability_<kind>`` of the positive class comes
+        before the class, and "joint" gives the probability of both that class and selection.
     interval : {None, "prediction", "confidence"}
-        Whether to add the columns ``low`` and ``high``.
+        Whether to add the columns ``low`` and ``high``; probabilities have "confidence" only.
     keep_columns : bool
         Whether to write the columns of the data beside the predictions.
     encoding : Encoding, optional
@@ -288,6 +314,7 @@ def write_predictions(
     check_request(kind, interval)
     check_missing(missing)
     check_is_fitted(model)
+    check_model(model, kind, interval)
     out = Path(out)
     if out.suffix != ".parquet":
         raise InputError(f"{shown(out)} must end in .parquet to be written")
@@ -300,9 +327,9 @@ def write_predictions(
         return None if keep_columns else sources
 
     files, schema = scan_files(path, needed)
-    found = [f"predicted_{kind}", *(["low", "high"] if interval is not None else [])]
+    pa, pq = arrow()
     extrapolation = extrapolation and has_range(model)
-    found += [EXTRAPOLATES] if extrapolation else []
+    found = _layout(model, kind, interval, extrapolation)
     kept = schema.names if keep_columns else []
     taken = [name for name in found if name in kept]
     if taken:
@@ -310,16 +337,7 @@ def write_predictions(
             f"the data already has a column {quoted(taken[0])}; rename it, or leave out "
             "keep_columns"
         )
-    pa, pq = arrow()
-    layout = pa.schema(
-        [
-            *(schema.field(name) for name in kept),
-            *(
-                pa.field(name, pa.bool_() if name == EXTRAPOLATES else pa.float64())
-                for name in found
-            ),
-        ]
-    )
+    layout = pa.schema([*(schema.field(name) for name in kept), *found.items()])
 
     def predict(batch: Any) -> tuple[Any, Predicted]:
         X = _features(batch, sources, model, encoding)
@@ -327,7 +345,7 @@ def write_predictions(
         values = made.table
         # A column may have another type in a later file; a cast to its own type copies nothing.
         arrays = [batch.column(name).cast(schema.field(name).type) for name in kept]
-        arrays += [pa.array(values[name], from_pandas=True) for name in found]
+        arrays += [pa.array(values[name], found[name], from_pandas=True) for name in found]
         return pa.Table.from_arrays(arrays, schema=layout), made
 
     columns = tuple(dict.fromkeys([*kept, *sources]))
@@ -344,6 +362,21 @@ def write_predictions(
             # All rows are counted; the file written so far is discarded.
             refuse_gaps(written.gaps, instead)
     return written
+
+
+def _layout(model: Any, kind: str, interval: str | None, extrapolation: bool) -> dict[str, Any]:
+    """Return the columns that `predict_table` makes, with their Arrow types."""
+    pa, _ = arrow()
+    found = {f"predicted_{kind}": pa.float64()}
+    binary = kind != "selection" and hasattr(model, "predict_selection") and model.fit_.is_binary
+    if binary:
+        found = {f"probability_{kind}": pa.float64()}
+    if interval is not None:
+        found |= {"low": pa.float64(), "high": pa.float64()}
+    if binary and kind != "joint":
+        types = {"boolean": pa.bool_(), "Int64": pa.int64(), "object": pa.string()}
+        found[f"predicted_{kind}"] = types.get(class_type(model.fit_), pa.float64())
+    return found | ({EXTRAPOLATES: pa.bool_()} if extrapolation else {})
 
 
 def _sources(model: Any, encoding: Encoding | None, schema: Any, path: Path) -> list[str]:
