@@ -6,6 +6,8 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
@@ -86,7 +88,9 @@ class SelectionModel(ReportedModel):
         Parameters
         ----------
         prediction : str
-            The prediction equation, as in ``"log(wage) ~ educ + exper + I(exper**2)"``.
+            The prediction equation, as in ``"log(wage) ~ educ + exper + I(exper**2)"``. Its left
+            side may compare (``"wage > 4 ~ educ"``): where the wage is missing, so is the outcome.
+            For a classifier, it may also be a column of two classes.
         selection : str
             The selection equation. Its left side, if any, is who is selected (0 and 1, or
             booleans); without one, rows with an outcome are selected.
@@ -112,7 +116,8 @@ class SelectionModel(ReportedModel):
                 raise InputError(
                     f"from_formula has no parameter {quoted(name)}{nearest(name, allowed)}"
                 )
-        design = FormulaDesign.build(prediction, selection, data)
+        classes = issubclass(cls, ClassifierMixin)
+        design = FormulaDesign.build(prediction, selection, data, labels=classes)
         model = cls(
             prediction_features=design.prediction_columns,
             selection_features=design.selection_columns,
@@ -275,15 +280,18 @@ class SelectionModel(ReportedModel):
             return y, sample_weight, selected
         if selected is None and fit.origin.selected_given:
             selected = self._on_rows(X, "_selected_by_formula", "selected")
-        if y is None:
-            y = self._on_rows(X, "_outcome_by_formula", "outcome")
+        if y is None and is_dask(X):
+            dtype = object if fit.is_binary else np.float64
+            y = self._lazily(X, "_outcome_by_formula", "outcome", dtype=dtype)
+        elif y is None:
+            y = self._outcome_by_formula(X)
         sample_weight = weights_of(fit, X, sample_weight, other_rows=True)
         return y, column_or_values(X, sample_weight, "sample_weight"), selected
 
-    def _outcome_by_formula(self, X: Any) -> Floats:
+    def _outcome_by_formula(self, X: Any) -> NDArray[Any]:
         design = self.fit_.origin.design
         assert design is not None
-        return design.outcome_of(X)
+        return design.outcome_of(X, labels=self.fit_.is_binary)
 
     def _selected_by_formula(self, X: Any) -> Floats:
         design = self.fit_.origin.design
