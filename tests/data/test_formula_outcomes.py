@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman
+from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.stored_formulas import check_design, check_formula
 from heckmanfa.datasets import load_mroz
@@ -95,3 +95,66 @@ def test_comparisons_in_a_model_file_are_checked_as_any_other_expression(mroz):
     ):
         with pytest.raises(FormulaError):
             check_formula(hostile, 3)
+
+
+# R 4.2.2, sampleSelection 1.2-12, selection(..., maxMethod = "Newton-Raphson"): estimate and
+# standard error of each term, and the log-likelihood.
+R_CASES = {
+    ("wage >= 5 ~ educ", "lfp ~ educ + age + kids5 + kids618 + nwifeinc"): (
+        {
+            ("selection", "Intercept"): (0.43031295812048, 0.472413828636551),
+            ("selection", "educ"): (0.156222240347508, 0.0239208637544345),
+            ("selection", "age"): (-0.0347124749403911, 0.00759391475581627),
+            ("selection", "kids5"): (-0.890537082342012, 0.114567665456735),
+            ("selection", "kids618"): (-0.0381588813689584, 0.0404608853455376),
+            ("selection", "nwifeinc"): (-0.0209469547003915, 0.00457635730644134),
+            ("prediction", "Intercept"): (-4.52128153157331, 0.533861220876758),
+            ("prediction", "educ"): (0.287851191361835, 0.0354810749878423),
+            ("errors", "rho"): (0.116389628852594, 0.273604786569744),
+        },
+        -653.203658061633,
+    ),
+    (
+        "(wage >= 4) ~ educ + exper + I(exper**2) + city",
+        "lfp ~ nwifeinc + educ + exper + I(exper**2) + age + kids5 + kids618",
+    ): (
+        {
+            ("selection", "I(exper ** 2)"): (-0.00187284816694143, 0.00059731033091916),
+            ("prediction", "Intercept"): (-3.31989701021358, 0.705068844013474),
+            ("prediction", "educ"): (0.209772841847497, 0.0363107091324252),
+            ("prediction", "exper"): (0.0476303862184112, 0.0351975425860393),
+            ("prediction", "I(exper ** 2)"): (-0.000690362386659252, 0.000929764060162102),
+            ("prediction", "city"): (0.116237232080391, 0.136939751941091),
+            ("errors", "rho"): (-0.263823482055576, 0.248052831602221),
+        },
+        -651.556914618377,
+    ),
+}
+
+
+@pytest.mark.parametrize("formulas", R_CASES)
+def test_formulas_of_a_binary_outcome_give_the_numbers_of_r(formulas):
+    terms, log_likelihood = R_CASES[formulas]
+    # Mroz's file has a wage of zero for those who do not work, which must not be a class.
+    raw = load_mroz()
+    raw["wage"] = raw["wage"].fillna(0.0)
+    model = HeckmanProbit.from_formula(*formulas, raw)
+    table = model.tidy().set_index(["equation", "term"])
+    for term, (estimate, error) in terms.items():
+        assert table.loc[term, "estimate"] == pytest.approx(estimate, rel=1e-6)
+        assert table.loc[term, "std_error"] == pytest.approx(error, rel=1e-5)
+    assert model.log_likelihood_ == pytest.approx(log_likelihood, rel=1e-9)
+    assert model.classes_.tolist() == [False, True]
+    assert model.row_counts_["unselected"] == 325
+
+
+@pytest.mark.parametrize("left", ["word", "high", "wage >= 5"])
+def test_every_spelling_of_the_classes_is_the_same_model(left, mroz):
+    model = HeckmanProbit.from_formula(f"{left} ~ educ", WORK, mroz)
+    again = HeckmanProbit.from_formula("wage >= 5 ~ educ", "~ educ + age + kids5", mroz)
+    sign = -1 if left in ("word", "level") else 1  # "high" sorts before "low"
+    np.testing.assert_allclose(sign * model.coef_, again.coef_, rtol=1e-6, atol=1e-12)
+    assert model.score(mroz) == again.score(mroz)
+    assert model.log_likelihood(mroz) == pytest.approx(again.log_likelihood_, rel=1e-10)
+    # Inference reads the rows again, through the formulas.
+    assert len(model.profile_rho(mroz, grid=[0.0, 0.1]).tidy()) == 2
