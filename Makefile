@@ -26,6 +26,7 @@ check: $(VENV)/.stamp-test $(VENV)/.stamp-check
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.probit
 	$(BIN)/python -m benchmarks.searches
 	$(BIN)/python -m benchmarks.averages
 	$(BIN)/python -m benchmarks.bootstrap

@@ -35,7 +35,8 @@ class Data(NamedTuple):
 
 class Estimates(NamedTuple):
     values: list[float]
-    """prediction equation: intercept, coefficients, then the inverse Mills ratio's"""
+    """prediction equation: intercept, coefficients, then the inverse Mills ratio's (of a binary
+    outcome: rho)"""
     std_errors: list[float] | None
     """None where the program gives none that allow for the first step"""
 
@@ -53,11 +54,24 @@ def _heckmanfa(data: Data, method: str) -> Callable[[], Estimates]:
 
     def fit() -> Estimates:
         model = Heckman(range(data.n_prediction), method=method).fit(data.X, data.y)
-        table = model.tidy().set_index(["equation", "term"])
-        rows = [*table.index[: data.n_prediction + 1], ("errors", "imr")]
-        return Estimates(
-            table.loc[rows, "estimate"].tolist(), table.loc[rows, "std_error"].tolist()
-        )
+        return _told(model.tidy(), data, "imr")
+
+    return fit
+
+
+def _told(table: Any, data: Data, last: str) -> Estimates:
+    """Pick the prediction equation and one term of the errors from a tidy table."""
+    table = table.set_index(["equation", "term"])
+    rows = [*table.index[: data.n_prediction + 1], ("errors", last)]
+    return Estimates(table.loc[rows, "estimate"].tolist(), table.loc[rows, "std_error"].tolist())
+
+
+def heckmanfa_probit(data: Data) -> Callable[[], Estimates]:
+    from heckmanfa import HeckmanProbit
+
+    def fit() -> Estimates:
+        model = HeckmanProbit(range(data.n_prediction)).fit(data.X, data.y)
+        return _told(model.tidy(), data, "rho")
 
     return fit
 
@@ -88,14 +102,20 @@ def statspai_ml(data: Data) -> Callable[[], Estimates]:
     return _statspai(data, "mle")
 
 
-def _statspai(data: Data, method: str) -> Callable[[], Estimates]:
+def _frame(data: Data) -> tuple[Any, list[str], list[str]]:
+    """The data frame that StatsPAI asks for, the features that predict, and all features."""
     import pandas as pd
-    import statspai
 
     names = [f"x{position}" for position in range(data.X.shape[1])]
-    predicting = names[: data.n_prediction]
     selected = (~np.isnan(data.y)).astype(int)
     frame = pd.DataFrame(data.X.copy(), columns=names).assign(y=data.y, selected=selected)
+    return frame, names[: data.n_prediction], names
+
+
+def _statspai(data: Data, method: str) -> Callable[[], Estimates]:
+    import statspai
+
+    frame, predicting, names = _frame(data)
     last = "lambda (IMR)" if method == "twostep" else "lambda"
 
     def fit() -> Estimates:
@@ -108,12 +128,27 @@ def _statspai(data: Data, method: str) -> Callable[[], Estimates]:
     return fit
 
 
+def statspai_probit(data: Data) -> Callable[[], Estimates]:
+    import statspai
+
+    frame, predicting, names = _frame(data)
+
+    def fit() -> Estimates:
+        result = statspai.heckprobit(frame, y="y", x=predicting, select="selected", z=names)
+        rows = ["const", *predicting, "rho"]
+        return Estimates(result.params[rows].tolist(), result.std_errors.reindex(rows).tolist())
+
+    return fit
+
+
 PROGRAMS: dict[str, Callable[[Data], Callable[[], Estimates]]] = {
     "heckmanfa two-step": heckmanfa_two_step,
     "heckmanfa ML": heckmanfa_ml,
     "statsmodels two-step": statsmodels_two_step,
     "StatsPAI two-step": statspai_two_step,
     "StatsPAI ML": statspai_ml,
+    "heckmanfa probit": heckmanfa_probit,
+    "StatsPAI probit": statspai_probit,
 }
 
 

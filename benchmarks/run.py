@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,12 +116,17 @@ def _write_data(folder: Path, n: int, k: int) -> list[float]:
 
 
 def run_setting(
-    n: int, k: int, programs: Sequence[str], rounds: int, time_out: float = LIMIT_S
+    n: int,
+    k: int,
+    programs: Sequence[str],
+    rounds: int,
+    time_out: float = LIMIT_S,
+    save: Callable[[Path, int, int], list[float]] = _write_data,
 ) -> Setting:
-    """Let the programs take turns on one data set."""
+    """Let the programs take turns on one data set, which ``save`` writes."""
     measured = {program: Measured() for program in programs}
     with tempfile.TemporaryDirectory() as name:
-        truth = _write_data(Path(name), n, k)
+        truth = save(Path(name), n, k)
         for _ in range(rounds):
             for program, found in measured.items():
                 arguments = ["-m", "benchmarks.measure", program, name, str(k // 2)]
