@@ -177,7 +177,7 @@ def test_a_coefficient_outside_its_likelihood_interval_is_rejected(fitted):
     np.testing.assert_allclose([low, high], fit.coef[0] + np.array([-1.96, 1.96]) * error, rtol=0.1)
     ends = found.at(np.array([low, high]))
     np.testing.assert_allclose(2.0 * (found.height - ends), stats.chi2.ppf(0.95, 1), rtol=1e-5)
-    assert found.plain_probit == pytest.approx(fit.binary.naive_coef[1], abs=1e-7)
+    assert found.naive_probit == pytest.approx(fit.binary.naive_coef[1], abs=1e-7)
 
 
 def _uncertainty(model, X, y, rho=(-0.3, 0.6)):
@@ -185,7 +185,7 @@ def _uncertainty(model, X, y, rho=(-0.3, 0.6)):
     return binary_uncertainty_interval(model.fit_, X, y, rho, 0.95, 31, **given)
 
 
-def test_estimates_over_rho_pass_through_the_plain_probit_and_the_estimates(fitted):
+def test_estimates_over_rho_pass_through_the_naive_probit_and_the_estimates(fitted):
     model, X, y = fitted
     fit = model.fit_
     found = _uncertainty(model, X, y)

@@ -61,7 +61,7 @@ class CoefficientProfile(ProfileReport):
     """why the likelihood ratio is not valid here; empty if it is"""
     caveats: tuple[str, ...] = ()
     """caveats about the features, as sentences"""
-    plain_probit: float = float("nan")
+    naive_probit: float = float("nan")
     """of a binary outcome: the estimate of a probit of the selected rows alone"""
 
     @property
@@ -130,7 +130,7 @@ class CoefficientProfile(ProfileReport):
         ]
         for name, value in (
             ("two-step", self.two_step),
-            ("probit of the selected rows", self.plain_probit),
+            ("probit of the selected rows", self.naive_probit),
         ):
             if np.isfinite(value):
                 facts.append((name, number(value)))
@@ -197,7 +197,7 @@ def profile_coefficient(
         maxima=maxima,
         estimate=float("nan") if climb.top is None else climb.top.value,
         two_step=float("nan") if fit.is_binary else found_first,
-        plain_probit=found_first if fit.is_binary else float("nan"),
+        naive_probit=found_first if fit.is_binary else float("nan"),
         no_interval=why_no_interval(fit),
         caveats=tuple(search_notes(fit, "profile")),
     )

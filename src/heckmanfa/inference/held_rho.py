@@ -86,7 +86,7 @@ class HeldRhoCurve:
 
     @property
     def at_zero(self) -> Floats:
-        """(1 + J,) estimates at rho = 0, those of the plain probit."""
+        """(1 + J,) estimates at rho = 0, those of the naive probit."""
         return np.asarray(self.estimate(np.zeros(1))[0])
 
     @property

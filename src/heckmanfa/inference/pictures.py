@@ -14,6 +14,7 @@ from heckmanfa.inference.rho_pictures import over_rho_of, rho_by_assignment_of
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.assignment_columns import AssignmentColumns
 from heckmanfa.plots.assumed_rho import OverRho
+from heckmanfa.plots.calibration_points import CalibrationPicture
 from heckmanfa.plots.chance_bars import Chances
 from heckmanfa.plots.forest_intervals import Forest
 from heckmanfa.plots.imr_intervals import ImrEstimates
@@ -77,7 +78,12 @@ class Pictures:
 
     @cached_property
     def over_rho(self) -> OverRho | None:
-        """P7: coefficients over an assumed rho; None if no outcome is missing."""
+        """P7: coefficients, or average slopes, over an assumed rho; None if no outcome is missing.
+
+        Those of a binary outcome need its rows, in memory.
+        """
+        if self.evidence.fit.is_binary:
+            self._needed("over_rho")
         return over_rho_of(self.evidence, self._fit_rows)
 
     @cached_property
@@ -87,13 +93,33 @@ class Pictures:
 
     @cached_property
     def imr(self) -> ImrEstimates | None:
-        """P9: the coefficient of lambda in several ways; None if no outcome is missing."""
+        """P9: the coefficient of lambda in several ways.
+
+        None if no outcome is missing, or if the outcome is binary: there is no lambda then.
+        """
+        if self.evidence.fit.is_binary:
+            return None
         return imr_estimates_of(self.evidence, self._fit_rows)
 
     @cached_property
     def residuals(self) -> ResidualBars | None:
-        """P10: residuals beside the normal curve; None if rows are not in memory."""
+        """P10: residuals beside the normal curve.
+
+        None if rows are not in memory, or if the outcome is binary, which has `calibration`.
+        """
+        if self.evidence.fit.is_binary:
+            return None
         return self._needed("residuals").residuals(self._best)
+
+    @cached_property
+    def calibration(self) -> CalibrationPicture | None:
+        """P10 of a binary outcome: predicted probabilities beside what happened, in sample.
+
+        None if rows are not in memory, or if the outcome is not binary.
+        """
+        if not self.evidence.fit.is_binary:
+            return None
+        return self._needed("calibration").calibration()
 
     @property
     def _best(self) -> Mask | None:

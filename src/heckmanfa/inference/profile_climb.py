@@ -54,7 +54,7 @@ class Ascent:
     rows: Rows
     problem: JointProblem
     first: TwoStep | Probit
-    """the two-step estimates, or the plain probit of a binary outcome among the selected rows"""
+    """the two-step estimates, or the naive probit of a binary outcome among the selected rows"""
     usual: Floats
     """theta where maximum likelihood starts by default"""
     starts: StartsByRho

@@ -37,7 +37,7 @@ class ProfileReport(Report):
     maxima: pd.DataFrame
     """value, log_likelihood and reported of each local maximum found, highest first"""
     two_step: float
-    plain_probit: float = float("nan")
+    naive_probit: float = float("nan")
     no_interval: str
 
     @property
@@ -116,7 +116,7 @@ class ProfileReport(Report):
             log_likelihood=self.at(points),
             maxima=self.maxima,
             two_step=self.two_step,
-            plain_probit=self.plain_probit,
+            naive_probit=self.naive_probit,
             conf_level=conf_level,
             regions=self.regions(conf_level),
             level=self._level(conf_level),

@@ -14,15 +14,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Mask, Rows
+from heckmanfa.data.rows import Mask, Rows, one_blas_thread
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import FitRows
+from heckmanfa.inference.held_rho import HeldRhoCurve
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_of
+from heckmanfa.inference.profile_climb import Ascent
 from heckmanfa.inference.rho_curve import RhoCurve
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import weights_of
+from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import CONF_LEVEL
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
@@ -53,6 +56,8 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
     masks, weight = found.component_masks, found.component_weights
     rho = weighed.component_rho
     if rho is None:
+        if evidence.fit.is_binary:
+            return None
         rho = np.asarray(evidence.fit.moments.solve(masks).rho)
     unit = None
     if evidence.stand_in is not None:
@@ -113,18 +118,23 @@ def _weights_name(found: Average) -> str:
 def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
     """Return coefficients over an assumed rho; None without selection or without a feature.
 
-    ``read`` are the rows of the fit; None if they are not in memory.
+    ``read`` are the rows of the fit; None if they are not in memory. Those of a binary outcome are
+    needed for its average slopes: without them, or with too many, there is no picture.
     """
     fit = evidence.fit
     if fit.probit is None:
         return None
     rows = None if read is None else read.rows
     model, mask = _shown_model(evidence)
+    if fit.is_binary and (rows is None or _is_slow(fit, mask)):
+        return None
     inside = [one for one in evidence.ordered() if mask[list(one.columns)].any()]
     if not inside:
         return None
     columns = [int(column) for column in np.flatnonzero(mask)]
-    curve = RhoCurve.build(fit.moments, columns, [fit.labels[column] for column in columns])
+    curve = _curve(fit, mask, rows)
+    if curve is None:
+        return None
     profile = None if evidence.window else _profile(fit, mask, rows)
     rho_hat = _rho_hat(evidence, mask, profile)
     second = _second_maximum(fit, mask, profile)
@@ -142,7 +152,31 @@ def over_rho_of(evidence: Evidence, read: FitRows | None) -> OverRho | None:
         window=evidence.window,
         second_maximum=second,
         classical=fit.spec.errors_differ,
+        target=str(EffectWords.of(fit, evidence.naming.outcome).target) if fit.is_binary else "",
     )
+
+
+def _curve(fit: Fit, mask: Mask, rows: Rows | None) -> RhoCurve | HeldRhoCurve | None:
+    """Return coefficients over rho, or the average slopes of a binary outcome; None if unknown."""
+    columns = [int(column) for column in np.flatnonzero(mask)]
+    labels = [fit.labels[column] for column in columns]
+    if not fit.is_binary:
+        return RhoCurve.build(fit.moments, columns, labels)
+    assert rows is not None
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", HeckmanfaWarning)
+        try:
+            climbing = Ascent.build(_alone(fit, mask), rows)
+            return HeldRhoCurve.build(climbing, ["", *labels], (0.0, 0.0), effects=True)
+        except HeckmanfaError:
+            return None
+
+
+def _alone(fit: Fit, mask: Mask) -> Fit:
+    """Return the fit as one of these features that were given, for its likelihood."""
+    same = bool(np.array_equal(mask, fit.support)) and fit.average is None
+    spec = fit.spec if same else replace(fit.spec, start=None)
+    return replace(fit, spec=spec, support=mask, average=None, search=None)
 
 
 def _shown_model(evidence: Evidence) -> tuple[str, Mask]:
@@ -164,7 +198,7 @@ class _Coefficients:
     """The coefficients of one model over rho."""
 
     evidence: Evidence
-    curve: RhoCurve
+    curve: RhoCurve | HeldRhoCurve
     columns: tuple[int, ...]
     """of the model"""
     reach: float
@@ -194,8 +228,10 @@ class _Coefficients:
         )
 
     def _points(self, rho: Floats, place: int) -> list[RhoPoint]:
-        centre = self.curve.estimate(rho)[:, place]
-        reach = reference_of(self.evidence.fit).quantile(CONF_LEVEL)
+        fit = self.evidence.fit
+        unit = EffectWords.of(fit, self.evidence.naming.outcome).factor
+        centre = unit * self.curve.estimate(rho)[:, place]
+        reach = unit * reference_of(fit).quantile(CONF_LEVEL)
         error = reach * self.curve.std_error(rho)[:, place]
         return [
             RhoPoint(float(r), float(c), float(c - e), float(c + e))
@@ -215,13 +251,10 @@ def _profile(fit: Fit, mask: Mask, rows: Rows | None) -> RhoProfile | None:
     """Profile the likelihood of some features over rho; None if that is not possible or slow."""
     if rows is None or _is_slow(fit, mask):
         return None
-    same = bool(np.array_equal(mask, fit.support)) and fit.average is None
-    spec = fit.spec if same else replace(fit.spec, start=None)
-    alone = replace(fit, spec=spec, support=mask, average=None, search=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeckmanfaWarning)
         try:
-            return profile_of(alone, rows, _GRID)
+            return profile_of(_alone(fit, mask), rows, _GRID)
         except HeckmanfaError:
             return None
 

@@ -18,7 +18,9 @@ from heckmanfa.data.rows import Block, Mask, Rows, held
 from heckmanfa.data.sample import read_weights
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import mixed
+from heckmanfa.inference.calibration import calibration_of
 from heckmanfa.inference.effect_rows import formula_rows
+from heckmanfa.inference.expectation_parts import probability_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.fit_rows import (
     FitRows,
@@ -39,10 +41,12 @@ from heckmanfa.inference.selection_moves import (
     selection_effects,
 )
 from heckmanfa.model.normal import inverse_mills, log_cdf
+from heckmanfa.plots.calibration_points import CalibrationPicture
 from heckmanfa.plots.margin_intervals import SelectionChange, SelectionDriver, SelectionMargins
 from heckmanfa.plots.overlap_bars import SelectionOverlap, overlap_of
 from heckmanfa.plots.profile_means import Profile, SelectionProfiles
 from heckmanfa.plots.residual_bars import ResidualBars, residual_bars
+from heckmanfa.results.effect_words import class_label
 from heckmanfa.results.naming import Naming
 from heckmanfa.text.numerals import figure
 from heckmanfa.text.printable import shown
@@ -156,6 +160,29 @@ class PictureRows:
             fit.spec.weight_kind,
             outcome=self.naming.outcome,
             source="least squares" if fit.probit is None else source,
+        )
+
+    def calibration(self) -> CalibrationPicture | None:
+        """Return predicted probabilities of the selected rows beside their outcomes.
+
+        None if the rows are not in memory.
+        """
+        if not self.in_memory:
+            return None
+        fit = self.fit
+        assert fit.classes is not None
+        columns = sorted({*fit.equation, *_selecting(fit)})
+        equation = (fit.intercept, fit.coef[columns])
+        selection = (fit.selection_intercept, fit.selection_coef[columns])
+        parts = self._read[0].map(_block_chances, equation, selection, fit.rho, columns=columns)
+        pairs, weight = _stacked(parts)
+        return calibration_of(
+            pairs[:, 0],
+            pairs[:, 1],
+            weight,
+            positive=class_label(fit.classes[1]),
+            outcome_name=self.naming.outcome,
+            weight_kind=fit.spec.weight_kind,
         )
 
 
@@ -384,6 +411,18 @@ def _block_residuals(
         index = selection[0] + block.features @ selection[1]
         residual = residual - imr_coef * inverse_mills(index)
     return np.asarray(residual), block.weight
+
+
+def _block_chances(
+    block: Block, equation: tuple[float, Floats], selection: tuple[float, Floats], rho: float
+) -> tuple[Floats, Floats | None]:
+    """Return P(y = 1 | x, s = 1) and the outcome of the selected rows of a block, (b, 2)."""
+    block = block.only_selected()
+    mean, index = (intercept + block.features @ coef for intercept, coef in (equation, selection))
+    # Without a selection equation, every row is selected and rho is NaN.
+    kind = "selected" if np.isfinite(rho) else "marginal"
+    chance = probability_parts(kind, mean, index, rho).value
+    return np.column_stack([chance, block.outcome]), block.weight
 
 
 def _stacked(parts: Any) -> tuple[Any, Floats | None]:

@@ -13,6 +13,7 @@ from heckmanfa.plots.mills_ratios import imr_overlap
 from heckmanfa.plots.profile_curve import rho_profile
 from heckmanfa.plots.public_pictures import (
     assignments,
+    calibration,
     chances,
     forest,
     imr_estimates,
@@ -29,6 +30,7 @@ from heckmanfa.plots.training_path import assignment_path
 __all__ = [
     "assignment_path",
     "assignments",
+    "calibration",
     "chances",
     "coefficients",
     "forest",

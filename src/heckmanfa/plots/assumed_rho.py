@@ -1,4 +1,7 @@
-"""What if rho were something else: coefficients over an assumed rho, and what is known of it."""
+"""What if rho were something else: coefficients over an assumed rho, and what is known of it.
+
+Of a binary outcome, average slopes of the probability are shown in place of coefficients.
+"""
 
 from __future__ import annotations
 
@@ -128,6 +131,24 @@ class OverRho:
     """rho at another maximum of the likelihood"""
     classical: bool = False
     """whether the model's standard errors are others than these"""
+    target: str = ""
+    """the probability whose average slopes, in percentage points, are shown in place of
+    coefficients; empty if the outcome is not binary"""
+
+    @property
+    def what(self) -> str:
+        """What is shown over rho."""
+        return "average slope" if self.target else "coefficient"
+
+    @property
+    def at_zero(self) -> str:
+        """The model with rho = 0."""
+        return "naive probit" if self.target else "least squares"
+
+    @property
+    def axis(self) -> str:
+        """What the numbers are."""
+        return "percentage points" if self.target else self.what
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -162,7 +183,7 @@ class OverRho:
         )
 
     def _legend(self) -> tuple[LegendItem, ...]:
-        items = [LegendItem("least squares (rho = 0)", "diamond", "ols")]
+        items = [LegendItem(f"{self.at_zero} (rho = 0)", "diamond", "ols")]
         if self.hat_in_view:
             items.append(LegendItem(f"{self.model} (rho = {_rho(self.rho_hat)})", "circle", "this"))
         if self.panels[0].at_second is not None:
@@ -177,18 +198,21 @@ class OverRho:
         n_turning = sum(panel.turns for panel in self.panels)
         m = len(self.panels)
         turning = (
-            f"{n_turning or 'None'} of {m} coefficients {'turn' if n_turning > 1 else 'turns'} sign"
+            f"{n_turning or 'None'} of {m} {self.what}s {'turn' if n_turning > 1 else 'turns'} sign"
             if m > 1
             else ("Its sign turns" if n_turning else "Its sign stays")
         )
+        name = shown(first.feature, 40)
         return (
-            f"Coefficients over an assumed rho. That of {shown(first.feature, 40)} goes from "
-            f"{at_low} at rho = {_rho(low.rho)} to {at_high} at "
-            f"{_rho(high.rho)}. {turning} in that range. All numbers are in the table."
+            f"{self.what.capitalize()}s over an assumed rho. That of {name} goes from {at_low} at "
+            f"rho = {_rho(low.rho)} to {at_high} at {_rho(high.rho)}. {turning} in that "
+            "range. All numbers are in the table."
         )
 
     def _caption(self) -> str:
         words = [f"{self._which()} for a rho that is assumed, with its 95% interval."]
+        if self.target:
+            words.append(f"Slopes of {self.target}, in percentage points for one unit more.")
         if self.window is not None:
             low, high = (with_minus(f"{end:g}") for end in self.window)
             words.append(
@@ -208,23 +232,24 @@ class OverRho:
                 f"The likelihood has a second maximum at rho = {_rho(self.second_maximum)}."
             )
         if self.classical:
-            words.append("The intervals of the coefficients are classical here.")
+            words.append(f"The intervals of the {self.what}s are classical here.")
         return " ".join(words)
 
     def _which(self) -> str:
         """Say of which model the coefficients are, and how many of them are shown."""
         if len(self.features) == 1:
-            return f"The coefficient of {shown(self.features[0])}"
+            return f"The {self.what} of {shown(self.features[0])}"
         if len(self.panels) < len(self.features):
-            return f"Coefficients of {len(self.panels)} of {len(self.features)} features,"
-        return f"Each coefficient of {named(self.features)}"
+            many = f"{len(self.panels)} of {len(self.features)} features"
+            return f"{self.what.capitalize()}s of {many},"
+        return f"Each {self.what} of {named(self.features)}"
 
     def _table(self) -> Table:
         low, high = self.ends
         places = [rho for rho in _TABLE_RHO if low <= rho <= high]
         columns = [Column("Feature", is_number=False, is_feature=True)]
         columns += [
-            Column("At rho = 0, least squares" if rho == 0 else f"At {with_minus(f'{rho:g}')}")
+            Column(f"At rho = 0, {self.at_zero}" if rho == 0 else f"At {with_minus(f'{rho:g}')}")
             for rho in places
         ]
         columns += [Column(f"At rho-hat, {_rho(self.rho_hat)}"), Column("Sign turns at")]
@@ -240,7 +265,10 @@ class OverRho:
                 "never" if math.isnan(panel.sign_change) else _rho(panel.sign_change),
             ]
             rows.append(row)
-        return Table(tuple(columns), tuple(rows), "Coefficients over rho", "over-rho-table")
+        caption = f"{self.what.capitalize()}s over rho"
+        if self.target:
+            caption += f" of {self.target}, in percentage points"
+        return Table(tuple(columns), tuple(rows), caption, "over-rho-table")
 
     def _more(self) -> tuple[Table, ...]:
         if not self.bars:
@@ -349,7 +377,7 @@ class _Curves:
         drawing.diamond(x(0.0), y(panel.at(0.0).estimate), "mark ols")
 
     def _words(self, panel: RhoPanel) -> str:
-        lines = [panel.title, f"least squares: {panel.words(panel.at(0.0))}"]
+        lines = [panel.title, f"{self._picture.at_zero}: {panel.words(panel.at(0.0))}"]
         if panel.at_hat is not None:
             rho = _rho(self._picture.rho_hat)
             lines.append(f"{self._picture.model}, rho = {rho}: {panel.words(panel.at_hat)}")
@@ -392,7 +420,7 @@ def _draw_panel(ax: Any, picture: OverRho, panel: RhoPanel) -> None:
     ax.set_xlim(*picture.ends)
     ax.set_title(label_of(cut(panel.title, _TITLE)))
     ax.set_xlabel("rho that is assumed")
-    ax.set_ylabel("coefficient")
+    ax.set_ylabel(picture.axis)
 
 
 _HOLLOW = {

@@ -38,7 +38,7 @@ class ProfileCurve:
     """of the parameter"""
     ends: tuple[float, float] | None = (-1.0, 1.0)
     """of the axis; None for the first and last of the points"""
-    plain_probit: float = math.nan
+    naive_probit: float = math.nan
     """the estimate of a probit of the selected rows alone; NaN if there is none"""
 
     def limits(self) -> tuple[float, float]:
@@ -126,7 +126,7 @@ def draw_profile(curve: ProfileCurve, ax: Any) -> Any:
         if curve.regions:
             panel.axhline(curve.level, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
         panel.plot(curve.points, curve.log_likelihood, color=BLUE, zorder=2)
-        for name, value in (("two-step", curve.two_step), ("plain probit", curve.plain_probit)):
+        for name, value in (("two-step", curve.two_step), ("naive probit", curve.naive_probit)):
             if math.isfinite(value):
                 marks[f"{name} {_number(value)}"] = _beside(panel, value, first, last)
         reported = curve.maxima["reported"].astype(bool)

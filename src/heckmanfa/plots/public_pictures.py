@@ -195,8 +195,49 @@ def residuals(
     -------
     matplotlib.axes.Axes
     """
-    picture = _pictures_of(source, X, y, selected, sample_weight).residuals
-    return _drawable(picture, _not_in_memory()).draw(ax)
+    pictures = _pictures_of(source, X, y, selected, sample_weight)
+    if pictures.evidence.fit.is_binary:
+        raise InputError(
+            "a binary outcome has no residuals that could be normal: use plots.calibration, which "
+            "compares its predicted probabilities with what happened"
+        )
+    return _drawable(pictures.residuals, _not_in_memory()).draw(ax)
+
+
+def calibration(
+    source: Pictured,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+    *,
+    selected: Any = None,
+    sample_weight: Any = None,
+) -> Any:
+    """Draw the observed shares of the positive class over predicted probabilities.
+
+    Selected rows are put into ten groups by P(y = positive class | x, s = 1), with 95% binomial
+    intervals of their shares. Probabilities that come true are on the line. The model was fitted to
+    these rows, so it looks better than it is; and since they are selected, nothing is shown about
+    rows without an outcome. Rows must be in memory.
+
+    Parameters
+    ----------
+    source : fitted model of a binary outcome, or Analysis
+    X, y, selected, sample_weight
+        As in `selection_margins`.
+    ax : Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    pictures = _pictures_of(source, X, y, selected, sample_weight)
+    if not pictures.evidence.fit.is_binary:
+        raise InputError(
+            "calibration is about probabilities of a binary outcome; use plots.residuals for a "
+            "linear one"
+        )
+    return _drawable(pictures.calibration, _not_in_memory()).draw(ax)
 
 
 def rho_by_assignment(source: Pictured, ax: Any = None) -> Any:
@@ -231,7 +272,9 @@ def over_rho(
 
     They are those of the best assignment, or of the model if it has one. The ribbon is the 95%
     interval. A diamond is least squares (rho = 0), a disc the model's rho, and a stroke where the
-    sign turns. Grey is the 95% interval of rho or, with a window, what is outside it.
+    sign turns. Grey is the 95% interval of rho or, with a window, what is outside it. Of a binary
+    outcome, these are average slopes of its probability, in percentage points: they need the rows,
+    and the diamond is the naive probit.
 
     Parameters
     ----------
@@ -251,7 +294,12 @@ def over_rho(
     heckmanfa.plots.uncertainty : any coefficients, over any range of rho.
     """
     picture = _pictures_of(source, X, y, selected, sample_weight).over_rho
-    return _drawable(picture, _nothing("no outcome was missing, or no feature predicts")).draw(axes)
+    return _drawable(
+        picture,
+        _nothing(
+            "no outcome was missing, no feature predicts, or a binary outcome has too many rows"
+        ),
+    ).draw(axes)
 
 
 def imr_estimates(
@@ -279,7 +327,13 @@ def imr_estimates(
     -------
     matplotlib.axes.Axes
     """
-    picture = _pictures_of(source, X, y, selected, sample_weight).imr
+    pictures = _pictures_of(source, X, y, selected, sample_weight)
+    if pictures.evidence.fit.is_binary:
+        raise InputError(
+            "the Heckman probit has no coefficient of lambda: use plots.over_rho, which shows how "
+            "much depends on rho"
+        )
+    picture = pictures.imr
     return _drawable(picture, _nothing("no outcome was missing")).draw(ax)
 
 

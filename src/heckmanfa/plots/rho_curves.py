@@ -25,7 +25,7 @@ from heckmanfa.plots._canvas import (
 
 _PANELS_PER_ROW = 3
 _PANEL_INCHES = (3.1, 2.6)
-_AT_ZERO = {"ols": "least squares", "probit": "plain probit"}
+_AT_ZERO = {"ols": "least squares", "probit": "naive probit"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def uncertainty(
     """Draw coefficients over the range of rho, one panel each.
 
     A line is the estimate at each rho and the band its confidence interval; dotted lines are the
-    bounds of the estimate. Marks inside the range: a dot is least squares, or the plain probit of
+    bounds of the estimate. Marks inside the range: a dot is least squares, or the naive probit of
     a binary outcome (rho = 0), and a cross the rho at which the sign changes. A diamond is the
     nearest rho below or above zero at which the confidence interval starts or stops containing
     zero.
