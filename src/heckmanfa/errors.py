@@ -99,7 +99,7 @@ class CollinearError(InputError):
 
 
 class SeparationError(InputError):
-    """Some columns predict selection perfectly, so the probit has no finite maximum."""
+    """Some columns decide selection or a binary outcome, so the probit has no finite maximum."""
 
 
 class UnknownFeatureError(InputError):
@@ -143,7 +143,7 @@ class HeckmanfaWarning(UserWarning):
 
 
 class AllObservedWarning(HeckmanfaWarning):
-    """No outcome is missing, so ordinary least squares is fitted instead."""
+    """No outcome is missing, so least squares or a plain probit is fitted instead."""
 
 
 class NoExclusionWarning(HeckmanfaWarning):

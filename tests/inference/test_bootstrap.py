@@ -220,7 +220,7 @@ def test_failures_are_counted_by_reason():
     assert boot.n_failed == sum(boot.replicates.failures.values()) > 0
     assert len(boot.replicates.estimates) == 60 - boot.n_failed
     words = " ".join(boot.replicates.failures)
-    assert "collinear" in words or "separat" in words or "predict selection perfectly" in words
+    assert "collinear" in words or "separat" in words or "decide selection" in words
     assert all(f"Failed ({count})" in str(boot) for count in boot.replicates.failures.values())
     assert "replicates failed" in " ".join(str(boot).split())
 

@@ -20,7 +20,7 @@ from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_o
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.heckman import Heckman
-from heckmanfa.model.equations import refuse_partial_copies
+from heckmanfa.model.leakage import refuse_partial_copies
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import plural
 

@@ -33,7 +33,8 @@ from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.dask_predict import map_rows
 from heckmanfa.estimators.fitting import publish
 from heckmanfa.estimators.scoring import ScoredRegressor, check_selected
-from heckmanfa.model.equations import check_prediction, fit_selection, refuse_leakage
+from heckmanfa.model.equations import check_prediction, fit_selection
+from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.normal import log_cdf

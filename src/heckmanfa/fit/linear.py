@@ -11,7 +11,8 @@ from heckmanfa.data.sample import Sample
 from heckmanfa.errors import AllObservedWarning, RhoOutsideWarning, warn
 from heckmanfa.fit.fitted import Choice, Fit, Spec, count, label_terms, spread_over
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
-from heckmanfa.model.equations import Selection, refuse_leakage
+from heckmanfa.model.equations import Selection
+from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.likelihood import fit_likelihood, warn_of_likelihood
 from heckmanfa.model.likelihood_guards import guard_likelihood

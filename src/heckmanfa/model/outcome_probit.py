@@ -110,6 +110,7 @@ def fit_binary_selection(
         probit = fit_outcome_probit(moments, selection.rows, kept)
         found = outcome_separation(selection.rows, probit)
         if found is None:
+            _check_coefficients(selection.rows, len(kept))
             break
         if on_separation != "drop" or found.complete:
             refuse_separation(found, OutcomeRows(selection.rows), kept, labels, OUTCOME)
@@ -149,6 +150,19 @@ def _check_classes(rows: Rows) -> int:
             f"only 1 of the {n} selected rows has the rarer class of the outcome; a fit needs more"
         )
     return n
+
+
+def _check_coefficients(rows: Rows, n_features: int) -> None:
+    """Refuse as many coefficients as rows of the rarer class, even if they do not separate."""
+    n, n_positive = count_rows(OutcomeRows(rows))
+    if min(n_positive, n - n_positive) > n_features + 1:
+        return
+    counts = OUTCOME.counts.format(one=n_positive, other=n - n_positive)
+    raise TooFewRowsError(
+        f"{plural(n_features, 'prediction feature')} and an intercept need more than "
+        f"{n_features + 1} rows of each class: {counts}. Leave features out of the prediction "
+        "equation (a common rule is ten rows of the rarer class per feature), or collect more rows."
+    )
 
 
 # Functions over one block of rows. -----------------------------------------------------------
