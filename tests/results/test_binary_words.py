@@ -287,6 +287,7 @@ def test_hostile_class_labels_are_harmless(rows, label):
         ("recid", (0.0, 1.0), "P(recid = 1)"),
         ("recid", (False, True), "P(recid = True)"),
         ("wage >= 4", (False, True), "P(wage >= 4)"),
+        ("wage >= 4", (0.0, 1.0), "P(wage >= 4)"),
         ("wage >= 4", (True, False), "P(wage >= 4 = False)"),
     ],
 )

@@ -52,6 +52,12 @@ _SLOPES = Caveat(
     "probability; margins() has these.",
 )
 
+_CRITERIA = Caveat(
+    "criteria",
+    "note",
+    "AIC and BIC count the prediction features alone: they compare sets of these.",
+)
+
 
 def caveats_of_separation(fit: Fit) -> list[Caveat]:
     """Say that a column decides a binary outcome, so the likelihood has no maximum."""
@@ -75,7 +81,7 @@ def caveats_of_classes(fit: Fit) -> list[Caveat]:
         claim = "That 95% intervals hold the truth 95% of the time"
         why = f"there are {finding.short}, where a rule of thumb asks for 10."
         found.append(Caveat("few_events", "caution", words, claim, why))
-    return [*found, *_of_boundary(fit), _SLOPES]
+    return [*found, *_of_boundary(fit), _SLOPES, _CRITERIA]
 
 
 def _of_boundary(fit: Fit) -> list[Caveat]:

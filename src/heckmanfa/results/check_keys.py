@@ -59,7 +59,7 @@ CHECKS_OF_WARNING: dict[type[HeckmanfaWarning], tuple[str, ...]] = {
 
 NO_CHECKS = frozenset(
     {
-        *("adjusted_r2", "average", "honest", "honest_and_all_rows", "honest_fit"),
+        *("adjusted_r2", "average", "criteria", "honest", "honest_and_all_rows", "honest_fit"),
         *("honest_target", "imr_range"),
         *("honest_window", "kept_out", "naive_probit", "no_choice", "none_kept_out", "normal_law"),
         *("not_causal", "nothing_searched", "reference_distribution", "rho_near_boundary"),

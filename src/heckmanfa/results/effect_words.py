@@ -58,7 +58,7 @@ class EffectWords:
     def _probability(self, which: int) -> Passage:
         assert self.classes is not None
         label = self.classes[which]
-        if label is True and _COMPARISON.search(self.outcome):
+        if not isinstance(label, str) and label == 1 and _COMPARISON.search(self.outcome):
             return passage("P(", Name(self.outcome), ")")
         return passage("P(", Name(self.outcome), f" = {class_label(label)})")
 
