@@ -33,8 +33,7 @@ _COMPARISON_NOTE = (
 )
 _PROBIT_NOTE = (
     "Naive probit: the chosen features on the selected rows, with no correction. Its "
-    "log-likelihood is that of two separate probits. Coefficients are of the index, not of the "
-    "probability; margins() has effects on the probability."
+    "log-likelihood is that of two separate probits."
 )
 __all__ = ["PREFIX", "likelihood_name", "summarize", "tidy", "vcov", "wald_test"]
 

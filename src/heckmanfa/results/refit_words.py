@@ -47,10 +47,10 @@ def caveat_of_refits(
     exact = search.values
     margin, error = refits.margin(exact), refits.largest_error(exact)
     criterion = CRITERIA[search.goal.criterion]
+    most = f"at most {number(error, 3)} below" if error > 0.0 else "not below"
     another = (
-        f"Another assignment is better only if its {criterion} is lower than its approximation by "
-        f"more than {number(margin, 3)}; of those refitted, none is by more than "
-        f"{number(error, 3)}."
+        f"Another assignment is better only if its {criterion} is more than {number(margin, 3)} "
+        f"below its approximation; those refitted are {most}."
     )
     sentence = f"{best}. {agreement_words(search, refits)} {another}"
     if search.optimal and error < margin:
@@ -83,7 +83,8 @@ def refit_facts(search: Search, refits: ExactRefits) -> list[tuple[str, str]]:
     facts.append(("Approximation's best proven", proven))
     if not np.isnan(share):
         facts.append(("Pairs in the same order", percent(share, 0)))
-    facts.append(("Exact lower by at most", number(refits.largest_error(exact), 3)))
+    error = refits.largest_error(exact)
+    facts.append(("Exact lower by at most", number(error, 3) if error > 0.0 else "not lower"))
     margin = refits.margin(exact)
     reach = "all were refitted" if np.isinf(margin) else number(margin, 3)
     facts.append(("Another is better if lower by", reach))

@@ -77,7 +77,8 @@ def verdict(evidence: Evidence) -> SelectionVerdict:
         return _of("yes", join([_correction(evidence), _weight(evidence)]), _yes(evidence))
     if _is_little(evidence):
         return _of("little", _why_little(evidence), _little(evidence))
-    words = join([_correction(evidence), _hangs_on(evidence.stand_in) or _weight(evidence)])
+    it = "rho" if evidence.words.is_binary else "it"
+    words = join([_correction(evidence), _hangs_on(evidence.stand_in, it) or _weight(evidence)])
     return _of("unknown", words, _unknown(evidence))
 
 
@@ -163,18 +164,18 @@ def _weight(evidence: Evidence) -> Passage:
     return passage(f"Of the weight (by BIC), {chance_text(evidence.rejected)} rejects rho = 0.")
 
 
-def _hangs_on(stand_in: StandInEvidence | None) -> Passage:
-    """Say with which feature lambda is significant, and without which not."""
+def _hangs_on(stand_in: StandInEvidence | None, it: str) -> Passage:
+    """Say with which feature lambda or rho is significant, and without which not."""
     if stand_in is None:
         return passage()
     name = Name(stand_in.name)
     shares = {"without ": stand_in.rejected_without, "with ": stand_in.rejected_with}
     more, less = sorted(shares, key=lambda which: -shares[which])
     if shares[more] >= _MOST_REJECT and shares[less] < 1.0 - _MOST_REJECT:
-        said = f" it is significant ({chance_text(shares[more])} of the weight); {less}"
+        said = f" {it} is significant ({chance_text(shares[more])} of the weight); {less}"
         end = f" it is not ({chance_text(shares[less])})."
     else:
-        said = f" it is significant in {chance_text(shares[more])} of the weight; {less}"
+        said = f" {it} is significant in {chance_text(shares[more])} of the weight; {less}"
         end = f" in {chance_text(shares[less])}."
     return passage(more.capitalize(), name, said, name, end)
 
