@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import HeckmanProbit
+from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results.answer import answer_of
@@ -22,12 +22,14 @@ from heckmanfa.results.checks import check_of_finding, checks_of
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.document import Finding
 from heckmanfa.results.effect_words import EffectWords, class_label
+from heckmanfa.results.effects import effects_of
 from heckmanfa.results.evidence import evidence_of
-from heckmanfa.results.evidence_pictures import forest_of
+from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.may_write import may_write
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.results.selection_words import selection_words, which_words
+from heckmanfa.results.side_by_side import side_by_side
 
 PREDICT = ["educ", "exper", "city"]
 SELECT = ["educ", "exper", "age", "kids5", "nwifeinc"]
@@ -317,3 +319,73 @@ def test_words_of_checks_of_a_linear_outcome_stay():
     finding = Finding("rho", "rho", "1.2", "problem", "Outside.")
     assert "--method ml" in check_of_finding(finding, "y").do
     assert "--method" not in check_of_finding(finding, "y", binary=True).do
+
+
+@pytest.fixture(scope="module")
+def searched(rows):
+    X, y = rows
+    model = HeckmanProbitBestSubset(n_refits=6, never=["kids5"])
+    return fitted(model, X[["educ", "exper", "city", "kids5", "nwifeinc"]], y)
+
+
+def test_a_search_says_nothing_of_a_linear_model_and_what_is_proven(searched):
+    said = everything_said(searched)
+    for where, words in said.items():
+        assert not LINEAR.search(words), (where, LINEAR.search(words))
+        assert "--search average" not in words
+    assert "refitted by maximum likelihood, proven the best of all 16" in " ".join(
+        said["summary"].split()
+    )
+    assert "ignore the search" in said["answer"]
+    report = str(searched.search_report())
+    assert "Refitted exactly:" in report
+    assert "Pairs in the same order:" in report
+    assert not LINEAR.search(report)
+
+
+def test_the_model_of_all_features_is_that_of_a_fit_with_them(searched, rows):
+    X, y = rows
+    columns = ["educ", "exper", "city", "kids5", "nwifeinc"]
+    whole = fitted(HeckmanProbit(["educ", "exper", "city", "nwifeinc"]), X[columns], y)
+    beside = side_by_side(searched.fit_)
+    assert beside.is_solved
+    terms = beside.terms.set_index("term")["all_features"]
+    expected = [whole.intercept_, *whole.coef_[[0, 1, 2, 4]], whole.rho_, whole.log_likelihood_]
+    names = ["Intercept", "educ", "exper", "city", "nwifeinc", "rho", "log_likelihood"]
+    np.testing.assert_allclose(terms[names].to_numpy(), expected, rtol=1e-4, atol=1e-6)
+    assert terms["bic"] == pytest.approx(whole.bic_)
+    found = evidence_of(searched.fit_).all_features
+    series = effects_of(whole.fit_).own
+    for column in (0, 1, 2, 4):
+        mine, other = found.coef.of(column), series.of(column)
+        assert mine.estimate == pytest.approx(other.estimate, rel=1e-3, abs=1e-6)
+        assert mine.low == pytest.approx(other.low, rel=1e-3, abs=1e-5)
+    assert found.rho_interval == pytest.approx(
+        tuple(whole.tidy().set_index("term").loc["rho", ["ci_low", "ci_high"]]), abs=1e-3
+    )
+
+
+def test_pictures_of_a_search_have_no_model_without_numbers(searched):
+    evidence = evidence_of(searched.fit_)
+    forest = forest_of(evidence)
+    assert [one.label for one in forest.series] == [
+        "this model",
+        "naive probit, same features",
+        "Heckman probit, all features",
+    ]
+    chances = chances_of(evidence)
+    assert not chances.has_least_squares
+    columns = columns_of(evidence)
+    assert np.isfinite(columns.bic[0])
+    assert np.isfinite(columns.rho[0])
+    assert "p of lambda" not in str(columns.text().table.columns)
+    assert columns.weight.sum() <= 1.0 + 1e-12
+    assert card_html(answer_of(evidence), forest, evidence.outcome)
+
+
+def test_a_plain_probit_of_a_search_says_that_nothing_was_searched(rows):
+    X, y = rows
+    seen = y.notna()
+    model = fitted(HeckmanProbitBestSubset(), X[seen], y[seen])
+    assert "Nothing was searched" in str(model.summary())
+    assert not LINEAR.search(str(answer_of(evidence_of(model.fit_))))

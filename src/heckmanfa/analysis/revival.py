@@ -37,6 +37,7 @@ MODELS = {
 }
 _PARTS = {
     "AtanhRho": "heckmanfa.search.quadratic",
+    "AllFeatures": "heckmanfa.search.exact_refits",
     "Average": "heckmanfa.search.averaging.result",
     "AverageOutcome": "heckmanfa.search.averaging.average_outcome",
     "BinaryOutcome": "heckmanfa.model.binary_outcome",

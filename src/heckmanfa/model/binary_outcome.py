@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from heckmanfa.data.arrays import Floats
 
 
@@ -37,3 +39,24 @@ class BinaryOutcome:
     """columns that decide the outcome among the selected rows; kept only if nothing is missing"""
     deciding: tuple[int, ...] = ()
     """columns that decided the outcome of rows which were left out for it"""
+
+
+def average_slopes(
+    coef: Floats, covariance: Floats, mean_slope: float, gradient: Floats
+) -> tuple[Floats, Floats]:
+    """Return average slopes of a probit, (J,), and their covariance, (J, J).
+
+    Parameters
+    ----------
+    coef : array of shape (1 + J,)
+        The intercept first.
+    covariance : array of shape (1 + J, 1 + J)
+    mean_slope : float
+        Average of phi(x'coef).
+    gradient : array of shape (1 + J,)
+        Its derivative in the coefficients.
+    """
+    slopes = coef[1:] * mean_slope
+    jacobian = np.outer(coef[1:], gradient)
+    jacobian[:, 1:] += mean_slope * np.eye(len(slopes))
+    return slopes, jacobian @ covariance @ jacobian.T

@@ -57,7 +57,7 @@ BINARY_CHECK_WORDS: dict[str, CheckWords] = {
         CHECK_WORDS["search_ignored"],
         do="Use --honest, which estimates on rows that had no part in the search.",
     ),
-    "near_ties": replace(CHECK_WORDS["near_ties"], do=_CHANCES),
+    "near_ties": replace(CHECK_WORDS["near_ties"], do="Report these sets too, or use --honest."),
     "left_out": replace(CHECK_WORDS["left_out"], do="Compare with --search none first."),
     "not_weighed": replace(
         CHECK_WORDS["not_weighed"],

@@ -32,7 +32,8 @@ _COMPARISON_NOTE = (
     "squares: the {} features on the selected rows, with no correction."
 )
 _PROBIT_NOTE = (
-    "Naive probit: the chosen features on the selected rows, with no correction. Its "
+    "All features: the Heckman probit in which every allowed feature predicts, where the search "
+    "starts. Naive probit: the chosen features on the selected rows, with no correction. Its "
     "log-likelihood is that of two separate probits."
 )
 __all__ = ["PREFIX", "likelihood_name", "summarize", "tidy", "vcov", "wald_test"]
@@ -102,7 +103,7 @@ def summarize(
         beside = side_by_side(fit)
         comparison = beside.terms[["term", *_COMPARISON]].rename(columns=_COMPARISON)
         if fit.is_binary:
-            comparison = comparison.drop(columns="all_features")
+            comparison = comparison if beside.is_solved else comparison.drop(columns="all_features")
             notes.append(_PROBIT_NOTE)
         else:
             which = "chosen" if fit.average is None else "same"

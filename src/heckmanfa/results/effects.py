@@ -26,7 +26,7 @@ from heckmanfa.model.score_moments import ScoreMoments, classical_scores
 from heckmanfa.results.estimates import tidy
 from heckmanfa.results.probability_effects import naive_slopes, own_slopes, with_ends
 from heckmanfa.results.reference import Reference, reference_of, tails
-from heckmanfa.results.side_by_side import may_predict
+from heckmanfa.results.side_by_side import may_predict, refits_of
 from heckmanfa.search.averaging.uncorrected import average_uncorrected
 
 CONF_LEVEL = 0.95
@@ -256,15 +256,36 @@ def all_features_of(fit: Fit, never: Sequence[str] = ()) -> Assignment | None:
     """Estimate the model in which every feature that may predict does.
 
     None without a selection equation, if it cannot be solved, or if it is the fitted model. That of
-    a binary outcome needs the rows.
+    a binary outcome is known from its search alone.
     """
-    if fit.probit is None or fit.is_binary:
+    if fit.probit is None:
         return None
     columns = may_predict(fit, never)
     if not columns or (fit.average is None and {*columns} <= {*fit.features}):
         return None
+    if fit.is_binary:
+        return _searched_all(fit)
     mask = np.zeros((1, fit.n_features), dtype=bool)
     mask[0, columns] = True
     if not fit.moments.solve(mask, exact=True).feasible[0]:
         return None
     return assignments_of(fit, mask)[0]
+
+
+def _searched_all(fit: Fit) -> Assignment | None:
+    """Return the model of all candidates that a search for a binary outcome started from."""
+    refits = refits_of(fit)
+    full = None if refits is None else refits.full
+    if refits is None or full is None:
+        return None
+    columns, quantile = list(full.columns), reference_of(fit).quantile(CONF_LEVEL)
+    values = np.full((fit.n_features, 3), np.nan)
+    reach = quantile * full.slope_errors
+    values[columns] = np.column_stack([full.slopes, full.slopes - reach, full.slopes + reach])
+    mask = np.zeros(fit.n_features, dtype=bool)
+    mask[columns] = True
+    centre, error = full.atanh_rho
+    low, high = np.tanh(centre + quantile * error * np.array([-1.0, 1.0]))
+    bic = -2.0 * refits.full_log_likelihood + len(columns) * np.log(fit.n_selected)
+    rho, ends = float(np.tanh(centre)), (float(low), float(high))
+    return Assignment(mask, float(bic), rho, ends, UNKNOWN, Series(values))

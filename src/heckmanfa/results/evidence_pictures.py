@@ -90,7 +90,8 @@ def _series(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[Ser
         own = "this model, honest halves"
     found = [Series(own, "this", "circle"), Series(alike, "ols", "diamond")]
     if any(item.all_features is not None for item in features):
-        found.append(Series("Heckman, all features", "all", "square"))
+        model = "Heckman probit" if evidence.words.is_binary else "Heckman"
+        found.append(Series(f"{model}, all features", "all", "square"))
     elif not any(item.least_squares.known for item in features):
         found.pop()
     return found

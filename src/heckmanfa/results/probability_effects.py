@@ -12,28 +12,8 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
+from heckmanfa.model.binary_outcome import average_slopes
 from heckmanfa.results.reference import reference_of
-
-
-def average_slopes(
-    coef: Floats, covariance: Floats, mean_slope: float, gradient: Floats
-) -> tuple[Floats, Floats]:
-    """Return average slopes of a probit, (J,), and their covariance, (J, J).
-
-    Parameters
-    ----------
-    coef : array of shape (1 + J,)
-        The intercept first.
-    covariance : array of shape (1 + J, 1 + J)
-    mean_slope : float
-        Average of phi(x'coef).
-    gradient : array of shape (1 + J,)
-        Its derivative in the coefficients.
-    """
-    slopes = coef[1:] * mean_slope
-    jacobian = np.outer(coef[1:], gradient)
-    jacobian[:, 1:] += mean_slope * np.eye(len(slopes))
-    return slopes, jacobian @ covariance @ jacobian.T
 
 
 def own_slopes(fit: Fit) -> tuple[Floats, Floats]:

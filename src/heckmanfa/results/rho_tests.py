@@ -30,9 +30,11 @@ def rho_lr(fit: Fit) -> Wald | None:
     """Compare with the model of rho = 0, in which both equations are fitted apart.
 
     The ratio uses the highest known maximum, even if the estimates are at another. There is none
-    after two steps, nor with a robust or cluster covariance.
+    after two steps, nor with a robust or cluster covariance. Honest estimates of a binary outcome
+    are not at the maximum of all rows, which chose the features: they have Wald's test alone.
     """
-    if not has_ratio(fit):
+    honest = fit.search is not None and fit.search.honest is not None
+    if not has_ratio(fit) or (fit.is_binary and honest):
         return None
     assert fit.log_likelihood is not None
     why_not = why_untested(fit)

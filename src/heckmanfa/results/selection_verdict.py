@@ -111,11 +111,7 @@ def _rejects(evidence: Evidence) -> bool:
 
 def ratio_of(evidence: Evidence) -> Wald | None:
     """The likelihood-ratio test of rho = 0 of a binary outcome, if there is one."""
-    fit = evidence.fit
-    # Honest estimates are not at the maximum of the likelihood of all rows.
-    if not fit.is_binary or evidence.honest:
-        return None
-    ratio = rho_lr(fit)
+    ratio = rho_lr(evidence.fit) if evidence.fit.is_binary else None
     return None if ratio is None or ratio.note else ratio
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.fit import Fit
 from heckmanfa.model.least_squares import fit_least_squares
+from heckmanfa.search.exact_refits import ExactRefits
 
 CANNOT_SOLVE = (
     "The Heckman model of all features cannot be fitted: they are collinear among the selected "
@@ -38,7 +39,7 @@ class SideBySide:
     is_whole: bool
     """whether the fitted model holds every feature that may predict"""
     is_solved: bool
-    """whether the all-features model can be fitted from the compressed data"""
+    """whether the all-features model is known"""
 
     def with_errors(self, tidy: pd.DataFrame) -> pd.DataFrame:
         """Return the terms with the columns of `Heckman.tidy`, in the order of its rows.
@@ -65,8 +66,8 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
 
     Least squares uses the chosen features and the selected rows. The all-features model holds
     every feature that may predict: what a search chose from, or without one all but ``never``.
-    A binary outcome has a probit in place of the first, and none of the second, which would need
-    the rows.
+    A binary outcome has a probit in place of the first, and the second only from a search, which
+    starts there.
     """
     names = fit.labels
     features = fit.equation
@@ -88,7 +89,9 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
     values = pd.DataFrame([*rows, *ends], columns=["kind", "term", "estimate", "least_squares"])
     is_solved = False
     values["all_features"] = nan
-    if corrected and not fit.is_binary:
+    if corrected and fit.is_binary:
+        is_solved = _put_searched(fit, values)
+    elif corrected:
         whole = np.zeros(len(names), dtype=bool)
         whole[candidates] = True
         full: Any = fit.moments.solve(whole)
@@ -96,6 +99,28 @@ def side_by_side(fit: Fit, never: Collection[str] = ()) -> SideBySide:
         last = [full.imr_coef, full.rho, full.sigma, full.adjusted_r2, full.bic]
         values["all_features"] = np.array([full.intercept, *full.coef[candidates], *last], float)
     return SideBySide(values, len(candidates), is_whole, is_solved)
+
+
+def refits_of(fit: Fit) -> ExactRefits | None:
+    """Return the refits of a search for a binary outcome; None without one."""
+    search = None if fit.search is None else fit.search.result
+    return None if search is None else search.refits
+
+
+def _put_searched(fit: Fit, values: pd.DataFrame) -> bool:
+    """Fill in the model of all candidates of a search for a binary outcome, if there is one."""
+    refits = refits_of(fit)
+    if refits is None or refits.full is None:
+        return False
+    full = refits.full
+    found = dict(zip(["Intercept", *(fit.labels[c] for c in full.columns)], full.coef, strict=True))
+    height = refits.full_log_likelihood
+    bic = -2.0 * height + len(full.columns) * float(np.log(fit.n_selected))
+    ends = {"rho": np.tanh(full.atanh_rho[0]), "log_likelihood": height, "bic": bic}
+    of_ends = values["kind"].isin(["errors", "fit"])
+    known = values["term"].map(found).where(~of_ends, values["term"].map(ends))
+    values["all_features"] = known.astype(np.float64)
+    return True
 
 
 def _naive(fit: Fit) -> tuple[Floats, list[tuple[str, str, float, float]]]:

@@ -15,6 +15,22 @@ _TIE = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
+class AllFeatures:
+    """The Heckman probit in which all k candidates predict."""
+
+    columns: tuple[int, ...]
+    """(k,) positions in X, in order"""
+    coef: Floats
+    """(1 + k,) the intercept first"""
+    atanh_rho: tuple[float, float]
+    """estimate and standard error, which is NaN if rho is held"""
+    slopes: Floats
+    """(k,) average marginal effects on P(y = 1)"""
+    slope_errors: Floats
+    """(k,) by the information of the likelihood"""
+
+
+@dataclass(frozen=True, eq=False)
 class ExactRefits:
     """The N best assignments by a likelihood's quadratic approximation, each fitted exactly.
 
@@ -35,6 +51,8 @@ class ExactRefits:
     held_rho: float | None = None
     """rho at which the approximation holds rho, since the model of all candidates has no maximum
     inside (-1, 1); None if rho is estimated"""
+    full: AllFeatures | None = None
+    """estimates of the model of all candidates"""
 
     @property
     def n_failed(self) -> int:

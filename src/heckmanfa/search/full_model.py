@@ -15,16 +15,17 @@ from scipy import linalg as sla
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
+from heckmanfa.model.binary_outcome import average_slopes
 from heckmanfa.model.equations import Selection, say_dropped, weighted_count
 from heckmanfa.model.joint_problem import State
 from heckmanfa.model.likelihood import newton
 from heckmanfa.model.likelihood_starts import ProbitStarts
-from heckmanfa.model.linalg import collinear_error, dependencies
+from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.outcome_probit import fit_outcome_probit
 from heckmanfa.model.probit_likelihood import probit_start
-from heckmanfa.model.probit_likelihood_terms import ProbitProblem
+from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
 from heckmanfa.model.probit_together import (
     Climbed,
     climb_together,
@@ -33,6 +34,7 @@ from heckmanfa.model.probit_together import (
 )
 from heckmanfa.model.two_step import LARGEST_RHO
 from heckmanfa.search.choices import Choices
+from heckmanfa.search.exact_refits import AllFeatures
 from heckmanfa.search.quadratic import AtanhRho, QuadraticForm
 
 _HELD_DECREMENT = 1e-6
@@ -82,6 +84,27 @@ class FullModel:
         spread = np.zeros(n_features)
         spread[list(self.columns)] = (self.problem.prediction_back @ theta[p : p + j])[1:]
         return spread
+
+    def all_features(self, rows: Rows) -> AllFeatures:
+        """Return its estimates, and its average marginal effects, in one more pass."""
+        p, j = self.problem.sizes
+        theta, beta = self.state.theta, slice(p, p + j)
+        back, held = self.problem.prediction_back, self.held_rho is not None
+        hessian = self.state.hessian
+        inverse = _inverse(hessian[:-1, :-1] if held else hessian)
+        assert inverse is not None
+        found = mean_slopes(rows, self.problem, theta, theta[beta])
+        gradient = solve_upper(back, found.gradient[:, 0], transposed=True)
+        coef, covariance = back @ theta[beta], back @ inverse[beta, beta] @ back.T
+        slopes, of_slopes = average_slopes(coef, covariance, float(found.mean[0]), gradient)
+        error = float("nan") if held else float(np.sqrt(inverse[-1, -1]))
+        return AllFeatures(
+            columns=self.columns,
+            coef=coef,
+            atanh_rho=(float(theta[-1]), error),
+            slopes=slopes,
+            slope_errors=np.sqrt(np.diag(of_slopes)),
+        )
 
     def _basis(self, mask: Mask) -> Floats:
         kept = [place for place, column in enumerate(self.columns) if mask[column]]

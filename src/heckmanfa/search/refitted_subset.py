@@ -120,6 +120,7 @@ def _ranked(
             beyond=found.beyond + offset,
             full_log_likelihood=float(full.state.log_likelihood),
             held_rho=full.held_rho,
+            full=full.all_features(problem.rows),
         ),
     )
     return result if found.complete else _incomplete(result, max_nodes)
