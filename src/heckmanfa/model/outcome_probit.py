@@ -91,7 +91,7 @@ def fit_binary_selection(
         )
         gone = {*away, *selection.separating}
         columns = [column for column in prediction if column not in gone]
-        n_selected = _check_classes(selection.rows)
+        n_selected, fewest = _count_classes(selection.rows)
         moments = gather(selection, columns, labels, n_selected, binary=True)
         # Without the rows that they decided, these are combinations of the others. Those of the
         # prediction equation alone go first.
@@ -107,10 +107,10 @@ def fit_binary_selection(
         away = [*away, *selection.separating, *lost]
         columns = [column for column in columns if column not in lost]
         kept = independent_columns(moments, columns)
+        _check_coefficients(n_selected, fewest, len(kept))
         probit = fit_outcome_probit(moments, selection.rows, kept)
         found = outcome_separation(selection.rows, probit)
         if found is None:
-            _check_coefficients(selection.rows, len(kept))
             break
         if on_separation != "drop" or found.complete:
             refuse_separation(found, OutcomeRows(selection.rows), kept, labels, OUTCOME)
@@ -136,32 +136,27 @@ def fit_binary_selection(
     )
 
 
-def _check_classes(rows: Rows) -> int:
-    """Refuse rows with a single class, or a class with a single row; count the selected rows."""
+def _count_classes(rows: Rows) -> tuple[int, int]:
+    """Count the selected rows, and those of the rarer class; refuse a single class."""
     n, n_positive = count_rows(OutcomeRows(rows))
-    fewest = min(n_positive, n - n_positive)
-    if fewest == 0:
+    if n_positive in (0, n):
         raise ConstantOutcomeError(
             f"the outcome has one class in all {n} selected rows of the fit; there is nothing to "
             "predict. Check that y is the right column."
         )
-    if fewest == 1:
-        raise TooFewRowsError(
-            f"only 1 of the {n} selected rows has the rarer class of the outcome; a fit needs more"
-        )
-    return n
+    return n, min(n_positive, n - n_positive)
 
 
-def _check_coefficients(rows: Rows, n_features: int) -> None:
+def _check_coefficients(n: int, fewest: int, n_features: int) -> None:
     """Refuse as many coefficients as rows of the rarer class, even if they do not separate."""
-    n, n_positive = count_rows(OutcomeRows(rows))
-    if min(n_positive, n - n_positive) > n_features + 1:
+    if fewest > n_features + 1:
         return
-    counts = OUTCOME.counts.format(one=n_positive, other=n - n_positive)
+    verb = "is" if fewest == 1 else "are"
     raise TooFewRowsError(
         f"{plural(n_features, 'prediction feature')} and an intercept need more than "
-        f"{n_features + 1} rows of each class: {counts}. Leave features out of the prediction "
-        "equation (a common rule is ten rows of the rarer class per feature), or collect more rows."
+        f"{plural(n_features + 1, 'selected row')} of each class: of {n:,}, {fewest:,} {verb} of "
+        "the rarer class. Leave features out of the prediction equation (a common rule is ten rows "
+        "of the rarer class per feature), or collect more rows."
     )
 
 
