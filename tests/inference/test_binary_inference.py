@@ -211,6 +211,49 @@ def test_estimates_between_refits_are_those_of_a_refit_there(fitted):
     assert exact.tidy()["bound_low"].iloc[0] == pytest.approx(0.0, abs=1e-4)
 
 
+@pytest.fixture(scope="module")
+def two_excluded():
+    X, y = _data(400, seed=6)
+    X["income"] = np.random.default_rng(7).normal(size=len(X))
+    chosen = ["age", "city", "kids", "income"]
+    return HeckmanProbit(["age", "city"], chosen).fit(X, y), X, y
+
+
+def test_other_exclusions_are_refits_of_the_model(two_excluded):
+    model, X, y = two_excluded
+    found = model.what_if(X, y)
+    table = found.tidy().set_index(["change", "feature"])
+    for key, features in (
+        (("put back", "income"), ["age", "city", "income"]),
+        (("take out", "city"), ["age"]),
+    ):
+        refit = HeckmanProbit(features, model.selection_features_).fit(X, y).fit_
+        assert table.loc[key, "rho"] == pytest.approx(refit.rho, abs=1e-6)
+        assert table.loc[key, "bic"] == pytest.approx(refit.bic, rel=1e-9)
+        assert table.loc[key, "rho_shift"] == pytest.approx(refit.rho - model.rho_, abs=1e-6)
+    terms = found.coefficients()
+    assert set(terms["term"]) == {"Intercept", "age", "city", "kids", "income", "rho"}
+    assert "two-step" not in str(found).lower()
+
+
+def test_exclusions_are_tested_by_the_likelihood_ratio_and_by_wald_if_that_is_not_valid(
+    two_excluded,
+):
+    model, X, y = two_excluded
+    found = model.exclusion_test(X, y, ["income"])
+    refit = HeckmanProbit(["age", "city", "income"], model.selection_features_).fit(X, y)
+    ratio = 2.0 * (refit.log_likelihood_ - model.log_likelihood_)
+    row = found.tidy().iloc[0]
+    assert row["statistic"] == pytest.approx(ratio, abs=1e-6)
+    assert row["p_value"] == pytest.approx(stats.chi2.sf(ratio, 1), rel=1e-5)
+    robust = HeckmanProbit(["age", "city"], model.selection_features_, cov_type="robust").fit(X, y)
+    wald = robust.exclusion_test(X, y, ["income"])
+    z = HeckmanProbit(["age", "city", "income"], model.selection_features_, cov_type="robust")
+    line = z.fit(X, y).tidy().set_index(["equation", "term"]).loc[("prediction", "income")]
+    assert wald.tidy()["statistic"].iloc[0] == pytest.approx(line["statistic"] ** 2, rel=1e-5)
+    assert "likelihood ratio" not in str(wald)
+
+
 def test_a_bootstrap_has_rho_alone_of_the_errors_and_counts_resamples_of_one_class(fitted):
     model, X, y = fitted
     fit = model.fit_

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from heckmanfa.estimators.base import SelectionModel
+from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
+from heckmanfa.inference.exclusions import WhatIf, binary_what_if
 from heckmanfa.inference.uncertainty import UncertaintyInterval, binary_uncertainty_interval
 
 
@@ -53,3 +56,50 @@ class ProbitInference(SelectionModel):
         """
         given = {"selected": selected, "sample_weight": sample_weight}
         return binary_uncertainty_interval(self.fit_, X, y, rho, conf_level, n_grid, **given)
+
+    def what_if(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> WhatIf:
+        """Change one exclusion at a time: include each excluded feature, drop each included one.
+
+        Each change is a fit by maximum likelihood to the same rows, with the covariance of the
+        model. No data can prove that an exclusion is valid. The result has `tidy` (the feature's t
+        value, rho) and `coefficients` (the change in every other coefficient). Arguments are as
+        passed to `fit`.
+        """
+        given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
+        return binary_what_if(self.fit_, X, y, **given)
+
+    def exclusion_test(
+        self,
+        X: Any,
+        y: Any = None,
+        features: Sequence[Any] | None = None,
+        *,
+        selected: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> ExclusionTest:
+        """Test whether excluded features belong in the prediction equation, while one stays out.
+
+        The model that includes these features is fitted by maximum likelihood, and compared by the
+        likelihood ratio. With sampling weights, or a robust or cluster covariance, their
+        coefficients are tested jointly instead (Wald). The features that stay excluded identify the
+        model: that they do not predict is an assumption that cannot be tested.
+
+        Parameters
+        ----------
+        X, y, selected, sample_weight, groups
+            As passed to `fit`.
+        features : sequence of str or int, optional
+            Excluded features to include; at least one other must stay excluded. By default,
+            each excluded feature stays out in turn, and all others are tested together.
+        """
+        given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
+        return exclusion_test(self.fit_, X, y, features, method="ml", **given)

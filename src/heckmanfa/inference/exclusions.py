@@ -1,38 +1,40 @@
 """Other exclusions: features put back or taken out one at a time.
 
-`what_if` uses the two-step estimator on the compressed data, without a pass over the rows.
-`inference.exclusion_tests` puts several back while at least one stays out.
+`what_if` uses the two-step estimator on the compressed data, without a pass over the rows. A binary
+outcome is refitted by maximum likelihood, in its rows. `inference.exclusion_tests` puts several
+features back while at least one stays out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.rows import Positions, Rows
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.rows import Positions, Rows, one_blas_thread
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.fit_rows import probit_of
+from heckmanfa.inference.binary_refits import refit_binary
+from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
+from heckmanfa.model.probit_likelihood import ProbitMaximum
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 from heckmanfa.results.document import Finding, Section
-from heckmanfa.results.reference import Reference, reference_of
+from heckmanfa.results.reference import reference_of
 from heckmanfa.results.reports import BY_CLASSICAL, Report
 from heckmanfa.results.search_caveats import search_notes
 from heckmanfa.text.printable import shown
 
 _NO_EXCLUSION = "no exclusion is left: only normality identifies it"
-_CHANGES = [
-    *("change", "feature", "t", "p_value", "rho", "rho_shift", "sigma", "adjusted_r2", "bic"),
-    *("n_excluded", "most_moved", "most_moved_by", "note"),
-]
+_FIRST = ["change", "feature", "t", "p_value", "rho", "rho_shift"]
+_LAST = ["n_excluded", "most_moved", "most_moved_by", "note"]
 _TERMS = ["change", "feature", "term", "before", "after", "shift", "shift_in_se"]
 
 
@@ -57,7 +59,8 @@ class WhatIf(Report):
         DataFrame
             change ("put back" or "take out"); feature; t and p_value of that feature, in the
             equation that holds it; rho, and rho_shift from the current equation; sigma,
-            adjusted_r2, bic; n_excluded, the number of selection features then excluded;
+            adjusted_r2, bic (log_likelihood and bic, if the outcome is binary); n_excluded, the
+            number of selection features then excluded;
             most_moved, the other feature whose coefficient moves the furthest, and
             most_moved_by, how far, in its current standard errors; note. Numbers are NaN if the
             change gives no model, and the note says why.
@@ -70,9 +73,10 @@ class WhatIf(Report):
         Returns
         -------
         DataFrame
-            change, feature, term (Intercept, the features, imr, rho, sigma), before, after,
-            shift, shift_in_se (in current standard errors; rho and sigma have none). The
-            feature itself has no value before it is put back, or after it is taken out.
+            change, feature, term (Intercept, the features, imr, rho, sigma; of these, rho if the
+            outcome is binary), before, after, shift, shift_in_se (in current standard errors; a
+            two-step rho and sigma have none). The feature itself has no value before it is put
+            back, or after it is taken out.
         """
         return self.terms.copy()
 
@@ -113,14 +117,104 @@ class WhatIf(Report):
         ]
 
 
+@dataclass(frozen=True)
+class Alternative:
+    """The prediction equation with J features, and E estimates of the errors."""
+
+    features: tuple[int, ...]
+    estimates: Floats
+    """(1 + J + E,) intercept, features, and `fit.Spec.error_terms`"""
+    errors: Floats
+    """(1 + J + E,) their standard errors; NaN if one has none"""
+    rho: float
+    criteria: dict[str, float]
+    """what else a table shows of it"""
+
+    @classmethod
+    def of_two_step(cls, found: TwoStep) -> Alternative:
+        """Take the numbers of two-step estimates."""
+        solution = found.solution
+        with np.errstate(invalid="ignore"):
+            errors = np.sqrt(np.diag(found.covariance)[: len(found.coef)])
+        return cls(
+            found.features,
+            np.append(found.coef, [float(solution.rho), float(solution.sigma)]),
+            np.append(errors, [np.nan, np.nan]),
+            float(solution.rho),
+            {
+                "sigma": float(solution.sigma),
+                "adjusted_r2": float(solution.adjusted_r2),
+                "bic": float(solution.bic),
+            },
+        )
+
+    @classmethod
+    def of_binary(cls, found: ProbitMaximum, n_selected: float) -> Alternative:
+        """Take the numbers of the Heckman probit."""
+        j, features = len(found.features), found.features
+        errors = np.sqrt(np.diag(found.reported_covariance()))
+        bic = -2.0 * found.log_likelihood + j * float(np.log(n_selected))
+        return cls(
+            features,
+            np.append(found.coef, found.rho),
+            errors[[*range(1 + j), -1]],
+            found.rho,
+            {"log_likelihood": found.log_likelihood, "bic": bic},
+        )
+
+
+Solve = Callable[[list[int]], Alternative | str]
+"""fits an assignment; returns the reason if that is not possible"""
+
+
 def what_if(fit: Fit) -> WhatIf:
     """Put each excluded feature back, and take each predicting one out; see `Heckman.what_if`."""
-    excluded, moments, chosen = excluded_features(fit), fit.moments, fit.features
-    probit = moments.probit
+    excluded_features(fit)
+    moments, probit = fit.moments, fit.probit
     assert probit is not None
-    reference = reference_of(fit)
-    base = solve_two_step(moments, probit, chosen)
-    assert isinstance(base, TwoStep)
+
+    def solve(features: list[int]) -> Alternative | str:
+        found = solve_two_step(moments, probit, features)
+        return found if isinstance(found, str) else Alternative.of_two_step(found)
+
+    base = solve(fit.features)
+    assert isinstance(base, Alternative)
+    facts = (
+        ("Two-step rho", f"{base.rho:.4g}"),
+        ("Two-step sigma", f"{base.criteria['sigma']:.4g}"),
+    )
+    return _what_if(fit, base, solve, facts)
+
+
+def binary_what_if(
+    fit: Fit, X: Any, y: Any, *, selected: Any, sample_weight: Any, groups: Any
+) -> WhatIf:
+    """Do the same for a binary outcome, by refits; see `HeckmanProbit.what_if`."""
+    excluded_features(fit)
+    read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
+
+    def solve(features: list[int]) -> Alternative | str:
+        found = refit_binary(fit, read, features)
+        return found if isinstance(found, str) else Alternative.of_binary(found, fit.n_selected)
+
+    with one_blas_thread():
+        base = solve(fit.features)
+        if isinstance(base, str):
+            raise NotIdentifiedError(f"the model cannot be fitted again: {base}")
+        facts = (
+            ("rho", f"{base.rho:.4g}"),
+            ("Log-likelihood", f"{base.criteria['log_likelihood']:.4f}"),
+        )
+        return _what_if(fit, base, solve, facts)
+
+
+def _what_if(
+    fit: Fit, base: Alternative, solve: Solve, facts: tuple[tuple[str, str], ...]
+) -> WhatIf:
+    """Compare the current equation with those that differ from it in one feature."""
+    excluded, moments, chosen = excluded_features(fit), fit.moments, fit.features
+    probit, reference = moments.probit, reference_of(fit)
+    assert probit is not None
     out = [feature for feature in moments.columns if feature not in chosen]
     alternatives = [("put back", feature, sorted([*chosen, feature])) for feature in out]
     notes = []
@@ -135,14 +229,14 @@ def what_if(fit: Fit) -> WhatIf:
         )
     changes, terms = [], [pd.DataFrame(columns=_TERMS)]
     for change, feature, features in alternatives:
-        other = solve_two_step(moments, probit, features)
+        other = solve(features)
         n_excluded = len(set(probit.features) - set(features))
         row: dict[str, Any] = {"change": change, "feature": fit.labels[feature]}
-        if isinstance(other, TwoStep):
-            reasons = [] if abs(other.solution.rho) < 1 else ["rho outside (-1, 1)"]
-            long = _side_by_side(base, other, fit.labels)
+        if isinstance(other, Alternative):
+            reasons = [] if abs(other.rho) < 1 else ["rho outside (-1, 1)"]
+            long = _side_by_side(base, other, fit)
             terms.append(long.assign(**row))
-            row |= _summary(base, other, feature, long, reference)
+            row |= _summary(base, other, feature, long, fit)
         else:
             reasons = [other]
         reasons += [] if n_excluded else [_NO_EXCLUSION]
@@ -150,15 +244,14 @@ def what_if(fit: Fit) -> WhatIf:
     facts = (
         ("Features that predict", str(len(chosen))),
         ("Selection features excluded", str(len(excluded))),
-        ("Two-step rho", f"{float(base.solution.rho):.4g}"),
-        ("Two-step sigma", f"{float(base.solution.sigma):.4g}"),
+        *facts,
     )
     return WhatIf(
         facts=facts,
-        changes=pd.DataFrame(changes, columns=_CHANGES),
+        changes=pd.DataFrame(changes, columns=[*_FIRST, *base.criteria, *_LAST]),
         terms=pd.concat(terms[1:] or terms, ignore_index=True)[_TERMS],
         notes=(*notes, *_what_if_notes(fit), *reference.notes()),
-        errors_differ=fit.spec.errors_differ,
+        errors_differ=fit.spec.errors_differ and not fit.is_binary,
     )
 
 
@@ -189,20 +282,17 @@ def solve_two_step(
         return "the inverse Mills ratio is collinear with the features"
 
 
-def _side_by_side(base: TwoStep, other: TwoStep, names: Sequence[str]) -> pd.DataFrame:
+def _side_by_side(base: Alternative, other: Alternative, fit: Fit) -> pd.DataFrame:
     """Compare the terms of both equations; features are matched by position in X."""
-    features = sorted({*base.features, *other.features})
-    with np.errstate(invalid="ignore"):
-        errors = np.sqrt(np.diag(base.covariance)[: len(base.coef)])
-    size = len(features) + 4
+    features, ends = sorted({*base.features, *other.features}), fit.spec.error_terms
+    size = 1 + len(features) + len(ends)
     before, after, error = (np.full(size, np.nan) for _ in range(3))
-    for fit, values in ((base, before), (other, after)):
-        values[_rows_of_terms(fit, features)] = fit.coef
-        values[-2:] = float(fit.solution.rho), float(fit.solution.sigma)
-    error[_rows_of_terms(base, features)] = errors
+    for one, values in ((base, before), (other, after)):
+        values[_rows_of_terms(one, features, len(ends))] = one.estimates
+    error[_rows_of_terms(base, features, len(ends))] = base.errors
     return pd.DataFrame(
         {
-            "term": ["Intercept", *(names[feature] for feature in features), "imr", "rho", "sigma"],
+            "term": ["Intercept", *(fit.labels[feature] for feature in features), *ends],
             "before": before,
             "after": after,
             "shift": after - before,
@@ -211,29 +301,28 @@ def _side_by_side(base: TwoStep, other: TwoStep, names: Sequence[str]) -> pd.Dat
     )
 
 
-def _rows_of_terms(fit: TwoStep, features: list[int]) -> list[int]:
-    return [0, *(1 + features.index(feature) for feature in fit.features), len(features) + 1]
+def _rows_of_terms(one: Alternative, features: list[int], n_ends: int) -> list[int]:
+    last = 1 + len(features)
+    own = (1 + features.index(feature) for feature in one.features)
+    return [0, *own, *range(last, last + n_ends)]
 
 
 def _summary(
-    base: TwoStep, other: TwoStep, feature: int, terms: pd.DataFrame, reference: Reference
+    base: Alternative, other: Alternative, feature: int, terms: pd.DataFrame, fit: Fit
 ) -> dict[str, Any]:
     """Return the numbers of a change; the t value is from the equation that holds the feature."""
     holder = base if feature in base.features else other
     position = 1 + holder.features.index(feature)
     with np.errstate(invalid="ignore"):
-        t = float(holder.coef[position] / np.sqrt(holder.covariance[position, position]))
-    moves = terms.iloc[1:-3].dropna()
+        t = float(holder.estimates[position] / holder.errors[position])
+    moves = terms.iloc[1 : -len(fit.spec.error_terms)].dropna()
     furthest = moves.iloc[int(moves["shift_in_se"].abs().argmax())] if len(moves) else None
-    solution = other.solution
     return {
         "t": t,
-        "p_value": float(reference.p_value(t)),
-        "rho": float(solution.rho),
-        "rho_shift": float(solution.rho) - float(base.solution.rho),
-        "sigma": float(solution.sigma),
-        "adjusted_r2": float(solution.adjusted_r2),
-        "bic": float(solution.bic),
+        "p_value": float(reference_of(fit).p_value(t)),
+        "rho": other.rho,
+        "rho_shift": other.rho - base.rho,
+        **other.criteria,
         "most_moved": "" if furthest is None else furthest["term"],
         "most_moved_by": np.nan if furthest is None else furthest["shift_in_se"],
     }
@@ -247,6 +336,9 @@ def _what_if_notes(fit: Fit) -> list[str]:
         "does not do so: it rests on the other exclusions being valid and on the normality of "
         "the errors, and on normality alone if no other exclusion is left.",
     ]
+    if fit.is_binary:
+        notes.append("Every change is a fit by maximum likelihood to the same rows.")
+        return [*notes, *search_notes(fit, "what_if")]
     if fit.spec.method == "ml":
         notes.append(
             "What-if uses the two-step estimator, also for the current equation, and not the "
