@@ -17,6 +17,7 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -267,7 +268,26 @@ def _restore(model: Any) -> None:
         spec = model.fit_.spec
         if spec.columns.names != spec.labels or spec.columns.n_features != len(spec.labels):
             raise UnsoundError("its columns are named in two ways")
+        _check_classes(model)
         publish(model, attributes(model.fit_))
+
+
+def _check_classes(model: SelectionModel) -> None:
+    """Refuse a classifier without two classes, and any other model with them."""
+    fit, classes, known = model.fit_, model.fit_.origin.classes, model.fit_.binary
+    if {fit.is_binary, classes is not None, known is not None} != {is_classifier(model)}:
+        raise UnsoundError("its model and its outcome are not of one kind")
+    if classes is None or known is None:
+        return
+    size = 1 + len(fit.equation)
+    gradients = (known.mean_slope_gradient, known.naive_mean_slope_gradient)
+    shapes = {vector.shape for vector in (known.naive_coef, *gradients)}
+    if shapes != {(size,)} or known.naive_covariance.shape != (size, size):
+        raise UnsoundError("its plain probit does not have the features of its model")
+    numbers = [label for label in classes if not isinstance(label, str)]
+    mixed = len(numbers) == 1
+    if mixed or classes[0] == classes[1] or not np.isfinite(np.array(numbers, dtype=float)).all():
+        raise UnsoundError("its outcome does not have two classes")
 
 
 def _check_names(encoding: Encoding) -> None:
@@ -292,7 +312,7 @@ def _try_out(model: Any, names: list[str], reports: list[str]) -> None:
     row = pd.DataFrame(np.zeros((1, len(names))), columns=names)
     plain = copy.copy(model)
     if _design(model) is not None:
-        plain._fit = replace(model.fit_, origin=Origin())
+        plain._fit = replace(model.fit_, origin=Origin(classes=model.fit_.classes))
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -29,8 +29,9 @@ from heckmanfa.errors import ConstantOutcomeError, InputError, InputTypeError, N
 from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import nearest, plural
 
-Classes = tuple[Any, Any]
-"""the negative and the positive class: booleans, integers, floats or texts"""
+Label = bool | int | float | str
+Classes = tuple[Label, Label]
+"""the negative and the positive class"""
 
 # Texts that stand for nothing when an array of texts was made from missing values.
 _EMPTY_TEXTS = frozenset({"", "nan", "<na>", "nat"})

@@ -14,6 +14,7 @@ import numpy as np
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.features import FittedColumns, names_or_positions
 from heckmanfa.data.formula.design import FormulaDesign
+from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.model.binary_outcome import BinaryOutcome
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
@@ -91,7 +92,7 @@ class Origin:
     """column of the data frame that holds the clusters"""
     outcome: str | None = None
     """name of the outcome, if it came with one"""
-    classes: tuple[Any, Any] | None = None
+    classes: Classes | None = None
     """of a binary outcome: the class coded 0 and the class coded 1, as plain Python values"""
 
 
