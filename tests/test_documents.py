@@ -30,12 +30,13 @@ PAGES = (
     *("docs/paper_findings.md", "docs/claims.md", "docs/search_inference.md"),
     *("docs/specification_study.md", "docs/cli.md", "docs/rho_window.md", "docs/diagnostics.md"),
     *("docs/from_r.md", "docs/from_stata.md", "docs/reproduction.md", "docs/faq.md"),
-    "docs/how_far.md",
+    *("docs/how_far.md", "docs/binary.md", "docs/compas.md"),
+    "docs/probit_coverage.md",
 )
 WITH_CODE = (
     *("README.md", "docs/index.md", "docs/searching.md", "docs/claims.md", "docs/cli.md"),
     *("docs/rho_window.md", "docs/diagnostics.md", "docs/from_r.md", "docs/from_stata.md"),
-    *("docs/faq.md", "docs/how_far.md"),
+    *("docs/faq.md", "docs/how_far.md", "docs/binary.md"),
 )
 WITH_COMMANDS = ("README.md", "docs/cli.md")
 BLOCK = re.compile(
@@ -115,6 +116,15 @@ def run_blocks(name):
 def test_code_in_documents_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(best_set, "N_BOOT", N_BOOT)
+    check_output(name)
+
+
+@pytest.mark.usefixtures("paper_files")
+def test_the_page_on_compas_prints_what_is_shown():
+    check_output("docs/compas.md")
+
+
+def check_output(name):
     shown_any = False
     for _, shown, printed in run_blocks(name):
         expected, found = lines(shown), lines(printed)

@@ -285,6 +285,13 @@ _COMPAS = DataFile(
 )
 
 
+def compas_frame() -> pd.DataFrame:
+    """Read all 7,214 rows of COMPAS as ProPublica published them; empty cells are empty text."""
+    import pandas as pd
+
+    return pd.read_csv(find(_COMPAS), keep_default_na=False)
+
+
 def fetch_compas(split: Split = "paper", *, random_state: Any = None) -> PaperData:
     """COMPAS: risk scores of 5,278 defendants in Florida (ProPublica).
 
@@ -303,7 +310,7 @@ def fetch_compas(split: Split = "paper", *, random_state: Any = None) -> PaperDa
     """
     import pandas as pd
 
-    frame = pd.read_csv(find(_COMPAS), keep_default_na=False)
+    frame = compas_frame()
     frame = frame[
         pd.to_numeric(frame["days_b_screening_arrest"]).between(-30, 30)
         & (frame["is_recid"] != -1)
