@@ -214,7 +214,9 @@ def hard_markdown(found: list[tuple[Design, tuple[pd.DataFrame, Floats, int, flo
 
 
 @pytest.fixture(scope="module")
-def usual(publish: Callable[..., None]) -> list[tuple[Design, tuple[pd.DataFrame, Floats, int, float]]]:
+def usual(
+    publish: Callable[..., None],
+) -> list[tuple[Design, tuple[pd.DataFrame, Floats, int, float]]]:
     found = [(design, simulate(design)) for design in USUAL]
     publish("probit_coverage.md", usual_markdown(found), "the usual designs")
     return found
