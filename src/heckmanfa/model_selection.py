@@ -21,25 +21,36 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
+from sklearn.metrics import (
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    roc_auc_score,
+)
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNCHANGED, MetadataRequest
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from heckmanfa.data.arrays import compute_dask, is_dask, on_host
+from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
+from heckmanfa.data.outcome_classes import read_numbers_or_classes
+from heckmanfa.data.outcome_counts import OutcomeCounts
 from heckmanfa.data.row_rules import decide_rows
 from heckmanfa.data.sample import flags, group_codes, read_outcome
 from heckmanfa.errors import InputError, InputTypeError
 from heckmanfa.estimators.base import SelectionModel, mean_log_likelihood
-from heckmanfa.estimators.scoring import ROUTING, ScoredModel, score_rows
+from heckmanfa.estimators.scoring import ROUTING, ScoredClassifier, ScoredModel, score_rows
 from heckmanfa.text.printable import quoted
 
 __all__ = [
     "SelectionKFold",
     "SelectionScorer",
     "joint_log_likelihood",
+    "observed_auc",
+    "observed_brier",
+    "observed_log_loss",
     "observed_mae",
     "observed_mse",
     "observed_r2",
@@ -124,11 +135,48 @@ class SelectionScorer:
         return self._name
 
 
+_OF_AMOUNTS = "observed_r2, observed_mse or observed_mae"
+_OF_CLASSES = "observed_log_loss, observed_auc or observed_brier"
+
+
 def _score_observed(
     metric: Callable[..., float], sign: float, model: ScoredModel, *rows: Any
 ) -> float:
     """Score the rows that are selected and have an outcome, conditional on selection."""
+    if isinstance(model, ScoredClassifier):
+        raise InputError(
+            f"{type(model).__name__} predicts a class and not an amount; use {_OF_CLASSES}"
+        )
     return sign * score_rows(model, metric, *rows)
+
+
+def _score_probability(
+    metric: Callable[..., float], sign: float, model: ScoredModel, *rows: Any
+) -> float:
+    """Score probabilities of the same rows, conditional on selection."""
+    if not isinstance(model, ScoredClassifier):
+        raise InputError(
+            f"{type(model).__name__} has no predict_proba, so it has no probabilities to score; "
+            f"use {_OF_AMOUNTS}"
+        )
+    return sign * score_rows(model, metric, *rows)
+
+
+def _log_loss(outcome: Floats, probability: Floats, sample_weight: Floats | None) -> float:
+    return float(log_loss(outcome, probability, labels=[0, 1], sample_weight=sample_weight))
+
+
+def _auc(outcome: Floats, probability: Floats, sample_weight: Floats | None) -> float:
+    if outcome.min() == outcome.max():
+        raise InputError(
+            f"all {len(outcome)} rows to score on are of one class, and the area under the ROC "
+            "curve compares two: score more rows, or use observed_log_loss"
+        )
+    return float(roc_auc_score(outcome, probability, sample_weight=sample_weight))
+
+
+def _brier(outcome: Floats, probability: Floats, sample_weight: Floats | None) -> float:
+    return float(np.average((probability - outcome) ** 2, weights=sample_weight))
 
 
 def _score_likelihood(
@@ -138,7 +186,7 @@ def _score_likelihood(
     if not isinstance(model, SelectionModel):
         raise InputError(
             f"{type(model).__name__} has no selection equation, so it has no joint likelihood; "
-            "use observed_r2, observed_mse or observed_mae"
+            f"use {_OF_AMOUNTS}"
         )
     return mean_log_likelihood(model, X, y, sample_weight, selected)
 
@@ -151,6 +199,16 @@ observed_mse = SelectionScorer("observed_mse", partial(_score_observed, mean_squ
 
 observed_mae = SelectionScorer("observed_mae", partial(_score_observed, mean_absolute_error, -1.0))
 """Minus the mean absolute error over the same rows as `observed_r2`."""
+
+observed_log_loss = SelectionScorer("observed_log_loss", partial(_score_probability, _log_loss, -1))
+"""Minus the log loss of the classes over the same rows, with ``kind="selected"``."""
+
+observed_auc = SelectionScorer("observed_auc", partial(_score_probability, _auc, 1.0))
+"""Area under the ROC curve over the same rows as `observed_log_loss`."""
+
+observed_brier = SelectionScorer("observed_brier", partial(_score_probability, _brier, -1.0))
+"""Minus the Brier score over the same rows as `observed_log_loss`: the mean squared difference of
+probability and outcome (0 or 1)."""
 
 joint_log_likelihood = SelectionScorer("joint_log_likelihood", _score_likelihood)
 """Joint log-likelihood of selection and outcomes, averaged over rows. Unlike the others, it also
@@ -181,6 +239,9 @@ def _last_model(estimator: Any, X: Any, scorer: str) -> tuple[ScoredModel, Any]:
 
 class SelectionKFold(BaseCrossValidator):
     """K folds that each contain their share of selected and unselected rows.
+
+    If the outcome takes two values, each fold also has its share of both, as far as there are
+    enough rows.
 
     Parameters
     ----------
@@ -226,7 +287,10 @@ class SelectionKFold(BaseCrossValidator):
         if y is None:
             outcome = np.zeros(len(selected) if X is None else _num_samples(X))
         else:
-            outcome = read_outcome(y, len(y) if hasattr(y, "__len__") else 0)
+            n = len(y) if hasattr(y, "__len__") else 0
+            found = read_numbers_or_classes(y, n)
+            # What is neither is refused with advice.
+            outcome = read_outcome(y, n) if found is None else found
         status = decide_rows(outcome, None if selected is None else flags(selected, len(outcome)))
         if selected is None and len(outcome) and status.selected.all():
             raise InputError(
@@ -236,6 +300,9 @@ class SelectionKFold(BaseCrossValidator):
             )
         # A fit leaves out selected rows without an outcome: they count as neither kind.
         kinds = np.where(status.selected, np.where(status.kept, 1, 2), 0)
+        counts = OutcomeCounts.of(outcome[kinds == 1])
+        if counts.two_valued and self._are_enough(counts.highest, counts.rows - counts.highest):
+            kinds[(kinds == 1) & (outcome == counts.high)] = 3
         if groups is None:
             folds = self._folds_of_rows(kinds, given=selected is not None)
         else:
@@ -266,10 +333,14 @@ class SelectionKFold(BaseCrossValidator):
                 "which rows are selected"
             )
 
+    def _are_enough(self, *counts: int) -> bool:
+        """Whether every fold can have a row of each kind."""
+        return min(counts) >= self.n_splits
+
     def _folds_of_rows(self, kinds: NDArray[np.intp], given: bool) -> NDArray[np.intp]:
-        """Return the fold of each row."""
-        counts = [int(np.count_nonzero(kinds == kind)) for kind in (1, 0)]
-        if min(counts) < self.n_splits:
+        """Return the fold of each row; kinds are as in `_whole_groups`."""
+        counts = [int(np.isin(kinds, kind).sum()) for kind in ((1, 3), 0)]
+        if not self._are_enough(*counts):
             few = f"at least {self.n_splits} rows"
             raise InputError(
                 f"{self.n_splits} folds need {few} that are selected and have an outcome, and "
@@ -281,7 +352,7 @@ class SelectionKFold(BaseCrossValidator):
         state = check_random_state(self.random_state) if self.shuffle else None
         stratified = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=state)
         folds = np.zeros(len(kinds), dtype=np.intp)
-        in_fit = np.flatnonzero(kinds < 2)
+        in_fit = np.flatnonzero(kinds != 2)
         for fold, (_, test) in enumerate(stratified.split(in_fit, kinds[in_fit])):
             folds[in_fit[test]] = fold
         rest = np.flatnonzero(kinds == 2)
@@ -305,19 +376,20 @@ def _whole_groups(
     Each group, the largest first, goes to the fold where its kinds of row are rarest so far, but
     never if another fold could then not get both kinds.
 
-    ``kinds`` (n,) holds 0 and 1, which every fold needs, and 2 for other rows; ``groups`` (n,)
+    ``kinds`` (n,) holds 0 (not selected), 1 (selected) and 3 (selected, with the higher of two
+    outcomes), and 2 for rows that are in no fit. Every fold needs 0, and 1 or 3. ``groups`` (n,)
     are numbered from 0, and ``order``, a RandomState, shuffles them first. Returns the fold of
     each row.
     """
     n_groups = int(groups.max()) + 1
-    counts = np.zeros((n_groups, 3))
+    counts = np.zeros((n_groups, 4))
     np.add.at(counts, (groups, kinds), 1)
-    holds = counts[:, :2] > 0
+    holds = np.column_stack([counts[:, 0] > 0, counts[:, [1, 3]].any(axis=1)])
     _refuse_too_many(holds, n_folds)
     shares = counts / np.maximum(counts.sum(axis=0), 1)
     sequence = np.arange(n_groups) if order is None else order.permutation(n_groups)
     sequence = sequence[np.argsort(-shares[sequence].max(axis=1), kind="stable")]
-    filled = np.zeros((n_folds, 3))
+    filled = np.zeros((n_folds, 4))
     has = np.zeros((n_folds, 2), dtype=bool)
     # How many of the remaining groups hold only kind 0, only kind 1, and both.
     left = np.array([holds @ [1, 2] == kind for kind in (1, 2, 3)]).sum(axis=1)

@@ -124,6 +124,22 @@ def encode_classes(y: Any, n: int, classes: Classes, selected: Mask | None = Non
     return labels.encoded(classes)
 
 
+def read_numbers_or_classes(y: Any, n: int) -> Floats | None:
+    """Read an outcome of numbers as they are, or of two other labels as 0, 1 and NaN.
+
+    None if it is neither.
+    """
+    check_outcome_given(y)
+    values, _ = _column(on_host(y))
+    if values.dtype.kind in "biuf":
+        check_length(values, n)
+        return values.astype(np.float64)
+    labels = labels_of(y, n)
+    if len(labels.distinct) != 2:
+        return None
+    return labels.encoded((labels.distinct[0], labels.distinct[1]))
+
+
 def labels_of(y: Any, n: int) -> Labels:
     """Read a column of n labels of any type: arrays, series, lists, frames of one column."""
     check_outcome_given(y)
