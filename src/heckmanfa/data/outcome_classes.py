@@ -293,8 +293,8 @@ def _one_class(counts: Counter[Any], elsewhere: Collection[Any]) -> str:
         others = quoted_list(list(elsewhere), _SHOWN)
         verb = "occurs" if len(elsewhere) == 1 else "occur"
         return (
-            f"{message}. {others} {verb} only in rows that are not selected, whose outcome is "
-            "ignored: check `selected`"
+            f"{message}. {others} {verb} only in rows that are not selected or have no weight, "
+            "whose outcome is ignored"
         )
     return f"{message}. Check that y is the right column, with both outcomes of selected rows"
 

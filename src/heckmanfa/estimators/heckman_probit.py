@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,11 +13,8 @@ from heckmanfa.data.arrays import Array, Floats, host, is_dask, is_tensor, names
 from heckmanfa.data.missing_features import check_missing
 from heckmanfa.estimators.probit_inference import ProbitInference
 from heckmanfa.estimators.scoring import ScoredClassifier
-from heckmanfa.inference.exclusions import WhatIf, what_if
-from heckmanfa.inference.margins import Margins, margins
 from heckmanfa.inference.prediction import Kind, Missing, check_kind
 from heckmanfa.inference.probabilities import predict_probability
-from heckmanfa.inference.specification import SpecificationTests, specification_tests
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.option_types import CovType, OnProblem, WeightKind
 from heckmanfa.results import coefficients
@@ -313,60 +309,3 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
             clusters, which allow at most G - 1 restrictions.
         """
         return coefficients.wald_test(self.fit_, hypothesis, value)
-
-    # Inference. -------------------------------------------------------------------------------
-
-    def what_if(self) -> WhatIf:
-        """Change one exclusion at a time: include each excluded feature, drop each included one."""
-        return what_if(self.fit_)
-
-    def specification_tests(
-        self, X: Any, y: Any = None, *, selected: Any = None, sample_weight: Any = None
-    ) -> SpecificationTests:
-        """Test what the model assumes about the errors and the form of its selection equation.
-
-        Normality (Bera, Jarque and Lee, 1984) and heteroskedasticity (Davidson and MacKinnon,
-        1984). Arguments are as passed to `fit`. Sampling weights are refused.
-        """
-        return specification_tests(self.fit_, X, y, selected=selected, sample_weight=sample_weight)
-
-    def margins(
-        self,
-        X: Any,
-        kind: str | Sequence[str] = ("marginal", "selected", "selection"),
-        at: str = "average",
-        features: Sequence[Any] | None = None,
-        *,
-        sample_weight: Any = None,
-        conf_level: float = 0.95,
-    ) -> Margins:
-        """Marginal effects of features on the probability of the positive class, and on selection.
-
-        Parameters
-        ----------
-        X : array or data frame
-            The rows to average over, which need not be those of the fit.
-        kind : str or sequence of str
-            "marginal" is the effect on P(y = 1 | x), "selected" on P(y = 1 | x, s = 1),
-            "unselected" on P(y = 1 | x, s = 0), "selection" on P(s = 1 | x).
-        at : {"average", "means"}
-            The average of the effects in all rows, or the effect at the average row.
-        features : sequence of str or int, optional
-            All by default. With formulas, these are their variables, so a variable and its
-            square change together.
-        sample_weight : str or array_like, optional
-            Weights of the rows in the average. Required after a fit with weights, unless the
-            formulas' data frame has their column; 1 weights all rows equally.
-        conf_level : float
-            Confidence level of the intervals.
-
-        Returns
-        -------
-        Margins
-            Effects of binary features and of categories are discrete changes. Standard errors use
-            the delta method, for these rows. If a quantity does not depend on a feature, its
-            effect and standard error are 0, and there is no test.
-        """
-        return margins(
-            self.fit_, X, kind, at, features, sample_weight=sample_weight, conf_level=conf_level
-        )
