@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from heckmanfa import Heckman, HeckmanLasso
+from heckmanfa import Heckman, HeckmanLasso, HeckmanProbit, HeckmanProbitBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, HeckmanfaWarning, InputError
 from heckmanfa.model_selection import (
@@ -29,12 +29,23 @@ from heckmanfa.model_selection import (
 PREDICTION = [0, 2, 3]
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "ml"}, {"cov_type": "robust"}])
-def test_check_estimator_passes_with_no_expected_failure(options):
+@pytest.mark.parametrize(
+    "model",
+    [
+        Heckman(),
+        Heckman(method="ml"),
+        Heckman(cov_type="robust"),
+        HeckmanProbit(),
+        pytest.param(HeckmanProbit(cov_type="robust"), marks=pytest.mark.study),
+        HeckmanProbitBestSubset(),
+    ],
+    ids=str,
+)
+def test_check_estimator_passes_with_no_expected_failure(model):
     with warnings.catch_warnings():
         # Its data has no missing outcome, and some has collinear or too many columns.
         warnings.simplefilter("ignore", HeckmanfaWarning)
-        results = check_estimator(Heckman(**options), on_fail=None, on_skip=None)
+        results = check_estimator(model, on_fail=None, on_skip=None)
     failed = [one["check_name"] for one in results if one["status"] == "failed"]
     assert failed == []
     assert sum(one["status"] == "passed" for one in results) > 50

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,11 @@ from heckmanfa.data.missing_features import check_missing
 from heckmanfa.estimators.probit_inference import ProbitInference
 from heckmanfa.estimators.scoring import ScoredClassifier
 from heckmanfa.inference.prediction import Kind, Missing, check_kind
-from heckmanfa.inference.probabilities import predict_probability
+from heckmanfa.inference.probabilities import (
+    check_probability_interval,
+    predict_log_probabilities,
+    predict_probability,
+)
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.option_types import CovType, OnProblem, WeightKind
 from heckmanfa.results import coefficients
@@ -22,6 +27,11 @@ from heckmanfa.results.reference import Wald
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def _in_columns(columns: Sequence[Array]) -> Array:
+    """Put columns beside each other."""
+    return namespace(columns[0]).concat([column[:, None] for column in columns], axis=1)
 
 
 class HeckmanProbit(ScoredClassifier, ProbitInference):
@@ -187,7 +197,15 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
             return namespace(probability).asarray(predicted, device=probability.device)
         return predicted
 
-    def predict_proba(self, X: Any, kind: Kind = "marginal", *, missing: Missing = "error") -> Any:
+    def predict_proba(
+        self,
+        X: Any,
+        kind: Kind = "marginal",
+        return_interval: Literal["confidence"] | None = None,
+        conf_level: float = 0.95,
+        *,
+        missing: Missing = "error",
+    ) -> Any:
         """Probability of each class, for each row.
 
         Parameters
@@ -198,31 +216,44 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         kind : {"marginal", "selected", "unselected"}
             P(y | x), whether selected or not; P(y | x, s = 1), given selection; or
             P(y | x, s = 0), given that the row is not selected.
+        return_interval : {None, "confidence"}
+            Also return a confidence interval for the probability of the positive class: the delta
+            method on the probit scale, with the uncertainty of both equations and rho.
+        conf_level : float
+            Confidence level of the interval.
         missing : {"error", "nan"}
             What to do with rows that lack a feature they need: raise an error with counts by
             column, or return NaN. Infinite values always raise an error.
 
         Returns
         -------
-        ndarray of shape (n, 2)
+        values : ndarray of shape (n, 2)
             Columns in the order of ``classes_``.
+        interval : ndarray of shape (n, 2)
+            Only with ``return_interval``: lower and upper limits for the second column, NaN if the
+            covariance of the estimates is unknown. For a Dask DataFrame, a DataFrame of "lower"
+            and "upper".
         """
         self._check_prediction(kind, missing)
+        options = {"kind": kind, "missing": missing}
+        if return_interval is None:
+            return self._beside_each_other(X, "_both_probabilities", **options)
+        check_probability_interval(return_interval, conf_level)
         if is_dask(X):
-            names = [str(label) for label in self.classes_.tolist()]
-            return self._lazily(X, "_both_probabilities", names, kind=kind, missing=missing)
-        both = self._both_probabilities(X, kind, missing)
-        return namespace(both[0]).concat([column[:, None] for column in both], axis=1)
+            names = [*map(str, self.classes_.tolist()), "lower", "upper"]
+            found = self._lazily(X, "_with_limits", names, conf_level=conf_level, **options)
+            if hasattr(found, "columns"):
+                return found[names[:2]], found[names[2:]]
+            return found[:, :2], found[:, 2:]
+        columns = self._with_limits(X, conf_level=conf_level, **options)
+        return _in_columns(columns[:2]), _in_columns(columns[2:])
 
     def predict_log_proba(
         self, X: Any, kind: Kind = "marginal", *, missing: Missing = "error"
     ) -> Any:
-        """Logarithm of `predict_proba`."""
-        probability = self.predict_proba(X, kind, missing=missing)
-        if is_dask(X) or not is_tensor(probability):
-            with np.errstate(divide="ignore"):
-                return np.log(probability)
-        return namespace(probability).log(probability)
+        """Logarithm of `predict_proba`, exact where a probability is too small for a number."""
+        self._check_prediction(kind, missing)
+        return self._beside_each_other(X, "_both_logarithms", kind=kind, missing=missing)
 
     def predict_joint(self, X: Any, *, missing: Missing = "error") -> Any:
         """Probability of being selected and of the positive class, P(y = 1, s = 1 | x), (n,).
@@ -238,10 +269,26 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         check_missing(missing)
         check_kind(self.fit_, kind)
 
-    def _both_probabilities(self, X: Any, kind: str, missing: str) -> tuple[Array, Array]:
+    def _beside_each_other(self, X: Any, method: str, **options: Any) -> Any:
+        """Return a column for each class, which a method gives; lazily for a Dask collection."""
+        if is_dask(X):
+            names = [str(label) for label in self.classes_.tolist()]
+            return self._lazily(X, method, names, **options)
+        return _in_columns(getattr(self, method)(X, **options))
+
+    def _both_logarithms(self, X: Any, kind: str, missing: str) -> tuple[Array, Array]:
+        return predict_log_probabilities(self.fit_, X, kind, missing)
+
+    def _both_probabilities(self, X: Any, kind: str, missing: str) -> tuple[Array, ...]:
         """Return the probabilities of the negative and of the positive class."""
-        positive = predict_probability(self.fit_, X, kind, missing)
-        return 1.0 - positive, positive
+        both = self._both_logarithms(X, kind, missing)
+        return tuple(namespace(one).exp(one) for one in both)
+
+    def _with_limits(self, X: Any, kind: str, missing: str, conf_level: float) -> tuple[Array, ...]:
+        """Return `_both_probabilities`, and the limits of the second."""
+        given = (self.fit_, X, kind, missing, "confidence", conf_level)
+        _, limits = predict_probability(*given)
+        return (*self._both_probabilities(X, kind, missing), limits[:, 0], limits[:, 1])
 
     def _labels(self, missing: str) -> NDArray[Any]:
         """Return the two classes, and what to predict without a probability."""

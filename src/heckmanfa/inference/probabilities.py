@@ -79,18 +79,39 @@ def predict_probability(
     return values, like(_interval(fit, table, kind, conf_level), values)
 
 
+def predict_log_probabilities(
+    fit: Fit, X: Any, kind: str, missing: str = "error"
+) -> tuple[Array, Array]:
+    """Return the logarithms of both classes' probabilities, the negative class first.
+
+    Both are exact: one minus a probability near one would have lost its digits.
+    """
+    if fit.probit is None:
+        kind = "marginal"
+    with explain_out_of_memory():
+        refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
+        table = read_rows(fit, X, prediction=True, selection=kind != "marginal", missing=missing)
+        negative, positive = (_log_probability(fit, table, kind, sign) for sign in (-1.0, 1.0))
+    return negative, positive
+
+
 def _probability(fit: Fit, table: FeatureTable, kind: str) -> Array:
-    mean = prediction_index(fit, table)
-    xp = namespace(mean)
+    logarithm = _log_probability(fit, table, kind)
+    return namespace(logarithm).exp(logarithm)
+
+
+def _log_probability(fit: Fit, table: FeatureTable, kind: str, sign: float = 1.0) -> Array:
+    """Return the logarithm of a class's probability; the negative class has a sign of -1."""
+    mean = sign * prediction_index(fit, table)
     if kind == "marginal":
-        return xp.exp(log_cdf(mean))
+        return log_cdf(mean)
     side = -1.0 if kind == "unselected" else 1.0
     index = side * selection_index(fit, table)
-    logarithm = log_bivariate_cdf(mean, index, side * fit.rho)
+    logarithm = log_bivariate_cdf(mean, index, sign * side * fit.rho)
     if kind != "joint":
         logarithm = logarithm - log_cdf(index)
     # Rounding may leave a probability of one a little above.
-    return xp.exp(xp.where(logarithm > 0, xp.zeros_like(logarithm), logarithm))
+    return namespace(mean).where(logarithm > 0, 0.0 * logarithm, logarithm)
 
 
 def _interval(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Floats:
