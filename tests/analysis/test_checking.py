@@ -158,7 +158,7 @@ def test_rows_that_lack_a_feature_are_a_caution_if_they_are_many(step, level):
 def test_a_warning_that_no_check_says_becomes_one():
     frame = table(FEW)
     frame["lwage"] = (frame["lwage"] > 1.2).astype(float).where(frame["lwage"].notna())
-    analysis = ask(frame, search="none", select_only=("kids5",))
+    analysis = ask(frame, search="none", select_only=("kids5",), outcome_kind="linear")
     check = by_key(analysis)["binary_outcome"]
     assert check.title == "lwage holds only two values."
     assert check.words == "A linear model of two values will predict beyond them in some rows."

@@ -144,7 +144,9 @@ def test_outcomes_of_text_are_refused_with_what_to_do(shell, mroz):
     paid = [f"${value:,.2f}" if value == value else "no pay" for value in np.exp(mroz["lwage"])]
     mroz.drop(columns="lwage").assign(works=works, sized=sized, paid=paid).to_csv("t.csv")
     assert "or pass it as --selected" in shell.refuses("fit", "t.csv", "--outcome", "works")
-    assert "3 categories, not amounts" in shell.refuses("fit", "t.csv", "--outcome", "sized")
+    said = shell.refuses("fit", "t.csv", "--outcome", "sized")
+    assert "holds 3 different texts" in said
+    assert "A binary outcome has two" in said
     said = shell.refuses("fit", "t.csv", "--outcome", "paid")
     assert "pass --na-values 'paid=no pay'" in said
     options = ["t.csv", "--outcome", "paid", "--exclude", "works,sized"]

@@ -127,6 +127,11 @@ def test_text_where_numbers_are_needed_is_said_to_be_text(shell, base, option):
     roles = {"--outcome": "wage"} | {option: "region"}
     said = shell.refuses("fit", "base.csv", *[word for pair in roles.items() for word in pair])
     first, n_levels = base["region"].mode()[0], base["region"].nunique()
+    if option == "--outcome":
+        # Two texts would be classes.
+        assert f"column 'region' holds {n_levels} different texts: '{first}' in " in said
+        assert "a linear model needs numbers" in said
+        return
     assert said == (
         f"error: {option} needs numbers; column 'region' holds text such as '{first}': {n_levels} "
         "categories, not amounts. Name a column of numbers, or write a number for each category"

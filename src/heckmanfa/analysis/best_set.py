@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heckmanfa.analysis.prepared import Prepared
+from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
@@ -26,7 +26,8 @@ from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import MAX_NAMES, chance_text, percent, plural
 
 N_BOOT = 50
-"""samples of the rows that are searched again"""
+"""samples of the rows that are searched again; half as many for a binary outcome, whose search
+reads the rows a few times"""
 
 MOST_ROWS = 10_000
 """with more rows than this, none is"""
@@ -36,11 +37,11 @@ NOT_IN_MEMORY = "Some checks need all rows in memory"
 
 _STABLE_FROM = 0.5
 
-Make = Callable[[Question], Heckman]
+Make = Callable[[Question], Model]
 """returns the unfitted estimator of a question"""
 
 
-def best_model(prepared: Prepared, model: Heckman, make: Make) -> Heckman:
+def best_model(prepared: Prepared, model: Model, make: Make) -> Model:
     """Return a model of one assignment, fitted to the rows: of an average, the best by BIC."""
     fit = model.fit_
     if fit.average is None or fit.probit is None:
@@ -60,7 +61,7 @@ def _best_mask(fit: Fit) -> Mask:
     return np.asarray(average.leading_masks[0])
 
 
-def _fitted(prepared: Prepared, model: Heckman) -> Heckman:
+def _fitted(prepared: Prepared, model: Model) -> Model:
     with warnings.catch_warnings():
         # The checks of the answer say what is wrong with its own model.
         warnings.simplefilter("ignore", HeckmanfaWarning)
@@ -118,15 +119,15 @@ def resample(prepared: Prepared, fit: Fit, make: Make) -> Resampled | str:
         search="best-subset",
         criterion=asked or "bic",
         honest=False,
-        method="two-step",
+        method=None,
         start=None,
     )
     try:
-        model = _fitted(prepared, make(search).set_params(tolerance=None))
+        model = _fitted(prepared, _of_one(make(search)))
         drawn = model.bootstrap(
             loaded.X,
-            loaded.y,
-            N_BOOT,
+            prepared.outcome,
+            N_BOOT if isinstance(model, Heckman) else -(-N_BOOT // 2),
             unit=loaded.groups,
             selected=loaded.selected,
             sample_weight=loaded.weight,
@@ -135,6 +136,12 @@ def resample(prepared: Prepared, fit: Fit, make: Make) -> Resampled | str:
     except HeckmanfaError as error:
         return f"Samples of the rows cannot be searched: {str(error).rstrip('.')}"
     return Resampled.of(drawn)
+
+
+def _of_one(model: Model) -> Model:
+    """Return a search for the best set alone."""
+    # A binary outcome has no others that the search would list.
+    return model.set_params(tolerance=None) if isinstance(model, Heckman) else model
 
 
 def best_set_finding(fit: Fit, drawn: Resampled, names: Sequence[str]) -> Finding:

@@ -13,7 +13,7 @@ from heckmanfa.analysis.best_set import (
     best_set_finding,
     resample,
 )
-from heckmanfa.analysis.prepared import Prepared
+from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
 from heckmanfa.estimators.heckman import Heckman
@@ -52,8 +52,8 @@ class Subject:
     """What the checks of an answer are about."""
 
     prepared: Prepared
-    model: Heckman
-    best_model: Callable[[], Heckman]
+    model: Model
+    best_model: Callable[[], Model]
     make: Make
     findings: Sequence[Finding]
     """lines of the diagnostics"""
@@ -119,7 +119,7 @@ def checks_of_answer(subject: Subject) -> tuple[Check, ...]:
         *_of_derived(subject),
     ]
     found += [_not_run(missed, outcome)] if missed.n else []
-    found = _with_form(found, ml=subject.prepared.question.method == "ml")
+    found = _with_form(found, ml=subject.prepared.question.estimated == "ml")
     dos = DO_WITHOUT_SEARCH if subject.prepared.question.searched == "none" else {}
     found = [replace(one, do=dos.get(one.key, one.do)) if one.do else one for one in found]
     warned = checks_of_warnings(subject.warned, found, outcome, binary=binary)
@@ -156,9 +156,15 @@ def _specification(subject: Subject, missed: _Missed) -> list[Finding]:
     if has_pseudo_weights(subject.fit):
         missed.add(_N_TESTS, "Tests of normality and of forms are not known for sampling weights")
         return []
+    model = subject.best_model()
+    if not isinstance(model, Heckman):
+        return []
     try:
-        tests = subject.best_model().specification_tests(
-            loaded.X, loaded.y, selected=loaded.selected, sample_weight=loaded.weight
+        tests = model.specification_tests(
+            loaded.X,
+            subject.prepared.outcome,
+            selected=loaded.selected,
+            sample_weight=loaded.weight,
         )
     except HeckmanfaError as error:
         missed.add(_N_TESTS, f"The model cannot be tested: {str(error).rstrip('.')}")

@@ -6,12 +6,19 @@ Columns in memory and columns of files that are read in passes follow the same r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from heckmanfa.analysis.outcome_kind import (
+    Target,
+    are_texts,
+    target_of_numbers,
+    target_of_texts,
+)
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
@@ -29,6 +36,8 @@ from heckmanfa.data.columns.values import (
     nearly_all,
     numbers_of,
     shape_of,
+    spellings_of,
+    time_in,
     to_numbers,
 )
 from heckmanfa.data.rows import Mask
@@ -43,15 +52,43 @@ _SHORT = 30
 _FEW_WORDS, _FEW_LEVELS = 3, 20
 
 
-def read_roles(
-    question: Question, frame: pd.DataFrame
-) -> tuple[Floats, Mask | None, Floats | None, Any]:
-    """Return the outcome, whether each row is selected, the weights and the clusters.
+def read_outcome(question: Question, series: pd.Series[Any]) -> tuple[Floats, Target]:
+    """Return the outcome, and what it is; a missing one is NaN, and two classes are 0 and 1."""
+    name, booleans = question.outcome, bool(pd.api.types.is_bool_dtype(series))
+    if not is_plain_number(series) and time_in(series) is None:
+        booleans = pd.api.types.infer_dtype(series, skipna=True) == "boolean"
+        counts, levels = {}, None
+        with suppress(TypeError):
+            # Lists and other objects are refused below.
+            levels = levels_of(series)
+            counts = dict(zip(levels.labels, levels.counts().tolist(), strict=True))
+        if levels is not None and not booleans and _may_be_classes(question, counts):
+            target = target_of_texts(question, counts)
+            assert target.classes is not None
+            codes = [float(label == target.classes[1]) for label in levels.labels]
+            outcome = np.array([*codes, np.nan])[levels.codes]
+            _check_gaps(question, int(np.count_nonzero(np.isnan(outcome))), len(outcome))
+            return outcome, target
+        booleans |= bool(counts) and spellings_of(list(counts)).booleans
+    outcome = _numbers(series, name, "--outcome")
+    counted = number_tally(outcome)
+    _check_outcome(question, counted)
+    target = target_of_numbers(question, counted, booleans=booleans)
+    return target.codes(outcome), target
 
-    A missing outcome is NaN; a role without a column is None.
+
+def _may_be_classes(question: Question, counts: Mapping[str, int]) -> bool:
+    """Whether texts are classes: not if numbers were asked for, nor true and false in any case."""
+    if question.outcome_kind == "linear" or not are_texts(counts) or len(counts) > _FEW_LEVELS:
+        return False
+    return len(counts) == 2 or not spellings_of(list(counts)).booleans
+
+
+def read_roles(question: Question, frame: pd.DataFrame) -> tuple[Mask | None, Floats | None, Any]:
+    """Return whether each row is selected, the weights and the clusters.
+
+    A role without a column is None.
     """
-    outcome = _numbers(frame[question.outcome], question.outcome, "--outcome")
-    _check_outcome(question, number_tally(outcome))
     selected = weights = groups = None
     if question.selected is not None:
         words = frame[question.selected].astype("string").str.strip().str.lower()
@@ -64,7 +101,7 @@ def read_roles(
     if question.cluster is not None:
         _check_groups(question.cluster, int(frame[question.cluster].isna().sum()))
         groups = frame[question.cluster].to_numpy()
-    return outcome, selected, weights, groups
+    return selected, weights, groups
 
 
 def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
@@ -93,7 +130,7 @@ def _text_of(option: str, name: str, bad: Mapping[str, int], numbers: NotNumbers
     example = quoted(words[0], _SHORT)
     start = f"{option} needs numbers; column {quoted(name)} holds"
     if {word.lower() for word in words} <= TRUE_WORDS | FALSE_WORDS:
-        ways = "write 1 and 0 to fit the probability of a yes as a linear function"
+        ways = "write 1 and 0 in every row"
         if option == "--outcome":
             ways += ", or pass it as --selected if it says whose outcome is observed"
         return f"{start} {example}, a yes or a no: {ways}"
@@ -117,18 +154,29 @@ def _text_of(option: str, name: str, bad: Mapping[str, int], numbers: NotNumbers
     return f"{start} text such as {example}. Name a column of numbers"
 
 
+def counted_target(question: Question, counted: Tally, *, booleans: bool) -> Target:
+    """Return what the outcome is, by its tally, made in a pass over files."""
+    if isinstance(counted, TextTally):
+        if _may_be_classes(question, counted.counts) and not counted.more:
+            _check_gaps(question, counted.gaps, counted.given)
+            return target_of_texts(question, counted.counts)
+        raise InputError(_stored_text("--outcome", question.outcome))
+    assert isinstance(counted, NumberTally)
+    _check_outcome(question, counted)
+    return target_of_numbers(question, counted, booleans=booleans)
+
+
+def _stored_text(option: str, name: str) -> str:
+    return (
+        f"{option}: column {quoted(name)} is text; if rows are read in passes, it must be stored "
+        "as numbers. Store it so, or pass a larger --stream-above to load the rows"
+    )
+
+
 def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) -> None:
-    """Check the columns with a role by their tallies, made in a pass over files."""
-    for option in ("--outcome", "--weights"):
-        name = question.roles.get(option)
-        if name is not None and isinstance(counted[name], TextTally):
-            raise InputError(
-                f"{option}: column {quoted(name)} is text; if rows are read in passes, it must be "
-                "stored as numbers. Store it so, or pass a larger --stream-above to load the rows"
-            )
-    outcome = counted[question.outcome]
-    assert isinstance(outcome, NumberTally)
-    _check_outcome(question, outcome)
+    """Check the columns with another role by their tallies, made in a pass over files."""
+    if question.weights is not None and isinstance(counted[question.weights], TextTally):
+        raise InputError(_stored_text("--weights", question.weights))
     if question.selected is not None:
         flags = counted[question.selected]
         _check_selected(question.selected, _words(flags), flags.gaps, n_rows)
@@ -142,7 +190,7 @@ def check_counted(question: Question, counted: dict[str, Tally], n_rows: int) ->
 
 def number_tally(values: Floats) -> NumberTally:
     """Count the numbers of a column; NaN is missing."""
-    counted = NumberTally()
+    counted = NumberTally(few=True)
     counted.add(values)
     return counted
 
@@ -166,16 +214,23 @@ def _check_outcome(question: Question, values: NumberTally) -> None:
             f"--outcome: column {quoted(name)} is missing in all {n_rows} rows; is it the right "
             "column?"
         )
-    if question.selected is None and values.gaps == 0:
+    _check_gaps(question, values.gaps, n_rows, values)
+
+
+def _check_gaps(
+    question: Question, gaps: int, n_rows: int, values: NumberTally | None = None
+) -> None:
+    """Refuse an outcome that is never missing, unless another column says who is selected."""
+    if question.selected is None and gaps == 0:
         raise InputError(
-            f"--outcome: column {quoted(name)} is never missing in {n_rows} rows, so there is "
-            f"no selection to model. {_where_missing(name, values)}"
+            f"--outcome: column {quoted(question.outcome)} is never missing in {n_rows} rows, so "
+            f"there is no selection to model. {_where_missing(question.outcome, values)}"
         )
 
 
-def _where_missing(name: str, values: NumberTally) -> str:
-    """Say how a column that is never missing may say which outcomes are."""
-    codes = find_suspicions({name: values}, name)
+def _where_missing(name: str, values: NumberTally | None) -> str:
+    """Say how a column that is never missing may say which outcomes are; None for classes."""
+    codes = () if values is None else find_suspicions({name: values}, name)
     if codes:
         held = " and ".join(f"{code.code:g} in {plural(code.rows, 'row')}" for code in codes)
         means = f"{codes[0].code:g} means" if len(codes) == 1 else "these mean"
@@ -184,6 +239,11 @@ def _where_missing(name: str, values: NumberTally) -> str:
             f"{means} missing, pass {' '.join(code.option for code in codes)}."
         )
     empty = "Leave the cells of unobserved outcomes empty"
+    if values is None or values.binary:
+        return (
+            f"{empty}, name a column that says who is selected with --selected, or pass it as "
+            "--selected if it says whose outcome is observed."
+        )
     if values.zeros:
         empty = f"{values.zeros} rows hold 0: if that means missing, pass {na_option(name, '0')}"
     return f"{empty}, or name a column that says who is selected with --selected."

@@ -13,30 +13,27 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from heckmanfa.analysis.held_out_scores import AMOUNTS, MEASURES, HeldFold, Measure
 from heckmanfa.analysis.method_verdict import MethodVerdict, judge_methods
-from heckmanfa.data.arrays import Floats, is_dask
+from heckmanfa.analysis.naive_probit import NaiveProbit
+from heckmanfa.data.arrays import is_dask
 from heckmanfa.data.row_rules import count_rows
 from heckmanfa.data.sample import RowColumns, check_frequencies, read_rows
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning, InputError, InputTypeError
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS, ObservedRegressor
 from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.estimators.heckman_probit import HeckmanProbit
+from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
-from heckmanfa.model.option_types import OnProblem
+from heckmanfa.model.option_types import OnProblem, OutcomeKind
 from heckmanfa.results.document import Section
 from heckmanfa.results.reports import Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CAUTION = (
-    "These errors are of rows whose outcome is observed. If outcomes are missing not at random, "
-    "they say nothing about the others: a method that is biased for everyone can be the best for "
-    "the selected. Least squares is made for exactly this measure, and a selection model is not. "
-    "Do not choose a method by this table alone."
-)
-_COLUMNS = ["method", "n_features", "rho", "mse", "mse_sd", "r2", "r2_sd"]
-_COLUMNS += ["difference", "difference_se", "seconds", "note"]
+_FIRST, _LAST = ("method", "n_features", "rho"), ("difference", "difference_se", "seconds", "note")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -53,6 +50,8 @@ class Comparison(Report):
     """term, then a column of coefficients for each method that has any"""
     verdict: MethodVerdict
     """which method to use and why, from paired differences of the folds' errors"""
+    measure: Measure = AMOUNTS
+    """how predictions are judged: errors of amounts, or probabilities of classes"""
 
     def tidy(self) -> pd.DataFrame:
         """Return one row for each method.
@@ -60,23 +59,26 @@ class Comparison(Report):
         Returns
         -------
         DataFrame
-            method; n_features and rho in all rows; mse and r2, averages over the repeats, with
-            mse_sd and r2_sd, their standard deviations between repeats; difference, the mean over
-            folds of the method's mse less that of the method that ``verdict`` names, and its
-            standard error; seconds of one fit to all rows; note, if a fit failed.
+            method; n_features and rho in all rows; mse and r2 (of a binary outcome auc, brier and
+            log_loss), averages over the repeats, with mse_sd and r2_sd, their standard deviations
+            between repeats; difference, the mean over folds of the method's mse (brier) less that
+            of the method that ``verdict`` names, and its standard error; seconds of one fit to all
+            rows; note, if a fit failed.
         """
         return self.table.copy()
 
     def sections(self) -> list[Section]:
         """Return the parts of the report, in reading order."""
         how = f"{self.n_folds} folds" + (f", {self.n_repeats} times" if self.n_repeats > 1 else "")
+        what = "Held-out errors" if self.measure is AMOUNTS else "Held-out probabilities"
+        spread = " and ".join(f"{name.replace('_', ' ')} sd" for name in self.measure.columns)
         return [
             Section(
-                f"Held-out errors of rows with an outcome, {how}",
+                f"{what} of rows with an outcome, {how}",
                 table=self.table.drop(columns=["difference", "difference_se", "note"]),
                 notes=(
-                    CAUTION,
-                    "mse sd and r2 sd are standard deviations between repeats.",
+                    self.measure.caution,
+                    f"{spread} are standard deviations between repeats.",
                     *(
                         f"{row['method']}: {row['note']}"
                         for row in self.table.to_dict("records")
@@ -94,14 +96,22 @@ def methods(
     seed: int = 0,
     ru: bool | None = None,
     on_separation: OnProblem = "error",
+    outcome_kind: OutcomeKind = "linear",
 ) -> dict[str, Any]:
     """Return an unfitted estimator for each method, by name.
 
     Searches keep the columns of each of ``feature_groups`` together; the lasso cannot, and is then
-    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed.
+    left out. RU regression is included if ``ru``, which defaults to whether Torch is installed. A
+    binary outcome has methods of its own.
     """
     common: dict[str, Any] = {"on_collinear": "drop", "on_separation": on_separation}
     groups: dict[str, Any] = {**common, "feature_groups": feature_groups or None}
+    if outcome_kind == "binary":
+        return {
+            "naive probit": NaiveProbit(),
+            "all features": HeckmanProbit(**common),
+            "best subset": HeckmanProbitBestSubset(**groups),
+        }
     found: dict[str, Any] = {
         "naive OLS": NaiveOLS(on_collinear="drop"),
         "IPW": InverseProbabilityWeighted(**common),
@@ -133,6 +143,7 @@ def compare_methods(
     *,
     selected: Any = None,
     sample_weight: Any = None,
+    outcome_kind: OutcomeKind = "linear",
     estimators: dict[str, Any] | None = None,
     n_folds: int = 5,
     n_repeats: int = 3,
@@ -146,6 +157,8 @@ def compare_methods(
     X : DataFrame
     y, selected, sample_weight
         As in `Heckman.fit`; weights are frequencies.
+    outcome_kind : {"linear", "binary"}
+        Whether outcomes are amounts, or two classes as in `HeckmanProbit.fit`.
     estimators : dict, optional
         Estimators by name; by default, all methods of the package.
     n_folds, n_repeats : int
@@ -162,8 +175,9 @@ def compare_methods(
         raise InputError(
             f"n_folds must be at least 2 and n_repeats at least 1; got {n_folds} and {n_repeats}"
         )
-    rows = _read(X, y, selected, sample_weight)
-    estimators = methods(seed=random_state) if estimators is None else estimators
+    rows, measure = _read(X, y, selected, sample_weight, outcome_kind), MEASURES[outcome_kind]
+    if estimators is None:
+        estimators = methods(seed=random_state, outcome_kind=outcome_kind)
     from heckmanfa.model_selection import SelectionKFold  # slow to import, for one command
 
     folds = [
@@ -177,7 +191,7 @@ def compare_methods(
     wholes = {
         name: _fit(estimator, X, rows, slice(None))
         for name, estimator in estimators.items()
-        if isinstance(estimator, Heckman)
+        if isinstance(estimator, Heckman | HeckmanProbit)
     }
     _refuse_all([error for _, error, _ in wholes.values()])
     records, fitted, errors = [], {}, {}
@@ -190,26 +204,31 @@ def compare_methods(
         if whole is not None:
             fitted[name], rho = whole, getattr(whole, "rho_", np.nan)
             record |= {"n_features": len(whole.prediction_features_), "rho": rho}
-            errors[name], judged = _judge(estimator, X, rows, folds, n_repeats)
+            held = [_held(estimator, X, rows, *fold) for fold in folds]
+            errors[name], judged = measure.judge(held, n_repeats)
             record |= judged
         records.append(record)
     share = float(np.mean([len(test) / len(train) for _, train, test in folds]))
-    verdict = judge_methods(errors, list(wholes), share)
+    verdict = judge_methods(errors, list(wholes), share, measure)
     for record in records:
         found = verdict.differences.get(record["method"])
         if found is not None:
             record |= {"difference": found.mean, "difference_se": found.std_error}
+    scores = [one for name in measure.columns for one in (name, f"{name}_sd")]
     return Comparison(
-        table=pd.DataFrame(records, columns=_COLUMNS),
+        table=pd.DataFrame(records, columns=[*_FIRST, *scores, *_LAST]),
         n_folds=n_folds,
         n_repeats=n_repeats,
         features={name: list(model.prediction_features_) for name, model in fitted.items()},
         coefficients=_coefficients(fitted, [str(name) for name in X.columns]),
         verdict=verdict,
+        measure=measure,
     )
 
 
-def _read(X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any) -> RowColumns:
+def _read(
+    X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any, outcome_kind: OutcomeKind
+) -> RowColumns:
     given = {"X": X, "y": y, "selected": selected, "sample_weight": sample_weight}
     for name, values in given.items():
         if is_dask(values):
@@ -217,7 +236,7 @@ def _read(X: pd.DataFrame, y: Any, selected: Any, sample_weight: Any) -> RowColu
                 f"compare_methods needs its rows in memory, and {name} is a Dask "
                 f"{type(values).__name__}: call {name}.compute() first"
             )
-    rows = read_rows(y, len(X), selected, sample_weight)
+    rows = read_rows(y, len(X), selected, sample_weight, binary=outcome_kind == "binary")
     if rows.weight is not None:
         # Warn once for all methods and folds, whose own warnings are not shown.
         check_frequencies(count_rows(rows.status, rows.outcome, rows.weight), own=False)
@@ -251,43 +270,26 @@ def _fit(
     return model, failure, time.perf_counter() - start
 
 
-def _judge(
+def _held(
     estimator: Any,
     X: pd.DataFrame,
     rows: RowColumns,
-    folds: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]],
-    n_repeats: int,
-) -> tuple[Floats, dict[str, Any]]:
-    """Return the error of each fold, and what the table says about those of the repeats."""
-    squares, spread, failed = np.zeros(n_repeats), np.zeros(n_repeats), 0
-    counts, errors = np.zeros(n_repeats), np.full(len(folds), np.nan)
-    for fold, (repeat, train, test) in enumerate(folds):
-        model, _, _ = _fit(estimator, X, rows, train)
-        if model is None:
-            failed += 1
-            continue
-        test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
-        y = rows.outcome[test]
-        weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
-        kind = {} if isinstance(model, ObservedRegressor) else {"kind": "selected"}
+    repeat: int,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+) -> HeldFold | None:
+    """Predict the selected rows of a fold by a fit to the others; None if that fails."""
+    model, _, _ = _fit(estimator, X, rows, train)
+    if model is None:
+        return None
+    test = test[rows.status.selected[test] & ~np.isnan(rows.outcome[test])]
+    weight = np.ones(len(test)) if rows.weight is None else rows.weight[test]
+    kind = {} if isinstance(model, ObservedRegressor | NaiveProbit) else {"kind": "selected"}
+    if hasattr(model, "predict_proba"):
+        predicted = np.asarray(model.predict_proba(X.iloc[test], **kind))[:, 1]
+    else:
         predicted = np.asarray(model.predict(X.iloc[test], **kind))
-        error = float(weight @ (y - predicted) ** 2)
-        errors[fold] = error / weight.sum()
-        squares[repeat] += error
-        spread[repeat] += weight @ (y - np.average(y, weights=weight)) ** 2
-        counts[repeat] += weight.sum()
-    note = f"{failed} of {len(folds)} folds could not be fitted"
-    if not counts.all():
-        return errors, {"note": note}
-    mse, r2 = squares / counts, 1.0 - squares / spread
-    several = n_repeats > 1
-    return errors, {
-        "mse": mse.mean(),
-        "mse_sd": mse.std(ddof=1) if several else np.nan,
-        "r2": r2.mean(),
-        "r2_sd": r2.std(ddof=1) if several else np.nan,
-        "note": note if failed else "",
-    }
+    return HeldFold(repeat, rows.outcome[test], predicted, weight)
 
 
 def _coefficients(fitted: dict[str, Any], names: list[str]) -> pd.DataFrame:

@@ -12,7 +12,13 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoDataFrame
 
-from heckmanfa.analysis.column_roles import check_counted, number_tally, read_roles
+from heckmanfa.analysis.column_roles import (
+    check_counted,
+    counted_target,
+    number_tally,
+    read_outcome,
+    read_roles,
+)
 from heckmanfa.analysis.prepared import (
     EXCLUDE,
     Loaded,
@@ -20,7 +26,13 @@ from heckmanfa.analysis.prepared import (
     refuse_leaks,
     refuse_rows,
 )
-from heckmanfa.analysis.request import Question, check_question, feature_names, refuse_text_options
+from heckmanfa.analysis.request import (
+    Question,
+    check_question,
+    feature_names,
+    question_of_kind,
+    refuse_text_options,
+)
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.missing_codes import blank, codes_of, notes_on_codes
@@ -158,7 +170,9 @@ def _encode(
     declared = {*question.categorical, *question.numeric}
     notes = notes_on_codes(question.na_values, columns, blanked)
     notes += notes_on_numbers(table.frame, [name for name in names if name not in declared])
-    outcome, selected, weight, groups = read_roles(question, frame)
+    outcome, target = read_outcome(question, frame[question.outcome])
+    question = question_of_kind(question, target.kind)
+    selected, weight, groups = read_roles(question, frame)
     tell(f"encoding {len(names)} columns")
     encoding, X = Encoding.learn(
         frame[names],
@@ -216,6 +230,7 @@ def _encode(
         files=files,
         notes=(*table.notes, *notes, *notes_on_suspicions(suspicions)),
         suspicions=suspicions,
+        target=target,
     )
 
 
@@ -251,6 +266,12 @@ def _prepare_stream(
         groups=[] if question.cluster is None else [question.cluster],
         tell=tell,
     )
+    target = counted_target(
+        question,
+        learned.roles[question.outcome],
+        booleans=str(table.schema.field(question.outcome).type) == "bool",
+    )
+    question = question_of_kind(question, target.kind)
     check_counted(question, learned.roles, table.n_rows)
     if question.missing == "mean":
         _refuse_filled(question, table, learned)
@@ -263,6 +284,8 @@ def _prepare_stream(
         missing="drop",
         encoding=learned.encoding,
     )
+    if target.classes is not None:
+        rows = rows.reading_outcome(target.classes)
     counted = {**learned.roles, **learned.numbers}
     suspicions = find_suspicions(
         {name: tally for name, tally in counted.items() if isinstance(tally, NumberTally)},
@@ -278,6 +301,7 @@ def _prepare_stream(
         files=tuple(table.paths),
         notes=tuple(notes_on_suspicions(suspicions)),
         suspicions=suspicions,
+        target=target,
     )
 
 

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heckmanfa.analysis.held_out_scores import AMOUNTS, Measure
 from heckmanfa.data.arrays import Floats
 from heckmanfa.text.wording import number, plural
-
-USUAL = "average by AIC"
-"""the method of ``heckmanfa fit`` unless another is asked for"""
 
 _ROUNDING = 1e-12
 
@@ -56,20 +54,24 @@ class MethodVerdict:
 
 
 def judge_methods(
-    errors: Mapping[str, Floats], corrects: Collection[str], test_share: float
+    errors: Mapping[str, Floats],
+    corrects: Collection[str],
+    test_share: float,
+    measure: Measure = AMOUNTS,
 ) -> MethodVerdict:
     """Say which method to use.
 
     Parameters
     ----------
     errors
-        (F,) held-out mean squared errors of each method in the same F folds; NaN where a fit
-        failed.
+        (F,) held-out errors of each method in the same F folds; NaN where a fit failed.
     corrects
         The methods that correct for selection. The others may predict selected rows better, but
         are wrong about everyone.
     test_share
         Test rows of a fold, as a share of its training rows.
+    measure
+        What these errors are.
     """
     known = {name: error for name, error in errors.items() if not np.isnan(error).any()}
     models = [name for name in known if name in corrects]
@@ -83,13 +85,15 @@ def judge_methods(
         }
 
     best = min(models, key=lambda name: float(known[name].mean()))
-    usual = USUAL if USUAL in models else best
+    usual = measure.usual if measure.usual in models else best
     found = differences(usual)
     use = best if found[best].matters else usual
     found = differences(use)
     others = {name: found[name] for name in models if name != use}
     apart = {name: one for name, one in others.items() if one.matters}
-    words = f"{_reason(use, usual, found, others, apart)}{_selected_only(found, corrects)}."
+    called = f"{use}, the default of fit" if use == measure.usual else use
+    reason = _reason(called, use == usual, found[usual], usual, others, apart, measure.error)
+    words = f"{reason}{_selected_only(found, corrects)}."
     return MethodVerdict(use, bool(apart), words, found)
 
 
@@ -103,26 +107,27 @@ def _difference(error: Floats, other: Floats, test_share: float) -> Difference:
 
 def _reason(
     use: str,
+    is_usual: bool,
+    from_usual: Difference,
     usual: str,
-    found: Mapping[str, Difference],
     others: Mapping[str, Difference],
     apart: Mapping[str, Difference],
+    error: str,
 ) -> str:
-    called = f"{use}, the default of fit" if use == USUAL else use
     if not others:
-        return f"Use {called}: no other selection model was judged"
+        return f"Use {use}: no other selection model was judged"
     if not apart:
         models = plural(len(others), "other selection model")
         return (
-            f"Use {called}, though it does not matter here: the held-out error of the {models} is "
-            "within one standard error of its own"
+            f"Use {use}, though it does not matter here: the {error} of the {models} is within one "
+            "standard error of its own"
         )
-    if use != usual:
-        return f"Use {use}: its held-out error is below that of {usual}, {found[usual].words}"
+    if not is_usual:
+        return f"Use {use}: its {error} is below that of {usual}, {from_usual.words}"
     worst = max(apart, key=lambda name: apart[name].mean / (apart[name].std_error or 1.0))
     return (
-        f"Use {called}: no selection model has a smaller held-out error by more than its standard "
-        f"error, and that of {worst} is larger {apart[worst].words}"
+        f"Use {use}: no selection model has a smaller {error} by more than its standard error, and "
+        f"that of {worst} is larger {apart[worst].words}"
     )
 
 

@@ -19,6 +19,6 @@ def pictures_of(
     """
     fit, naming, rows = evidence.fit, evidence.naming, prepared.rows
     if isinstance(rows, Loaded):
-        given = rows.X, rows.y, rows.selected, rows.weight
+        given = rows.X, prepared.outcome, rows.selected, rows.weight
         return Pictures(evidence, PictureRows(fit, naming, *given, derived=derived))
     return Pictures(evidence, PictureRows(fit, naming, rows))

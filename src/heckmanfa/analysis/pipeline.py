@@ -19,9 +19,10 @@ from heckmanfa.analysis.best_set import best_model
 from heckmanfa.analysis.checking import Subject, checks_of_answer
 from heckmanfa.analysis.column_roles import in_sources, joint_groups, source_columns
 from heckmanfa.analysis.derived import derived_columns
+from heckmanfa.analysis.held_out import QUICK_ROWS, HeldOut, fold_model, hold_out
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.picture_rows import pictures_of
-from heckmanfa.analysis.prepared import Prepared
+from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.analysis.question_model import model_of
 from heckmanfa.analysis.request import Question, question_about
 from heckmanfa.analysis.table_names import naming_of
@@ -72,7 +73,7 @@ class Analysis(Prepared):
     kids5: drives selection, no sign that it predicts
     """
 
-    model: Heckman
+    model: Model
     row_counts: dict[str, int]
     """rows of the table by how they were used, or why they were left out"""
     warnings: tuple[str, ...]
@@ -108,7 +109,9 @@ class Analysis(Prepared):
     @cached_property
     def answer(self) -> Answer:
         """The answer in sentences: which features predict, how much, and how far to trust it."""
-        bounds = bounds_of(self.model.fit_) if self.evidence.no_exclusion else None
+        # Those of a binary outcome are of coefficients, and its effects are on a probability.
+        asked = self.evidence.no_exclusion and self.target.kind == "linear"
+        bounds = bounds_of(self.model.fit_) if asked else None
         written = may_write(self.evidence, self.checks, bounds=bounds)
         return answer_of(self.evidence, self.checks, bounds=bounds, may_write=written)
 
@@ -123,14 +126,27 @@ class Analysis(Prepared):
 
     @cached_property
     def uncertainty(self) -> UncertaintyInterval | None:
-        """Where each coefficient lies for rho in a range; None without a selection equation."""
-        return self.model.uncertainty_interval() if self.is_corrected else None
+        """Where each coefficient lies for rho in a range; None without a selection equation.
+
+        A binary outcome is refitted at some values of rho, so its rows must be few enough.
+        """
+        if not self.is_corrected:
+            return None
+        if isinstance(self.model, Heckman):
+            return self.model.uncertainty_interval()
+        rows = self.loaded
+        if rows is None or len(rows.y) > QUICK_ROWS:
+            return None
+        return self.model.uncertainty_interval(
+            rows.X, self.outcome, selected=rows.selected, sample_weight=rows.weight
+        )
 
     @cached_property
     def what_if(self) -> WhatIf | None:
         """Estimates under other exclusions; None for averages and without a selection equation."""
-        chosen = self.is_corrected and self.model.fit_.average is None
-        return self.model.what_if() if chosen else None
+        model = self.model
+        chosen = self.is_corrected and model.fit_.average is None
+        return model.what_if() if chosen and isinstance(model, Heckman) else None
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -151,7 +167,7 @@ class Analysis(Prepared):
 
     @cached_property
     def comparison(self) -> SideBySide:
-        """The model beside least squares and the all-features model."""
+        """The model beside one that ignores selection, and the all-features model."""
         return side_by_side(self.model.fit_, self._never)
 
     @cached_property
@@ -174,7 +190,7 @@ class Analysis(Prepared):
         ]
 
     @cached_property
-    def best_model(self) -> Heckman:
+    def best_model(self) -> Model:
         """A model of one assignment, fitted to the rows: of an average, the best by BIC."""
         return best_model(self, self.model, self._make)
 
@@ -182,6 +198,14 @@ class Analysis(Prepared):
     def derived_columns(self) -> dict[str, tuple[str, ...]]:
         """Columns that are the square of another, or the product of two; none if streamed."""
         return {} if self.loaded is None else derived_columns(self.loaded.X, self.encoding)
+
+    @cached_property
+    def held_out(self) -> HeldOut | str | None:
+        """Scores of selected rows by fits without them, or why there are none; None if linear."""
+        if self.target.kind == "linear" or not self.is_corrected:
+            return None
+        model, features = fold_model(self, self.model, self._make)
+        return hold_out(self, model, features)
 
     def pictures(self) -> Pictures:
         """Return the pictures of the answer, each made when it is first read."""
@@ -213,7 +237,7 @@ class Analysis(Prepared):
         """What may not be claimed, the gravest first."""
         return claims_of(self.evidence, self.caveats, self.checks)
 
-    def _make(self, question: Question) -> Heckman:
+    def _make(self, question: Question) -> Model:
         """Return the unfitted estimator of another question about the same columns."""
         return model_of(question, self.encoding)
 
@@ -373,7 +397,7 @@ def analyse(
     prepared = prepare(question, tell, frame)
     loaded = prepared.loaded
     tell(f"fitting {prepared.n_rows if loaded is None else len(loaded.y):,} rows")
-    model = model_of(question, prepared.encoding)
+    model = model_of(prepared.question, prepared.encoding)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         prepared.fit(model)

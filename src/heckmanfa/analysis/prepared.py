@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.analysis.column_roles import errors_in_sources
+from heckmanfa.analysis.outcome_kind import Target
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.encoding import Encoding
@@ -20,9 +21,13 @@ from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_o
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
 from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.model.leakage import refuse_partial_copies
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import plural
+
+Model = Heckman | HeckmanProbit
+"""an estimator that answers a question"""
 
 EXCLUDE = "Leave such columns out with --exclude."
 
@@ -34,7 +39,7 @@ class Loaded:
     X: pd.DataFrame
     """(n, K) encoded features"""
     y: Floats
-    """(n,) NaN where missing"""
+    """(n,) NaN where missing; 0 and 1 for the two classes of a binary outcome"""
     selected: Mask | None
     weight: Floats | None
     groups: Any
@@ -60,6 +65,8 @@ class Prepared:
     """sentences about how the table was read, if that could be done in several ways"""
     suspicions: tuple[Suspicion, ...]
     """numbers that may be codes for missing, those of the outcome first"""
+    target: Target
+    """what the outcome is, and the model that fits it"""
 
     @property
     def missing_counts(self) -> dict[str, int]:
@@ -70,6 +77,11 @@ class Prepared:
     def loaded(self) -> Loaded | None:
         """The rows, if they are in memory."""
         return self.rows if isinstance(self.rows, Loaded) else None
+
+    @property
+    def outcome(self) -> Any:
+        """The outcome of the rows in memory as a model takes it: amounts, or ordered classes."""
+        return None if self.loaded is None else self.target.labels(self.loaded.y)
 
     @property
     def streamed(self) -> bool:
@@ -83,7 +95,7 @@ class Prepared:
             f"rows were read from {plural(len(self.files), 'Parquet file')} in passes, not loaded"
         )
 
-    def fit(self, model: Heckman) -> None:
+    def fit(self, model: Model) -> None:
         """Fit a model to the rows; errors name the columns of the table."""
         with errors_in_sources(self.encoding):
             if isinstance(self.rows, ParquetRows):
@@ -92,14 +104,14 @@ class Prepared:
             device = self.question.device
             model.fit(
                 self.rows.X if device == "cpu" else to_device(self.rows.X, device),
-                self.rows.y,
+                self.outcome,
                 selected=self.rows.selected,
                 sample_weight=self.rows.weight,
                 groups=self.rows.groups,
             )
 
 
-def _fit_streamed(rows: ParquetRows, model: Heckman, encoding: Encoding) -> None:
+def _fit_streamed(rows: ParquetRows, model: Model, encoding: Encoding) -> None:
     """Fit a model to rows in files, which only the fit itself can check."""
     try:
         model.fit(rows)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from heckmanfa.analysis.column_roles import joint_groups
+from heckmanfa.analysis.prepared import Model
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.averaged import HeckmanAverage
 from heckmanfa.estimators.heckman import Heckman
+from heckmanfa.estimators.heckman_probit import HeckmanProbit
+from heckmanfa.estimators.probit_searches import HeckmanProbitBestSubset
 from heckmanfa.estimators.searches import HeckmanBestSubset, HeckmanFA, HeckmanLasso
 from heckmanfa.search.strategies import Extraction
 from heckmanfa.text.printable import quoted
@@ -27,7 +30,7 @@ _NEAR = dict.fromkeys(("bic", "aic", "ebic", "corrected_bic"), 10.0)
 _PATH_POINTS = 200
 
 
-def model_of(question: Question, encoding: Encoding) -> Heckman:
+def model_of(question: Question, encoding: Encoding) -> Model:
     """Return the unfitted estimator of a question."""
     cov_type = None
     if question.cluster is not None:
@@ -36,17 +39,20 @@ def model_of(question: Question, encoding: Encoding) -> Heckman:
         cov_type = "robust"
     candidates = _columns_of(encoding, question.predict_with, "--predict-with") or None
     never = _columns_of(encoding, question.select_only, "--select-only")
+    binary = question.outcome_kind == "binary"
     common: dict[str, Any] = {
-        "method": question.method,
         "start": question.start,
         "cov_type": cov_type,
         "weight_kind": question.weight_kind,
         "on_collinear": "drop",
         "on_separation": question.on_separation,
     }
+    if not binary:
+        common["method"] = question.estimated
     if question.searched == "none":
         names = encoding.columns if candidates is None else candidates
-        return Heckman([name for name in names if name not in never], **common)
+        given = [name for name in names if name not in never]
+        return HeckmanProbit(given, **common) if binary else Heckman(given, **common)
     # Columns that must not predict are in no group.
     may = {*(encoding.columns if candidates is None else candidates)}
     groups = [group for group in joint_groups(encoding).values() if may.issuperset(group)]
@@ -54,10 +60,14 @@ def model_of(question: Question, encoding: Encoding) -> Heckman:
         "prediction_features": candidates,
         "never": [name for name in never if candidates is None or name in candidates],
         "always": _columns_of(encoding, question.always, "--always"),
-        "rho_range": question.rho_range,
         "feature_groups": groups or None,
         "random_state": question.seed,
     }
+    if binary:
+        return HeckmanProbitBestSubset(
+            question.criterion or "bic", honest=question.honest, **common
+        )
+    common["rho_range"] = question.rho_range
     if question.searched == "average":
         return HeckmanAverage(**common)
     common["honest"] = question.honest

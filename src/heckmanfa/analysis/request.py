@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
+from heckmanfa.model.option_types import OutcomeKind
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -23,7 +24,14 @@ WeightKind = Literal["frequency", "sampling"]
 OnSeparation = Literal["error", "drop"]
 
 SEARCHES: tuple[str, ...] = get_args(Search)
+# What exists for a binary outcome, by option.
+_BINARY = {
+    "search": ("best-subset", "none"),
+    "method": ("ml",),
+    "criterion": ("bic", "ebic", "aic"),
+}
 _CHOICES = {
+    "outcome_kind": get_args(OutcomeKind),
     "search": SEARCHES,
     "method": get_args(Method),
     "missing": get_args(Missing),
@@ -32,7 +40,7 @@ _CHOICES = {
     "criterion": get_args(Criterion),
     "dates": get_args(Unit),
 }
-_OPTIONAL = ("search", "criterion", "dates")
+_OPTIONAL = ("outcome_kind", "search", "method", "criterion", "dates")
 
 
 @dataclass(frozen=True)
@@ -52,10 +60,12 @@ class Question:
     always: tuple[str, ...] = ()
     select_only: tuple[str, ...] = ()
     search: Search | None = None
-    """None averages, or searches for the best subset if ``honest`` or ``criterion`` ask for one"""
+    """None averages, or searches for the best subset if ``honest`` or ``criterion`` ask for one, or
+    if the outcome is binary"""
     criterion: Criterion | None = None
     rho_range: tuple[float, float] | None = None
-    method: Method = "two-step"
+    method: Method | None = None
+    """None is two-step, and ml if the outcome is binary"""
     start: float | None = None
     """rho at which maximum likelihood starts; None starts from the two-step estimates"""
     weights: str | None = None
@@ -79,6 +89,10 @@ class Question:
     seed: int = 0
     stream_above: float = 1.0
     device: str = "cpu"
+    outcome_kind: OutcomeKind | None = None
+    """None takes 0 and 1, booleans and two texts for binary, and other numbers for amounts"""
+    positive: str | float | None = None
+    """class of a binary outcome whose probability is modelled; None is the second in order"""
 
     def __post_init__(self) -> None:
         """Take one name, or any sequence of names, where the field is a tuple of names."""
@@ -93,7 +107,13 @@ class Question:
         """How prediction features are found: as asked, or as other options imply."""
         if self.search is not None:
             return self.search
-        return "best-subset" if self.honest or self.criterion is not None else "average"
+        chosen = self.honest or self.criterion is not None or self.outcome_kind == "binary"
+        return "best-subset" if chosen else "average"
+
+    @property
+    def estimated(self) -> Method:
+        """How the model is estimated: as asked, or as the kind of outcome implies."""
+        return self.method or ("ml" if self.outcome_kind == "binary" else "two-step")
 
     @property
     def roles(self) -> dict[str, str]:
@@ -114,7 +134,8 @@ class Question:
     def command(self) -> str:
         """Return the command that asks this question."""
         words = ["heckmanfa", "fit", self.data, "--outcome", self.outcome]
-        said = replace(self, search=None if self.searched == "average" else self.searched)
+        usual = "best-subset" if self.outcome_kind == "binary" else "average"
+        said = replace(self, search=None if self.searched == usual else self.searched)
         for field in fields(self):
             value: Any = getattr(said, field.name)
             if field.name in ("data", "outcome") or value == field.default:
@@ -195,11 +216,17 @@ def check_question(question: Question) -> None:
                 f"{_flag(name)} must be one of {', '.join(allowed)}; got "
                 f"{quoted(value)}{nearest(str(value), allowed)}"
             )
-    if question.start is not None:
-        if question.method != "ml":
-            raise InputError("--start is the starting value of maximum likelihood: add --method ml")
-        if not abs(question.start) < 1:
-            raise InputError(f"--start must be a rho inside (-1, 1); got {question.start:g}")
+    if question.start is not None and not abs(question.start) < 1:
+        raise InputError(f"--start must be a rho inside (-1, 1); got {question.start:g}")
+    if question.outcome_kind is not None or question.method is not None:
+        _check_start(question)
+    if question.outcome_kind == "linear" and question.positive is not None:
+        raise InputError(
+            "--positive is the class of a binary outcome, but --outcome-kind is linear: leave one "
+            "of them out"
+        )
+    if question.outcome_kind == "binary":
+        _check_binary(question)
     if question.searched == "average":
         for name in ("criterion", "honest"):
             if getattr(question, name):
@@ -211,6 +238,44 @@ def check_question(question: Question) -> None:
         for name in ("always", "rho_range", "criterion", "honest"):
             if getattr(question, name):
                 raise InputError(f"{_flag(name)} is about a search, but --search is none")
+
+
+def _check_start(question: Question) -> None:
+    if question.start is not None and question.estimated != "ml":
+        raise InputError("--start is the starting value of maximum likelihood: add --method ml")
+
+
+def _check_binary(question: Question) -> None:
+    """Refuse what does not exist for a binary outcome, by name."""
+    instead = (
+        "a binary outcome is fitted by a Heckman probit, {}; --outcome-kind linear fits a linear "
+        "model, if the outcome is numbers"
+    )
+    has = {
+        "search": "which has best-subset and none",
+        "method": "by maximum likelihood alone",
+        "criterion": "whose search has bic, ebic and aic",
+    }
+    for name, allowed in _BINARY.items():
+        value = getattr(question, name)
+        if value is not None and value not in allowed:
+            raise InputError(
+                f"{_flag(name)} {value} is for linear outcomes: {instead.format(has[name])}"
+            )
+    if question.rho_range is not None:
+        raise InputError(
+            f"--rho-range is for linear outcomes: {instead.format('whose search has no window')}"
+        )
+
+
+def question_of_kind(question: Question, kind: OutcomeKind) -> Question:
+    """Return a question whose outcome turned out to be of a kind; refuse what that lacks."""
+    if kind == "binary":
+        question = replace(question, outcome_kind="binary")
+        check_question(question)
+    else:
+        _check_start(question)
+    return question
 
 
 def refuse_text_options(question: Question, what: str) -> None:

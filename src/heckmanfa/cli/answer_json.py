@@ -8,6 +8,7 @@ from typing import Any
 
 from heckmanfa import __version__
 from heckmanfa.analysis import Analysis
+from heckmanfa.analysis.held_out import HeldOut
 from heckmanfa.results.average_tables import inclusion_frame
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.evidence import BestAssignment
@@ -25,8 +26,10 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     model, question = analysis.model, analysis.question
     results = {
         "heckmanfa": __version__,
-        "question": dataclasses.asdict(question) | {"search": question.searched},
+        "question": dataclasses.asdict(question)
+        | {"search": question.searched, "method": question.estimated},
         "command": question.command(),
+        "model": _model(analysis),
         "answer": _answer(analysis),
         "roles": _roles(analysis),
         "best": _best(analysis.evidence.best),
@@ -52,11 +55,11 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "inclusion": _inclusion(analysis),
         "estimates": analysis.estimates.to_dict("records"),
         "rho": model.rho_,
-        "sigma": model.sigma_,
-        "adjusted_r2": model.adjusted_r2_,
+        **_scale(analysis),
         "aic": model.aic_,
         "bic": model.bic_,
         **_likelihood(analysis),
+        "held_out": _held_out(analysis.held_out),
         "weights": _weights(analysis),
         "standard_errors": analysis.errors_kind,
         "clusters": _clusters(analysis),
@@ -95,7 +98,50 @@ def _answer(analysis: Analysis) -> dict[str, Any]:
     }
 
 
+def _model(analysis: Analysis) -> dict[str, Any]:
+    """Which model was fitted; a binary outcome has two classes, and effects on a probability."""
+    classes = analysis.target.classes
+    return {
+        "outcome_kind": analysis.target.kind,
+        "estimator": type(analysis.model).__name__,
+        "classes": None if classes is None else list(classes),
+        "positive": None if classes is None else classes[1],
+        "effects_are_on": str(analysis.evidence.words.target),
+        "words": analysis.target.words,
+    }
+
+
+def _scale(analysis: Analysis) -> dict[str, Any]:
+    """What only a linear outcome has."""
+    if analysis.target.kind == "binary":
+        return {"sigma": None, "adjusted_r2": None}
+    fit = analysis.model.fit_
+    return {"sigma": fit.sigma, "adjusted_r2": fit.adjusted_r2}
+
+
+def _held_out(found: HeldOut | str | None) -> dict[str, Any] | None:
+    """Scores of probabilities of held-out selected rows; None for a linear outcome."""
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return {"words": found}
+    picture = found.picture
+    return {
+        "folds": found.n_folds,
+        "folds_failed": found.n_failed,
+        "rows": picture.n_rows,
+        "share": picture.share,
+        "auc": picture.auc,
+        "brier": picture.brier,
+        "brier_of_share": picture.brier_of_share,
+        "log_loss": picture.log_loss,
+        "calibration": [dataclasses.asdict(point) for point in picture.points],
+        "words": found.words,
+    }
+
+
 def _roles(analysis: Analysis) -> list[dict[str, Any]]:
+    naive = analysis.evidence.words.naive_short.replace(" ", "_")
     return [
         {
             "feature": feature.name,
@@ -106,9 +152,9 @@ def _roles(analysis: Analysis) -> list[dict[str, Any]]:
             "effect": feature.effect.estimate,
             "ci_low": feature.effect.low,
             "ci_high": feature.effect.high,
-            "least_squares": feature.least_squares.estimate,
-            "least_squares_low": feature.least_squares.low,
-            "least_squares_high": feature.least_squares.high,
+            naive: feature.least_squares.estimate,
+            f"{naive}_low": feature.least_squares.low,
+            f"{naive}_high": feature.least_squares.high,
             "selection_p": feature.selection_p,
         }
         for feature in analysis.evidence.ordered()

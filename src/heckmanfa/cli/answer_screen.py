@@ -25,6 +25,8 @@ def show(analysis: Analysis, console: Console) -> None:
     for line in others:
         console.print(Text(line))
     console.print()
+    if analysis.target.words:
+        console.print(Text(analysis.target.words))
     _show_rows(analysis, console)
     console.print()
     _show_roles(analysis, console)

@@ -20,6 +20,21 @@ Data = Annotated[
     ),
 ]
 Outcome = Annotated[str, Option(help="Column of the outcome, empty where it is not observed.")]
+OutcomeKind = Annotated[
+    str | None,
+    Option(
+        help="linear (amounts) or binary (two classes: a Heckman probit of the probability of one "
+        "of them). Unless given, 0 and 1, true and false, and two texts are binary; other numbers "
+        "are amounts."
+    ),
+]
+Positive = Annotated[
+    str | None,
+    Option(
+        help="Class of a binary outcome whose probability is modelled (unless given: 1, true, yes, "
+        "or the second in order)."
+    ),
+]
 Selected = Annotated[
     str | None, Option(help="Column of 0 and 1 (or yes and no) that says who is selected.")
 ]
@@ -87,23 +102,26 @@ Search = Annotated[
     Option(
         help="Which features predict: average (over all assignments, unless given), best-subset "
         "(proven optimal), fa, fa-star or correlation (the paper's), lasso, or none. --honest and "
-        "--criterion mean best-subset."
+        "--criterion mean best-subset. A binary outcome has best-subset (unless given) and none."
     ),
 ]
 Criterion = Annotated[
     str | None,
     Option(
         help="bic, ebic, aic, adjusted_r2 or corrected_bic: bic for best-subset and lasso, "
-        "adjusted_r2 for the paper's."
+        "adjusted_r2 for the paper's. A binary outcome has bic, ebic and aic."
     ),
 ]
 RhoRange = Annotated[
     tuple[float, float] | None,
     Option(help="Choose only assignments whose rho is between these.", metavar="LO HI"),
 ]
-Method = Annotated[str, Option(help="two-step or ml.")]
+Method = Annotated[
+    str | None, Option(help="two-step (unless given) or ml; a binary outcome is fitted by ml.")
+]
 Start = Annotated[
-    float | None, Option(help="With --method ml: the rho to start from, to fit another maximum.")
+    float | None,
+    Option(help="With maximum likelihood: the rho to start from, to fit another maximum."),
 ]
 Weights = Annotated[str | None, Option(help="Column of weights.")]
 WeightKind = Annotated[str, Option(help="frequency (they count rows) or sampling.")]
@@ -138,6 +156,8 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors."
 def fit(
     data: Data,
     outcome: Outcome,
+    outcome_kind: OutcomeKind = None,
+    positive: Positive = None,
     selected: Selected = None,
     features: Features = None,
     exclude: Exclude = None,
@@ -147,7 +167,7 @@ def fit(
     search: Search = None,
     criterion: Criterion = None,
     rho_range: RhoRange = None,
-    method: Method = "two-step",
+    method: Method = None,
     start: Start = None,
     weights: Weights = None,
     weight_kind: WeightKind = "frequency",
@@ -178,6 +198,9 @@ def fit(
 
     Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.skops
 
+    An outcome of two classes gets a Heckman probit: heckmanfa fit loans.csv --outcome status
+    --positive Default
+
     (heckmanfa simulate wages.csv makes such a table.) Parquet files may be larger than memory: see
     --stream-above.
     """
@@ -197,8 +220,8 @@ def predict(
     kind: Annotated[
         str,
         Option(
-            help="marginal (the outcome of anyone), selected or unselected (given that), or "
-            "selection (the probability of being selected)."
+            help="marginal (the outcome of anyone, or its probability if it is binary), selected "
+            "or unselected (given that), or selection (the probability of being selected)."
         ),
     ] = "marginal",
     interval: Annotated[
@@ -245,6 +268,8 @@ def predict(
 def compare(
     data: Data,
     outcome: Outcome,
+    outcome_kind: OutcomeKind = None,
+    positive: Positive = None,
     selected: Selected = None,
     features: Features = None,
     exclude: Exclude = None,
@@ -287,6 +312,9 @@ def simulate(
     n_predicting: Annotated[
         int, Option("--predicting", min=0, help="How many of them also predict.")
     ] = 5,
+    outcome_kind: Annotated[
+        str, Option(help="linear, or binary (1 where the linear outcome is positive, else 0).")
+    ] = "linear",
     rho: Annotated[float, Option(help="Correlation of the errors.")] = 0.5,
     sigma: Annotated[float, Option(help="Standard deviation of the outcome's error.")] = 1.0,
     selection_rate: Annotated[float, Option(help="Share of rows with an outcome.")] = 0.5,

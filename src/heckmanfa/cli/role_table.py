@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from heckmanfa.results.effect_words import EffectWords
 from heckmanfa.results.effects import Effect
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.feature_evidence import FeatureEvidence
 from heckmanfa.text.printable import shown
-from heckmanfa.text.wording import chance_text, effects, rest_text
+from heckmanfa.text.wording import chance_text, rest_text
 
 MOST_ROWS = 20
 """Of more features, only the likeliest are shown; the rest are counted."""
@@ -102,12 +103,13 @@ def _name(feature: FeatureEvidence) -> str:
 
 
 def _columns(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[_Column]:
-    values = [_cells(feature.effect) for feature in features]
-    plain = [_cells(feature.least_squares)[0] for feature in features]
+    words = evidence.words
+    values = [_cells(feature.effect, words) for feature in features]
+    plain = [_cells(feature.least_squares, words)[0] for feature in features]
     columns = [
-        _Column("effect", [estimate for estimate, _ in values]),
+        _Column("points" if words.is_binary else "effect", [estimate for estimate, _ in values]),
         _Column("95% interval", [interval for _, interval in values], spare=1),
-        _Column("least squares", plain, spare=2),
+        _Column(words.naive_short, plain, spare=2),
     ]
     chances = [
         "" if feature.chance is None else chance_text(feature.chance) for feature in features
@@ -119,10 +121,10 @@ def _columns(evidence: Evidence, features: Sequence[FeatureEvidence]) -> list[_C
     return columns
 
 
-def _cells(effect: Effect) -> tuple[str, str]:
+def _cells(effect: Effect, words: EffectWords) -> tuple[str, str]:
     if not effect.known:
         return "", ""
-    estimate, low, high = effects(effect.estimate, effect.low, effect.high)
+    estimate, low, high = words.numbers(effect.estimate, effect.low, effect.high)
     return estimate, f"{low} to {high}" if effect.has_interval else ""
 
 

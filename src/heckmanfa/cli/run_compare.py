@@ -11,10 +11,11 @@ from rich.console import Console
 
 from heckmanfa.analysis import Comparison, Prepared, comparison, load
 from heckmanfa.analysis.column_roles import errors_in_sources, in_sources, joint_groups
+from heckmanfa.analysis.held_out_scores import AMOUNTS
 from heckmanfa.analysis.request import question_of
 from heckmanfa.cli.console import Column, output, print_table, saying
 from heckmanfa.data.files.outputs import check_ending, outputs, write_table
-from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.errors import HeckmanfaWarning, InputError
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import number, some
@@ -38,15 +39,19 @@ def run(
         prepared = load(question, say)
         rows, encoding = prepared.loaded, prepared.encoding
         assert rows is not None
+        kind = prepared.target.kind
+        if ru and kind == "binary":
+            raise InputError("--ru is for linear outcomes: leave it out")
         groups = list(joint_groups(encoding).values())
         with warnings.catch_warnings(record=True) as caught, errors_in_sources(encoding):
             warnings.simplefilter("always", HeckmanfaWarning)
             found = comparison.compare_methods(
                 rows.X,
-                rows.y,
+                prepared.outcome,
                 selected=rows.selected,
                 sample_weight=rows.weight,
-                estimators=comparison.methods(groups, seed, ru, question.on_separation),
+                outcome_kind=kind,
+                estimators=comparison.methods(groups, seed, ru, question.on_separation, kind),
                 n_folds=folds,
                 n_repeats=repeats,
                 random_state=seed,
@@ -65,22 +70,20 @@ def run(
 
 def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], console: Console) -> None:
     """Print the table, the features of each method, and the notes."""
-    for sentence in prepared.notes:
-        console.print(sentence)
-    columns = [
-        Column("method", is_name=True),
-        Column("features", spare=1),
-        Column("rho", spare=2),
-        Column("MSE"),
-        Column("±", spare=3),
-        Column("R2"),
-        Column("±", spare=4),
-        Column("seconds", spare=5),
-    ]
+    for sentence in (prepared.target.words, *prepared.notes):
+        if sentence:
+            console.print(sentence)
+    measure = found.measure
+    columns = [Column("method", is_name=True), Column("features", spare=1), Column("rho", spare=2)]
+    scores = ["rho"]
+    for place, (name, title) in enumerate(zip(measure.columns, measure.titles, strict=True)):
+        columns += [Column(title), Column("±", spare=3 + place)]
+        scores += [name, f"{name}_sd"]
+    columns.append(Column("seconds", spare=3 + len(measure.columns)))
     records = found.tidy().to_dict("records")
     rows = []
     for row in records:
-        figures = [row[name] for name in ("rho", "mse", "mse_sd", "r2", "r2_sd", "seconds")]
+        figures = [row[name] for name in (*scores, "seconds")]
         count = "" if row["n_features"] != row["n_features"] else f"{row['n_features']:.0f}"
         rows.append([str(row["method"]), count, *(number(figure) for figure in figures)])
     times = "" if found.n_repeats == 1 else f", {found.n_repeats} times"
@@ -91,7 +94,7 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
             note = in_options(in_sources(row["note"], prepared.encoding))
             console.print(f"{row['method']}: {note}")
     categories = joint_groups(prepared.encoding)
-    if categories:
+    if categories and measure is AMOUNTS:
         console.print(
             "Heckman lasso: left out, since it takes dummies one by one and cannot keep those of a "
             f"category together ({some(list(categories))}); --exclude such columns to compare it"
@@ -102,4 +105,4 @@ def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], consol
         console.print(f"{name}: {listed}{half}", style="dim")
     for message in messages:
         console.print(f"warning: {message}", style="yellow")
-    console.print(f"\nCaution. {comparison.CAUTION}", style="yellow")
+    console.print(f"\nCaution. {measure.caution}", style="yellow")

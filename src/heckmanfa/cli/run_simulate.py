@@ -37,6 +37,7 @@ def run(
     rows: int,
     n_features: int,
     n_predicting: int,
+    outcome_kind: str,
     seed: int,
     files: int | None,
     truth: Path | None,
@@ -48,15 +49,17 @@ def run(
     _check_counts(out, files, rows, n_features, n_predicting)
     for name, value in ranged.items():
         check_range(name, value, f"--{name.replace('_', '-')}")
+    _check_kind(outcome_kind, ranged["sigma"])
+    binary = outcome_kind == "binary"
     model = draw_truth(np.random.default_rng(seed), n_features, n_predicting, **ranged)
-    known = json.dumps(_truth_as_json(model, rows, seed), indent=1)
+    known = json.dumps(_truth_as_json(model, rows, seed, binary=binary), indent=1)
     refuse_clashes({}, {"OUT": out, "--truth": truth})
     writes = {"OUT": out if files is None else None, "--truth": truth}
     with saying() as say, outputs(writes, force=force) as places:
         if "--truth" in places:
             with places["--truth"].writing() as part:
                 part.write_text(known + "\n", encoding="utf-8")
-        blocks = _blocks(model, rows, seed, say)
+        blocks = _blocks(model, rows, seed, say, binary=binary)
         if files is not None:
             with new_folder(out) as folder:
                 _write_parquet(blocks, _file_rows(folder, rows, files))
@@ -87,7 +90,17 @@ def _check_counts(
         )
 
 
-def _truth_as_json(truth: Truth, rows: int, seed: int) -> dict[str, Any]:
+def _check_kind(outcome_kind: str, sigma: float) -> None:
+    """Refuse an unknown kind of outcome, and a scale that a binary outcome does not have."""
+    if outcome_kind not in ("linear", "binary"):
+        raise InputError(f"--outcome-kind must be linear or binary; got {quoted(outcome_kind)}")
+    if outcome_kind == "binary" and sigma != 1:
+        raise InputError(
+            "--sigma is for linear outcomes: the scale of a binary outcome is not observed"
+        )
+
+
+def _truth_as_json(truth: Truth, rows: int, seed: int, *, binary: bool) -> dict[str, Any]:
     """Return the parameters that made a table, in plain types."""
     names = truth.feature_names
     predicts = dict(zip(names, truth.support, strict=True))
@@ -95,6 +108,7 @@ def _truth_as_json(truth: Truth, rows: int, seed: int) -> dict[str, Any]:
         "rows": rows,
         "seed": seed,
         "outcome": "y",
+        **({"outcome_kind": "binary"} if binary else {}),
         "predict": [name for name in names if predicts[name]],
         "only_select": [name for name in names if not predicts[name]],
         "intercept": truth.intercept,
@@ -106,18 +120,26 @@ def _truth_as_json(truth: Truth, rows: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _blocks(truth: Truth, rows: int, seed: int, say: Callable[[str], None]) -> Iterator[Columns]:
+def _blocks(
+    truth: Truth, rows: int, seed: int, say: Callable[[str], None], *, binary: bool
+) -> Iterator[Columns]:
     """Make the rows a block at a time, on threads; a block depends on its position alone."""
     starts = range(0, rows, BLOCK)
 
     def make(start: int) -> Columns:
-        return make_block(truth, seed, start // BLOCK, min(BLOCK, rows - start))
+        block = make_block(truth, seed, start // BLOCK, min(BLOCK, rows - start))
+        return block | {"y": _classes(block["y"])} if binary else block
 
     with one_blas_thread():
         for index, block in enumerate(in_order(make, starts)):
             if index % max(len(starts) // _STEPS, 1) == 0:
                 say(f"{starts[index]:,} of {rows:,} rows")
             yield block
+
+
+def _classes(outcome: NDArray[Any]) -> NDArray[Any]:
+    """Return 1 where an outcome is positive, and 0 elsewhere; NaN stays."""
+    return np.where(np.isnan(outcome), np.nan, outcome > 0)
 
 
 def make_block(truth: Truth, seed: int, block: int, n: int) -> Columns:

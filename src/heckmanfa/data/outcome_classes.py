@@ -90,22 +90,34 @@ def read_classes(
     selected : boolean array of shape (n,), optional
         Who is selected; the labels of other rows are ignored.
     positive : optional
-        The class whose probability is modelled; by default the last in sorted order.
+        The class whose probability is modelled; by default the last in order, which is that of
+        the categories if ``y`` is an ordered pandas category, and the sorted one otherwise.
 
     Returns
     -------
     codes : (n,)
         1 for the positive class, 0 for the other, NaN where missing or ignored.
     classes : (negative, positive)
-        Sorted as `numpy.unique` sorts, unless ``positive`` is given.
+        Sorted as `numpy.unique` sorts, unless ``positive`` or the categories say otherwise.
     """
     labels = labels_of(y, n)
     counts = labels.counts(selected)
+    if positive is None:
+        positive = _last_declared(y, counts)
     elsewhere = (
         [] if selected is None else [label for label in labels.distinct if label not in counts]
     )
     classes = choose_classes(counts, elsewhere, positive)
     return labels.encoded(classes), classes
+
+
+def _last_declared(y: Any, counts: Counter[Any]) -> Any:
+    """Return the last label in the order of an ordered category; None if y declares no order."""
+    dtype = getattr(y, "dtype", None)
+    if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
+        return None
+    ordered = [label for label in dtype.categories.tolist() if label in counts]
+    return ordered[-1] if ordered else None
 
 
 def encode_classes(y: Any, n: int, classes: Classes, selected: Mask | None = None) -> Floats:

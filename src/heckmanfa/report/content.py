@@ -12,6 +12,7 @@ from heckmanfa.data.files.outputs import sha256_of
 from heckmanfa.report.request_words import describe_question, rows_by_use
 from heckmanfa.results.coefficients import likelihood_name
 from heckmanfa.results.document import Code, Facts, Heading, Notes, PageBlock, Paragraph
+from heckmanfa.results.effect_words import NAIVE_PROBIT
 from heckmanfa.results.effects import Effect, effects_of
 from heckmanfa.results.evidence import Evidence
 from heckmanfa.results.reference import reference_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _TERMS = {
     "imr": "lambda",
+    "log_likelihood": "log-likelihood",
     "adjusted_r2": "adjusted R2",
     "bic": "BIC",
 }
@@ -51,6 +53,11 @@ _SOURCES = (
     "153–161.",
     f"heckmanfa {__version__} (Python package).",
 )
+_PROBIT_SOURCE = (
+    "W. P. M. M. van de Ven and B. M. S. van Praag (1981). The demand for deductibles in private "
+    "health insurance: a probit model with sample selection. Journal of Econometrics 17(2), "
+    "229–252."
+)
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
@@ -58,7 +65,7 @@ def details_html(analysis: Analysis, most: int) -> str:
     """Render the details; a table has ``most`` rows at most."""
     folded = [
         ("Rows and columns", row_blocks(analysis)),
-        ("The coefficients, beside least squares and all features", coefficient_blocks(analysis)),
+        (_coefficients_title(analysis), coefficient_blocks(analysis)),
         ("The best assignment: its coefficients", best_blocks(analysis.evidence)),
         ("The selection equation", selection_blocks(analysis)),
     ]
@@ -69,6 +76,12 @@ def details_html(analysis: Analysis, most: int) -> str:
     )
     settings = Facts((*describe_question(analysis), ("Rows used", _rows_used(analysis))))
     return render_page([settings]) + tables + render_page(citation_blocks(analysis))
+
+
+def _coefficients_title(analysis: Analysis) -> str:
+    if analysis.target.kind == "binary":
+        return f"The coefficients, beside {NAIVE_PROBIT}"
+    return "The coefficients, beside least squares and all features"
 
 
 def _rows_used(analysis: Analysis) -> str:
@@ -117,8 +130,10 @@ def _shares(
 
 def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
     """Lay out the prediction equation beside those of other models, with notes."""
-    others = {"least_squares": "Least squares"}
-    if not analysis.comparison.is_whole and analysis.is_corrected:
+    words = analysis.evidence.words
+    others = {"least_squares": f"{words.naive_short[0].upper()}{words.naive_short[1:]}"}
+    solved = analysis.comparison.is_solved or not words.is_binary
+    if solved and not analysis.comparison.is_whole and analysis.is_corrected:
         others["all_features"] = "All features"
     columns = [Column("Term", False)]
     columns += [Column(title, group="This model") for title in _titles(analysis)]
@@ -134,12 +149,18 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
         cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
         rows.append([label, *cells])
     outcome = shown(analysis.question.outcome)
+    meaning = (
+        f"An estimate is the difference in {outcome} that goes with one more unit of the feature, "
+        "for anyone, selected or not, with the other features of the equation held equal."
+    )
+    if words.is_binary:
+        meaning = (
+            "An estimate is on the scale of the probit: if it is positive, more of the feature "
+            f"goes with a higher {words.target}, for anyone, selected or not, with the other "
+            "features of the equation held equal."
+        )
     return [
-        Paragraph(
-            f"An estimate is the difference in {outcome} that goes with one more unit of the "
-            "feature, for anyone, selected or not, with the other features of the equation held "
-            "equal."
-        ),
+        Paragraph(meaning),
         Table(tuple(columns), tuple(rows), f"Coefficients for {outcome}", "coefficients-table"),
         Notes(tuple(_coefficient_notes(analysis)), "note"),
     ]
@@ -166,12 +187,16 @@ def _cell(key: str, value: float) -> str:
 
 
 def _coefficient_notes(analysis: Analysis) -> list[str]:
-    model, compared = analysis.model, analysis.comparison
+    model, compared, words = analysis.model, analysis.comparison, analysis.evidence.words
+    naive = words.naive_short
     notes = [
-        "Least squares: the same features on the selected rows, with no correction for selection."
+        f"{naive[0].upper()}{naive[1:]}: the same features on the selected rows, with no "
+        "correction for selection."
     ]
     if compared.is_whole:
         notes.append("Every feature that may predict does, so this is the all-features model.")
+    elif words.is_binary:
+        pass
     elif compared.is_solved:
         notes.append(
             f"All features: the two-step Heckman model with every column that may "
@@ -182,7 +207,12 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
     if model.log_likelihood_ is not None:
         notes.append(f"{likelihood_name(model.fit_)}: {model.log_likelihood_:.4f}.")
     each = " in each assignment" if analysis.evidence.mode == "average" else ""
-    if analysis.is_corrected:
+    if analysis.is_corrected and words.is_binary:
+        notes.append(
+            "rho is the correlation of the errors of both equations. The log-likelihood beside it "
+            "is that of rho = 0: of the naive probit and the selection equation apart."
+        )
+    elif analysis.is_corrected:
         notes.append(
             f"lambda is the inverse Mills ratio. Its coefficient is rho times sigma{each}: rho is "
             "the correlation of the errors of both equations, and sigma the standard deviation of "
@@ -270,9 +300,12 @@ def citation_blocks(analysis: Analysis) -> list[PageBlock]:
     if not files:
         made = f"{shown(analysis.question.called)}: not a file that can be read again."
     packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    sources: tuple[str, ...] = _SOURCES
+    if analysis.target.kind == "binary":
+        sources = (*_SOURCES[:-1], _PROBIT_SOURCE, _SOURCES[-1])
     return [
         Heading("Cite it"),
-        Notes(_SOURCES),
+        Notes(sources),
         Heading("Run it again"),
         Code(analysis.question.command()),
         Paragraph(

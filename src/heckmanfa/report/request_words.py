@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heckmanfa.estimators.averaged import HeckmanAverage
+from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA, count, listed, plural, some, true_minus
 
@@ -39,6 +40,16 @@ _METHODS = {
     "(the inverse Mills ratio) among the features.",
     "ml": "Maximum likelihood of both equations together.",
 }
+_BINARY_SEARCH = (
+    "The likelihood is approximated by a quadratic form at the model of all features. Branch and "
+    "bound finds the best assignments of the form, which is proven; these are then fitted by "
+    "maximum likelihood and ranked, which is exact."
+)
+_BINARY_METHOD = (
+    "Maximum likelihood of the Heckman probit: a probit for who is selected and a probit of the "
+    "outcome together, whose errors are correlated by rho."
+)
+_BINARY_OBSERVED = "A probit: no outcome is missing, so there is nothing to correct."
 _OBSERVED = "Ordinary least squares: no outcome is missing, so there is nothing to correct."
 _WEIGHTS = {
     "frequency": "a row counts as often as its weight says",
@@ -62,20 +73,25 @@ def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
     who = f"{outcome} is not missing"
     if question.selected is not None:
         who = f"{shown(question.selected)} says so"
+    binary = analysis.target.kind == "binary"
     facts = {
         "Outcome": f"{outcome}, in {table} ({size}).",
         "Who is selected": f"The rows in which {who}.",
         "Features": _features(analysis),
     }
+    if analysis.target.words:
+        facts["Model"] = analysis.target.words
     facts |= _roles(question)
     if analysis.evidence.mode == "observed":
-        facts["Estimation"] = _OBSERVED
+        facts["Estimation"] = _BINARY_OBSERVED if binary else _OBSERVED
     else:
-        facts["Search"] = _SEARCHES.get(question.searched, question.searched)
+        facts["Search"] = _SEARCHES[question.searched]
+        if binary and question.searched != "none":
+            facts["Search"] = _BINARY_SEARCH
         if question.searched != "none":
             facts |= _search(model)
         facts |= _chances(analysis)
-        facts["Estimation"] = _METHODS[model.method]
+        facts["Estimation"] = _BINARY_METHOD if binary else _METHODS[question.estimated]
         if question.start is not None:
             start = true_minus(f"{question.start:g}")
             facts["Start"] = f"Maximum likelihood starts from rho = {start}."
@@ -115,17 +131,21 @@ def _roles(question: Question) -> dict[str, str]:
     return facts
 
 
+def _window(model: Any) -> str:
+    if model.rho_range is None:
+        return "None: any estimate of rho was allowed."
+    low, high = model.rho_range
+    ends = true_minus(f"from {low:g} to {high:g}")
+    return f"Only assignments whose two-step rho is {ends}."
+
+
 def _search(model: Any) -> dict[str, str]:
-    window = "None: any estimate of rho was allowed."
-    if model.rho_range is not None:
-        low, high = model.rho_range
-        ends = true_minus(f"from {low:g} to {high:g}")
-        window = f"Only assignments whose two-step rho is {ends}."
+    window = {} if isinstance(model, HeckmanProbit) else {"Window of rho": _window(model)}
     if isinstance(model, HeckmanAverage):
-        return {"Window of rho": window}
+        return window
     facts = {
         "Criterion": f"{CRITERIA[model.criterion]} ({_CRITERION_ENDS[model.criterion]}).",
-        "Window of rho": window,
+        **window,
     }
     if model.honest:
         facts["Honest"] = (
@@ -141,7 +161,7 @@ def _chances(analysis: Analysis) -> dict[str, str]:
     if evidence.honest or not evidence.has_chances:
         return {}
     fits = "Shares of the BIC weight of two-step fits."
-    if analysis.model.method == "ml":
+    if analysis.question.estimated == "ml":
         fits += " Maximum likelihood fits too few assignments to weigh them all."
     return {"Chances": fits}
 

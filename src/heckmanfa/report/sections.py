@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from heckmanfa.analysis.held_out import HeldOut
 from heckmanfa.inference.pictures import Pictures
 from heckmanfa.results.answer_html import Picture, figure, sign, tiles
 from heckmanfa.results.checks import Check, badge, count_words, fine_words
@@ -164,8 +165,14 @@ def trust_section(analysis: Analysis, paper: Paper) -> Section:
     fine = fine_words(checks)
     if fine:
         items += f"<li>{_level('ok')}<p>{escape(fine)}.</p></li>"
+    held, note = analysis.held_out, ""
     left, right = paper.shown(pictures.overlap), paper.shown(pictures.residuals)
+    if isinstance(held, HeldOut):
+        right, note = paper.shown(held.picture), held.how
+    elif held is not None and not analysis.streamed:
+        note = held
     rest = f'<ul class="checks">{items}</ul>{_pair(left, right)}'
+    rest += f'<p class="note">{escape(note)}</p>' if note else ""
     rest += _tables([*left, *right], paper)
     if analysis.streamed:
         rest += f'<p class="note">{NOT_SHOWN}.</p>'

@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,8 @@ def learn_streamed(
     }
     columns |= {name: stored_column(table.schema, name) for name in roles}
     texts = {name for name, column in columns.items() if column.stored == "text"}
-    starts |= {name: TextTally if name in texts else NumberTally for name in roles}
+    counting = partial(NumberTally, few=True)
+    starts |= {name: TextTally if name in texts else counting for name in roles}
     starts |= dict.fromkeys(groups, GapTally)
     plain = [name for name in starts if name in texts and not columns[name].declared]
     counted = count_columns(table.files, starts, plain, tell)

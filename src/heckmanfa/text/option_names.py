@@ -55,6 +55,7 @@ _PHRASES = (
     (r"; see what_if\(\)", ""),
     (r" ?\bSee profile\(\) for [^.]*\.", ""),
     (r"; what_if\(\) uses it\b", ""),
+    (r"; margins\(\) has these\b", "; effects are in percentage points"),
     (r" ?\bSee what_if\(\)\.", ""),
     (r"\bbootstrap\(\) repeats the search; honest=True estimates", "--honest estimates"),
     (r"\bsearch_report\(\) has (it|them)", r"The report (--report) has \1"),

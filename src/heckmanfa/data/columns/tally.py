@@ -23,10 +23,13 @@ MOST_LABELS = 100_000
 """distinct texts that a capped tally keeps"""
 MOST_VALUES = 1_000_000
 """distinct numbers that a capped tally keeps"""
+MOST_FEW = 20
+"""distinct numbers that are counted one by one"""
 OTHER = "(other)"
 """the level that rare levels are merged into"""
 
 _SHOWN = 3
+_FIRST = 1000
 # Numbers that questionnaires and programs write for missing.
 _CODES = frozenset(
     [-1.0, -7.0, -8.0, -9.0, -77.0, -88.0, -777.0, -888.0, 777.0, 888.0, 7777.0, 8888.0]
@@ -54,11 +57,17 @@ class NumberTally:
 
     ``distinct`` keeps the different values of a column of integers, at most `MOST_VALUES` if
     ``capped``. All chunks share the (m,) mask ``seen``, which marks each integer from 0 to m - 1
-    that they hold; it costs less if the integers may count the rows.
+    that they hold; it costs less if the integers may count the rows. ``few`` counts the rows of
+    each value of a column that has hardly any.
     """
 
     def __init__(
-        self, *, distinct: bool = False, seen: Mask | None = None, capped: bool = True
+        self,
+        *,
+        distinct: bool = False,
+        seen: Mask | None = None,
+        capped: bool = True,
+        few: bool = False,
     ) -> None:
         self.n = self.gaps = self.zeros = 0
         self.low, self.high = np.inf, -np.inf
@@ -73,6 +82,8 @@ class NumberTally:
         """rows of numbers at either end that may be codes for missing, such as -99"""
         self.rest_low, self.rest_high = np.inf, -np.inf
         """range of the others"""
+        self.few: dict[float, int] | None = {} if few else None
+        """rows of each value, if they are counted and there are at most `MOST_FEW` of them"""
         self._seen = seen
         self._most = MOST_VALUES if capped else math.inf
 
@@ -96,6 +107,8 @@ class NumberTally:
         self.binary = self.binary and bool(np.all((given == 0) | (given == 1)))
         if self.integers and self.kept is not None:
             self._keep(np.unique(given))
+        if self.few is not None:
+            self._count_few(_few_of(given))
         if self._seen is not None and self._all_fit():
             self._seen[given.astype(np.intp)] = True
 
@@ -127,6 +140,16 @@ class NumberTally:
         if self.integers and other.kept is not None:
             self._keep(other.kept)
         self.kept_cut |= other.kept_cut
+        self._count_few(other.few)
+
+    def _count_few(self, counts: dict[float, int] | None) -> None:
+        if self.few is None or counts is None:
+            self.few = None
+            return
+        for value, rows in counts.items():
+            self.few[value] = self.few.get(value, 0) + rows
+        if len(self.few) > MOST_FEW:
+            self.few = None
 
     def _keep(self, values: Floats) -> None:
         if self.kept is None or self.kept_cut:
@@ -161,6 +184,16 @@ class NumberTally:
     def more(self) -> bool:
         """Whether there are more different integers than were counted."""
         return self.kept_cut and not self._all_fit()
+
+
+def _few_of(given: Floats) -> dict[float, int] | None:
+    """Count the rows of each value; None if there are more than `MOST_FEW`."""
+    # The first rows of most columns already show that they hold more.
+    for part in (given[:_FIRST], given):
+        values, rows = np.unique(part, return_counts=True)
+        if len(values) > MOST_FEW:
+            return None
+    return dict(zip(values.tolist(), rows.tolist(), strict=True))
 
 
 class TextTally:

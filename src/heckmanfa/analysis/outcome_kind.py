@@ -1,0 +1,206 @@
+"""What an outcome is: amounts, for a linear model, or two classes, for a Heckman probit.
+
+Columns in memory and columns of files that are read in passes follow the same rules, from counts
+of what they hold.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heckmanfa.analysis.request import Question
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.missing_codes import na_option
+from heckmanfa.data.columns.tally import MOST_FEW, NumberTally
+from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, as_number, label_of, shape_of
+from heckmanfa.errors import InputError
+from heckmanfa.model.option_types import OutcomeKind
+from heckmanfa.results.effect_words import EffectWords
+from heckmanfa.tables.money import amount
+from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.wording import nearest, plural
+
+Label = str | int | float | bool
+Classes = tuple[Label, Label]
+
+# Values that a message lists with their counts, and characters of a text that it quotes.
+_LISTED = 6
+_SHORT = 30
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the outcome of a question is, and the model that fits it."""
+
+    kind: OutcomeKind = "linear"
+    classes: Classes | None = None
+    """the two classes of a binary outcome; the model is of the probability of the second"""
+    words: str = ""
+    """which model is fitted, and how to get another; empty if the outcome leaves no choice"""
+
+    def codes(self, values: Floats) -> Floats:
+        """Return 1 for the class that the model is about, 0 for the other, and NaN for missing."""
+        if self.classes is None:
+            return values
+        is_positive = (values == float(self.classes[1])).astype(np.float64)
+        return np.where(np.isnan(values), np.nan, is_positive)
+
+    def labels(self, codes: Floats) -> Any:
+        """Return the outcome as a model takes it: amounts, or classes in their order."""
+        if self.classes is None:
+            return codes
+        places = np.where(np.isnan(codes), -1, codes).astype(np.intp)
+        order: Any = pd.Index(list(self.classes))
+        return pd.Categorical.from_codes(places, order, ordered=True)
+
+
+def are_texts(labels: Mapping[str, int]) -> bool:
+    """Whether the values of a column are texts, none of which spells a number."""
+    return bool(labels) and all(
+        as_number(label) is None and shape_of(amount(label)) is None for label in labels
+    )
+
+
+def target_of_texts(question: Question, counts: Mapping[str, int]) -> Target:
+    """Return what a column of texts is, by the rows of each of them."""
+    name = question.outcome
+    if len(counts) == 1:
+        raise InputError(_one_class(name, *next(iter(counts.items()))))
+    if len(counts) > 2:
+        rarest = min(counts, key=lambda label: counts[label])
+        raise InputError(
+            f"--outcome: column {quoted(name)} holds {len(counts):,} different texts: "
+            f"{_held(counts)}. A binary outcome has two: correct the others, or mark them missing "
+            f"with --na-values, as in {na_option(name, rarest)}; a linear model needs numbers"
+        )
+    first, second = sorted(counts)
+    if first.lower() in TRUE_WORDS and second.lower() in FALSE_WORDS:
+        # Upper case comes before lower case: Yes before no.
+        first, second = second, first
+    return _binary(question, (first, second), linear=False)
+
+
+def target_of_numbers(
+    question: Question, counted: NumberTally, *, booleans: bool = False
+) -> Target:
+    """Return what a column of numbers is, by the rows of each of them.
+
+    ``booleans`` says that 0 and 1 stand for false and true.
+    """
+    counts, asked = counted.few, question.outcome_kind
+    values = [] if counts is None else sorted(counts)
+    coded = bool(values) and {*values} <= {0.0, 1.0}
+    if asked == "linear" or (asked is None and not coded):
+        return _linear(question, values, counts or {})
+    if len(values) == 1:
+        raise InputError(_one_class(question.outcome, values[0], counted.n))
+    if len(values) != 2:
+        raise InputError(_not_two(question.outcome, counted))
+    low, high = (int(value) if value.is_integer() else value for value in values)
+    return _binary(question, (False, True) if booleans else (low, high))
+
+
+def _linear(question: Question, values: list[float], counts: Mapping[float, int]) -> Target:
+    name = question.outcome
+    two = len(values) == 2 and question.outcome_kind is None
+    held = " and ".join(f"{value:g}" for value in values[:2])
+    if question.positive is not None:
+        so = f"holds {held}, which are taken as amounts" if two else "is taken as amounts"
+        raise InputError(
+            f"--positive is the class of a binary outcome, and {quoted(name)} {so}: "
+            + ("add --outcome-kind binary" if two else "leave --positive out")
+        )
+    words = ""
+    if two:
+        words = (
+            f"Linear model: {shown(name)} holds {held}, which are taken as amounts. "
+            f"For the probability of {values[1]:g}, pass --outcome-kind binary --positive "
+            f"{values[1]:g}."
+        )
+    elif len(values) == 3 and {0.0, 1.0} <= {*values} and question.outcome_kind is None:
+        other = next(value for value in values if value not in (0.0, 1.0))
+        words = (
+            f"Linear model: {shown(name)} holds 0, 1 and {other:g} (in "
+            f"{plural(counts[other], 'row')}). If {other:g} means missing, pass "
+            f"{na_option(name, f'{other:g}')} to fit a Heckman probit."
+        )
+    return Target(words=words)
+
+
+def _binary(question: Question, classes: Classes, *, linear: bool = True) -> Target:
+    """Return two classes, the second of which is the one that the question is about."""
+    first, second = classes
+    if question.positive is not None:
+        wanted = label_of(question.positive).casefold()
+        labels = {label_of(label): label for label in classes}
+        # Spelled as they are, or in another case if that leaves no doubt.
+        found = [
+            label for spelled, label in labels.items() if spelled == label_of(question.positive)
+        ]
+        found = found or [
+            label for spelled, label in labels.items() if spelled.casefold() == wanted
+        ]
+        if len(found) != 1:
+            raise InputError(
+                f"--positive: column {quoted(question.outcome)} does not hold "
+                f"{quoted(question.positive, _SHORT)}; its classes are {quoted(first, _SHORT)} and "
+                f"{quoted(second, _SHORT)}{nearest(label_of(question.positive), labels)}"
+            )
+        second = found[0]
+        first = next(label for label in classes if label != second)
+    about = EffectWords(question.outcome, (first, second)).target
+    words = (
+        f"Heckman probit of {about}. For the other class, pass --positive "
+        f"{shown(shlex.quote(label_of(first)))}"
+    )
+    if linear and question.outcome_kind is None:
+        words += "; for a linear model, --outcome-kind linear"
+    words += "."
+    return Target("binary", (first, second), words)
+
+
+def _one_class(name: str, value: str | float, rows: int) -> str:
+    held = quoted(value, _SHORT) if isinstance(value, str) else f"{value:g}"
+    return (
+        f"--outcome: column {quoted(name)} holds {held} in all {plural(rows, 'row')} that have a "
+        "value. A binary outcome needs rows of both classes: if an empty cell means the other, "
+        "write it there, and name a column that says who is selected with --selected"
+    )
+
+
+def _not_two(name: str, counted: NumberTally) -> str:
+    """Explain that numbers are not two classes."""
+    start = f"--outcome-kind binary needs two values; column {quoted(name)} holds"
+    if counted.few is not None:
+        rarest = min(counted.few, key=lambda value: (counted.few or {})[value])
+        return (
+            f"{start} {len(counted.few)}: {_held(counted.few)}. If one of them means missing, mark "
+            f"it with --na-values, as in {na_option(name, f'{rarest:g}')}"
+        )
+    what = f"more than {MOST_FEW} different numbers, from {counted.low:g} to {counted.high:g}"
+    if counted.low >= 0 and counted.high <= 1:
+        what += ", as probabilities and shares are"
+    return (
+        f"{start} {what}. Write 1 where the event happened and 0 where it did not, or leave "
+        "--outcome-kind out for a linear model"
+    )
+
+
+def _held(counts: Mapping[str, int] | Mapping[float, int]) -> str:
+    """Name values with their rows, the most frequent first; of many, the rarest last."""
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    said = [
+        f"{quoted(value, _SHORT) if isinstance(value, str) else f'{value:g}'} in {rows:,}"
+        for value, rows in ordered
+    ]
+    said[0] += " rows"
+    if len(said) > _LISTED:
+        more = len(said) - _LISTED
+        said = [*said[: _LISTED - 1], f"{more:,} more", said[-1]]
+    return f"{', '.join(said[:-1])} and {said[-1]}"
