@@ -265,7 +265,7 @@ def test_a_bootstrap_has_rho_alone_of_the_errors_and_counts_resamples_of_one_cla
     assert table["estimate"].iloc[-1] == fit.rho
     assert found.replicates.estimates.shape == (4 - found.n_failed, 2 * 3 + 3)
     few = y.copy()
-    few[(y == "yes") & (np.cumsum(y == "yes") > 3)] = "no"
+    few[(y == "yes") & (np.cumsum(y == "yes") > 5)] = "no"
     rare = HeckmanProbit(["age"], ["age", "kids"]).fit(X, few)
     refit = Refit(rare.fit_.spec.for_replicates(), GivenFeatures())
     found = bootstrap(rare.fit_, refit, X, few, n_boot=10, random_state=2, **options)
