@@ -38,6 +38,12 @@ LINEAR = re.compile(
     r"least squares|lambda|Mills|sigma|two[- ]step|R2|logarithm|more wage4|more y\b"
 )
 
+# What users of the linear model look for in the diagnostics.
+NO_IMR = (
+    "lambda on the features: none\n          A Heckman probit has no term in lambda, so there is "
+    "no R2 or VIF of it: exclusions tell selection from prediction."
+)
+
 
 def fitted(model, X, y, **more):
     with warnings.catch_warnings():
@@ -82,7 +88,7 @@ def everything_said(model):
         "summary": str(model.summary()),
         "latex": model.summary().to_latex(),
         "markdown": model.summary().to_markdown(),
-        "diagnostics": str(model.diagnostics()),
+        "diagnostics": str(model.diagnostics()).replace(NO_IMR, ""),
         "checks": "\n".join(f"{check} {check.do}" for check in checks),
         "answer": str(answer_of(evidence, checks)),
         "may write": str(may_write(evidence, checks)),
@@ -192,6 +198,7 @@ def test_the_forest_is_in_points_with_an_axis_that_says_so(models):
 
 def test_diagnostics_leave_out_what_a_probit_does_not_have(models):
     found = models["given"].diagnostics()
+    assert NO_IMR in str(found)
     keys = [check.key for check in found.checks()]
     assert not {"imr_r2", "leakage", "hausman", "equal_variance", "uncertainty"} & {*keys}
     assert {"exclusions", "events", "naive_probit", "rho", "rho_test", "rho_lr_test"} <= {*keys}

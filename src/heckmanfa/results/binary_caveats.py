@@ -11,6 +11,7 @@ from heckmanfa.results.binary_problems import (
 )
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.effects import effects_of
+from heckmanfa.results.problems import about_rho
 from heckmanfa.text.wording import effects
 
 ALL_OBSERVED = Caveat(
@@ -87,7 +88,10 @@ def caveats_of_classes(fit: Fit) -> list[Caveat]:
 def _of_boundary(fit: Fit) -> list[Caveat]:
     """Say that the interval of rho leans on the boundary."""
     rho = effects_of(fit).rho
-    if fit.probit is None or not rho_leans_on_boundary((rho.low, rho.high)):
+    # Other caveats say of such a rho that it is not estimated at all.
+    if fit.probit is None or not fit.converged or about_rho(fit.rho).verdict == "problem":
+        return []
+    if not rho_leans_on_boundary((rho.low, rho.high)):
         return []
     low, high = effects(rho.low, rho.high)
     words = (

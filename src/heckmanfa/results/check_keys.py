@@ -61,7 +61,8 @@ NO_CHECKS = frozenset(
     {
         *("adjusted_r2", "average", "criteria", "honest", "honest_and_all_rows", "honest_fit"),
         *("honest_target", "imr_range"),
-        *("honest_window", "kept_out", "naive_probit", "no_choice", "none_kept_out", "normal_law"),
+        *("honest_window", "kept_out", "naive_probit", "no_choice", "no_imr", "none_kept_out"),
+        "normal_law",
         *("not_causal", "nothing_searched", "reference_distribution", "rho_near_boundary"),
         *("rho_not_found", "rho_scale", "selected_scores", "slopes"),
         "two_step_errors",

@@ -154,7 +154,11 @@ class Diagnostics(Printed):
     def _imr_checks(self) -> list[Finding]:
         """Judge how much of lambda the prediction features explain."""
         if self.is_binary:
-            return []
+            words = (
+                "A Heckman probit has no term in lambda, so there is no R2 or VIF of it: "
+                "exclusions tell selection from prediction."
+            )
+            return [Finding("no_imr", "lambda on the features", "none", "ok", words)]
         linear = "almost" if self.imr_collinear else "not"
         words = f"Lambda is {linear} a linear function of the prediction features."
         value = f"R2 {self.imr_r2:.4f}, VIF {self.imr_vif:.2f}"

@@ -108,8 +108,8 @@ def about_rho(rho: float, *, binary: bool = False) -> Finding:
         if binary:
             words = (
                 f"Beyond {_NEAR_ONE}, practically one: the likelihood may rise up to the boundary, "
-                "and the model is hardly identified. Look for a stronger exclusion, let fewer "
-                "features predict, and see profile_rho(). Do not rely on its standard error."
+                "and the model is hardly identified. Look for a stronger exclusion, or let fewer "
+                "features predict. See profile_rho(). Do not rely on its standard error."
             )
     else:
         verdict, words = "ok", "Inside (-1, 1)."

@@ -54,6 +54,8 @@ _PHRASES = (
     # Advice that only Python users can follow is left out.
     (r"; see what_if\(\)", ""),
     (r" ?\bSee profile\(\) for [^.]*\.", ""),
+    (r" ?\bSee profile_rho\(\)\.", ""),
+    (r"; margins\(\) has these\b", ""),
     (r"; what_if\(\) uses it\b", ""),
     (r"; margins\(\) has these\b", "; effects are in percentage points"),
     (r" ?\bSee what_if\(\)\.", ""),
