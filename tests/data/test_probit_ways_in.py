@@ -131,34 +131,13 @@ def test_partitions_give_the_same_digits_and_the_same_bits_on_threads(reference)
     np.testing.assert_array_equal(model.params_, alone.params_)
 
 
-def test_tensors_of_float32_booleans_and_names_are_rows_too(reference):
+def test_tensors_of_booleans_and_tensors_with_names_are_rows_too(reference):
     y = torch.tensor(FRAME["code"].to_numpy())
     named = HeckmanProbit(PREDICTION).fit(to_device(X, "cpu"), y)
     assert_same(named, reference, (0, 1))
     seen = torch.tensor(FRAME["code"].notna().to_numpy())
     flags = HeckmanProbit([0, 1]).fit(TENSOR, torch.tensor(TRUE), selected=seen)
     assert_same(flags, reference, (False, True))
-    single = HeckmanProbit([0, 1]).fit(TENSOR.float(), y)
-    np.testing.assert_allclose(single.params_, reference.params_, rtol=1e-5, atol=1e-6)
-
-
-def test_tensors_give_tensors_and_texts_an_array(reference):
-    probability = reference.predict_proba(X)
-    numbers, texts = HeckmanProbit([0, 1]), HeckmanProbit([0, 1])
-    numbers.fit(TENSOR, torch.tensor(FRAME["code"].to_numpy()))
-    texts.fit(TENSOR, FRAME["y"].to_numpy(dtype=object))
-    for model in (numbers, texts):
-        for method in ("predict_proba", "predict_selection", "predict_joint"):
-            given = getattr(model, method)(TENSOR)
-            assert torch.is_tensor(given)
-            np.testing.assert_allclose(given, getattr(reference, method)(X), rtol=1e-9)
-    classes = numbers.predict(TENSOR)
-    assert torch.is_tensor(classes)
-    np.testing.assert_array_equal(classes, probability[:, 1] > 0.5)
-    words = texts.predict(TENSOR)
-    assert isinstance(words, np.ndarray)
-    np.testing.assert_array_equal(words == "yes", probability[:, 1] > 0.5)
-    assert texts.score(TENSOR, FRAME["y"]) == reference.score(X, FRAME["code"])
 
 
 @pytest.mark.parametrize("kind", ["marginal", "selected", "unselected"])

@@ -17,6 +17,8 @@ from heckmanfa import (
     HeckmanBestSubset,
     HeckmanFA,
     HeckmanLasso,
+    HeckmanProbit,
+    HeckmanProbitBestSubset,
     InverseProbabilityWeighted,
     NaiveOLS,
     RURegressor,
@@ -32,6 +34,7 @@ from heckmanfa.errors import (
     MissingValueError,
     SeparationError,
 )
+from heckmanfa.model.bivariate_normal import log_bivariate_cdf
 from heckmanfa.model.normal import inverse_mills, log_cdf_and_mills, mills
 
 torch = pytest.importorskip("torch")
@@ -115,6 +118,83 @@ def test_weights_and_flags_mean_the_same_for_tensors(data, device, kind, cov_typ
     )
     assert there.row_counts_ == here.row_counts_
     assert_same(here, there)
+
+
+@pytest.fixture(scope="module")
+def binary() -> Any:
+    return make_selection(3_000, 4, 2, rho=0.5, outcome_kind="binary", random_state=4)
+
+
+@pytest.mark.parametrize("cov_type", [None, "robust", "cluster"])
+def test_a_heckman_probit_of_tensors_gives_the_estimates_of_numpy(binary, device, cov_type):
+    groups = np.arange(len(binary.y)) // 7 if cov_type == "cluster" else None
+    here, there = (HeckmanProbit([0, 1], cov_type=cov_type) for _ in range(2))
+    here.fit(binary.X, binary.y, groups=groups)
+    there.fit(tensor(binary.X, device), tensor(binary.y, device), groups=groups)
+    assert_same(here, there)
+    assert there.log_likelihood_ == pytest.approx(here.log_likelihood_, rel=1e-12)
+    assert there.row_counts_ == here.row_counts_
+
+
+def test_weights_flags_and_float32_mean_the_same_for_a_probit_of_tensors(binary, device):
+    seen = ~np.isnan(binary.y)
+    weight = np.random.default_rng(0).integers(0, 4, len(seen)).astype(float)
+    high = np.where(seen, binary.y, 7.0)
+    here = HeckmanProbit([0, 1]).fit(binary.X, high, selected=seen, sample_weight=weight)
+    there = HeckmanProbit([0, 1]).fit(
+        tensor(binary.X, device),
+        tensor(high, device, torch.int32),
+        selected=torch.as_tensor(seen, device=device),
+        sample_weight=tensor(weight, device),
+    )
+    assert_same(here, there)
+    single = HeckmanProbit([0, 1]).fit(
+        tensor(binary.X, device, torch.float32), binary.y, sample_weight=weight
+    )
+    assert_same(here, single, 1e-5)
+
+
+def test_a_probit_of_tensors_predicts_tensors_and_texts_as_an_array(binary, device):
+    X = tensor(binary.X, device)
+    words = np.where(np.isnan(binary.y), None, np.where(binary.y == 1, "yes", "no"))
+    numbers, texts = (HeckmanProbit([0, 1]).fit(X, y) for y in (binary.y, words))
+    reference = HeckmanProbit([0, 1]).fit(binary.X, binary.y)
+    for model in (numbers, texts):
+        for method in ("predict_proba", "predict_selection", "predict_joint"):
+            given = getattr(model, method)(X)
+            assert given.device.type == device
+            np.testing.assert_allclose(
+                given.cpu(), getattr(reference, method)(binary.X), rtol=1e-9, atol=1e-300
+            )
+    for kind in ("selected", "unselected"):
+        given, expected = (
+            model.predict_proba(x, kind) for model, x in ((numbers, X), (reference, binary.X))
+        )
+        np.testing.assert_allclose(given.cpu(), expected, rtol=1e-9)
+    likely = reference.predict_proba(binary.X)[:, 1] > 0.5
+    classes = numbers.predict(X)
+    assert classes.device.type == device
+    np.testing.assert_array_equal(classes.cpu(), likely)
+    np.testing.assert_array_equal(texts.predict(X), np.where(likely, "yes", "no"))
+    assert texts.score(X, words) == reference.score(binary.X, binary.y)
+
+
+def test_a_search_of_a_probit_of_tensors_finds_what_numpy_finds(binary, device):
+    here = HeckmanProbitBestSubset(n_refits=5).fit(binary.X, binary.y)
+    there = HeckmanProbitBestSubset(n_refits=5).fit(tensor(binary.X, device), binary.y)
+    assert there.prediction_features_ == here.prediction_features_
+    assert there.bic_ == pytest.approx(here.bic_, rel=1e-10)
+    assert_same(here, there)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, -0.97, 1.0 - 1e-10])
+def test_the_bivariate_normal_of_tensors_has_the_digits_of_numpy(device, rho):
+    ends = np.array([-60.0, -8.0, -1.0, -1e-9, 0.0, 0.3, 5.0, 40.0])
+    h, k = (grid.reshape(-1) for grid in np.meshgrid(ends, ends))
+    expected = log_bivariate_cdf(h, k, rho)
+    given = log_bivariate_cdf(tensor(h, device), tensor(k, device), rho)
+    assert given.device.type == device
+    np.testing.assert_allclose(given.cpu(), expected, rtol=1e-11, atol=1e-300)
 
 
 def test_blocks_of_any_size_give_the_same_estimates(data, device):
