@@ -61,9 +61,10 @@ def _heckmanfa(data: Data, method: str) -> Callable[[], Estimates]:
 
 def _told(table: Any, data: Data, last: str) -> Estimates:
     """Pick the prediction equation and one term of the errors from a tidy table."""
-    table = table.set_index(["equation", "term"])
-    rows = [*table.index[: data.n_prediction + 1], ("errors", last)]
-    return Estimates(table.loc[rows, "estimate"].tolist(), table.loc[rows, "std_error"].tolist())
+    terms = list(zip(table["equation"], table["term"], strict=True))
+    rows = [*range(data.n_prediction + 1), terms.index(("errors", last))]
+    values, errors = table["estimate"].tolist(), table["std_error"].tolist()
+    return Estimates([values[row] for row in rows], [errors[row] for row in rows])
 
 
 def heckmanfa_probit(data: Data) -> Callable[[], Estimates]:

@@ -1,5 +1,6 @@
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -97,6 +98,22 @@ def test_the_pilot_is_small_evenly_spread_and_all_rows_where_they_are_few(rows):
     assert 45_000 < len(seen) < 60_000
     assert seen.min() < 0.05 * n
     assert seen.max() > 0.85 * n
+
+
+def test_a_gathered_pilot_has_the_same_rows_in_fewer_blocks(rows):
+    some = replace(rows, kept=rows.outcome > -1.0).pilot(300)
+    together = some.gathered([2, 0])
+    assert together.n_blocks == 1 < some.n_blocks
+
+    def values(block):
+        return np.column_stack((block.features, block.outcome, block.selected, block.weight))
+
+    for columns in ([2, 0], [0]):
+        seen, expected = (
+            np.concatenate(list(part.map(values, columns=columns))) for part in (together, some)
+        )
+        np.testing.assert_array_equal(seen, expected)
+    assert rows.gathered([0]) is rows
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "pandas-nullable", "mixed dtypes"])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # scikit-learn requires it
 
-from heckmanfa.data.arrays import Array, Floats, compress, is_tensor, namespace
+from heckmanfa.data.arrays import Array, Floats, compress, is_tensor, namespace, zeros
 from heckmanfa.data.threads import in_order, workers
 from heckmanfa.errors import InputError
 
@@ -232,6 +232,26 @@ class ArrayRows:
             return self
         size = min(self._rows_per_block(), n_rows // _PILOT_BLOCKS)
         return replace(self, block_rows=size, stride=len(self.outcome) // n_rows)
+
+    def gathered(self, columns: Positions) -> ArrayRows:
+        """Return a pilot sample in memory of its own: a few blocks instead of many small ones.
+
+        Columns other than ``columns`` are zero there.
+        """
+        if self.stride == 1:
+            return self
+        blocks = [self._block(*span, list(columns)) for span in self._spans()]
+        xp = namespace(self.outcome)
+        outcome = xp.concat([block.outcome for block in blocks])
+        features = zeros(blocks[0].features, len(outcome), self.source.shape[1])
+        features[:, list(columns)] = xp.concat([block.features for block in blocks])
+        return ArrayRows(
+            Matrix(features),
+            outcome,
+            xp.concat([block.selected for block in blocks]),
+            None if self.weight is None else xp.concat([block.weight for block in blocks]),
+            None if self.group is None else xp.concat([block.group for block in blocks]),
+        )
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> ArrayRows:
         """Return the rows where ``function(block, *args)`` is False."""

@@ -36,7 +36,7 @@ _LARGEST_T = 3.8
 _KEPT = 0.02
 """The smallest part of Phi(h) Phi(k) that a negative integral may leave"""
 _BOUND_OF_T = 300.0  # 1 - rho^2 = 1e-260
-_ROWS = 2048  # a block with its exponentials stays in the processor's cache
+_ROWS = 4096  # a block with its exponentials stays in the processor's cache
 _ROWS_ON_GPU = 1 << 19
 
 
@@ -97,40 +97,52 @@ def log_cdf_and_slopes(
     """
     rho = Correlation.from_atanh(atanh_rho)
     xp = namespace(h)
-    results = tuple(xp.empty_like(h) for _ in range(4))
     signs: Array = sign if hasattr(sign, "shape") else xp.full_like(h, sign)
-    for rows in _chunks(h):
-        parts = _with_slopes(h[rows], k[rows], rho.sign * signs[rows], rho)
-        for result, part in zip(results, parts, strict=True):
-            result[rows] = part
+    own = rho.sign * signs
+    results = tuple(xp.empty_like(h) for _ in range(4))
+    trusted = xp.empty_like(h, dtype=xp.bool)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        for rows in _chunks(h):
+            *parts, trusted[rows] = _central_slopes(h[rows], k[rows], own[rows], rho)
+            for result, part in zip(results, parts, strict=True):
+                result[rows] = part
+        if not xp.all(trusted):
+            (hard,) = xp.nonzero(~trusted)
+            for some in _chunks(hard):
+                rows = hard[some]
+                exact = _exact_slopes(h[rows], k[rows], own[rows], rho)
+                for result, part in zip(results, exact, strict=True):
+                    result[rows] = part
     value, slope_h, slope_k, slope_t = results
     return value, slope_h, slope_k, slope_t * signs
 
 
-def _with_slopes(
+def _central_slopes(
+    h: Array, k: Array, sign: Array, rho: Correlation
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Log Phi2, its slopes in h, k and the atanh of the row's own rho, and where they are right."""
+    xp = namespace(h)
+    w_h, w_k = (edge / rho.scale for edge in edges(h, k, sign, rho.rest))
+    cdf, trusted = _central(h, k, sign, rho)
+    over_cdf = 1.0 / (2.0 * cdf)
+    density_h = xp.exp(-0.5 * (h * h + LOG_2PI)) * over_cdf
+    slope_h = density_h * erfc(-_SQRT_HALF * w_h)
+    slope_k = xp.exp(-0.5 * (k * k + LOG_2PI)) * over_cdf * erfc(-_SQRT_HALF * w_k)
+    slope_t = (2.0 * rho.scale) * density_h * xp.exp(-0.5 * (w_h * w_h + LOG_2PI))
+    return xp.log(cdf), slope_h, slope_k, slope_t, trusted
+
+
+def _exact_slopes(
     h: Array, k: Array, sign: Array, rho: Correlation
 ) -> tuple[Array, Array, Array, Array]:
-    """Log Phi2 and its slopes in h, k and the atanh of the row's own correlation."""
+    """Log Phi2 and the same slopes from sums of positive terms."""
     xp = namespace(h)
-    scale = rho.scale
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        w_h, w_k = (edge / scale for edge in edges(h, k, sign, rho.rest))
-        cdf, trusted = _central(h, k, sign, rho)
-        value = xp.log(cdf)
-        over_cdf = 1.0 / (2.0 * cdf)
-        density_h = xp.exp(-0.5 * (h * h + LOG_2PI)) * over_cdf
-        slope_h = density_h * erfc(-_SQRT_HALF * w_h)
-        slope_k = xp.exp(-0.5 * (k * k + LOG_2PI)) * over_cdf * erfc(-_SQRT_HALF * w_k)
-        slope_t = (2.0 * scale) * density_h * xp.exp(-0.5 * (w_h * w_h + LOG_2PI))
-        hard = ~trusted
-        if xp.any(hard):
-            h, k, w_h, w_k = h[hard], k[hard], w_h[hard], w_k[hard]
-            exact = log_cdf(h, k, sign[hard], xp.full_like(h, rho.rest))
-            value[hard] = exact
-            log_h = -0.5 * (h * h + LOG_2PI) - exact
-            slope_h[hard] = xp.exp(log_h + log_ndtr(w_h))
-            slope_k[hard] = xp.exp(-0.5 * (k * k + LOG_2PI) - exact + log_ndtr(w_k))
-            slope_t[hard] = scale * xp.exp(log_h - 0.5 * (w_h * w_h + LOG_2PI))
+    w_h, w_k = (edge / rho.scale for edge in edges(h, k, sign, rho.rest))
+    value = log_cdf(h, k, sign, xp.full_like(h, rho.rest))
+    log_h = -0.5 * (h * h + LOG_2PI) - value
+    slope_h = xp.exp(log_h + log_ndtr(w_h))
+    slope_k = xp.exp(-0.5 * (k * k + LOG_2PI) - value + log_ndtr(w_k))
+    slope_t = rho.scale * xp.exp(log_h - 0.5 * (w_h * w_h + LOG_2PI))
     return value, slope_h, slope_k, slope_t
 
 
@@ -149,32 +161,24 @@ def _public(h: ArrayLike, k: ArrayLike, rho: ArrayLike, logarithm: bool) -> Any:
     first, second, third = xp.broadcast_arrays(first, second, third)
     shape = first.shape
     first, second, third = (xp.reshape(part, (-1,)) for part in (first, second, third))
-    result = xp.empty_like(first)
-    for rows in _chunks(first):
-        result[rows] = _values(first[rows], second[rows], third[rows], common, logarithm)
+    sign = xp.where(third > 0.0, xp.ones_like(first), -xp.ones_like(first))
+    result, trusted = xp.empty_like(first), xp.zeros_like(first, dtype=xp.bool)
+    if common is not None:
+        for rows in _chunks(first):
+            result[rows], trusted[rows] = _central(first[rows], second[rows], sign[rows], common)
+        if logarithm:
+            # The logarithm of a probability close to one needs the digits of its complement.
+            trusted = trusted & (result < 0.5)
+            result = xp.log(xp.where(trusted, result, xp.ones_like(result)))
+    (hard,) = xp.nonzero(~trusted)
+    for some in _chunks(hard):
+        rows = hard[some]
+        rest = 1.0 - xp.abs(third[rows])
+        rest = xp.where(rest < 0.0, xp.full_like(rest, math.nan), rest)
+        exact = log_cdf(first[rows], second[rows], sign[rows], rest)
+        result[rows] = exact if logarithm else xp.exp(exact)
     result = xp.reshape(result, shape)
     return result[()] if given is None else result
-
-
-def _values(h: Array, k: Array, rho: Array, common: Correlation | None, logarithm: bool) -> Array:
-    """Phi2 or its logarithm of vectors (n,)."""
-    xp = namespace(h)
-    sign = xp.where(rho > 0.0, xp.ones_like(h), -xp.ones_like(h))
-    rest = 1.0 - xp.abs(rho)
-    rest = xp.where(rest < 0.0, xp.full_like(h, math.nan), rest)
-    if common is None:
-        exact = log_cdf(h, k, sign, rest)
-        return exact if logarithm else xp.exp(exact)
-    result, trusted = _central(h, k, sign, common)
-    if logarithm:
-        # The logarithm of a probability close to one needs the digits of its complement.
-        trusted = trusted & (result < 0.5)
-        result = xp.log(xp.where(trusted, result, xp.ones_like(h)))
-    hard = ~trusted
-    if xp.any(hard):
-        exact = log_cdf(h[hard], k[hard], sign[hard], rest[hard])
-        result[hard] = exact if logarithm else xp.exp(exact)
-    return result
 
 
 def _central(h: Array, k: Array, sign: Array, rho: Correlation) -> tuple[Array, Array]:

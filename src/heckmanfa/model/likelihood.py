@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Rows
+from heckmanfa.data.rows import ArrayRows, Rows
 from heckmanfa.errors import (
     ConvergenceWarning,
     CovarianceWarning,
@@ -326,6 +326,8 @@ def _higher_maxima(
     A full ascent starts only where the profile rises again away from the optimum.
     """
     pilot = rows.pilot(_PROFILE_ROWS)
+    if isinstance(pilot, ArrayRows):
+        pilot = pilot.gathered(problem.columns)
     here = problem.evaluate(pilot, found.theta).log_likelihood
     higher: list[State] = []
     for side in (-1.0, 1.0):
