@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from heckmanfa import HeckmanProbit
+from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.inference.bootstrap import bootstrap
 from heckmanfa.inference.coefficient_profile import profile_coefficient
@@ -209,6 +209,36 @@ def test_estimates_between_refits_are_those_of_a_refit_there(fitted):
     )
     np.testing.assert_allclose(wide.curve.std_error(at), exact.curve.std_error(at), rtol=2e-3)
     assert exact.tidy()["bound_low"].iloc[0] == pytest.approx(0.0, abs=1e-4)
+
+
+def test_assumptions_are_tested_by_fits_with_columns_added(fitted):
+    model, X, y = fitted
+    found = model.specification_tests(X, y)
+    index = X["age"] * model.coef_[0] + X["city"] * model.coef_[1]
+    more = X.assign(square=index**2, cube=index**3, age_index=index * X["age"])
+    more["city_index"] = index * X["city"]
+    for test, added in (
+        (found.normality_prediction, ["square", "cube"]),
+        (found.heteroskedasticity_prediction, ["age_index", "city_index"]),
+    ):
+        refit = HeckmanProbit(["age", "city", *added], ["age", "city", "kids"]).fit(more, y)
+        ratio = 2.0 * (refit.log_likelihood_ - model.log_likelihood_)
+        assert test.statistic == pytest.approx(ratio, abs=1e-5)
+        assert test.df == 2
+        assert test.p_value == pytest.approx(stats.chi2.sf(ratio, 2), rel=1e-4)
+    assert found.tidy()["test"].tolist() == list(found.names)
+    assert [finding.key for finding in found.findings()] == list(found.names)
+    with pytest.raises(InputError, match="there is no test 'reset'"):
+        found["reset"]
+
+
+def test_tests_of_the_selection_equation_do_not_depend_on_the_outcome(fitted):
+    model, X, y = fitted
+    amount = pd.Series(np.random.default_rng(1).normal(size=len(X))).where(y.notna())
+    linear = Heckman(["age", "city"], ["age", "city", "kids"]).fit(X, amount)
+    ours, theirs = model.specification_tests(X, y), linear.specification_tests(X, amount)
+    for name in ("normality_selection", "heteroskedasticity_selection"):
+        assert ours[name].statistic == pytest.approx(theirs[name].statistic, rel=1e-9)
 
 
 @pytest.fixture(scope="module")

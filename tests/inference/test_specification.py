@@ -18,7 +18,7 @@ from heckmanfa.inference.outcome_moments import (
     score_covariances,
     variances,
 )
-from heckmanfa.inference.specification import SpecificationTests
+from heckmanfa.inference.specification_report import SpecificationTests
 from heckmanfa.model.normal import mills
 
 PREDICTION = [0, 2, 3]

@@ -19,7 +19,8 @@ from heckmanfa.inference import prediction
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.exclusions import WhatIf, what_if
 from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
-from heckmanfa.inference.specification import SpecificationTests, specification_tests
+from heckmanfa.inference.specification import specification_tests
+from heckmanfa.inference.specification_report import SpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from heckmanfa.estimators.base import SelectionModel
+from heckmanfa.inference.binary_specification import binary_specification_tests
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.exclusions import WhatIf, binary_what_if
+from heckmanfa.inference.specification_report import BinarySpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, binary_uncertainty_interval
 
 
@@ -103,3 +105,16 @@ class ProbitInference(SelectionModel):
         """
         given = {"selected": selected, "sample_weight": sample_weight, "groups": groups}
         return exclusion_test(self.fit_, X, y, features, method="ml", **given)
+
+    def specification_tests(
+        self, X: Any, y: Any = None, *, selected: Any = None, sample_weight: Any = None
+    ) -> BinarySpecificationTests:
+        """Test what the model assumes about its errors and its functional form.
+
+        Normality in both equations (Bera, Jarque and Lee, 1984), and equal variances in both
+        (Davidson and MacKinnon, 1984): score tests in the selection equation, likelihood ratios in
+        the prediction equation. Powers or products of features that are missing from an equation
+        show in them as well. Arguments are as passed to `fit`. Sampling weights are refused.
+        """
+        given = {"selected": selected, "sample_weight": sample_weight}
+        return binary_specification_tests(self.fit_, X, y, **given)

@@ -15,10 +15,14 @@ from heckmanfa.inference.exclusions import WhatIf
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
 from heckmanfa.inference.margins import Margins
 from heckmanfa.inference.searching import Honest
-from heckmanfa.inference.specification import SpecificationTests
+from heckmanfa.inference.specification_report import (
+    BinarySpecificationTests,
+    SpecificationTests,
+)
 from heckmanfa.inference.uncertainty import UncertaintyInterval
 
 __all__ = [
+    "BinarySpecificationTests",
     "Bootstrap",
     "CoefficientProfile",
     "ExclusionTest",

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
-from scipy import stats
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Block, Merge, Positions, Rows, one_blas_thread, pick
@@ -24,6 +22,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import FitRows, read_fit_rows
 from heckmanfa.inference.outcome_moments import normality_test
+from heckmanfa.inference.specification_report import SpecificationTest, SpecificationTests
 from heckmanfa.model.covariance import CLASSICAL, is_classical
 from heckmanfa.model.linalg import (
     Stacker,
@@ -37,187 +36,13 @@ from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.normal import mills
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import fit_two_step
-from heckmanfa.results.document import Finding, Section, Verdict
 from heckmanfa.results.reference import Reference
-from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
-from heckmanfa.text.printable import quoted
-from heckmanfa.text.wording import number, p_equals
 
 # An added column with less than this share outside the span of the others adds nothing: its digits
 # are those of functions of estimates.
 _SAME_SPAN = 1e-9
 _ROUNDING = 1e-14
-
-
-class _About(NamedTuple):
-    """Facts about a test that do not depend on the data."""
-
-    title: str
-    equation: str
-    reference: str
-    """who proposed it"""
-    rejection: str
-    """what a rejection means"""
-
-
-_TESTS = {
-    "normality_selection": _About(
-        "normality, selection",
-        "selection",
-        "Bera, Jarque and Lee (1984)",
-        "the index's error is skewed or has other tails than a normal one, or the index has "
-        "another form",
-    ),
-    "heteroskedasticity_selection": _About(
-        "equal variance, selection",
-        "selection",
-        "Davidson and MacKinnon (1984)",
-        "the variance of the index's error depends on the selection features, or the index has "
-        "another form",
-    ),
-    "normality_prediction": _About(
-        "normality, prediction",
-        "prediction",
-        "Newey (1985); Pagan and Vella (1989)",
-        "the outcome's error is skewed or has other tails than a normal one; at the "
-        "maximum-likelihood estimates",
-    ),
-    "correction_form": _About(
-        "form of the correction",
-        "prediction",
-        "Pagan and Vella (1989)",
-        "the mean of the outcome's error among selected rows is not a multiple of the inverse "
-        "Mills ratio",
-    ),
-    "reset": _About(
-        "RESET",
-        "prediction",
-        "Ramsey (1969)",
-        "powers or products of the prediction features are missing from that equation",
-    ),
-}
-
-
-@dataclass(frozen=True)
-class SpecificationTest:
-    """One test: chi-squared under the model."""
-
-    name: str
-    statistic: float
-    """NaN if it could not be computed"""
-    df: int
-    note: str = ""
-    """why it could not be computed, or why it has fewer degrees of freedom than usual"""
-
-    @property
-    def p_value(self) -> float:
-        """Probability under the model of a statistic at least as large."""
-        return float(stats.chi2.sf(self.statistic, self.df)) if self.df else float("nan")
-
-    @property
-    def about(self) -> _About:
-        """Facts about the test that do not depend on the data."""
-        return _TESTS[self.name]
-
-    @property
-    def equation(self) -> str:
-        """The equation tested: "selection" or "prediction"."""
-        return self.about.equation
-
-    @property
-    def reference(self) -> str:
-        """Who proposed it."""
-        return self.about.reference
-
-    @property
-    def verdict(self) -> str:
-        """The result in words, at 5%."""
-        if np.isnan(self.p_value):
-            return "not computed"
-        return "rejected at 5%" if self.p_value < 0.05 else "not rejected"
-
-    @property
-    def result(self) -> str:
-        """The statistic and its p-value, or why there is none."""
-        if np.isnan(self.statistic):
-            return f"not computed; {self.note}"
-        return f"chi2({self.df}) = {number(self.statistic)}, {p_equals(self.p_value)}"
-
-    def __str__(self) -> str:
-        """Return the result as a line."""
-        return f"{self.about.title}: {self.result}"
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class SpecificationTests(Report):
-    """Tests of a fitted model's assumptions, by attribute or by name."""
-
-    normality_selection: SpecificationTest
-    heteroskedasticity_selection: SpecificationTest
-    normality_prediction: SpecificationTest
-    correction_form: SpecificationTest
-    reset: SpecificationTest
-    notes: tuple[str, ...] = ()
-    """notes on the tests for these data"""
-
-    def __getitem__(self, name: str) -> SpecificationTest:
-        """Return a test by its name."""
-        if name not in _TESTS:
-            raise InputError(f"there is no test {quoted(name)}; there are {', '.join(_TESTS)}")
-        found: SpecificationTest = getattr(self, name)
-        return found
-
-    def __iter__(self) -> Iterator[SpecificationTest]:
-        """Iterate over the tests."""
-        return (self[name] for name in _TESTS)
-
-    def tidy(self) -> pd.DataFrame:
-        """Return one row for each test.
-
-        Returns
-        -------
-        DataFrame
-            Columns test, equation ("selection" or "prediction"), statistic (chi-squared), df,
-            p_value, reference, and note: why a test could not be computed, or has fewer degrees
-            of freedom than usual.
-        """
-        names = ["equation", "statistic", "df", "p_value", "reference", "note"]
-        return pd.DataFrame(
-            [[test.name, *(getattr(test, name) for name in names)] for test in self],
-            columns=["test", *names],
-        )
-
-    def sections(self) -> list[Section]:
-        """Return the parts of the report, in reading order."""
-        rows, notes, meanings = [], [], []
-        for test in self:
-            title, _, reference, rejection = test.about
-            rows.append((title, test.statistic, test.df, test.p_value, test.verdict))
-            notes += [f"{title}: {test.note}."] if test.note else []
-            meanings.append(f"{title}, by {reference}: {rejection}.")
-        table = pd.DataFrame(rows, columns=["test", "chi2", "df", "p_value", "verdict"])
-        return [
-            Section("Specification tests", table=table, notes=(*notes, *self.notes)),
-            Section("What a rejection means", notes=tuple(meanings)),
-        ]
-
-    def findings(self) -> list[Finding]:
-        """Return its findings for the diagnostics of the model."""
-        findings = []
-        for test in self:
-            flag: Verdict = "caution"
-            case = ""
-            if np.isnan(test.p_value):
-                case, meaning = "untested", "It could not be tested."
-            elif test.p_value < 0.05:
-                meaning = f"Rejected at 5%: {test.about.rejection}."
-            else:
-                flag, meaning = "ok", "Not rejected, which proves nothing."
-            findings.append(
-                Finding(test.name, test.about.title, test.result, flag, meaning, case=case)
-            )
-        return findings
 
 
 _NOTES = (
@@ -238,6 +63,22 @@ def specification_tests(
     fit: Fit, X: Any, y: Any, *, selected: Any, sample_weight: Any
 ) -> SpecificationTests:
     """Test what a fitted model assumes; see `Heckman.specification_tests`."""
+    read, notes = read_tested(fit, X, y, selected, sample_weight)
+    with one_blas_thread():
+        index = SelectionIndex.of(read.probit)
+        statistic, note = normality_test(fit, read)
+        tests = [
+            *probit_tests(read.rows, index),
+            SpecificationTest("normality_prediction", statistic, 2, note),
+            *_second_step_tests(read, index, fit.features),
+        ]
+    return SpecificationTests(**{test.name: test for test in tests}, notes=notes)
+
+
+def read_tested(
+    fit: Fit, X: Any, y: Any, selected: Any, sample_weight: Any
+) -> tuple[FitRows, tuple[str, ...]]:
+    """Read the rows of a fit to be tested, and return notes on its tests."""
     if fit.spec.weight_kind == "sampling" and (fit.weighted or sample_weight is not None):
         raise InputError(
             "specification tests are not known for sampling weights: they assume that rows were "
@@ -248,23 +89,14 @@ def specification_tests(
     notes = [*_NOTES]
     if fit.spec.cov_type is not None and not is_classical(fit.spec.cov_type):
         notes.append(_BY_COVARIANCE[fit.spec.cov_type])
-    notes += search_notes(fit, "specification_tests")
-    with one_blas_thread():
-        index = _Index.of(read.probit)
-        statistic, note = normality_test(fit, read)
-        tests = [
-            *_probit_tests(read.rows, index),
-            SpecificationTest("normality_prediction", statistic, 2, note),
-            *_second_step_tests(read, index, fit.features),
-        ]
-    return SpecificationTests(**{test.name: test for test in tests}, notes=tuple(notes))
+    return read, (*notes, *search_notes(fit, "specification_tests"))
 
 
 # Tests in the probit. ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Index:
+class SelectionIndex:
     """The index z'gamma, centred and scaled to keep the digits of its powers."""
 
     probit: Probit
@@ -272,7 +104,7 @@ class _Index:
     scale: float
 
     @classmethod
-    def of(cls, probit: Probit) -> _Index:
+    def of(cls, probit: Probit) -> SelectionIndex:
         """Standardise by values close to its mean and spread."""
         coordinates = probit.coordinates
         centre = coordinates.design(coordinates.mean[None]).times(probit.inner_coef)
@@ -280,10 +112,14 @@ class _Index:
         return cls(probit, float(centre[0]), scale if scale > 0 else 1.0)
 
     def standard(self, u: Floats) -> Floats:
+        """Return the index, standardised."""
         return (u - self.centre) / self.scale
 
 
-def _probit_tests(rows: Rows, index: _Index) -> Iterator[SpecificationTest]:
+def probit_tests(
+    rows: Rows, index: SelectionIndex, *, binary: bool = False
+) -> Iterator[SpecificationTest]:
+    """Test the selection equation; ``binary`` says whether the model's outcome is."""
     p = len(index.probit.features)
     factors, score = Stacker(2 * p + 3), np.zeros(2 * p + 3)
     for part, gradient in rows.map(_artificial, index, columns=index.probit.features):
@@ -291,11 +127,12 @@ def _probit_tests(rows: Rows, index: _Index) -> Iterator[SpecificationTest]:
         score += gradient
     r = factors.result()
     powers, products = [p + 1, p + 2], list(range(p + 3, 2 * p + 3))
-    yield _score_test("normality_selection", r, score, p + 1, powers)
-    yield _score_test("heteroskedasticity_selection", r, score, p + 1, products)
+    normality = _score_test("normality_selection", r, score, p + 1, powers)
+    variance = _score_test("heteroskedasticity_selection", r, score, p + 1, products)
+    yield from (replace(test, binary=binary) for test in (normality, variance))
 
 
-def _artificial(block: Block, index: _Index) -> tuple[Floats, Floats]:
+def _artificial(block: Block, index: SelectionIndex) -> tuple[Floats, Floats]:
     """Return the factor of the artificial regressors [z, t^2, t^3, t z], and their total score.
 
     With u = z'gamma, phi / sqrt(Phi (1 - Phi)) is the root of lambda(u) lambda(-u), and a score
@@ -319,7 +156,7 @@ def _score_test(
 ) -> SpecificationTest:
     """Return the explained sum of squares of the artificial regression, from factor and score."""
     given = list(range(n_given))
-    kept, note = _independent(r, given, added, "the selection features")
+    kept, note = independent_columns(r, given, added, "the selection features")
     if not kept:
         return SpecificationTest(name, float("nan"), 0, note)
     columns = [*given, *kept]
@@ -327,7 +164,7 @@ def _score_test(
     return SpecificationTest(name, float(np.sum(standard[n_given:] ** 2)), len(kept), note)
 
 
-def _independent(
+def independent_columns(
     r: Floats, given: Sequence[int], added: Sequence[int], what: str
 ) -> tuple[list[int], str]:
     """Return the added columns that are not combinations of others, and a note about the rest."""
@@ -354,7 +191,7 @@ def _independent(
 
 
 def _second_step_tests(
-    read: FitRows, index: _Index, features: Positions
+    read: FitRows, index: SelectionIndex, features: Positions
 ) -> Iterator[SpecificationTest]:
     moments, rows = read.moments, read.rows
     mask = np.zeros(moments.n_features, dtype=bool)
@@ -377,7 +214,7 @@ def _added_test(
     """Wald test of columns that are added to the second step."""
     assert moments.probit is not None
     given = [0, *moments.places(features), len(moments.columns) + 1]
-    kept, note = _independent(
+    kept, note = independent_columns(
         moments.factor, given, moments.places(added), "the prediction features and lambda"
     )
     if not kept:
@@ -411,7 +248,7 @@ class _Extended:
     rows: Rows
     columns: tuple[int, ...]
     """those of the moments, and four more"""
-    index: _Index
+    index: SelectionIndex
     centre: Floats
     slopes: Floats
 
@@ -431,7 +268,7 @@ class _Extended:
 
 def _with_more(
     block: Block,
-    index: _Index,
+    index: SelectionIndex,
     selecting: Positions,
     centre: Floats,
     slopes: Floats,

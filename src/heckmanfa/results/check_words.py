@@ -82,6 +82,14 @@ CHECK_WORDS: dict[str, CheckWords] = {
         "rho beside the estimate.",
         why="A probit with one variance then gets lambda wrong.",
     ),
+    "heteroskedasticity_prediction": CheckWords(
+        Kind.ASSUMPTION,
+        "equal variance of the errors of {outcome}",
+        "The variance of the error behind {outcome} changes with the features.",
+        "Add squares or products of the features that predict, and report the range over rho "
+        "beside the estimate.",
+        why="A probit with one variance then gets the probabilities wrong.",
+    ),
     "correction_form": CheckWords(
         Kind.ASSUMPTION,
         "form of the correction",
