@@ -258,6 +258,8 @@ class Forest:
         outcome, is_wide = cut(self.outcome, label_cells(width)), width >= WIDE
         switches = [row.is_switch for row in self.drawn]
         if self.unit:
+            # A probability has a name and a class.
+            outcome = cut(self.outcome, 2 * label_cells(width))
             more = f"{self.unit if is_wide else 'points'} of {outcome}"
             return more if all(switches) else f"{more}, one SD more"
         if all(switches):

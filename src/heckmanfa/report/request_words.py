@@ -160,6 +160,11 @@ def _chances(analysis: Analysis) -> dict[str, str]:
     evidence = analysis.evidence
     if evidence.honest or not evidence.has_chances:
         return {}
+    if evidence.words.is_binary:
+        return {
+            "Chances": "Shares of the BIC weight. The quadratic form weighs all assignments, and "
+            "those that were fitted have their own likelihood."
+        }
     fits = "Shares of the BIC weight of two-step fits."
     if analysis.question.estimated == "ml":
         fits += " Maximum likelihood fits too few assignments to weigh them all."

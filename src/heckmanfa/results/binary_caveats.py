@@ -80,7 +80,7 @@ def caveats_of_classes(fit: Fit) -> list[Caveat]:
         (finding,) = about_events(fit)
         words = f"Rows of the rarer class are few: {finding.value}. {finding.meaning}"
         claim = "That 95% intervals hold the truth 95% of the time"
-        why = f"there are {finding.short}, where a rule of thumb asks for 10."
+        why = f"the rarer class has {finding.short}, where a rule of thumb asks for 10."
         found.append(Caveat("few_events", "caution", words, claim, why))
     return [*found, *_of_boundary(fit), _SLOPES, _CRITERIA]
 

@@ -56,11 +56,12 @@ def about_events(fit: Fit) -> list[Finding]:
     rare_is_positive = found.n_positive <= found.n_negative
     n = found.n_positive if rare_is_positive else found.n_negative
     label = shown(class_label(fit.classes[1 if rare_is_positive else 0]), 40)
+    amount = f"{each:,.0f}" if each >= 100.0 else f"{each:.1f}"
     value = (
         f"{n:,.10g} selected with {label} for {plural(len(fit.features), 'coefficient')}, "
-        f"{number(each, 3)} each"
+        f"{amount} each"
     )
-    short = f"{number(each, 3)} rows of the rarer class for each coefficient"
+    short = f"{amount} for each coefficient"
     name = "rows of the rarer class"
     if not has_few_events(fit):
         words = f"A rule of thumb asks for {ENOUGH_ROWS} for each coefficient."
