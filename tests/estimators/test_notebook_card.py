@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from sklearn import config_context
 
-from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanProbitBestSubset
 from heckmanfa.analysis import Question, analyse
 from heckmanfa.datasets import load_mroz
 
@@ -63,6 +63,19 @@ def test_a_fitted_search_shows_its_answer_and_an_unfitted_one_its_parameters(tab
     assert "Did selection matter?" in card.text
     assert "Can it be trusted?" in card.text
     assert len(bundle["text/html"]) < 60_000
+
+
+def test_a_fitted_search_for_two_classes_shows_its_answer(table):
+    well = (
+        table["lwage"].gt(1.2).map({True: "<b>well", False: "badly"}).where(table["lwage"].notna())
+    )
+    model = HeckmanProbitBestSubset(n_refits=3).fit(table[FEATURES], well.rename("paid"))
+    html = model._repr_html_()
+    card = Reader(html)
+    assert card.tags.count("svg") >= 5
+    assert "<b>well" not in html
+    assert "Did selection matter?" in card.text
+    assert "percentage points" in card.text
 
 
 def test_scikit_learn_decides_whether_html_is_shown(table):

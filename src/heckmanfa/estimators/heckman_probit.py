@@ -240,10 +240,12 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
             return self._beside_each_other(X, "_both_probabilities", **options)
         check_probability_interval(return_interval, conf_level)
         if is_dask(X):
-            names = [*map(str, self.classes_.tolist()), "lower", "upper"]
+            names = ["negative", "positive", "lower", "upper"]
             found = self._lazily(X, "_with_limits", names, conf_level=conf_level, **options)
             if hasattr(found, "columns"):
-                return found[names[:2]], found[names[2:]]
+                # Labels may be any texts, such as "lower".
+                labels = dict(zip(names, map(str, self.classes_.tolist()), strict=False))
+                return found[names[:2]].rename(columns=labels), found[names[2:]]
             return found[:, :2], found[:, 2:]
         columns = self._with_limits(X, conf_level=conf_level, **options)
         return _in_columns(columns[:2]), _in_columns(columns[2:])
