@@ -196,10 +196,9 @@ def fit(
 ) -> None:
     """Fit a selection model to a table, and say which features predict and which drive selection.
 
-    Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.skops
+    An outcome of two classes gets a Heckman probit: see --outcome-kind and --positive.
 
-    An outcome of two classes gets a Heckman probit: heckmanfa fit loans.csv --outcome status
-    --positive Default
+    Example: heckmanfa fit wages.csv --outcome y --report wages.html --save wages.skops
 
     (heckmanfa simulate wages.csv makes such a table.) Parquet files may be larger than memory: see
     --stream-above.
