@@ -47,6 +47,7 @@ _PROFILE_DECREMENT = 0.5
 _PROFILE_RISE = 0.1
 _PROFILE_ITERATIONS = 15
 _PROFILE_ROWS = 2**11
+_ONE_BLOCK = 2**13
 _LARGEST_ATANH = 12.0
 # How close to |rho| = 1 an ascent may start, and how precisely the rest is optimised there.
 _START_ATANH = 6.0
@@ -170,13 +171,15 @@ def maximize(
     usual: Floats,
     starts: StartsByRho,
     start: Start,
+    pilot: Rows | None = None,
 ) -> dict[str, Any]:
     """Climb to a maximum, look for others, and return the fields of a `JointMaximum`.
 
-    Log-likelihoods are those of the scaled outcome.
+    Log-likelihoods are those of the scaled outcome. ``pilot`` are the rows on which others are
+    looked for; few are enough if they tell much about rho.
     """
     state, passes, converged = climb_from(rows, problem, usual, starts, start)
-    others = _higher_maxima(rows, problem, state, starts)
+    others = _higher_maxima(rows, problem, state, starts, pilot)
     if start is not None:
         other, _, reached = newton(rows, problem, usual)
         if reached and abs(other.theta[-1] - state.theta[-1]) > _APART:
@@ -318,34 +321,46 @@ def newton(
 
 
 def _higher_maxima(
-    rows: Rows, problem: JointProblem, found: State, starts: StartsByRho
+    rows: Rows,
+    problem: JointProblem,
+    found: State,
+    starts: StartsByRho,
+    pilot: Rows | None,
 ) -> list[State]:
     """Search for higher maxima towards rho = -1 and rho = 1.
 
     The likelihood is profiled at a few fixed rho on each side, on a sample if there are many rows.
     A full ascent starts only where the profile rises again away from the optimum.
     """
-    pilot = rows.pilot(_PROFILE_ROWS)
-    if isinstance(pilot, ArrayRows):
-        pilot = pilot.gathered(problem.columns)
-    here = problem.evaluate(pilot, found.theta).log_likelihood
+    free = len(found.theta) - 1
+    sample = rows.pilot(_PROFILE_ROWS) if pilot is None else pilot
+    if isinstance(sample, ArrayRows) and (pilot is None or len(rows) <= _ONE_BLOCK):
+        sample = sample.gathered(problem.columns)
+
+    def profiled(theta: Floats) -> tuple[State, float]:
+        state, _, _ = newton(
+            sample,
+            problem,
+            theta,
+            free=free,
+            tolerance=_PROFILE_DECREMENT,
+            max_iterations=_PROFILE_ITERATIONS,
+        )
+        # The last step, not taken, would gain half its decrement.
+        return state, state.log_likelihood + 0.5 * float(ascent(state, free) @ state.gradient)
+
+    if pilot is None:
+        here = problem.evaluate(sample, found.theta).log_likelihood
+    else:
+        # A sample has an optimum of its own at this rho, as at the others.
+        _, here = profiled(found.theta)
     higher: list[State] = []
     for side in (-1.0, 1.0):
         previous = here
         for target in (side * size for size in _PROFILE_ATANH):
             if side * (target - found.theta[-1]) <= 0.25:
                 continue
-            free = len(found.theta) - 1
-            state, _, _ = newton(
-                pilot,
-                problem,
-                starts.at(target),
-                free=free,
-                tolerance=_PROFILE_DECREMENT,
-                max_iterations=_PROFILE_ITERATIONS,
-            )
-            # The last step, not taken, would gain half its decrement.
-            height = state.log_likelihood + 0.5 * float(ascent(state, free) @ state.gradient)
+            state, height = profiled(starts.at(target))
             if height > previous + _PROFILE_RISE:
                 risen, _, _ = newton(rows, problem, state.theta, tolerance=1e-8, max_iterations=60)
                 if risen.log_likelihood > found.log_likelihood + 1e-3:

@@ -66,7 +66,9 @@ def fit_probit_likelihood(
     problem = ProbitProblem.build(moments, probit, naive.features)
     starts = ProbitStarts.build(moments, probit, naive, problem)
     usual = probit_start(rows, problem, starts)
-    found = maximize(rows, problem, naive.features, kind, usual, starts, start)
+    # A few rows say little about rho here: on them the likelihood may rise where it does not.
+    pilot = pilot_of(rows)
+    found = maximize(rows, problem, naive.features, kind, usual, starts, start, pilot)
     slopes = mean_slopes(rows, problem, found["inner_params"], naive.inner_coef)
     return ProbitMaximum(
         **found,
