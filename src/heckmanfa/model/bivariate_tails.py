@@ -56,7 +56,10 @@ def log_cdf(h: Array, k: Array, sign: Array, rest: Array) -> Array:
     at_one = exact & (sign > 0.0)
     cases: tuple[tuple[Array, Case], ...] = (
         (beyond | at_one, lambda low, high, rest: log_ndtr(low)),
-        (exact & ~at_one, lambda low, high, rest: _log_between(low, high)),
+        (
+            exact & ~at_one,
+            lambda low, high, rest: _log_with_band(low, high, xp.full_like(low, -math.inf)),
+        ),
         (inner & ~exact & (sign <= 0.0), _log_negative),
         (inner & ~exact & (sign > 0.0), _log_positive),
     )
