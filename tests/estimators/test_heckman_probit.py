@@ -269,7 +269,8 @@ def test_formulas_name_the_outcome():
 
 
 def test_without_a_missing_outcome_it_is_a_plain_probit(binary):
-    with pytest.warns(AllObservedWarning):
+    # A comparison with a missing value is false, a trap that the warning names.
+    with pytest.warns(AllObservedWarning, match="made by a comparison, which is false where a val"):
         model = HeckmanProbit(PREDICTION).fit(binary.X, binary.complete_y)
     assert np.isnan(model.rho_)
     np.testing.assert_allclose(

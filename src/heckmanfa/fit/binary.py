@@ -128,7 +128,9 @@ def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
     )
     warn(
         f"no outcome is missing among the {counts['selected']} rows, so there is no selection to "
-        f"correct for: a plain probit is fitted, and rho is not identified.{extra}",
+        "correct for: a plain probit is fitted, and rho is not identified. If the outcome was made "
+        "by a comparison, which is false where a value is missing, mark such rows as missing."
+        f"{extra}",
         AllObservedWarning,
     )
     separated: tuple[int, ...] = ()

@@ -58,7 +58,11 @@ _WEIGHTS = (
 )
 _FLAGS = "pass true or false (or 1 and 0) for every row, as a comparison does (column == 'yes')"
 _ADVICE: dict[str | None, dict[Found, str]] = {
-    "y": _ADVICE_BESIDE,
+    "y": _ADVICE_BESIDE
+    | {
+        "text": f"{_TO_NUMERIC}, or use HeckmanProbit if it holds two classes",
+        "categories": f"{_AMOUNTS}, or use HeckmanProbit if there are two of them",
+    },
     "selected": dict.fromkeys(_FEATURE_ADVICE, _FLAGS),
     "sample_weight": _ADVICE_BESIDE | {"text": _WEIGHTS, "categories": _WEIGHTS},
 }
