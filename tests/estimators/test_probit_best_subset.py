@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset
+from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset, scan_parquet
 from heckmanfa.datasets import make_selection
-from heckmanfa.errors import HeckmanfaWarning
+from heckmanfa.errors import CollinearError, HeckmanfaWarning, InputError
+from heckmanfa.search.refitted_subset import RefittedSubset
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
 
-def draw(n: int = 500, k: int = 4, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def draw(n: int = 400, k: int = 4, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     data = make_selection(n, k, k // 2, outcome_kind="binary", random_state=seed)
     return np.asarray(data.X), np.asarray(data.y)
 
@@ -54,3 +57,115 @@ def test_candidates_are_the_exact_fits_of_every_assignment(
     assert sorted(found["approximate_rank"]) == list(range(1, 17))
     assert model.optimal_
     assert model.gap_ == 0.0
+
+
+def test_constraints_hold_as_in_the_linear_search(
+    small: tuple[np.ndarray, np.ndarray, HeckmanProbitBestSubset],
+) -> None:
+    X, y, _ = small
+    model = HeckmanProbitBestSubset(
+        n_refits=3, always=[0], never=[1], feature_groups=[[2, 3]], max_features=3
+    ).fit(X, y)
+    found = model.candidates_["features"].tolist()
+    assert sorted(found) == [(0,), (0, 2, 3)]
+    few = HeckmanProbitBestSubset("aic", n_refits=4, max_features=2).fit(X, y)
+    assert len(few.candidates_) == 4
+    assert few.candidates_["n_features"].max() <= 2
+    report = few.search_report()
+    assert report.n_possible == 11
+    words = " ".join(report.notes)
+    assert "4 assignments refitted by maximum likelihood, proven the best of all 11" in words
+    assert few.candidates_["aic"].dropna().is_monotonic_increasing
+
+
+@pytest.mark.parametrize("criterion", ["adjusted_r2", "corrected_bic"])
+def test_criteria_of_linear_outcomes_are_refused_by_name(criterion: str) -> None:
+    X, y = draw()
+    with pytest.raises(InputError, match=f"criterion='{criterion}' is for a linear outcome"):
+        HeckmanProbitBestSubset(criterion).fit(X, y)  # type: ignore[arg-type]
+
+
+def test_collinear_candidates_are_refused_or_dropped() -> None:
+    X, y = draw()
+    X = np.column_stack([X, X[:, 1] + X[:, 2]])
+    selecting = [0, 1, 2, 3]
+    with pytest.raises(CollinearError, match=r"fits all features that may predict at once.*never"):
+        HeckmanProbitBestSubset(selection_features=selecting).fit(X, y)
+    model = HeckmanProbitBestSubset(
+        n_refits=2, selection_features=selecting, on_collinear="drop"
+    ).fit(X, y)
+    assert model.fit_.search is not None
+    assert model.fit_.search.candidates == (0, 1, 2, 3)
+    # Columns that are always in stay.
+    kept = HeckmanProbitBestSubset(
+        n_refits=2, selection_features=selecting, on_collinear="drop", always=[4]
+    ).fit(X, y)
+    assert kept.support_[4]
+
+
+def test_the_search_does_not_depend_on_the_order_or_the_units_of_columns() -> None:
+    X, y = draw(seed=3)
+    model = HeckmanProbitBestSubset(n_refits=6).fit(X, y)
+    order, scale = [3, 1, 0, 2], np.array([10.0, 0.01, 1.0, -3.0])
+    other = HeckmanProbitBestSubset(n_refits=6).fit(X[:, order] * scale, y)
+    same = [tuple(sorted(order[column] for column in row)) for row in other.candidates_["features"]]
+    assert same == model.candidates_["features"].tolist()
+    for name in ("bic", "approximate", "log_likelihood"):
+        np.testing.assert_allclose(other.candidates_[name], model.candidates_[name], atol=1e-5)
+    flipped = HeckmanProbitBestSubset(n_refits=6).fit(X, 1.0 - y)
+    np.testing.assert_allclose(flipped.candidates_["bic"], model.candidates_["bic"], atol=1e-5)
+
+
+def test_rows_of_files_give_the_same_search(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    X, y = draw(n=300, k=3, seed=4)
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(3)]).assign(y=y)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=110)
+    memory = HeckmanProbitBestSubset(n_refits=4).fit(X, y)
+    files = HeckmanProbitBestSubset(n_refits=4).fit(scan_parquet(tmp_path, outcome="y"))
+    assert files.prediction_features_ == [f"x{i}" for i in memory.prediction_features_]
+    for name in ("bic", "rho", "approximate"):
+        np.testing.assert_allclose(files.candidates_[name], memory.candidates_[name], atol=1e-6)
+
+
+def test_weights_follow_the_refits(
+    small: tuple[np.ndarray, np.ndarray, HeckmanProbitBestSubset],
+) -> None:
+    _, _, model = small
+    report = model.search_report()
+    assert report.weights is not None
+    found = model.candidates_.dropna()
+    weight = np.exp(-0.5 * (found["bic"] - found["bic"].min()))
+    assert report.weights.chosen == pytest.approx(1.0 / weight.sum(), rel=0.05)
+    assert report.weights.chosen_is_best
+    assert report.shares is not None
+    for column in range(4):
+        held = [column in features for features in found["features"]]
+        share = weight[held].sum() / weight.sum()
+        assert report.shares["bic"][column] == pytest.approx(share, abs=0.02)
+    assert "quadratic approximation" in str(report)
+    assert "lambda" not in str(report)
+
+
+def test_honest_halves_and_a_bootstrap_repeat_the_search() -> None:
+    X, y = draw(n=400, k=2, seed=5)
+    model = HeckmanProbitBestSubset(n_refits=2, honest=True, n_splits=2, random_state=0).fit(X, y)
+    assert model.honest_.estimates.shape[1] == 2 + 2
+    plain = HeckmanProbitBestSubset(n_refits=2).fit(X, y)
+    found = plain.bootstrap(X, y, n_boot=2, random_state=0)
+    assert {"rho", "x0", "x1"} <= {*found.tidy()["term"]}
+    many = RefittedSubset(n_refits=50, verbose=1).for_replicates()
+    assert many == RefittedSubset(n_refits=5)
+
+
+def test_a_full_model_at_the_boundary_holds_rho() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 3))
+    error = random.normal(size=300)
+    # The same error in both equations: rho is one.
+    y = np.where(X @ [0.8, 0.0, 0.6] + error > 0, (X @ [0.0, 0.7, 0.6] + error > 0) * 1.0, np.nan)
+    model = HeckmanProbitBestSubset(n_refits=3).fit(X, y)
+    refits = model.fit_.search.result.refits  # type: ignore[union-attr]
+    assert refits is not None
+    assert refits.held_rho == pytest.approx(0.98)
+    assert any("holds rho at 0.98" in note for note in model.search_report().notes)

@@ -23,9 +23,12 @@ from heckmanfa.model.normal import log_cdf_and_mills
 
 # A climb ends when a step would raise the log-likelihood by less than half of this.
 _DECREMENT = 1e-6
-_PASSES = 25
-_HALVINGS = 12
-_LARGEST_ATANH = 12.0
+_PASSES = 15
+_HALVINGS = 8
+# Beyond this the likelihood is flat: a rho of .99991 is at the boundary, and no maximum.
+BOUNDARY_ATANH = 5.0
+# An approximation whose atanh rho is larger, and larger than where it was made, says little of rho.
+_TRUSTED_ATANH = 1.5
 # Values of this many rows times parameter vectors are held at once.
 _AT_ONCE = 2**18
 
@@ -86,12 +89,16 @@ def climb_together(
 def restricted_start(state: State, basis: Floats, *, hold_rho: bool = False) -> Floats | None:
     """Return where the quadratic approximation at a state is highest over free directions.
 
-    With ``hold_rho``, atanh rho stays as it is in the state. None if there is no maximum.
+    With ``hold_rho``, or if the approximation moves rho close to the boundary, atanh rho stays as
+    it is in the state. None if there is no maximum.
     """
-    if hold_rho:
-        basis = basis[:, :-1]
-    inverse = _inverse(state, basis)
-    return None if inverse is None else _peak(state, basis, inverse, hold_rho=hold_rho)
+    if not hold_rho:
+        inverse = _inverse(state, basis)
+        theta = None if inverse is None else _peak(state, basis, inverse)
+        if theta is not None and abs(theta[-1]) <= max(_TRUSTED_ATANH, abs(state.theta[-1])):
+            return theta
+    inverse = _inverse(state, basis[:, :-1])
+    return None if inverse is None else _peak(state, basis[:, :-1], inverse, hold_rho=True)
 
 
 def _inverse(state: State, basis: Floats) -> Floats | None:
@@ -125,12 +132,12 @@ class _Climb:
     @classmethod
     def start(cls, full: State, basis: Floats) -> _Climb:
         """Start at the maximum of the quadratic approximation at ``full``."""
-        inverse = _inverse(full, basis)
-        if inverse is None:
+        inverse, theta = _inverse(full, basis), restricted_start(full, basis)
+        if inverse is None or theta is None:
             failed = cls(full.theta, basis, np.zeros((basis.shape[1],) * 2))
             failed.done = True
             return failed
-        return cls(_peak(full, basis, inverse), basis, inverse)
+        return cls(theta, basis, inverse)
 
     @property
     def trial(self) -> Floats:
@@ -154,7 +161,9 @@ class _Climb:
         step = self._inverse @ inner
         self.decrement = float(step @ inner)
         self.converged = self.decrement <= _DECREMENT
-        self.done = self.converged or not abs(self.theta[-1]) < _LARGEST_ATANH
+        inside = abs(self.theta[-1]) < BOUNDARY_ATANH
+        self.converged = self.converged and inside
+        self.done = self.converged or not inside
         self._step = step / max(1.0, abs(float(step[-1])))
 
     def _update(self, change: Floats) -> None:

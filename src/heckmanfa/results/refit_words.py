@@ -42,8 +42,9 @@ def caveat_of_refits(
     best: str, outcome: SearchOutcome, search: Search, refits: ExactRefits
 ) -> Caveat:
     """Say what is proven, what is exact, and whether a better assignment may have been missed."""
+    extra = "".join(f" {sentence}" for sentence in _without_maximum(refits))
     if n_refitted(search) >= outcome.n_possible:
-        return Caveat("search", "note", f"{best}.")
+        return Caveat("search", "note", f"{best}.{extra}")
     exact = search.values
     margin, error = refits.margin(exact), refits.largest_error(exact)
     criterion = CRITERIA[search.goal.criterion]
@@ -52,13 +53,30 @@ def caveat_of_refits(
         f"Another assignment is better only if its {criterion} is more than {number(margin, 3)} "
         f"below its approximation; those refitted are {most}."
     )
-    sentence = f"{best}. {agreement_words(search, refits)} {another}"
+    sentence = f"{best}. {agreement_words(search, refits)} {another}{extra}"
     if search.optimal and error < margin:
         return Caveat("search", "note", sentence)
     why = another[0].lower() + another[1:]
     if not search.optimal:
         why = f"the search ended before the approximation's best was proven; {why}"
     return Caveat("search", "caution", sentence, "That no assignment is better", why)
+
+
+def _without_maximum(refits: ExactRefits) -> list[str]:
+    """Say which models have no maximum with rho inside (-1, 1)."""
+    sentences = []
+    if refits.n_failed:
+        failed = plural(refits.n_failed, "refit has", "refits have")
+        sentences.append(f"{failed} no maximum with rho inside (-1, 1), and could not be chosen.")
+    if refits.held_rho is not None:
+        sentences.append(
+            "Nor has the model of all candidates, so its approximation holds rho at "
+            f"{refits.held_rho:g}."
+            if sentences
+            else "The model of all candidates has no maximum with rho inside (-1, 1), so its "
+            f"approximation holds rho at {refits.held_rho:g}."
+        )
+    return sentences
 
 
 def agreement_words(search: Search, refits: ExactRefits) -> str:

@@ -27,6 +27,7 @@ from heckmanfa.model.outcome_probit import fit_outcome_probit
 from heckmanfa.model.probit_likelihood import probit_start
 from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
 from heckmanfa.model.probit_together import (
+    BOUNDARY_ATANH,
     Climbed,
     climb_together,
     free_directions,
@@ -39,7 +40,7 @@ from heckmanfa.search.quadratic import AtanhRho, QuadraticForm
 
 _HELD_DECREMENT = 1e-6
 _REFIT_DECREMENT = 1e-6
-_REFIT_ITERATIONS = 60
+_REFIT_ITERATIONS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ class FullModel:
     state: State
     form: QuadraticForm
     """estimates of the candidates' coefficients, and the sub-block of the inverse information"""
+    uncorrelated: State
+    """the same model at two separate probits, with rho = 0"""
     held_rho: float | None
     """rho at which rho is held, since the likelihood has no maximum inside (-1, 1)"""
 
@@ -64,7 +67,8 @@ class FullModel:
         """Maximise the likelihood of some assignments, (N, K), best first by the approximation.
 
         The first is climbed by Newton's method. The others resemble it, so they start from the
-        quadratic approximation there, and share each pass over the rows.
+        quadratic approximation there, and share each pass over the rows. Those that reach no
+        maximum start again, one by one.
         """
         bases = [self._basis(mask) for mask in masks]
         if not bases:
@@ -111,17 +115,26 @@ class FullModel:
         return free_directions(self.problem, kept)
 
     def _alone(self, rows: Rows, basis: Floats) -> tuple[Climbed, State]:
-        """Climb one assignment by Newton's method, from the quadratic approximation of all."""
-        held = self.held_rho is not None
-        start = restricted_start(self.state, basis, hold_rho=held)
-        theta = self.state.theta if start is None else start
-        state, _, converged = newton(
-            *(rows, self.problem, theta),
-            free=basis,
-            tolerance=_REFIT_DECREMENT,
-            max_iterations=_REFIT_ITERATIONS,
-        )
-        return Climbed(state.theta, state.log_likelihood, converged), state
+        """Climb one assignment by Newton's method, from the approximation of all and from rho = 0.
+
+        The second start is for those that run to the boundary from the first.
+        """
+        found, last = None, self.state
+        for state, held in ((self.state, self.held_rho is not None), (self.uncorrelated, True)):
+            start = restricted_start(state, basis, hold_rho=held)
+            if start is None:
+                continue
+            last, _, converged = newton(
+                *(rows, self.problem, start),
+                free=basis,
+                tolerance=_REFIT_DECREMENT,
+                max_iterations=_REFIT_ITERATIONS,
+            )
+            inside = converged and abs(last.theta[-1]) < BOUNDARY_ATANH
+            found = Climbed(last.theta, last.log_likelihood, inside)
+            if inside:
+                break
+        return found or Climbed(last.theta, last.log_likelihood, False), last
 
 
 def without_collinear(
@@ -169,10 +182,12 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
         naive = fit_outcome_probit(moments, rows, columns)
     problem = ProbitProblem.build(moments, selection.probit, columns)
     starts = ProbitStarts.build(moments, selection.probit, naive, problem)
+    uncorrelated = problem.evaluate(rows, starts.at(0.0))
     state, _, converged = newton(rows, problem, probit_start(rows, problem, starts))
     inverse = _inverse(state.hessian)
-    if converged and inverse is not None:
-        return FullModel(columns, problem, state, _form(problem, columns, state, inverse), None)
+    if converged and inverse is not None and abs(state.theta[-1]) < BOUNDARY_ATANH:
+        form = _form(problem, columns, state, inverse)
+        return FullModel(columns, problem, state, form, uncorrelated, None)
     rho = float(np.copysign(LARGEST_RHO, state.theta[-1]))
     theta = starts.at(float(np.arctanh(rho)))
     free = len(theta) - 1
@@ -184,7 +199,8 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
             f"held at {rho:g}, and the search starts from it. Name fewer in prediction_features, "
             "or leave some out with never=[...]."
         )
-    return FullModel(columns, problem, state, _form(problem, columns, state, inverse), rho)
+    form = _form(problem, columns, state, inverse)
+    return FullModel(columns, problem, state, form, uncorrelated, rho)
 
 
 def _inverse(hessian: Floats) -> Floats | None:
