@@ -7,6 +7,7 @@ outcome is here, and that of a binary one in `probit_likelihood`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -47,7 +48,6 @@ _PROFILE_DECREMENT = 0.5
 _PROFILE_RISE = 0.1
 _PROFILE_ITERATIONS = 15
 _PROFILE_ROWS = 2**11
-_ONE_BLOCK = 2**13
 _LARGEST_ATANH = 12.0
 # How close to |rho| = 1 an ascent may start, and how precisely the rest is optimised there.
 _START_ATANH = 6.0
@@ -57,13 +57,11 @@ _APART = 0.01
 
 
 @dataclass(frozen=True)
-class JointMaximum:
+class JointMaximum(ABC):
     """Estimates for one assignment S of J features and p selection features."""
 
     usual_start: ClassVar[str]
     """what the climb starts from unless told otherwise"""
-    instead: ClassVar[str]
-    """what to use if the climb does not converge"""
     features: tuple[int, ...]
     coef: Floats
     """(1 + J,) prediction equation, intercept first"""
@@ -87,6 +85,11 @@ class JointMaximum:
     one reached from the usual start"""
 
     @property
+    @abstractmethod
+    def instead(self) -> str:
+        """What to do if the climb does not converge."""
+
+    @property
     def params(self) -> Floats:
         """All parameters on the input's scale: prediction, selection, those of the errors."""
         return np.concatenate([self.coef, self.selection_coef, self.ends])
@@ -107,9 +110,13 @@ class MaximumLikelihood(JointMaximum):
     """Maximum-likelihood estimates of the linear model; the first of ``ends`` is log sigma."""
 
     usual_start: ClassVar[str] = "the two-step estimates"
-    instead: ClassVar[str] = "use method='two-step', or another set of features"
     index_range: tuple[float, float]
     """range of z'gamma among the selected rows"""
+
+    @property
+    def instead(self) -> str:
+        """What to do if the climb does not converge."""
+        return "use method='two-step', or another set of features"
 
     @property
     def log_sigma(self) -> float:
@@ -334,7 +341,7 @@ def _higher_maxima(
     """
     free = len(found.theta) - 1
     sample = rows.pilot(_PROFILE_ROWS) if pilot is None else pilot
-    if isinstance(sample, ArrayRows) and (pilot is None or len(rows) <= _ONE_BLOCK):
+    if isinstance(sample, ArrayRows):
         sample = sample.gathered(problem.columns)
 
     def profiled(theta: Floats) -> tuple[State, float]:

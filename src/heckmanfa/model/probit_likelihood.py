@@ -27,6 +27,8 @@ _PILOT_DECREMENT = 1e-3
 _PILOT_ITERATIONS = 12
 # A sample whose rho is closer to one than this says little about that of all rows.
 _PILOT_ATANH = 2.0
+# Beyond this atanh rho, a climb that did not converge was on its way to |rho| = 1.
+_AT_THE_END = 5.0
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,22 @@ class ProbitMaximum(JointMaximum):
     """Maximum-likelihood estimates of the Heckman probit."""
 
     usual_start: ClassVar[str] = "two separate probits"
-    instead: ClassVar[str] = "use another set of features"
     index_range: tuple[float, float]
     """range of z'gamma among the selected rows"""
     mean_slopes: Floats
     """(2,) average of phi(x'beta) over the selected rows, and of the plain probit's phi(x'b)"""
     mean_slope_gradients: Floats
     """(1 + J, 2) their derivatives in beta and in b"""
+
+    @property
+    def instead(self) -> str:
+        """What to do if the climb does not converge."""
+        if abs(self.atanh_rho) < _AT_THE_END:
+            return "use another set of features"
+        return (
+            "the likelihood rises up to |rho| = 1, as it often does with few rows: see "
+            "uncertainty_interval() for what smaller rho would mean, or use another set of features"
+        )
 
     def reported_covariance(self) -> Floats:
         """Covariance of prediction, selection and rho, by the delta method."""
