@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from heckmanfa.results.checks import check_of_finding, checks_of
 from heckmanfa.results.claims import claims_of
 from heckmanfa.results.document import Finding
 from heckmanfa.results.effect_words import EffectWords, class_label
-from heckmanfa.results.effects import effects_of
+from heckmanfa.results.effects import assignments_of, effects_of
 from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
 from heckmanfa.results.exclusions import find_exclusions
@@ -388,6 +389,27 @@ def test_pictures_of_a_search_have_no_model_without_numbers(searched):
     assert "p of lambda" not in str(columns.text().table.columns)
     assert columns.weight.sum() <= 1.0 + 1e-12
     assert card_html(answer_of(evidence), forest, evidence.outcome)
+
+
+def test_sets_that_were_not_refitted_are_near_their_exact_fits(searched, rows):
+    X, y = rows
+    columns = ["educ", "exper", "city", "kids5", "nwifeinc"]
+    refitted = {tuple(mask) for mask in searched.fit_.search.result.masks}
+    # Without educ, which predicts for sure, the approximation is far from its centre.
+    masks = [(True, *rest) for rest in product([True, False], repeat=3)]
+    masks = np.array([(*mask[:3], False, mask[3]) for mask in masks])
+    others = [mask for mask in masks if tuple(mask) not in refitted]
+    assert others
+    for mask, near in zip(others, assignments_of(searched.fit_, np.array(others)), strict=True):
+        names = [name for name, held in zip(columns, mask, strict=True) if held]
+        exact = fitted(HeckmanProbit(names), X[columns], y)
+        scaled = searched.fit_.binary.mean_slope * exact.coef_[mask]
+        error = exact.tidy()["std_error"][1 : 1 + len(names)] * exact.fit_.binary.mean_slope
+        found = np.array([near.coef.of(column).estimate for column in np.flatnonzero(mask)])
+        assert np.all(np.abs(found - scaled) < 0.5 * error), names
+        assert near.rho == pytest.approx(exact.rho_, abs=0.15)
+    held = columns_of(evidence_of(searched.fit_)).cells[0]
+    assert set(held.tolist()) <= {0, 1}
 
 
 def test_a_plain_probit_of_a_search_says_that_nothing_was_searched(rows):

@@ -189,12 +189,14 @@ def _least_squares(fit: Fit, own: Series) -> tuple[Series, Floats | None]:
 def assignments_of(fit: Fit, masks: Mask) -> list[Assignment]:
     """Estimate some sets of features, (N, K) masks, by two steps.
 
-    A binary outcome has the refits of its search; a set that was not refitted is unknown.
+    A binary outcome has the refits of its search. A set that was not refitted has the estimates of
+    the quadratic form that ranked it, and no BIC.
     """
     if not len(masks):
         return []
     if fit.is_binary:
-        return [_refitted(fit, mask) for mask in masks]
+        near = zip(*_by_form(fit, masks), strict=True)
+        return [_refitted(fit, mask, *row) for mask, row in zip(masks, near, strict=True)]
     mixture = mix_assignments(fit.moments, _scores(fit, masks), masks, np.ones(len(masks)))
     solved = fit.moments.solve(masks)
     values, errors = mixture.linear(np.eye(mixture.coef.shape[1]))
@@ -219,11 +221,22 @@ def assignments_of(fit: Fit, masks: Mask) -> list[Assignment]:
     return found
 
 
-def _refitted(fit: Fit, mask: Mask) -> Assignment:
+def _by_form(fit: Fit, masks: Mask) -> tuple[Floats, Floats]:
+    """Coefficients (N, K) and rho (N,) of sets by the form of a search; NaN where there is none."""
+    coef, rho = np.full(masks.shape, np.nan), np.full(len(masks), np.nan)
+    result = None if fit.search is None else fit.search.result
+    if result is not None and result.goal.form is not None:
+        near = result.goal.form.restricted(masks)
+        coef[:, list(result.goal.form.columns)] = near.coef
+        rho = np.tanh(near.atanh_rho)
+    return coef, rho
+
+
+def _refitted(fit: Fit, mask: Mask, coef: Floats, rho_hat: float) -> Assignment:
     """Return one set of features as the search for a binary outcome refitted it.
 
-    Refits have no standard errors. The slopes of other sets than the fitted one take its mean slope
-    for theirs.
+    ``coef``, (K,), and ``rho_hat`` are taken where it was not. Refits have no standard errors. The
+    slopes of other sets than the fitted one take its mean slope for theirs.
     """
     own, nan = effects_of(fit), float("nan")
     search = None if fit.search is None else fit.search.result
@@ -235,12 +248,12 @@ def _refitted(fit: Fit, mask: Mask) -> Assignment:
         rho = own.rho
         bic = fit.bic if np.isnan(bic) else bic
         return Assignment(mask, bic, rho.estimate, (rho.low, rho.high), UNKNOWN, own.own)
-    values, rho_hat = np.full((fit.n_features, 3), np.nan), nan
     if search is not None and search.refits is not None and place:
-        assert fit.binary is not None
-        rho_hat = float(search.rho[place[0]])
-        values[mask, 0] = fit.binary.mean_slope * search.refits.coef[place[0]][mask]
-    return Assignment(mask, bic, rho_hat, (nan, nan), UNKNOWN, Series(values))
+        coef, rho_hat = search.refits.coef[place[0]], search.rho[place[0]]
+    assert fit.binary is not None
+    values = np.full((fit.n_features, 3), nan)
+    values[mask, 0] = fit.binary.mean_slope * coef[mask]
+    return Assignment(mask, bic, float(rho_hat), (nan, nan), UNKNOWN, Series(values))
 
 
 def _scores(fit: Fit, masks: Mask) -> ScoreMoments:
