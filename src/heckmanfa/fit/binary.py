@@ -27,6 +27,8 @@ from heckmanfa.model.probit_likelihood import fit_probit_likelihood
 from heckmanfa.model.probit_likelihood_terms import outcome_slopes
 from heckmanfa.model.two_step import refuse_unidentified
 
+_ROUNDED = 1e-12
+
 
 def fit_binary(
     spec: Spec,
@@ -108,8 +110,12 @@ def _class_counts(
     if kind.sampling:
         n, n_positive = count_rows(OutcomeRows(rows))
         return n_positive, n - n_positive
-    positive = weighted_count(float(moments.means[-1]) * moments.n_selected)
-    return positive, weighted_count(moments.n_selected - positive)
+    m = moments.n_selected
+    positive = float(moments.means[-1]) * m
+    # A product of two roundings, which grows with the number of rows.
+    if abs(positive - round(positive)) < _ROUNDED * m:
+        positive = round(positive)
+    return positive, weighted_count(m - positive)
 
 
 def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
