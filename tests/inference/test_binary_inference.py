@@ -230,6 +230,12 @@ def test_assumptions_are_tested_by_fits_with_columns_added(fitted):
     assert [finding.key for finding in found.findings()] == list(found.names)
     with pytest.raises(InputError, match="there is no test 'reset'"):
         found["reset"]
+    groups = np.arange(len(X)) % 50
+    clustered = HeckmanProbit(["age", "city"], ["age", "city", "kids"], cov_type="cluster")
+    same = clustered.fit(X, y, groups=groups).specification_tests(X, y)
+    assert same.normality_prediction.statistic == pytest.approx(
+        found.normality_prediction.statistic, abs=1e-6
+    )
 
 
 def test_tests_of_the_selection_equation_do_not_depend_on_the_outcome(fitted):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import heckmanfa.plots
-from heckmanfa import HeckmanProbit
+from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset
 from heckmanfa.errors import InputError
 
 
@@ -71,3 +71,19 @@ def test_pictures_that_make_no_sense_are_refused_with_the_one_to_use(fitted):
         heckmanfa.plots.over_rho(model)
     axes = heckmanfa.plots.calibration(model, X, y)
     assert axes.get_xlabel() == "predicted probability"
+
+
+def test_a_search_shows_the_rho_and_the_coefficients_of_its_refits(fitted):
+    _, X, y, _ = fitted
+    model = HeckmanProbitBestSubset(selection_features=["age", "city", "kids"]).fit(X, y)
+    picture = model.pictures().rho
+    result = model.fit_.search.result
+    spread = (result.rho.min(), result.rho.max())
+    assert picture.n_approximate == 0
+    assert spread[0] <= picture.mean <= spread[1]
+    axes = heckmanfa.plots.specification_curve(model, term="age")
+    (drawn,) = (line for line in axes[0].lines if len(line.get_xdata()) > 2)
+    held = result.masks[:, 0]
+    np.testing.assert_allclose(
+        np.asarray(drawn.get_ydata()), result.refits.coef[held, 0], rtol=1e-12
+    )

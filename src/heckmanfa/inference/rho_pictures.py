@@ -59,6 +59,7 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
         if evidence.fit.is_binary:
             return None
         rho = np.asarray(evidence.fit.moments.solve(masks).rho)
+    rho, n_approximate = _refitted(evidence.fit, masks, rho)
     unit = None
     if evidence.stand_in is not None:
         unit = _telling_apart(found.choices.units, masks, weight, rho)
@@ -84,10 +85,22 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
         if found.components_drawn
         else float(found.leading_weight[: len(masks)].sum()),
         mean=float(np.average(rho, weights=weight)),
+        n_approximate=n_approximate,
         feature="" if unit is None else evidence.naming.name_of(unit),
         window=evidence.window,
         **split,
     )
+
+
+def _refitted(fit: Fit, masks: Mask, rho: Floats) -> tuple[Floats, int]:
+    """Put the rho of refits in place of approximate ones, and count those that stay."""
+    result = None if fit.search is None else fit.search.result
+    if result is None or result.refits is None:
+        return rho, 0
+    exact = {mask.tobytes(): float(own) for mask, own in zip(result.masks, result.rho, strict=True)}
+    found = np.array([exact.get(mask.tobytes(), math.nan) for mask in masks])
+    unknown = np.isnan(found)
+    return np.where(unknown, rho, found), int(unknown.sum())
 
 
 def _telling_apart(

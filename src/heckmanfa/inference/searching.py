@@ -32,6 +32,7 @@ from heckmanfa.errors import (
 from heckmanfa.fit import Choice, Fit, Spec, fit_model
 from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.inference.replicates import Refit, count_facts, count_text, without_failures
+from heckmanfa.model.binary_outcome import BinaryOutcome
 from heckmanfa.model.covariance import CovarianceKind, check_clusters, count_clusters
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
@@ -379,6 +380,7 @@ def _with_medians(fit: Fit) -> Fit:
         if equation != "selection":
             honest_spread[i] = errors[positions[term]]
     ratio = honest_spread / spread
+    before = np.array([fit.intercept, *fit.coef[fit.features]])
     fit = replace(
         fit,
         coef=coef,
@@ -388,6 +390,8 @@ def _with_medians(fit: Fit) -> Fit:
         sigma=sigma,
         covariance=fit.covariance * ratio * ratio[:, None],
     )
+    if fit.binary is not None:
+        fit = replace(fit, binary=_at_medians(fit, fit.binary, before))
     if fit.atanh_rho is None:
         return fit
     rho_error = float(errors[positions["rho"]])
@@ -395,6 +399,13 @@ def _with_medians(fit: Fit) -> Fit:
     if "sigma" not in positions:
         return fit
     return replace(fit, log_sigma=(float(np.log(sigma)), float(errors[positions["sigma"]] / sigma)))
+
+
+def _at_medians(fit: Fit, binary: BinaryOutcome, before: Floats) -> BinaryOutcome:
+    """Move the mean slope of a binary outcome to the medians, to first order: no row is left."""
+    away = np.array([fit.intercept, *fit.coef[fit.features]]) - before
+    slope = binary.mean_slope + float(binary.mean_slope_gradient @ away)
+    return replace(binary, mean_slope=slope)
 
 
 def _half(rows: ArrayRows, source: np.random.Generator) -> Mask:

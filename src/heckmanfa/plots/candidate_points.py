@@ -46,6 +46,8 @@ class CandidatePoints:
     names: tuple[str, ...]
     """(K,) of the columns of X"""
     moments: Moments
+    refitted: Floats | None = None
+    """(N, K) coefficients of refits by maximum likelihood; None if the outcome is not binary"""
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -53,8 +55,11 @@ class CandidatePoints:
 
     @cached_property
     def coef(self) -> Floats:
-        """(N, K) two-step coefficients, NaN if a feature is not held."""
-        return np.where(self.masks, self.moments.solve(self.masks).coef, np.nan)
+        """(N, K) coefficients by two-step or refits, NaN if a feature is not held."""
+        solved = self.refitted
+        if solved is None:
+            solved = self.moments.solve(self.masks).coef
+        return np.where(self.masks, solved, np.nan)
 
     @property
     def rank_limits(self) -> tuple[float, float]:
@@ -86,6 +91,7 @@ def _points(fit: Fit, search: Search) -> CandidatePoints:
         n_evaluated=search.n_assignments,
         names=fit.labels,
         moments=fit.moments,
+        refitted=None if search.refits is None else search.refits.coef[order],
     )
 
 
@@ -95,12 +101,13 @@ def specification_curve(
     """Draw the assignments that a search evaluated, best first by its criterion.
 
     The upper panel is the criterion, or the coefficient of a feature in the assignments that hold
-    it; the lower one is the estimate of rho. Both are two-step estimates. If the search had a
-    window of rho, it is shaded; assignments outside it, which could not be chosen, are grey.
+    it; the lower one is the estimate of rho. Both are two-step estimates or, of a binary outcome,
+    those of the refits by maximum likelihood. If the search had a window of rho, it is shaded;
+    assignments outside it, which could not be chosen, are grey.
 
     Parameters
     ----------
-    model : HeckmanFA, HeckmanBestSubset or HeckmanLasso
+    model : HeckmanFA, HeckmanBestSubset, HeckmanLasso or HeckmanProbitBestSubset
         Fitted.
     ax : pair of Axes, optional
         The upper and the lower one.

@@ -104,6 +104,8 @@ class RhoByAssignment:
     """the share of all weight that they carry; NaN for a sample"""
     mean: float
     """rho on average"""
+    n_approximate: int = 0
+    """assignments of a binary outcome whose rho is from an approximation: they were not refitted"""
     feature: str = ""
     """the feature with and without which rho differs most; empty if the bins are not split"""
     chance: float = math.nan
@@ -197,7 +199,11 @@ class RhoByAssignment:
                 f"{share_text(self.share)} of "
                 "the weight"
             )
-        return f"{which}; weights by {self.weights}."
+        words = f"{which}; weights by {self.weights}."
+        if self.n_approximate:
+            many = f"{self.n_approximate:,} of them that were not refitted"
+            words += f" rho of {many} is from the likelihood's quadratic approximation."
+        return words
 
     def _table(self) -> Table:
         inside, outside = self._names()
