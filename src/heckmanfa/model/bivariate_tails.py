@@ -37,7 +37,8 @@ Case = Callable[[Array, Array, Array], Array]
 """Log Phi2 of the smaller argument, the larger one and 1 - |rho|"""
 Rule = tuple[Floats, Floats]
 """Nodes on [-1, 1] and weights"""
-_CORNER: Rule = np.polynomial.legendre.leggauss(32)  # the integrand falls from the start
+_CORNER: Rule = np.polynomial.legendre.leggauss(24)  # the integrand falls from the start
+_SIDE: Rule = np.polynomial.legendre.leggauss(32)  # so does this, but it has poles nearby
 _PEAK: Rule = np.polynomial.legendre.leggauss(40)  # it has its peak inside
 
 
@@ -105,7 +106,7 @@ def _log_positive(low: Array, high: Array, rest: Array) -> Array:
 def _log_side(h: Array, w: Array) -> Array:
     """Owen's integral along the part below w of the line at h, for h < 0 and w <= 0."""
     xp = namespace(h)
-    nodes, weights = (like(part, h) for part in _CORNER)
+    nodes, weights = (like(part, h) for part in _SIDE)
     b = -w[:, None]
     half = 0.5 * _width(b)
     x = half * (nodes + 1.0)
