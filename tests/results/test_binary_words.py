@@ -28,6 +28,7 @@ from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import chances_of, columns_of, forest_of
 from heckmanfa.results.exclusions import find_exclusions
 from heckmanfa.results.may_write import may_write
+from heckmanfa.results.rho_tests import rho_lr
 from heckmanfa.results.selection_verdict import verdict
 from heckmanfa.results.selection_words import selection_words, which_words
 from heckmanfa.results.side_by_side import side_by_side
@@ -262,7 +263,7 @@ def test_rows_that_a_column_decides_are_counted_and_the_column_named(rows):
     assert "mark" in found.value
 
 
-HOSTILE = ["<b>x</b>", "=1+1", "a\u202eb", "x\x1b[2J", "50%_$&#{}~^\\"]
+HOSTILE = ["=1+1<b>x</b>\u202eb\x1b[2J", "50%_$&#{}~^\\"]
 
 
 @pytest.mark.parametrize("label", HOSTILE)
@@ -418,3 +419,20 @@ def test_a_plain_probit_of_a_search_says_that_nothing_was_searched(rows):
     model = fitted(HeckmanProbitBestSubset(), X[seen], y[seen])
     assert "Nothing was searched" in str(model.summary())
     assert not LINEAR.search(str(answer_of(evidence_of(model.fit_))))
+
+
+@pytest.mark.study
+def test_honest_halves_speak_of_points_and_have_walds_test_alone(rows):
+    X, y = rows
+    model = HeckmanProbitBestSubset(never=["kids5"], honest=True, n_splits=4, random_state=0)
+    model = fitted(model, X[["educ", "exper", "kids5"]], y)
+    said = everything_said(model)
+    for where, words in said.items():
+        assert not LINEAR.search(words), (where, LINEAR.search(words))
+    assert "Wald test of rho = 0" in said["summary"]
+    assert rho_lr(model.fit_) is None
+    assert "LR test" not in said["diagnostics"]
+    assert "percentage points in P(wage4 = 1)" in said["answer"]
+    columns = columns_of(evidence_of(model.fit_))
+    assert columns.halves == 4
+    assert np.isfinite(columns.rho).all()
