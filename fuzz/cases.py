@@ -26,7 +26,13 @@ from fuzz.material import (
     spoil,
     table,
 )
-from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, scan_parquet
+from heckmanfa import (
+    Heckman,
+    HeckmanAverage,
+    HeckmanBestSubset,
+    HeckmanProbit,
+    scan_parquet,
+)
 from heckmanfa.analysis import model_file
 from heckmanfa.cli import app
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
@@ -160,8 +166,9 @@ def _parquet(source: Source, folder: Path) -> None:
         _command(folder, ["predict", "m.skops", "t.parquet", "--out", out, "--stream-above", above])
 
     def scan() -> None:
-        rows = scan_parquet(folder / "t.parquet", outcome="y")
-        pick(source, [HeckmanBestSubset(), HeckmanAverage()]).fit(rows)
+        outcome = pick(source, ["y", "y", "works", "g", "flag"])
+        rows = scan_parquet(folder / "t.parquet", outcome=outcome)
+        pick(source, [HeckmanBestSubset(), HeckmanAverage(), HeckmanProbit()]).fit(rows)
 
     _ours(scan, "scan_parquet")
 
@@ -176,10 +183,9 @@ def _saved(source: Source, folder: Path) -> bytes:
     if not _command(folder, fit):
         return b""
     if source.random() < 0.4:
-        model = _ours(
-            lambda: Heckman.from_formula("y ~ a + poly(b, 2)", "~ a + b + np.exp(b)", frame),
-            "from_formula",
-        )
+        outcome, kind = pick(source, [("y", Heckman), ("y > 1", HeckmanProbit)])
+        sides = f"{outcome} ~ a + poly(b, 2)", "~ a + b + np.exp(b)"
+        model = _ours(lambda: kind.from_formula(*sides, frame), "from_formula")
         if model is not None:
             encoding = model_file.load_model(path).encoding
             _ours(
@@ -296,12 +302,16 @@ def _formula(source: Source, folder: Path) -> None:
     """Formulas put together from what formulas are made of."""
     frame = table(source)
     sides = []
-    for start in (["y", "~"], pick(source, [["~"], [], ["works", "~"]])):
+    left = pick(source, [["y"], ["y", ">", "1"], ["g"], ["works", "==", "1"], ["flag"]])
+    for start in ([*left, "~"], pick(source, [["~"], [], ["works", "~"], ["a", ">", "0", "~"]])):
         words = [pick(source, _FORMULA_WORDS) for _ in range(int(source.integers(0, 7)))]
         plain = ["a", "+", "b"] if source.random() < 0.5 else []
         glue = ["+"] if plain and words else []
         sides.append("".join([*start, *plain, *glue, *words]))
-    model = _ours(lambda: Heckman.from_formula(*sides, frame), f"from_formula{tuple(sides)}")
+    kind = pick(source, [Heckman, HeckmanProbit])
+    model = _ours(
+        lambda: kind.from_formula(*sides, frame), f"{kind.__name__}.from_formula{tuple(sides)}"
+    )
     if model is not None:
         _ours(lambda: model.predict(frame), f"predict after {sides}")
         _ours(lambda: str(model.summary()), f"summary after {sides}")
@@ -341,7 +351,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--report": ("r.html", "t.csv", "/dev/full", ".", "no/r.html", "r.pdf"),
     "--save": ("m.skops", "t.csv", "r.html"),
     "--json": ("r.json", "r.html", "t.csv", "m.skops", "-"),
-    "--kind": ("marginal", "selected", "unselected", "selection", "x"),
+    "--kind": ("marginal", "selected", "unselected", "selection", "joint", "x"),
     "--interval": ("prediction", "confidence", "x"),
     "--out": ("p.csv", "t.csv", "p.parquet", "p.xyz", "m.skops", "/dev/null"),
     "--rows": ("10", "0", "-1", "100"),

@@ -122,6 +122,28 @@ def test_files_give_the_same_digits_on_any_number_of_threads(y, tmp_path, refere
     )
 
 
+def test_weights_clusters_and_who_is_selected_are_columns_of_files_too(tmp_path):
+    rng = np.random.default_rng(1)
+    table = FRAME.assign(
+        chosen=FRAME["code"].notna(),
+        weight=rng.uniform(0, 2, len(FRAME)) * (rng.random(len(FRAME)) < 0.95),
+        village=rng.integers(0, 60, len(FRAME)),
+    )
+    # Selected rows without an outcome are left out, and labels of others are not classes.
+    table.loc[table.index[table["chosen"]][:7], "y"] = None
+    table.loc[~table["chosen"], "y"] = "not asked"
+    table.to_parquet(tmp_path / "rows.parquet", row_group_size=200)
+    roles = {"selected": "chosen", "sample_weight": "weight", "groups": "village"}
+    rows = scan_parquet(tmp_path / "rows.parquet", "y", NAMES, **roles)
+    options = {"cov_type": "cluster", "weight_kind": "sampling"}
+    there = HeckmanProbit(PREDICTION, **options).fit(rows)
+    given = {name: table[column] for name, column in roles.items()}
+    here = HeckmanProbit(PREDICTION, **options).fit(X, table["y"], **given)
+    assert_same(there, here, ("no", "yes"))
+    assert here.row_counts_["left_out_outcome_missing"] == 7
+    assert here.row_counts_["left_out_zero_weight"] > 20
+
+
 def test_partitions_give_the_same_digits_and_the_same_bits_on_threads(reference):
     alone = by_partitions("y")
     assert_same(alone, reference, ("no", "yes"))
