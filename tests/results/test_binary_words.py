@@ -175,6 +175,15 @@ def test_the_likelihood_ratio_decides_whether_selection_mattered(models):
     assert verdict(evidence_of(replace(fit, binary=near))).kind != "yes"
 
 
+def test_the_verdict_says_how_far_the_correction_moves_the_main_effect(models):
+    for name in ("given", "robust"):
+        evidence = evidence_of(models[name].fit_)
+        main = evidence.main
+        mine, other = (f"{100 * one.estimate:.1f}" for one in (main.effect, main.least_squares))
+        moved = f"{mine} percentage points with the correction and {other} without."
+        assert str(verdict(evidence).words).endswith(moved)
+
+
 def test_no_exclusion_is_graver_than_in_a_linear_model(models):
     model = models["no exclusion"]
     (caveat,) = [item for item in caveats_of_fit(model.fit_) if item.key == "no_exclusion"]

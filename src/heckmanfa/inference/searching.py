@@ -402,9 +402,13 @@ def _with_medians(fit: Fit) -> Fit:
 
 
 def _at_medians(fit: Fit, binary: BinaryOutcome, before: Floats) -> BinaryOutcome:
-    """Move the mean slope of a binary outcome to the medians, to first order: no row is left."""
+    """Move the mean slope of a binary outcome to the medians: no row is left to average over.
+
+    To first order in its logarithm, it stays positive; no average of phi is above phi(0).
+    """
     away = np.array([fit.intercept, *fit.coef[fit.features]]) - before
-    slope = binary.mean_slope + float(binary.mean_slope_gradient @ away)
+    change = float(binary.mean_slope_gradient @ away) / binary.mean_slope
+    slope = min(binary.mean_slope * float(np.exp(change)), 1.0 / np.sqrt(2.0 * np.pi))
     return replace(binary, mean_slope=slope)
 
 

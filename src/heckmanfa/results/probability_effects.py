@@ -3,8 +3,8 @@
 P(y = 1 | x) = Phi(x'beta) has the slope phi(x'beta) beta_j in feature j. Its average over the rows
 with an outcome is beta_j times the mean of phi(x'beta), which the fit knows, so no rows are read.
 Standard errors are by the delta method. The effect of a feature of 0 and 1 is a slope too, not the
-difference of two predictions: `margins` has those. Honest estimates take the mean of phi from the
-fit of their features to all rows.
+difference of two predictions: `margins` has those. Honest estimates have the mean of phi of
+their features in all rows, moved to the medians.
 """
 
 from __future__ import annotations

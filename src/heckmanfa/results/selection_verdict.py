@@ -133,11 +133,12 @@ def _correction(evidence: Evidence) -> Passage:
     if not effect.has_interval:
         return passage(f"{what} is {value}; its interval is not known.")
     said = passage(f"{what} is {value}, 95% interval {low} to {high}.")
-    ratio = ratio_of(evidence)
-    if ratio is None:
+    if not evidence.words.is_binary:
         return said
-    test = f"The likelihood-ratio test of rho = 0 has {p_equals(ratio.p_value)}."
-    return join([said, passage(test), _moved(evidence)])
+    ratio, test = ratio_of(evidence), passage()
+    if ratio is not None:
+        test = passage(f"The likelihood-ratio test of rho = 0 has {p_equals(ratio.p_value)}.")
+    return join([said, test, _moved(evidence)])
 
 
 def _moved(evidence: Evidence) -> Passage:
