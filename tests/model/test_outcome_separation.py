@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from heckmanfa.data.rows import ArrayRows, Matrix
 from heckmanfa.errors import (
     AllObservedWarning,
     CollinearError,
@@ -16,6 +17,8 @@ from heckmanfa.errors import (
     TooFewRowsError,
 )
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
+from heckmanfa.model.equations import count_rows
+from heckmanfa.model.outcome_rows import OutcomeRows
 
 N = 400
 
@@ -168,3 +171,16 @@ def test_collinear_columns_of_a_plain_probit_share_the_coefficient():
     np.testing.assert_allclose(
         twice.predict_proba(np.column_stack([X, X[:, 0] + 3])), once.predict_proba(X), rtol=1e-8
     )
+
+
+def test_rows_of_an_outcome_are_the_selected_ones():
+    X = np.arange(8.0)[:, None]
+    selected = X[:, 0] < 6
+    rows = ArrayRows(Matrix(X), np.array([0.0, 1, 1, 0, 1, 1, 1, 0]), selected, block_rows=3)
+    outcomes = OutcomeRows(rows)
+    assert count_rows(outcomes) == (6, 4)
+    assert outcomes.pilot(100) is outcomes
+    assert (outcomes.in_memory, outcomes.weighted, len(outcomes)) == (True, False, 8)
+    fewer = outcomes.without(lambda block, least: block.features[:, 0] >= least, 4.0, columns=[0])
+    assert count_rows(fewer) == (4, 2)
+    assert count_rows(fewer.rows) == (6, 4)  # the unselected rows stay

@@ -8,9 +8,12 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_ndtr, ndtr
 
 from heckmanfa.data.rows import ArrayRows, Matrix
+from heckmanfa.data.sample import Sample
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import ConvergenceWarning, InputError, SecondMaximumWarning
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
+from heckmanfa.fit import fit_model
+from heckmanfa.inference.given_features import GivenFeatures
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import scores_of
 from heckmanfa.model.moments import gather_moments
@@ -318,7 +321,7 @@ def test_rho_at_the_boundary_is_a_warning():
 
 
 def test_a_second_maximum_is_looked_for(monkeypatch):
-    """The search near |rho| = 1 climbs on the likelihood of a binary outcome, too."""
+    """The search near |rho| = 1 climbs on the likelihood of a binary outcome; replicates do not."""
     climbs = []
     evaluate = ProbitProblem.evaluate
 
@@ -333,3 +336,14 @@ def test_a_second_maximum_is_looked_for(monkeypatch):
         HeckmanProbit([0]).fit(data.X, data.y)
     assert min(climbs) <= -1.5
     assert max(climbs) >= 1.5
+    climbs.clear()
+    model = HeckmanProbit([0]).fit(data.X, data.y)
+    n_looking = len(climbs)
+    climbs.clear()
+    rows = ArrayRows(Matrix(data.X), np.nan_to_num(data.y), data.selected)
+    counts = {"selected": int(data.selected.sum()), "unselected": int((~data.selected).sum())}
+    sample = Sample(rows, counts, 0, all_selected=False)
+    again = fit_model(model.fit_.spec.for_replicates(), sample, GivenFeatures())
+    assert len(climbs) < n_looking / 2
+    assert max(np.abs(climbs)) < 1.5
+    np.testing.assert_array_equal(again.params, model.params_)

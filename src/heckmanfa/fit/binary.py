@@ -45,7 +45,7 @@ def fit_binary(
     if naive is None or naive.features != features:
         naive = fit_outcome_probit(moments, rows, features)
     start = read_start(spec.start, spec.method)
-    found = fit_probit_likelihood(moments, probit, naive, kind, rows, start)
+    found = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=not spec.guarded)
     warn_of_likelihood(found, start)
     n_selected = count(moments.n_selected, counts["selected"], kind)
     aic, bic = _criteria(found.log_likelihood, len(features), n_selected)

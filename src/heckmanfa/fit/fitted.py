@@ -49,7 +49,8 @@ class Spec:
     groups: tuple[tuple[int, ...], ...] = ()
     """columns that belong together, such as the dummies of one category"""
     guarded: bool = True
-    """whether maximum likelihood is tested against the two-step estimates"""
+    """whether maximum likelihood is tested against the two-step estimates, and that of a binary
+    outcome looks for other maxima"""
     outcome_kind: OutcomeKind = "linear"
     """a binary outcome has the Heckman probit, by maximum likelihood"""
 

@@ -179,15 +179,18 @@ def maximize(
     starts: StartsByRho,
     start: Start,
     pilot: Rows | None = None,
+    *,
+    alone: bool = False,
 ) -> dict[str, Any]:
     """Climb to a maximum, look for others, and return the fields of a `JointMaximum`.
 
     Log-likelihoods are those of the scaled outcome. ``pilot`` are the rows on which others are
-    looked for; few are enough if they tell much about rho.
+    looked for, unless the maximum reached is wanted ``alone``; few are enough if they tell much
+    about rho.
     """
     state, passes, converged = climb_from(rows, problem, usual, starts, start)
-    others = _higher_maxima(rows, problem, state, starts, pilot)
-    if start is not None:
+    others = [] if alone else _higher_maxima(rows, problem, state, starts, pilot)
+    if start is not None and not alone:
         other, _, reached = newton(rows, problem, usual)
         if reached and abs(other.theta[-1] - state.theta[-1]) > _APART:
             others.append(other)

@@ -67,19 +67,22 @@ def fit_probit_likelihood(
     kind: CovarianceKind,
     rows: Rows,
     start: Start = None,
+    *,
+    alone: bool = False,
 ) -> ProbitMaximum:
     """Maximise the joint likelihood of selection and a binary outcome, one pass per iteration.
 
     ``naive`` is the plain probit of the selected rows, in the coordinates of the compressed data;
-    it provides the prediction features. ``start`` may be a rho or a parameter vector. The classical
-    covariance is the inverse observed information.
+    it provides the prediction features. ``start`` may be a rho or a parameter vector. Other maxima
+    are looked for unless the one reached is wanted ``alone``. The classical covariance is the
+    inverse observed information.
     """
     problem = ProbitProblem.build(moments, probit, naive.features)
     starts = ProbitStarts.build(moments, probit, naive, problem)
     usual = probit_start(rows, problem, starts)
     # A few rows say little about rho here: on them the likelihood may rise where it does not.
     pilot = pilot_of(rows)
-    found = maximize(rows, problem, naive.features, kind, usual, starts, start, pilot)
+    found = maximize(rows, problem, naive.features, kind, usual, starts, start, pilot, alone=alone)
     slopes = mean_slopes(rows, problem, found["inner_params"], naive.inner_coef)
     return ProbitMaximum(
         **found,
