@@ -76,6 +76,14 @@ def test_who_is_selected_may_be_a_comparison_but_must_be_known(mroz):
         FormulaDesign.build("wage ~ educ", "wage > 0 ~ educ + age", mroz)
 
 
+@pytest.mark.parametrize("left", ["3 < wage < 5", "wage > 3 and educ > 1", "I(3 < wage < 5)"])
+def test_comparisons_in_a_chain_are_refused_with_the_spelling_that_works(left, mroz):
+    with pytest.raises(
+        FormulaError, match=r"cannot be decided row by row: .*\(3 < x\) & \(x < 5\)"
+    ):
+        FormulaDesign.build(f"{left} ~ educ", WORK, mroz, labels=True)
+
+
 def test_text_is_no_outcome_of_a_linear_model(mroz):
     with pytest.raises(FormulaError, match="must be one number per row; column 'word' holds text"):
         FormulaDesign.build("word ~ educ", WORK, mroz)

@@ -140,6 +140,18 @@ def test_text_marks_for_missing_in_files_are_missing_as_in_their_features(tmp_pa
     np.testing.assert_array_equal(np.isnan(codes), ~SEEN)
 
 
+def test_a_file_without_any_outcome_is_a_part_as_others(tmp_path):
+    X.assign(y=pd.Series([None] * N, dtype=object)).to_parquet(tmp_path / "a.parquet")
+    X.assign(y=TEXT.astype("category")).to_parquet(tmp_path / "b.parquet")
+    X.assign(y=TEXT).to_parquet(tmp_path / "c.parquet")
+    source, classes = learn_classes(scan_parquet(tmp_path, "y", ["a", "b"]))
+    assert classes == ("no", "yes")
+    codes = list(source.run(outcomes, Reading((0, 1), 64)))
+    assert np.isnan(codes[0]).all()
+    np.testing.assert_array_equal(codes[1], codes[2])
+    np.testing.assert_array_equal(codes[2], np.where(SEEN, TRUE, np.nan))
+
+
 def test_a_linear_model_refuses_texts_of_files_and_names_the_model_for_them(tmp_path):
     rows = in_files(X.assign(y=TEXT), tmp_path)
     with pytest.raises(InputError, match=r"'y', which must hold numbers; its .*HeckmanProbit"):

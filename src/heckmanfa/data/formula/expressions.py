@@ -84,6 +84,24 @@ def _is_boolean(node: ast.expr) -> bool:
     return isinstance(node, ast.Compare)
 
 
+def refuse_chains(expression: str) -> None:
+    """Refuse ``3 < wage < 5`` and ``a > 1 and b > 2``, which Python cannot do row by row."""
+    try:
+        tree, _ = _parsed(expression)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BoolOp | ast.Compare) and _is_chain(node):
+            raise FormulaError(
+                f"{shown(expression.strip())} cannot be decided row by row: put each comparison "
+                "in brackets, and write & for and, | for or, as in (3 < x) & (x < 5)"
+            )
+
+
+def _is_chain(node: ast.BoolOp | ast.Compare) -> bool:
+    return isinstance(node, ast.BoolOp) or len(node.ops) > 1
+
+
 def left_as_python(text: str) -> str:
     """Return a formula with a left side that compares in braces: ``{wage > 4} ~ educ``.
 
@@ -95,6 +113,8 @@ def left_as_python(text: str) -> str:
     except Exception:
         return text
     left = text[: len(text) - len(right)].removesuffix("~")
+    if right != text:
+        refuse_chains(left)
     return f"{{{left.strip()}}} ~{right}" if right != text and compares(left) else text
 
 
