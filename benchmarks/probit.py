@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import probit_search
 from benchmarks.common import Figures, OtherLoad, judged, machine, publish
 from benchmarks.run import SEED, TRUTH_ERRORS, Setting, run_setting
 from heckmanfa.datasets import make_selection
@@ -135,7 +136,7 @@ def main(arguments: Any = None) -> int:
             "with the data loaded; in multiples of the size of X (8 n K bytes).",
         ],
         "agreement": compared,
-        "targets": list(targets(settings)),
+        "targets": [*targets(settings), probit_search.target(probit_search.search(ROUNDS))],
     }
     title = "The Heckman probit: seconds and peak memory beyond the data"
     figures = Figures(title, HEADER, (2,), list(rows(settings)))

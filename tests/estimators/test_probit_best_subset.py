@@ -59,6 +59,21 @@ def test_candidates_are_the_exact_fits_of_every_assignment(
     assert model.gap_ == 0.0
 
 
+@pytest.mark.parametrize("seed", [6, 7, 8])
+def test_the_best_by_exact_bic_is_that_of_brute_force(seed: int) -> None:
+    data = make_selection(
+        250, 2, 1, outcome_kind="binary", rho=0.6, strength=0.4, random_state=seed
+    )
+    every = {}
+    for size in range(3):
+        for columns in itertools.combinations(range(2), size):
+            model = HeckmanProbit(prediction_features=list(columns)).fit(data.X, data.y)
+            if model.converged_ and abs(model.rho_) < 0.9999:
+                every[columns] = model.bic_
+    found = HeckmanProbitBestSubset().fit(data.X, data.y)
+    assert tuple(found.prediction_features_) == min(every, key=every.__getitem__)
+
+
 def test_constraints_hold_as_in_the_linear_search(
     small: tuple[np.ndarray, np.ndarray, HeckmanProbitBestSubset],
 ) -> None:
@@ -104,15 +119,15 @@ def test_collinear_candidates_are_refused_or_dropped() -> None:
 
 
 def test_the_search_does_not_depend_on_the_order_or_the_units_of_columns() -> None:
-    X, y = draw(seed=3)
-    model = HeckmanProbitBestSubset(n_refits=6).fit(X, y)
-    order, scale = [3, 1, 0, 2], np.array([10.0, 0.01, 1.0, -3.0])
-    other = HeckmanProbitBestSubset(n_refits=6).fit(X[:, order] * scale, y)
+    X, y = draw(n=300, k=3, seed=3)
+    model = HeckmanProbitBestSubset(n_refits=4).fit(X, y)
+    order, scale = [2, 1, 0], np.array([10.0, 0.01, -3.0])
+    other = HeckmanProbitBestSubset(n_refits=4).fit(X[:, order] * scale, y)
     same = [tuple(sorted(order[column] for column in row)) for row in other.candidates_["features"]]
     assert same == model.candidates_["features"].tolist()
     for name in ("bic", "approximate", "log_likelihood"):
         np.testing.assert_allclose(other.candidates_[name], model.candidates_[name], atol=1e-5)
-    flipped = HeckmanProbitBestSubset(n_refits=6).fit(X, 1.0 - y)
+    flipped = HeckmanProbitBestSubset(n_refits=4).fit(X, 1.0 - y)
     np.testing.assert_allclose(flipped.candidates_["bic"], model.candidates_["bic"], atol=1e-5)
 
 

@@ -305,13 +305,17 @@ def newton(
     free: int | Floats | None = None,
     tolerance: float | None = None,
     max_iterations: int = _MAX_ITERATIONS,
+    largest_atanh: float = _LARGEST_ATANH,
 ) -> tuple[State, int, bool]:
-    """Safeguarded Newton over the parameters that are ``free``, as in `ascent`; all by default."""
+    """Safeguarded Newton over the parameters that are ``free``, as in `ascent`; all by default.
+
+    A climb whose atanh rho reaches ``largest_atanh`` ends there, and has not converged.
+    """
     state = problem.evaluate(rows, theta)
     passes = 1
     free = len(theta) if free is None else free
     tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
-    while passes < max_iterations and abs(state.theta[-1]) < _LARGEST_ATANH:
+    while passes < max_iterations and abs(state.theta[-1]) < largest_atanh:
         step = ascent(state, free)
         decrement = float(step @ state.gradient)
         if not decrement > tolerance:

@@ -68,16 +68,21 @@ class FullModel:
 
         The first is climbed by Newton's method. The others resemble it, so they start from the
         quadratic approximation there, and share each pass over the rows. Those that reach no
-        maximum start again, one by one.
+        maximum start again from rho = 0, one by one.
         """
         bases = [self._basis(mask) for mask in masks]
         if not bases:
             return []
-        first, state = self._alone(rows, bases[0])
+        held = self.held_rho is not None
+        first, state = self._newton(rows, bases[0], self.state, hold=held)
+        if not first.converged:
+            first, state = self._newton(rows, bases[0], self.uncorrelated, hold=True)
+        if not first.converged:
+            state = self.uncorrelated if held else self.state
         found = [first, *climb_together(rows, self.problem, state, bases[1:], progress)]
         for place, climbed in enumerate(found[1:], start=1):
             if not climbed.converged:
-                found[place], _ = self._alone(rows, bases[place])
+                found[place], _ = self._newton(rows, bases[place], self.uncorrelated, hold=True)
                 if progress is not None:
                     progress(place)
         return found
@@ -114,27 +119,20 @@ class FullModel:
         kept = [place for place, column in enumerate(self.columns) if mask[column]]
         return free_directions(self.problem, kept)
 
-    def _alone(self, rows: Rows, basis: Floats) -> tuple[Climbed, State]:
-        """Climb one assignment by Newton's method, from the approximation of all and from rho = 0.
-
-        The second start is for those that run to the boundary from the first.
-        """
-        found, last = None, self.state
-        for state, held in ((self.state, self.held_rho is not None), (self.uncorrelated, True)):
-            start = restricted_start(state, basis, hold_rho=held)
-            if start is None:
-                continue
-            last, _, converged = newton(
-                *(rows, self.problem, start),
-                free=basis,
-                tolerance=_REFIT_DECREMENT,
-                max_iterations=_REFIT_ITERATIONS,
-            )
-            inside = converged and abs(last.theta[-1]) < BOUNDARY_ATANH
-            found = Climbed(last.theta, last.log_likelihood, inside)
-            if inside:
-                break
-        return found or Climbed(last.theta, last.log_likelihood, False), last
+    def _newton(self, rows: Rows, basis: Floats, at: State, *, hold: bool) -> tuple[Climbed, State]:
+        """Climb one assignment by Newton's method, from the quadratic approximation at a state."""
+        start = restricted_start(at, basis, hold_rho=hold)
+        if start is None:
+            return Climbed(at.theta, at.log_likelihood, False), at
+        state, _, converged = newton(
+            *(rows, self.problem, start),
+            free=basis,
+            tolerance=_REFIT_DECREMENT,
+            max_iterations=_REFIT_ITERATIONS,
+            largest_atanh=BOUNDARY_ATANH,
+        )
+        inside = converged and abs(state.theta[-1]) < BOUNDARY_ATANH
+        return Climbed(state.theta, state.log_likelihood, inside), state
 
 
 def without_collinear(
@@ -183,9 +181,10 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     problem = ProbitProblem.build(moments, selection.probit, columns)
     starts = ProbitStarts.build(moments, selection.probit, naive, problem)
     uncorrelated = problem.evaluate(rows, starts.at(0.0))
-    state, _, converged = newton(rows, problem, probit_start(rows, problem, starts))
+    start = probit_start(rows, problem, starts)
+    state, _, converged = newton(rows, problem, start, largest_atanh=BOUNDARY_ATANH)
     inverse = _inverse(state.hessian)
-    if converged and inverse is not None and abs(state.theta[-1]) < BOUNDARY_ATANH:
+    if converged and inverse is not None:
         form = _form(problem, columns, state, inverse)
         return FullModel(columns, problem, state, form, uncorrelated, None)
     rho = float(np.copysign(LARGEST_RHO, state.theta[-1]))
