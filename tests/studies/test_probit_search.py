@@ -65,7 +65,7 @@ def test_the_best_by_exact_bic_is_found() -> None:
             missed.append(seed)
     print(
         f"\nOf {PROBLEMS} problems, the best by exact BIC was missed in {len(missed)} {missed}, "
-        f"and not among those refitted in {len(never_refitted)}. It was the best by the approximation "
-        f"in {ranks.count(1)}; ranks by the approximation were {sorted(ranks)}."
+        f"and not among those refitted in {len(never_refitted)}. It was the best by the "
+        f"approximation in {ranks.count(1)}; ranks by the approximation were {sorted(ranks)}."
     )
     assert not missed
