@@ -13,10 +13,10 @@ from heckmanfa.analysis.best_set import (
     best_set_finding,
     resample,
 )
+from heckmanfa.analysis.held_out import QUICK_ROWS
 from heckmanfa.analysis.prepared import Model, Prepared
 from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.errors import HeckmanfaError, HeckmanfaWarning
-from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.fit import Fit
 from heckmanfa.inference.searching import Honest
 from heckmanfa.results.assignment_weights import has_pseudo_weights, weights_of
@@ -34,7 +34,8 @@ from heckmanfa.results.problems import ENOUGH_ROWS, is_crowded, rows_per_feature
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import chance_text, count, listed, percent, plural
 
-_N_TESTS = 5
+# Tests of what a model assumes, and checks of a binary outcome that refit it.
+_N_TESTS, _N_BINARY_TESTS, _N_REFITS = 5, 4, 2
 # What a fit says of rows that it left out, by its count.
 _LEFT_OUT = {
     "left_out_outcome_missing": "are selected but lack the outcome",
@@ -149,25 +150,27 @@ def _in_table(finding: Finding, subject: Subject) -> Finding:
 
 def _specification(subject: Subject, missed: _Missed) -> list[Finding]:
     """Test what the model assumes, where its rows are in memory."""
-    loaded = subject.prepared.loaded
+    loaded, binary = subject.prepared.loaded, subject.fit.is_binary
+    n_tests = _N_BINARY_TESTS if binary else _N_TESTS
     if loaded is None:
-        missed.add(_N_TESTS, NOT_IN_MEMORY)
+        missed.add(n_tests + _N_REFITS * binary, NOT_IN_MEMORY)
         return []
     if has_pseudo_weights(subject.fit):
-        missed.add(_N_TESTS, "Tests of normality and of forms are not known for sampling weights")
+        missed.add(n_tests, "Tests of normality and of forms are not known for sampling weights")
         return []
-    model = subject.best_model()
-    if not isinstance(model, Heckman):
+    if binary and len(loaded.y) > QUICK_ROWS:
+        why = f"Checks that refit the model take too long with {len(loaded.y):,} rows"
+        missed.add(n_tests + _N_REFITS, why)
         return []
     try:
-        tests = model.specification_tests(
+        tests = subject.best_model().specification_tests(
             loaded.X,
             subject.prepared.outcome,
             selected=loaded.selected,
             sample_weight=loaded.weight,
         )
     except HeckmanfaError as error:
-        missed.add(_N_TESTS, f"The model cannot be tested: {str(error).rstrip('.')}")
+        missed.add(n_tests, f"The model cannot be tested: {str(error).rstrip('.')}")
         return []
     return tests.findings()
 

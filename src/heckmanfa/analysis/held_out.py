@@ -26,7 +26,7 @@ MOST_ROWS = 100_000
 """with more rows than this, none is held out"""
 
 QUICK_ROWS, QUICK_FEATURES = 20_000, 26
-"""up to so many rows and features, a search is repeated in each fold"""
+"""up to so many rows and features, a binary outcome is fitted again as often as it has features"""
 
 CAUTION = (
     "These rows are selected: their scores say little about the probabilities of rows without an "
@@ -72,15 +72,20 @@ class HeldOut:
         return f"{self.how} {CAUTION}".strip()
 
 
+def is_quick(prepared: Prepared) -> bool:
+    """Whether a binary outcome can be fitted many times while someone waits."""
+    rows = prepared.loaded
+    return rows is not None and len(rows.y) <= QUICK_ROWS and rows.X.shape[1] <= QUICK_FEATURES
+
+
 def fold_model(
     prepared: Prepared, model: Model, make: Callable[[Question], Model]
 ) -> tuple[Model, Features]:
     """Return the unfitted model of a fold: the search again if it is quick, or its features."""
     question = replace(prepared.question, honest=False)
-    rows = prepared.loaded
     if question.searched == "none":
         return make(question), "given"
-    if rows is not None and len(rows.y) <= QUICK_ROWS and rows.X.shape[1] <= QUICK_FEATURES:
+    if is_quick(prepared):
         return make(question), "chosen"
     question = replace(question, search="none", criterion=None, always=())
     names = [str(name) for name in model.prediction_features_]

@@ -19,7 +19,7 @@ from heckmanfa.analysis.best_set import best_model
 from heckmanfa.analysis.checking import Subject, checks_of_answer
 from heckmanfa.analysis.column_roles import in_sources, joint_groups, source_columns
 from heckmanfa.analysis.derived import derived_columns
-from heckmanfa.analysis.held_out import QUICK_ROWS, HeldOut, fold_model, hold_out
+from heckmanfa.analysis.held_out import QUICK_ROWS, HeldOut, fold_model, hold_out, is_quick
 from heckmanfa.analysis.loading import prepare
 from heckmanfa.analysis.picture_rows import pictures_of
 from heckmanfa.analysis.prepared import Model, Prepared
@@ -143,10 +143,24 @@ class Analysis(Prepared):
 
     @cached_property
     def what_if(self) -> WhatIf | None:
-        """Estimates under other exclusions; None for averages and without a selection equation."""
-        model = self.model
-        chosen = self.is_corrected and model.fit_.average is None
-        return model.what_if() if chosen and isinstance(model, Heckman) else None
+        """Estimates under other exclusions; None for averages and without a selection equation.
+
+        A binary outcome is refitted for each of them, so features and rows must be few enough.
+        """
+        if not self.is_corrected or self.model.fit_.average is not None:
+            return None
+        if isinstance(self.model, Heckman):
+            return self.model.what_if()
+        rows = self.loaded
+        if rows is None or not is_quick(self):
+            return None
+        return self.model.what_if(
+            rows.X,
+            self.outcome,
+            selected=rows.selected,
+            sample_weight=rows.weight,
+            groups=rows.groups,
+        )
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

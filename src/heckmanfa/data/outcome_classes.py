@@ -155,6 +155,8 @@ def read_numbers_or_classes(y: Any, n: int) -> Floats | None:
 def labels_of(y: Any, n: int) -> Labels:
     """Read a column of n labels of any type: arrays, series, lists, frames of one column."""
     check_outcome_given(y)
+    if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
+        return _labels_of_category(pd.Series(y), n)
     values, whole = _column(on_host(y))
     check_length(values, n)
     try:
@@ -164,6 +166,16 @@ def labels_of(y: Any, n: int) -> Labels:
             f"y holds objects that are not labels ({error}): pass numbers, booleans or texts"
         ) from error
     return Labels(codes.astype(np.intp), _plain(distinct, whole))
+
+
+def _labels_of_category(y: pd.Series[Any], n: int) -> Labels:
+    """Read declared levels, which keep their type beside missing values; unused ones are left out."""
+    codes = y.cat.codes.to_numpy().astype(np.intp)
+    check_length(codes, n)
+    used, places = np.unique(codes[codes >= 0], return_inverse=True)
+    found = np.full(len(codes), -1, dtype=np.intp)
+    found[codes >= 0] = places
+    return Labels(found, _plain(y.cat.categories.take(used), None))
 
 
 def check_outcome_given(y: Any) -> None:
