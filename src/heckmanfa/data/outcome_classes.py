@@ -169,7 +169,7 @@ def labels_of(y: Any, n: int) -> Labels:
 
 
 def _labels_of_category(y: pd.Series[Any], n: int) -> Labels:
-    """Read declared levels, which keep their type beside missing values; unused ones are left out."""
+    """Read declared levels, which keep their type beside missing values; some may be unused."""
     codes = y.cat.codes.to_numpy().astype(np.intp)
     check_length(codes, n)
     used, places = np.unique(codes[codes >= 0], return_inverse=True)
