@@ -44,7 +44,7 @@ CASES = {
     "cluster": {"cluster": "county", "features": FEW},
 }
 """special cases of the page that are questions about Mroz's women"""
-OTHERS = ("observed", "streamed", "wide", "hostile", "long", "clear")
+OTHERS = ("observed", "streamed", "wide", "hostile", "long", "clear", "binary")
 """and those that need tables of their own"""
 ALL = (*CASES, *OTHERS)
 
@@ -115,6 +115,10 @@ def case(ask, mroz_file):
         if name == "observed":
             mroz["weight"] = mroz["lwage"].notna().astype(int)
             return of_table(mroz, "observed.csv", "lwage", weights="weight")
+        if name == "binary":
+            above = np.where(mroz["lwage"] >= np.log(4), "well <paid>", "low")
+            table = mroz.assign(wage4=np.where(mroz["lwage"].notna(), above, ""))
+            return of_table(table.drop(columns="lwage"), "binary.csv", "wage4")
         if name == "streamed":
             pytest.importorskip("pyarrow", reason="Parquet needs the extra parquet")
             mroz.to_parquet(folder / "mroz.parquet")

@@ -26,6 +26,7 @@ PICTURES = {
     "observed": "forest residuals",
     "streamed": "forest chances assignments margins profiles rho imr over_rho",
     "sampling": "forest margins profiles imr over_rho overlap residuals",
+    "binary": "forest chances assignments margins profiles rho over_rho overlap calibration",
 }
 CASES = [*PICTURES, "honest", "category", "hostile", "no exclusion"]
 
@@ -62,7 +63,7 @@ def test_every_report_is_small_and_asks_for_nothing(page_of, name):
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_each_case_has_its_pictures_with_words_and_tables(case, page_of, name):
-    page, pictures = page_of(name), case(name).pictures()
+    page, pictures, held = page_of(name), case(name).pictures(), case(name).held_out
     kinds = [one["class"] for tag, one in page.elements if tag == "figure"]
     assert sorted(kinds) == sorted(PICTURES[name].split())
     assert sum(tag == "figcaption" for tag, _ in page.elements) == len(kinds)
@@ -71,7 +72,7 @@ def test_each_case_has_its_pictures_with_words_and_tables(case, page_of, name):
     for one in drawn:
         assert len(one["aria-label"]) <= 300
     for kind in kinds:
-        text = getattr(pictures, kind).text()
+        text = (held.picture if kind == "calibration" else getattr(pictures, kind)).text()
         for table in text.tables:
             assert table.name in page.tables
             first = next(row for row in table.rows if not isinstance(row, str))
@@ -84,7 +85,7 @@ def test_without_rows_in_memory_the_page_says_what_it_leaves_out(page_of):
     assert "Not shown" not in page_of("average").html
 
 
-@pytest.mark.parametrize("name", ["average", "none", "honest", "category"])
+@pytest.mark.parametrize("name", ["average", "none", "honest", "category", "binary"])
 def test_coefficients_are_those_of_tidy(case, page_of, name):
     analysis, page = case(name), page_of(name)
     tidy = analysis.model.tidy()
