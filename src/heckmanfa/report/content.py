@@ -66,7 +66,7 @@ def details_html(analysis: Analysis, most: int) -> str:
     folded = [
         ("Rows and columns", row_blocks(analysis)),
         (_coefficients_title(analysis), coefficient_blocks(analysis)),
-        ("The best assignment: its coefficients", best_blocks(analysis.evidence)),
+        (_best_title(analysis.evidence), best_blocks(analysis.evidence)),
         ("The selection equation", selection_blocks(analysis)),
     ]
     tables = "".join(
@@ -82,6 +82,11 @@ def _coefficients_title(analysis: Analysis) -> str:
     if analysis.target.kind == "binary":
         return f"The coefficients, beside {NAIVE_PROBIT}"
     return "The coefficients, beside least squares and all features"
+
+
+def _best_title(evidence: Evidence) -> str:
+    what = "effects in percentage points" if evidence.words.is_binary else "coefficients"
+    return f"The best assignment: its {what}"
 
 
 def _rows_used(analysis: Analysis) -> str:
@@ -195,14 +200,12 @@ def _coefficient_notes(analysis: Analysis) -> list[str]:
     ]
     if compared.is_whole:
         notes.append("Every feature that may predict does, so this is the all-features model.")
-    elif words.is_binary:
-        pass
     elif compared.is_solved:
+        which = "Heckman probit" if words.is_binary else "two-step Heckman model"
         notes.append(
-            f"All features: the two-step Heckman model with every column that may "
-            f"predict: {compared.n_all}."
+            f"All features: the {which} with every column that may predict: {compared.n_all}."
         )
-    elif analysis.is_corrected:
+    elif analysis.is_corrected and not words.is_binary:
         notes.append(CANNOT_SOLVE)
     if model.log_likelihood_ is not None:
         notes.append(f"{likelihood_name(model.fit_)}: {model.log_likelihood_:.4f}.")
@@ -230,24 +233,27 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
     best = evidence.best
     if best is None:
         return []
-    labels, whole = evidence.fit.labels, evidence.all_features
-    groups = {
-        "Best assignment": best.coef,
-        "Least squares": effects_of(evidence.fit).least_squares,
-    }
+    labels, whole, words = evidence.fit.labels, evidence.all_features, evidence.words
+    naive = f"{words.naive_short[0].upper()}{words.naive_short[1:]}"
+    groups = {"Best assignment": best.coef, naive: effects_of(evidence.fit).least_squares}
     if whole is not None:
         groups["All features"] = whole.coef
     rows = [
         [
             labels[column],
-            *(cell for series in groups.values() for cell in _effect(series.of(column))),
+            *(
+                cell
+                for series in groups.values()
+                for cell in _effect(series.of(column), words.factor)
+            ),
         ]
         for column in range(len(labels))
         if any(series.of(column).known for series in groups.values())
     ]
     empty = ["", ""]
-    more = [] if whole is None else _effect(whole.imr)
-    rows.append(["lambda", *_effect(best.imr), *empty, *more])
+    if not words.is_binary:
+        more = [] if whole is None else _effect(whole.imr)
+        rows.append(["lambda", *_effect(best.imr), *empty, *more])
     rhos = [figure(best.rho), interval(*best.rho_interval)]
     more = [] if whole is None else [figure(whole.rho), interval(*whole.rho_interval)]
     rows.append(["rho", *rhos, *empty, *more])
@@ -267,8 +273,8 @@ def best_blocks(evidence: Evidence) -> list[PageBlock]:
     ]
 
 
-def _effect(effect: Effect) -> list[str]:
-    return [figure(effect.estimate), interval(effect.low, effect.high)]
+def _effect(effect: Effect, factor: float = 1.0) -> list[str]:
+    return [figure(factor * effect.estimate), interval(factor * effect.low, factor * effect.high)]
 
 
 def selection_blocks(analysis: Analysis) -> list[PageBlock]:
