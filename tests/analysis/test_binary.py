@@ -182,7 +182,7 @@ def test_held_out_scores_are_those_of_fits_without_the_rows(women):
     X, y = women[list(FEW)], women["wage4"]
     seen, probability = y.notna().to_numpy(), np.full(len(y), np.nan)
     splitter = SelectionKFold(5, shuffle=True, random_state=0)
-    for train, test in splitter.split(X, selected=seen):
+    for train, test in splitter.split(X, asked.loaded.y, selected=seen):
         model = HeckmanProbit(["educ", "exper", "nwifeinc"]).fit(X.iloc[train], y.iloc[train])
         probability[test] = model.predict_proba(X.iloc[test], kind="selected")[:, 1]
     truth, probability = y[seen].astype(bool), probability[seen]
@@ -207,11 +207,14 @@ def test_methods_are_compared_by_probabilities(women):
     estimators = comparison.methods(outcome_kind="binary")
     estimators.pop("best subset")
     X, y = women[["educ", "exper", "kids5"]], women["wage4"]
+    codes = y.map({True: 1.0, False: 0.0}).astype(float)
     found = comparison.compare_methods(
         X, y, outcome_kind="binary", estimators=estimators, n_folds=3, n_repeats=1
     )
     seen, probability = y.notna().to_numpy(), np.full(len(y), np.nan)
-    for train, test in SelectionKFold(3, shuffle=True, random_state=0).split(X, selected=seen):
+    for train, test in SelectionKFold(3, shuffle=True, random_state=0).split(
+        X, codes, selected=seen
+    ):
         rows = train[seen[train]]
         plain = LogisticRegression(C=np.inf, max_iter=500).fit(X.iloc[rows], y[rows].astype(bool))
         probability[test] = plain.predict_proba(X.iloc[test])[:, 1]
