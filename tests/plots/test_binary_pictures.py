@@ -88,3 +88,13 @@ def test_a_search_shows_the_rho_and_the_coefficients_of_its_refits(fitted):
     np.testing.assert_allclose(
         np.asarray(drawn.get_ydata()), result.refits.coef[held, 0], rtol=1e-12
     )
+
+
+def test_rows_by_their_probability_have_no_scale_of_lambda(fitted):
+    _, _, _, pictures = fitted
+    overlap = pictures.overlap
+    text = overlap.text()
+    assert "lambda" not in text.caption
+    assert [column.title for column in text.table.columns][1:] == ["With an outcome", "Without"]
+    assert {len(line) for line in text.table.rows} == {3}
+    assert "lambda" not in overlap.svg(1000)

@@ -133,7 +133,8 @@ class PictureRows:
         rows = self._read[0]
         probability = mixed(self.fit, lambda member: _probability(member, rows))
         selected, weight = _stacked(rows.map(_row_columns, columns=[]))
-        return overlap_of(probability, selected, weight, self.fit.spec.weight_kind)
+        kind, has_lambda = self.fit.spec.weight_kind, not self.fit.is_binary
+        return overlap_of(probability, selected, weight, kind, has_lambda=has_lambda)
 
     def residuals(self, assignment: Mask | None = None) -> ResidualBars | None:
         """Return the residuals of an assignment, (K,), or of the model itself.

@@ -47,6 +47,8 @@ class SelectionOverlap:
     """their share of all rows, by weight"""
     weighted: str = ""
     """what weights do to the bars: "frequency", "sampling" or nothing"""
+    has_lambda: bool = True
+    """whether the correction is a term in lambda; that of a binary outcome is not"""
 
     @property
     def edges(self) -> Floats:
@@ -90,7 +92,8 @@ class SelectionOverlap:
                 f"{self._outside()} where no row with an outcome is: there "
                 "the correction is a guess."
             )
-        words += " lambda, above, falls as the probability rises."
+        if self.has_lambda:
+            words += " lambda, above, falls as the probability rises."
         if self.weighted == "sampling":
             words += " Bars add up sampling weights, scaled to an average of 1."
         if self.weighted == "frequency":
@@ -104,17 +107,19 @@ class SelectionOverlap:
                 f"{100 * low:.0f} to {100 * high:.0f}%",
                 self._rows(inside),
                 self._rows(outside),
-                figure(_lambda(low)) or "no limit",
+                *([figure(_lambda(low)) or "no limit"] if self.has_lambda else []),
             ]
             for low, high, inside, outside in zip(
                 edges[:-1], edges[1:], self.selected, self.unselected, strict=True
             )
         ]
         outside = self.share_outside * (sum(self.selected) + sum(self.unselected))
-        lines.append(["outside the range", "0", self._rows(outside), ""])
+        of_lambda = ["lambda at the lower end"] if self.has_lambda else []
+        empty = [""] * len(of_lambda)
+        lines.append(["outside the range", "0", self._rows(outside), *empty])
         return lay_out(
             ["Probability of being selected"],
-            ["With an outcome", "Without", "lambda at the lower end"],
+            ["With an outcome", "Without", *of_lambda],
             lines,
             "Rows by their probability of being selected",
             "overlap-table",
@@ -151,8 +156,9 @@ class SelectionOverlap:
         drawing.line(x.start, y(0.0), x.end, y(0.0), "zero")
         drawing.text(x.start + 6, _TOP + 14, f"{_WITH} ({self._unit})", "tick halo")
         drawing.text(x.end - 6, _FLOOR - 6, f"{_WITHOUT} ({self._unit})", "tick halo", "end")
-        drawing.text(x.start, 13, "lambda", "tick")
-        for share in _LAMBDA_AT:
+        if self.has_lambda:
+            drawing.text(x.start, 13, "lambda", "tick")
+        for share in _LAMBDA_AT if self.has_lambda else ():
             drawing.text(x(share), 27, f"{_lambda(share):.1f}", "tick", "middle")
             drawing.line(x(share), 31, x(share), 35, "axis")
         ticks = [Tick(share, x(share), f"{100 * share:.0f}%") for share in _QUARTERS]
@@ -190,8 +196,9 @@ class SelectionOverlap:
         values = f"{_lambda(low):.2f} to {_lambda(high):.2f}"
         if low <= 0.0:
             values = f"{_lambda(high):.2f} or more"
+        of_lambda = f", lambda {values}" if self.has_lambda else ""
         return (
-            f"{100 * low:.0f} to {100 * high:.0f}%, lambda {values}\n"
+            f"{100 * low:.0f} to {100 * high:.0f}%{of_lambda}\n"
             f"{_WITH}: {self._rows(self.selected[place])}\n"
             f"{_WITHOUT}: {self._rows(self.unselected[place])}"
         )
@@ -232,15 +239,21 @@ class SelectionOverlap:
             panel.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
             panel.set_xlabel("probability of being selected")
             panel.set_ylabel(self._unit)
-            top = panel.secondary_xaxis("top")
-            top.set_xticks(_LAMBDA_AT, [f"{_lambda(share):.1f}" for share in _LAMBDA_AT])
-            top.set_xlabel("lambda")
+            if self.has_lambda:
+                top = panel.secondary_xaxis("top")
+                top.set_xticks(_LAMBDA_AT, [f"{_lambda(share):.1f}" for share in _LAMBDA_AT])
+                top.set_xlabel("lambda")
             drawn.legend(marks)
         return panel
 
 
 def overlap_of(
-    probability: Floats, selected: Mask, weight: Floats | None, weight_kind: str
+    probability: Floats,
+    selected: Mask,
+    weight: Floats | None,
+    weight_kind: str,
+    *,
+    has_lambda: bool = True,
 ) -> SelectionOverlap:
     """Count rows by their probability of being selected; ``weight_kind`` matters with weights."""
     counted = np.ones(len(probability)) if weight is None else weight
@@ -258,6 +271,7 @@ def overlap_of(
         n_outside=int(counted[outside].sum() if frequencies else np.count_nonzero(outside)),
         share_outside=float(counted[outside].sum() / counted.sum()),
         weighted="" if weight is None else weight_kind,
+        has_lambda=has_lambda,
     )
 
 
