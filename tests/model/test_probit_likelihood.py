@@ -203,21 +203,6 @@ def test_blocks_of_any_size_give_the_same_estimates():
     assert whole.index_range == pytest.approx(chunked.index_range, rel=1e-9)
 
 
-@pytest.mark.parametrize("cov_type", ["classical", "cluster"])
-def test_tensors_give_the_digits_of_numpy(data, weight, groups, cov_type):
-    torch = pytest.importorskip("torch")
-    clustered = {"groups": groups} if cov_type == "cluster" else {}
-    model = HeckmanProbit(PREDICTION, cov_type=cov_type)
-    ours = model.fit(data.X, data.y, sample_weight=weight, **clustered)
-    X, y, w = (torch.tensor(one) for one in (data.X, data.y, weight))
-    theirs = HeckmanProbit(PREDICTION, cov_type=cov_type).fit(X, y, sample_weight=w, **clustered)
-    np.testing.assert_allclose(theirs.params_, ours.params_, rtol=1e-10)
-    np.testing.assert_allclose(theirs.vcov(), ours.vcov(), rtol=1e-10)
-    assert theirs.log_likelihood_ == pytest.approx(ours.log_likelihood_, rel=1e-13)
-    one, other = theirs.fit_.binary, ours.fit_.binary
-    np.testing.assert_allclose(one.mean_slope_gradient, other.mean_slope_gradient, rtol=1e-10)
-
-
 def test_the_mean_slope_is_what_an_average_of_densities_is(data):
     model = HeckmanProbit(PREDICTION).fit(data.X, data.y)
     s = ~np.isnan(data.y)
