@@ -130,7 +130,7 @@ CHECK_WORDS: dict[str, CheckWords] = {
         Kind.ASSUMPTION,
         "values of {outcome}",
         "{outcome} holds only two values.",
-        "Fit the Heckman probit (--outcome-kind binary), or read effects as rough probabilities.",
+        "Fit the Heckman probit (--outcome-kind binary), or read effects as changes in chance.",
         why="A linear model of two values will predict beyond them in some rows.",
     ),
     "events": CheckWords(
