@@ -220,14 +220,15 @@ def predict(
         str,
         Option(
             help="marginal (the outcome of anyone, or its probability if it is binary), selected "
-            "or unselected (given that), or selection (the probability of being selected)."
+            "or unselected (given that), selection (the probability of being selected), or joint "
+            "(of a binary outcome: of the class and of being selected)."
         ),
     ] = "marginal",
     interval: Annotated[
         str | None,
         Option(
             help="What low and high are about: prediction (a new outcome; the default) or "
-            "confidence (the mean)."
+            "confidence (the mean, or the probability of a class, which has no other)."
         ),
     ] = None,
     no_interval: Annotated[
