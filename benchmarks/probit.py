@@ -121,17 +121,19 @@ def targets(settings: Sequence[Setting]) -> Iterator[str]:
 def main(arguments: Any = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=Path, help="a Markdown page to put the figures into")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--alone", action="store_true", help="leave StatsPAI out")
     options = parser.parse_args(arguments)
     load, start = OtherLoad(), time.perf_counter()
     beside = [OURS] if options.alone else [OURS, STATSPAI]
-    settings = [run_setting(*BESIDE, beside, ROUNDS, TIME_OUT, _write_data)]
-    settings += [run_setting(*size, [OURS], ROUNDS, TIME_OUT, _write_data) for size in SECONDS]
+    rounds = options.rounds
+    settings = [run_setting(*BESIDE, beside, rounds, TIME_OUT, _write_data)]
+    settings += [run_setting(*size, [OURS], rounds, TIME_OUT, _write_data) for size in SECONDS]
     compared, fine = agreement(settings)
     lines = {
         "machine": machine(load.share(), INSTALLED),
         "notes": [
-            f"Seconds are the best of {ROUNDS} rounds; CPU seconds are those of all threads.",
+            f"Seconds are the best of {rounds} rounds; CPU seconds are those of all threads.",
             "Memory is the peak of resident memory in the fit less what was resident before it, "
             "with the data loaded; in multiples of the size of X (8 n K bytes).",
         ],
