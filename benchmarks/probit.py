@@ -133,7 +133,7 @@ def main(arguments: Any = None) -> int:
     lines = {
         "machine": machine(load.share(), INSTALLED),
         "notes": [
-            f"Seconds are the best of {rounds} rounds; CPU seconds are those of all threads.",
+            f"Rounds: {rounds}, of which the best counts. CPU seconds are those of all threads.",
             "Memory is the peak of resident memory in the fit less what was resident before it, "
             "with the data loaded; in multiples of the size of X (8 n K bytes).",
         ],

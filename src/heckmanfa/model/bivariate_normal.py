@@ -37,7 +37,7 @@ _KEPT = 0.02
 """The smallest part of Phi(h) Phi(k) that a negative integral may leave"""
 _BOUND_OF_T = 300.0  # 1 - rho^2 = 1e-260
 _ROWS = 4096  # a block with its exponentials stays in the processor's cache
-_ROWS_ON_GPU = 1 << 19
+_ROWS_ON_GPU = 1 << 18
 
 
 class Correlation(NamedTuple):
