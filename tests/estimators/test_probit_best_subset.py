@@ -12,7 +12,7 @@ import pytest
 
 from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset, scan_parquet
 from heckmanfa.datasets import make_selection
-from heckmanfa.errors import CollinearError, HeckmanfaWarning, InputError
+from heckmanfa.errors import CollinearError, HeckmanfaWarning, InputError, SearchWarning
 from heckmanfa.search.refitted_subset import RefittedSubset
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -184,3 +184,14 @@ def test_a_full_model_at_the_boundary_holds_rho() -> None:
     assert refits is not None
     assert refits.held_rho == pytest.approx(0.98)
     assert any("holds rho at 0.98" in note for note in model.search_report().notes)
+
+
+def test_a_search_that_ends_early_says_what_could_be_better() -> None:
+    data = make_selection(400, 6, 2, outcome_kind="binary", random_state=1)
+    with pytest.warns(SearchWarning, match=r"max_nodes = 2 nodes; by the quadratic approximation"):
+        model = HeckmanProbitBestSubset(n_refits=1, max_nodes=2).fit(data.X, data.y)
+    assert not model.optimal_
+    assert model.gap_ > 0.0
+    words = " ".join(model.search_report().notes)
+    assert "the best found of 64 by a quadratic approximation" in words
+    assert "may be better by" in words

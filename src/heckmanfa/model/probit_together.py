@@ -42,6 +42,10 @@ class Climbed:
     log_likelihood: float
     converged: bool
 
+    def above(self, other: Climbed) -> bool:
+        """Whether this is a maximum that is at least as high as another."""
+        return self.converged and self.log_likelihood >= other.log_likelihood
+
 
 def free_directions(problem: JointProblem, kept: Sequence[int]) -> Floats:
     """Return a (d, f) basis of the parameters of an assignment.

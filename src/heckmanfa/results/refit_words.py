@@ -31,9 +31,9 @@ def best_refitted(outcome: SearchOutcome, search: Search) -> str:
     n, best = n_refitted(search), f"best by {CRITERIA[search.goal.criterion]} of"
     if n >= outcome.n_possible:
         return f"{best} all {count(n)} assignments, each fitted by maximum likelihood"
-    proven = "proven " if search.optimal else ""
+    which = "proven the best of all" if search.optimal else "the best found of"
     return (
-        f"{best} {plural(n, 'assignment')} refitted by maximum likelihood, {proven}the best of all "
+        f"{best} {plural(n, 'assignment')} refitted by maximum likelihood, {which} "
         f"{count(outcome.n_possible)} by a quadratic approximation"
     )
 
@@ -53,6 +53,9 @@ def caveat_of_refits(
         f"Another assignment is better only if its {criterion} is more than {number(margin, 3)} "
         f"below its approximation; those refitted are {most}."
     )
+    if not search.optimal:
+        gap = number(search.gap or 0.0, 3)
+        another = f"By the approximation, another assignment may be better by {gap}."
     sentence = f"{best}. {agreement_words(search, refits)} {another}{extra}"
     if search.optimal and error < margin:
         return Caveat("search", "note", sentence)

@@ -39,6 +39,8 @@ from heckmanfa.search.exact_refits import AllFeatures
 from heckmanfa.search.quadratic import AtanhRho, QuadraticForm
 
 _HELD_DECREMENT = 1e-6
+# A log-likelihood this much below its approximation may be the lower of two maxima.
+_FAR_BELOW = 1.0
 _REFIT_DECREMENT = 1e-6
 _REFIT_ITERATIONS = 30
 
@@ -68,7 +70,7 @@ class FullModel:
 
         The first is climbed by Newton's method. The others resemble it, so they start from the
         quadratic approximation there, and share each pass over the rows. Those that reach no
-        maximum start again from rho = 0, one by one.
+        maximum, or one far below the approximation, start again from rho = 0, one by one.
         """
         bases = [self._basis(mask) for mask in masks]
         if not bases:
@@ -80,11 +82,15 @@ class FullModel:
         if not first.converged:
             state = self.uncorrelated if held else self.state
         found = [first, *climb_together(rows, self.problem, state, bases[1:], progress)]
-        for place, climbed in enumerate(found[1:], start=1):
-            if not climbed.converged:
-                found[place], _ = self._newton(rows, bases[place], self.uncorrelated, hold=True)
-                if progress is not None:
-                    progress(place)
+        expected = self.state.log_likelihood - 0.5 * self.form.dropped(masks)
+        for place, climbed in enumerate(found):
+            if climbed.converged and climbed.log_likelihood >= expected[place] - _FAR_BELOW:
+                continue
+            again, _ = self._newton(rows, bases[place], self.uncorrelated, hold=True)
+            if again.converged and not climbed.above(again):
+                found[place] = again
+            if progress is not None:
+                progress(place)
         return found
 
     def coef(self, theta: Floats, n_features: int) -> Floats:
