@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from heckmanfa.text.option_names import in_options
+
 FEATURES = "educ,exper,age,kids5"
 # What only a linear outcome has.
 LINEAR = ("least squares", "R2", "sigma", "residual", "lambda")
@@ -71,6 +73,22 @@ def test_two_texts_are_classes_and_positive_turns_the_effects_around(shell, paid
         {one["feature"]: one["effect"] for one in each["roles"]} for each in (numbers, other)
     ]
     assert effects[1]["educ"] == pytest.approx(-effects[0]["educ"], abs=1e-6)
+
+
+def test_predict_writes_probabilities_and_the_class(shell, paid):
+    fit(shell, "--search", "none", "--select-only", "kids5,age", "--save", "m.skops")
+    status, text = shell("predict", "m.skops", "mroz.csv", "--out", "p.csv")
+    assert status == 0, text
+    found = pd.read_csv("p.csv")
+    chance = found["probability_marginal"]
+    assert ((found["low"] < chance) & (chance < found["high"])).all()
+    assert (found["predicted_marginal"] == (chance > 0.5)).all()
+    assert {*found["predicted_marginal"]} == {0, 1}
+
+
+def test_advice_of_a_search_names_options():
+    said = in_options("Name features that drive selection alone in never=[...], or raise n_refits.")
+    assert said == "Name features that drive selection alone with --select-only."
 
 
 def test_streamed_and_loaded_files_agree(shell, paid):

@@ -151,7 +151,8 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
             include the outcome.
         y : array_like of shape (n,)
             The class: 0 and 1, booleans, or any two numbers or texts; None, NaN or NA where
-            missing. The class that sorts last is the positive one.
+            missing. The class that sorts last is the positive one, or the last of an ordered pandas
+            category.
         selected : array_like of bool, optional
             Which rows are selected; by default those whose y is not missing. If given, selected
             rows without y are left out, y of unselected rows is ignored, and scoring also needs it.

@@ -47,7 +47,7 @@ _PHRASES = (
     (r"\balways cannot be held\b", "--always cannot be held"),
     (r"\bnever leaves none\b", "--select-only leaves none"),
     (r"\bnamed in never=\[\.\.\.\]", "named with --select-only"),
-    (r"\bwith never=\[\.\.\.\]", "with --select-only"),
+    (r"\b(?:with|in) never=\[\.\.\.\](, or raise n_refits\b)?", "with --select-only"),
     (r"\bdiagnostics\(\)", "the diagnostics"),
     (r"; see uncertainty_interval\(\)", "; see the picture over rho in the report (--report)"),
     (r"\b([Ss])ee uncertainty_interval\(\)", r"\1ee the picture over rho in the report (--report)"),
