@@ -110,6 +110,32 @@ class Rows(Mapped, Protocol):
         """Return the rows where ``function(block, *args)`` is False."""
 
 
+@dataclass(frozen=True)
+class RowsView(Rows):
+    """Rows that a model sees in another way; what `map` and `without` do is left to each view."""
+
+    rows: Rows
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a pass over the rows costs no more than arithmetic."""
+        return self.rows.in_memory
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.rows.weighted
+
+    def __len__(self) -> int:
+        """Return the number of rows, those left out included."""
+        return len(self.rows)
+
+    def pilot(self, n_rows: int) -> Rows:
+        """Return about ``n_rows`` evenly spread rows, or all rows if they are few."""
+        pilot = self.rows.pilot(n_rows)
+        return self if pilot is self.rows else replace(self, rows=pilot)
+
+
 class Source(Protocol):
     """Features that can return a run of rows."""
 

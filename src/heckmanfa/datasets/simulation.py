@@ -125,19 +125,11 @@ def make_selection(
         Seed or source of random numbers. With an int, the coefficients do not depend on
         `n_samples`, `rho`, `sigma`, `intercept`, `selection_rate` or `outcome_kind`.
 
-    Raises
-    ------
-    InputError
-        If an argument is outside its range; the message names it.
-
     Examples
     --------
-    >>> from heckmanfa.datasets import make_selection
     >>> data = make_selection(500, n_features=4, n_prediction=2, random_state=0)
-    >>> data.X.shape
-    (500, 4)
-    >>> int(data.support.sum())
-    2
+    >>> data.X.shape, int(data.support.sum())
+    ((500, 4), 2)
     """
     n = _integer("n_samples", n_samples, 1)
     check_outcome_kind(outcome_kind, sigma)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, one_blas_thread, pick
+from heckmanfa.data.rows import Block, Mask, Merge, Positions, Rows, RowsView, one_blas_thread, pick
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.binary_refits import refit_binary
@@ -98,10 +98,9 @@ def _ratio_test(
 
 
 @dataclass(frozen=True)
-class _Extended(Rows):
+class _Extended(RowsView):
     """Rows with more columns: f^2, f^3, and f times each prediction feature."""
 
-    rows: Rows
     columns: tuple[int, ...]
     """those of the moments, and more"""
     centre: Floats
@@ -110,20 +109,6 @@ class _Extended(Rows):
     """(k,) from these columns to f"""
     features: tuple[int, ...]
     """places of the prediction features among these columns"""
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether a pass over the rows costs no more than arithmetic."""
-        return self.rows.in_memory
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.rows.weighted
-
-    def __len__(self) -> int:
-        """Return the number of rows, those left out included."""
-        return len(self.rows)
 
     def map(
         self,
@@ -135,11 +120,6 @@ class _Extended(Rows):
         """Yield ``function(block, *args)`` for every block, in row order."""
         needed = self._needed(function, args, columns)
         return self.rows.map(_with_more, *needed, columns=self._own, merge=merge)
-
-    def pilot(self, n_rows: int) -> Rows:
-        """Return about ``n_rows`` evenly spread rows, or all rows if they are few."""
-        pilot = self.rows.pilot(n_rows)
-        return self if pilot is self.rows else replace(self, rows=pilot)
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> Rows:
         """Return the rows where ``function(block, *args)`` is False."""

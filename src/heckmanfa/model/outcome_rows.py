@@ -11,39 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heckmanfa.data.arrays import Array, namespace
-from heckmanfa.data.rows import Block, BlockFunction, Mask, Merge, Positions, Rows
+from heckmanfa.data.rows import Block, BlockFunction, Mask, Merge, Positions, RowsView
 
 
 @dataclass(frozen=True)
-class OutcomeRows(Rows):
+class OutcomeRows(RowsView):
     """Selected rows of a fit; ``selected`` of their blocks is whether the outcome is 1."""
-
-    rows: Rows
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether a pass over the rows costs no more than arithmetic."""
-        return self.rows.in_memory
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.rows.weighted
-
-    def __len__(self) -> int:
-        """Return the number of rows, those without an outcome included."""
-        return len(self.rows)
 
     def map(
         self, function: BlockFunction, *args: Any, columns: Positions, merge: Merge | None = None
     ) -> Iterator[Any]:
         """Yield ``function(block, *args)`` for the selected rows of every block, in row order."""
         return self.rows.map(_on_outcome, function, args, columns=columns, merge=merge)
-
-    def pilot(self, n_rows: int) -> Rows:
-        """Return about ``n_rows`` evenly spread rows, or all rows if they are few."""
-        pilot = self.rows.pilot(n_rows)
-        return self if pilot is self.rows else OutcomeRows(pilot)
 
     def without(self, function: Callable[..., Mask], *args: Any, columns: Positions) -> OutcomeRows:
         """Return the rows where ``function(block, *args)`` is False; unselected rows all stay."""
