@@ -194,13 +194,14 @@ def test_held_out_scores_are_those_of_fits_without_the_rows(women):
 
 
 def test_a_search_is_repeated_in_each_fold_or_says_that_it_was_not(answered, monkeypatch):
+    monkeypatch.setattr(held_out, "N_FOLDS", 2)
     assert answered.held_out.features == "chosen"
     monkeypatch.setattr(held_out, "QUICK_ROWS", 100)
     model, how = held_out.fold_model(answered, answered.model, answered._make)
     assert how == "kept"
     assert model.prediction_features == answered.model.prediction_features_
     monkeypatch.setattr(held_out, "MOST_ROWS", 100)
-    assert "5 more fits of 753 rows" in held_out.hold_out(answered, model, how)
+    assert "2 more fits of 753 rows" in held_out.hold_out(answered, model, how)
 
 
 def test_methods_are_compared_by_probabilities(women):

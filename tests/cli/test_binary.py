@@ -8,11 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from heckmanfa.analysis import held_out
 from heckmanfa.text.option_names import in_options
 
 FEATURES = "educ,exper,age,kids5"
 # What only a linear outcome has.
 LINEAR = ("least squares", "R2", "sigma", "residual", "lambda")
+
+
+@pytest.fixture(autouse=True)
+def few_folds(monkeypatch):
+    """Scores are of two folds, each of which is searched again."""
+    monkeypatch.setattr(held_out, "N_FOLDS", 2)
 
 
 @pytest.fixture
