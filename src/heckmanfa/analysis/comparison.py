@@ -178,15 +178,7 @@ def compare_methods(
     rows, measure = _read(X, y, selected, sample_weight, outcome_kind), MEASURES[outcome_kind]
     if estimators is None:
         estimators = methods(seed=random_state, outcome_kind=outcome_kind)
-    from heckmanfa.model_selection import SelectionKFold  # slow to import, for one command
-
-    folds = [
-        (repeat, train, test)
-        for repeat in range(n_repeats)
-        for train, test in SelectionKFold(
-            n_folds, shuffle=True, random_state=random_state + repeat
-        ).split(X, rows.outcome, selected=rows.status.selected)
-    ]
+    folds = _folds(X, rows, n_folds, n_repeats, random_state)
     # These come first: if none of them can be fitted, the table is of no use.
     wholes = {
         name: _fit(estimator, X, rows, slice(None))
@@ -224,6 +216,21 @@ def compare_methods(
         verdict=verdict,
         measure=measure,
     )
+
+
+def _folds(
+    X: pd.DataFrame, rows: RowColumns, n_folds: int, n_repeats: int, seed: int
+) -> list[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
+    """Return the repeat, the rows to fit and the held-out rows of each fold."""
+    from heckmanfa.model_selection import SelectionKFold  # slow to import, for one command
+
+    return [
+        (repeat, train, test)
+        for repeat in range(n_repeats)
+        for train, test in SelectionKFold(n_folds, shuffle=True, random_state=seed + repeat).split(
+            X, rows.outcome, selected=rows.status.selected
+        )
+    ]
 
 
 def _read(
