@@ -88,9 +88,32 @@ def test_other_numbers_are_amounts_with_a_hint_if_there_are_two(values, options,
         (
             np.where(ROWS == 5, "yse", texts("yes", "no")),
             {},
-            "holds 3 different texts: 'no' in 29 rows, 'yes' in 15 and 'yse' in 1. A binary",
+            "holds 3 different texts: 'no' in 29 rows, 'yes' in 15 and 'yse' in 1. A binary "
+            "outcome has two. Is 'yse' a typo of 'yes'? Then write each class in one way; a lin",
         ),
-        (np.where(ROWS == 5, 9, EVENT), {"outcome_kind": "binary"}, "0 in 29 rows, 1 in 15 and 9 "),
+        (
+            np.where(ROWS < 40, np.where(ROWS < 20, "Yes", "not done"), texts("yes", "no")),
+            {},
+            "Is 'yes' another spelling of 'Yes'? Then write each class in one way, or mark a text "
+            "that means missing with --na-values, as in --na-values 'y=not done'; a linear",
+        ),
+        (
+            np.where(ROWS < 40, "not granted", texts("good", "bad")),
+            {},
+            "A binary outcome has two: correct the others, or mark a text that means missing with "
+            "--na-values, as in --na-values 'y=not granted'",
+        ),
+        (
+            np.where(ROWS == 5, 9, EVENT),
+            {"outcome_kind": "binary"},
+            "0 in 29 rows, 1 in 15 and 9 in 1. If 9 means missing, pass --na-values y=9",
+        ),
+        (
+            np.where(ROWS < 40, -9, EVENT),
+            {"outcome_kind": "binary"},
+            "If -9 means missing, pass --na-values y=-9",
+        ),
+        (texts("yes", "no"), {"outcome_kind": "linear"}, "a Heckman probit takes it as it is"),
         (
             ROWS / 60,
             {"outcome_kind": "binary"},
@@ -110,6 +133,28 @@ def test_other_numbers_are_amounts_with_a_hint_if_there_are_two(values, options,
 def test_what_is_neither_is_explained(values, options, words):
     with pytest.raises(InputError) as error:
         read(values, **options)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            np.where(ROWS < 40, -9, EVENT),
+            "It holds -9 in 40 rows, and 0 and 1 elsewhere. If -9 means missing, pass "
+            "--na-values y=-9.",
+        ),
+        (
+            np.where(ROWS < 40, -8 - ROWS % 2, EVENT),
+            "If these mean missing, pass --na-values y=-9 --na-values y=-8.",
+        ),
+        (np.where(ROWS < 40, -9, EVENT + 1), "-9 in 40 rows, and 1 and 2 elsewhere. If -9 means"),
+        (np.where(ROWS < 40, 2 + ROWS % 2, EVENT), "14 rows hold 0: if that means missing, pass"),
+    ],
+)
+def test_a_code_beside_two_classes_is_named_where_no_outcome_is_missing(values, words):
+    with pytest.raises(InputError, match="is never missing in 60 rows") as error:
+        read_outcome(Question("t", "y"), pd.Series(values))
     assert words in str(error.value)
 
 

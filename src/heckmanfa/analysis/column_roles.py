@@ -16,6 +16,9 @@ import pandas as pd
 from heckmanfa.analysis.outcome_kind import (
     Target,
     are_texts,
+    codes_beside_classes,
+    held_codes,
+    if_missing,
     target_of_numbers,
     target_of_texts,
 )
@@ -70,7 +73,7 @@ def read_outcome(question: Question, series: pd.Series[Any]) -> tuple[Floats, Ta
             _check_gaps(question, int(np.count_nonzero(np.isnan(outcome))), len(outcome))
             return outcome, target
         booleans |= bool(counts) and spellings_of(list(counts)).booleans
-    outcome = _numbers(series, name, "--outcome")
+    outcome = _numbers(series, name, "--outcome", linear=question.outcome_kind == "linear")
     counted = number_tally(outcome)
     _check_outcome(question, counted)
     target = target_of_numbers(question, counted, booleans=booleans)
@@ -104,8 +107,11 @@ def read_roles(question: Question, frame: pd.DataFrame) -> tuple[Mask | None, Fl
     return selected, weights, groups
 
 
-def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
-    """Return a column as numbers; refuse one that holds text only, or much of it."""
+def _numbers(series: pd.Series[Any], name: str, option: str, *, linear: bool = False) -> Floats:
+    """Return a column as numbers; refuse one that holds text only, or much of it.
+
+    ``linear`` says that numbers were asked for, and that two classes have another model.
+    """
     if not is_plain_number(series) and is_text(series):
         values, numbers = numbers_of(series)
         if numbers.n_bad and not nearly_all(numbers.n_given - numbers.n_bad, numbers.n_given):
@@ -118,7 +124,10 @@ def _numbers(series: pd.Series[Any], name: str, option: str) -> Floats:
                 if as_number(label) is None and shape_of(amount(label)) is None
             }
             n_bad = sum(bad.values())
-            raise InputError(_text_of(option, name, bad, replace(numbers, n_bad=n_bad)))
+            words = _text_of(option, name, bad, replace(numbers, n_bad=n_bad))
+            if linear and len(counts) == len(bad) == 2:
+                words += ". Without --outcome-kind linear, a Heckman probit takes it as it is"
+            raise InputError(words)
         if not numbers.n_bad:
             return values
     return to_numbers(series, name)
@@ -132,6 +141,7 @@ def _text_of(option: str, name: str, bad: Mapping[str, int], numbers: NotNumbers
     if {word.lower() for word in words} <= TRUE_WORDS | FALSE_WORDS:
         ways = "write 1 and 0 in every row"
         if option == "--outcome":
+            ways = "write 1 and 0, and leave cells of unobserved outcomes empty"
             ways += ", or pass it as --selected if it says whose outcome is observed"
         return f"{start} {example}, a yes or a no: {ways}"
     if numbers.n_bad < numbers.n_given and len(words) <= _FEW_WORDS:
@@ -237,6 +247,14 @@ def _where_missing(name: str, values: NumberTally | None) -> str:
         return (
             f"It holds {held}, and {number(codes[0].low)} to {number(codes[0].high)} elsewhere: if "
             f"{means} missing, pass {' '.join(code.option for code in codes)}."
+        )
+    counts = {} if values is None or values.few is None else values.few
+    classes = codes_beside_classes(counts)
+    if classes:
+        two = " and ".join(f"{value:g}" for value in sorted({*counts} - {*classes}))
+        return (
+            f"It holds {held_codes(counts, classes)}, and {two} elsewhere. "
+            f"{if_missing(name, classes)}."
         )
     empty = "Leave the cells of unobserved outcomes empty"
     if values is None or values.binary:

@@ -7,7 +7,7 @@ of what they hold.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.missing_codes import na_option
 from heckmanfa.data.columns.tally import MOST_FEW, NumberTally
 from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, as_number, label_of, shape_of
+from heckmanfa.data.outcome_classes import misspellings
 from heckmanfa.errors import InputError
 from heckmanfa.model.option_types import OutcomeKind
 from heckmanfa.results.effect_words import EffectWords
@@ -32,6 +33,11 @@ Classes = tuple[Label, Label]
 # Values that a message lists with their counts, and characters of a text that it quotes.
 _LISTED = 6
 _SHORT = 30
+_MISSING_WORDS = frozenset(
+    "not unknown missing refused pending none untested declined rejected n/a n.a. ? . -".split()
+)
+# Codes of questionnaires for no answer: 7, 8 and 9, 97 to 99, and negative ones.
+_LEAST_CODE = 7.0
 
 
 @dataclass(frozen=True)
@@ -73,17 +79,49 @@ def target_of_texts(question: Question, counts: Mapping[str, int]) -> Target:
     if len(counts) == 1:
         raise InputError(_one_class(name, *next(iter(counts.items()))))
     if len(counts) > 2:
-        rarest = min(counts, key=lambda label: counts[label])
-        raise InputError(
-            f"--outcome: column {quoted(name)} holds {len(counts):,} different texts: "
-            f"{_held(counts)}. A binary outcome has two: correct the others, or mark them missing "
-            f"with --na-values, as in {na_option(name, rarest)}; a linear model needs numbers"
-        )
+        raise InputError(_too_many(name, counts))
     first, second = sorted(counts)
     if first.lower() in TRUE_WORDS and second.lower() in FALSE_WORDS:
         # Upper case comes before lower case: Yes before no.
         first, second = second, first
     return _binary(question, (first, second), linear=False)
+
+
+def _too_many(name: str, counts: Mapping[str, int]) -> str:
+    """Say how more than two texts may become two classes, without losing any that is misspelled."""
+    spelled = misspellings(counts)
+    asked = "".join(f" {question}" for question in spelled.values())
+    others = [label for label in counts if label not in spelled]
+    ways = "write each class in one way" if spelled else "correct the others"
+    if len(others) > 2:
+        option = na_option(name, _missing_text(others, counts))
+        ways += f", or mark a text that means missing with --na-values, as in {option}"
+    start = "A binary outcome has two" + (f".{asked} Then " if spelled else ": ")
+    return (
+        f"--outcome: column {quoted(name)} holds {len(counts):,} different texts: {_held(counts)}. "
+        f"{start}{ways}; a linear model needs numbers"
+    )
+
+
+def _missing_text(labels: Sequence[str], counts: Mapping[str, int]) -> str:
+    """Return the text of several that means missing most likely: by its words, or the rarest."""
+    strange = [label for label in labels if label.lower() not in TRUE_WORDS | FALSE_WORDS]
+    marks = [label for label in strange if label.lower().split()[0] in _MISSING_WORDS]
+    return min(marks or strange or labels, key=lambda label: counts[label])
+
+
+def codes_beside_classes(counts: Mapping[float, int]) -> list[float]:
+    """Return the numbers that may mean missing in a column that is otherwise 0 and 1.
+
+    Beside two other numbers, only negative ones may.
+    """
+    others = sorted({*counts} - {0.0, 1.0})
+    if len(counts) - len(others) == 2:
+        # Several of them are codes such as -8 and -9, or 8 and 9; 2 and 3 are counts.
+        coded = len(others) == 1 or all(value < 0 or value >= _LEAST_CODE for value in others)
+        return others if coded else []
+    negative = [value for value in others if value < -1]
+    return negative if len(counts) - len(negative) == 2 else []
 
 
 def target_of_numbers(
@@ -123,14 +161,25 @@ def _linear(question: Question, values: list[float], counts: Mapping[float, int]
             f"For the probability of {values[1]:g}, pass --outcome-kind binary --positive "
             f"{values[1]:g}."
         )
-    elif len(values) == 3 and {0.0, 1.0} <= {*values} and question.outcome_kind is None:
-        other = next(value for value in values if value not in (0.0, 1.0))
-        words = (
-            f"Linear model: {shown(name)} holds 0, 1 and {other:g} (in "
-            f"{plural(counts[other], 'row')}). If {other:g} means missing, pass "
-            f"{na_option(name, f'{other:g}')} to fit a Heckman probit."
-        )
+    elif {0.0, 1.0} <= {*values} and question.outcome_kind is None:
+        codes = codes_beside_classes(counts)
+        if codes:
+            words = (
+                f"Linear model: {shown(name)} holds {held_codes(counts, codes)}, and 0 and 1 "
+                f"elsewhere. {if_missing(name, codes)} to fit a Heckman probit."
+            )
     return Target(words=words)
+
+
+def held_codes(counts: Mapping[float, int], codes: list[float]) -> str:
+    """Name numbers with the rows that hold them."""
+    return " and ".join(f"{code:g} in {plural(counts[code], 'row')}" for code in codes)
+
+
+def if_missing(name: str, codes: list[float]) -> str:
+    """Say how numbers are marked as missing, as the start of a sentence."""
+    means = f"{codes[0]:g} means" if len(codes) == 1 else "these mean"
+    return f"If {means} missing, pass {' '.join(na_option(name, f'{code:g}') for code in codes)}"
 
 
 def _binary(question: Question, classes: Classes, *, linear: bool = True) -> Target:
@@ -178,11 +227,9 @@ def _not_two(name: str, counted: NumberTally) -> str:
     """Explain that numbers are not two classes."""
     start = f"--outcome-kind binary needs two values; column {quoted(name)} holds"
     if counted.few is not None:
-        rarest = min(counted.few, key=lambda value: (counted.few or {})[value])
-        return (
-            f"{start} {len(counted.few)}: {_held(counted.few)}. If one of them means missing, mark "
-            f"it with --na-values, as in {na_option(name, f'{rarest:g}')}"
-        )
+        codes = codes_beside_classes(counted.few)
+        codes = codes or [min(counted.few, key=lambda value: (counted.few or {})[value])]
+        return f"{start} {len(counted.few)}: {_held(counted.few)}. {if_missing(name, codes)}"
     what = f"more than {MOST_FEW} different numbers, from {counted.low:g} to {counted.high:g}"
     if counted.low >= 0 and counted.high <= 1:
         what += ", as probabilities and shares are"

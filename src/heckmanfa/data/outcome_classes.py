@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -36,6 +36,8 @@ Classes = tuple[Label, Label]
 # Texts that stand for nothing when an array of texts was made from missing values.
 _EMPTY_TEXTS = frozenset({"", "nan", "<na>", "nat"})
 _SHOWN = 4
+# A typo has at most this share of the rows of what was meant.
+_RARE = 0.2
 # More distinct integers than this are amounts or counts rather than classes.
 _MANY = 20
 _AMOUNT = (
@@ -352,20 +354,38 @@ def _too_many(counts: Counter[Any], *, mixed: bool, more: bool) -> str:
     return (
         f"Only binary classification is supported. The type of the target is multiclass: y holds "
         f"{many} classes in selected rows, {', '.join(named[:-1])} and {named[-1]}{rarest}."
-        f"{_typo(common[-1][0], [label for label, _ in common[:-1]])} Merge classes until there "
+        f"{''.join(f' {question}' for question in _questions(counts))} Merge classes until there "
         "are two, or mark others as missing with None or NaN"
     )
 
 
-def _typo(rarest: Any, others: Iterable[Any]) -> str:
-    """Ask whether the rarest label is a misspelled one, or a missing value."""
-    if not isinstance(rarest, str):
-        return ""
-    if rarest.strip().lower() in _EMPTY_TEXTS:
-        return f" Is {quoted(rarest)} a missing value that became text?"
-    texts = [label for label in others if isinstance(label, str)]
-    same = [label for label in texts if label.strip().lower() == rarest.strip().lower()]
-    if same:
-        return f" Is {quoted(rarest)} another spelling of {quoted(same[0])}?"
-    close = difflib.get_close_matches(rarest, texts, n=1)
-    return f" Is {quoted(rarest)} a typo of {quoted(close[0])}?" if close else ""
+def _questions(counts: Counter[Any]) -> list[str]:
+    """Ask which labels are missing values, or other spellings of more frequent ones."""
+    texts = {label: rows for label, rows in counts.items() if isinstance(label, str)}
+    empty = [label for label in texts if label.strip().lower() in _EMPTY_TEXTS]
+    asked = [f"Is {quoted(label)} a missing value that became text?" for label in empty]
+    spelled = misspellings({label: texts[label] for label in texts if label not in empty})
+    return [*asked, *spelled.values()]
+
+
+def misspellings(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the labels that look like another, more frequent one, each with a question about it.
+
+    A label in another case may have many rows; one with another letter is a typo if it has few.
+    """
+    found: dict[str, str] = {}
+    ordered = sorted(counts, key=lambda label: (-counts[label], label))
+    for place, label in enumerate(ordered):
+        others = [other for other in ordered[:place] if other not in found]
+        same = [other for other in others if _plain_text(other) == _plain_text(label)]
+        often = [other for other in others if counts[label] <= _RARE * counts[other]]
+        close = difflib.get_close_matches(label, often, n=1)
+        if same:
+            found[label] = f"Is {quoted(label)} another spelling of {quoted(same[0])}?"
+        elif close:
+            found[label] = f"Is {quoted(label)} a typo of {quoted(close[0])}?"
+    return found
+
+
+def _plain_text(label: str) -> str:
+    return " ".join(label.casefold().split())
