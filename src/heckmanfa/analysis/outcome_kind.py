@@ -34,7 +34,22 @@ Classes = tuple[Label, Label]
 _LISTED = 6
 _SHORT = 30
 _MISSING_WORDS = frozenset(
-    "not unknown missing refused pending none untested declined rejected n/a n.a. ? . -".split()
+    [
+        "not",
+        "unknown",
+        "missing",
+        "refused",
+        "pending",
+        "none",
+        "untested",
+        "declined",
+        "rejected",
+        "n/a",
+        "n.a.",
+        "?",
+        ".",
+        "-",
+    ]
 )
 # Codes of questionnaires for no answer: 7, 8 and 9, 97 to 99, and negative ones.
 _LEAST_CODE = 7.0
