@@ -7,6 +7,7 @@ import pytest
 from heckmanfa import Heckman, HeckmanProbit
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.stored_formulas import check_design, check_formula
+from heckmanfa.data.outcome_classes import read_classes
 from heckmanfa.datasets import load_mroz
 from heckmanfa.errors import BinaryOutcomeWarning, FormulaError, InputError
 
@@ -167,3 +168,10 @@ def test_every_spelling_of_the_classes_is_the_same_model(left, mroz):
     # Inference reads the rows again, through the formulas.
     profile = model.profile_rho(mroz, grid=[0.0, 0.1])
     assert profile.tidy()["deviance"].min() == pytest.approx(0.0, abs=1e-8)
+
+
+def test_a_formula_keeps_the_order_of_the_categories():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": pd.Categorical(list("aba"), ["b", "a"], True)})
+    design = FormulaDesign.build("y ~ x", "~ x", frame, labels=True)
+    assert read_classes(design.outcome, 3)[1] == ("b", "a")
+    assert list(design.outcome_of(frame, labels=True)) == ["a", "b", "a"]

@@ -25,7 +25,11 @@ TEXTS = ["yes", "no", None, "yes"]
         (pd.array([1, 0, None, 1], dtype="Int64"), (0, 1)),
         (pd.Categorical([1, 0, None, 1], categories=[0, 1, 2]), (0, 1)),
         (pd.Categorical([2, 5, None, 2], categories=[5, 3, 2], ordered=True), (5, 2)),
+        (pd.DataFrame({"y": pd.Categorical([2, 5, None, 2], [5, 2], ordered=True)}), (5, 2)),
+        (pl.Series(["a", "b", None, "a"], dtype=pl.Enum(["b", "a"])), ("b", "a")),
         (pd.Series(pd.Categorical(TEXTS, ["yes", "no"])), ("no", "yes")),
+        (np.array([np.True_, np.False_, None, np.True_], dtype=object), (False, True)),
+        (pd.Series([np.int64(4), np.int64(3), None, np.int64(4)], dtype=object), (3, 4)),
         (pd.Series([True, False, None, True], dtype="boolean"), (False, True)),
         (pd.DataFrame({"y": TEXTS}), ("no", "yes")),
         (pl.Series(TEXTS), ("no", "yes")),
@@ -33,6 +37,13 @@ TEXTS = ["yes", "no", None, "yes"]
         (pl.Series([8, 3, None, 8]), (3, 8)),
         (pa.chunked_array([["yes", "no"], [None, "yes"]]), ("no", "yes")),
         (pa.array([True, False, None, True]), (False, True)),
+        (pa.array([1, 0, None, 1]), (0, 1)),
+        (pa.array(TEXTS).dictionary_encode(), ("no", "yes")),
+        (pa.chunked_array([TEXTS[:1], TEXTS[1:]]).dictionary_encode(), ("no", "yes")),
+        (
+            pa.DictionaryArray.from_arrays([1, 0, None, 1], ["yes", "no"], ordered=True),
+            ("yes", "no"),
+        ),
         (np.ma.array([1, 0, 7, 1], mask=[False, False, True, False]), (0.0, 1.0)),
     ],
 )
@@ -65,6 +76,7 @@ def test_labels_of_rows_that_are_not_selected_are_ignored():
         ),
         (["yes"] * 5 + ["no"] * 4 + ["Yes"], InputError, "Is 'Yes' another spelling of 'yes'"),
         (np.array(["a", "a", "b", "b", "nan"]), InputError, "Is 'nan' a missing value that became"),
+        (np.array(["nan", "nan", "a", "b"]), InputError, "Is 'nan' a missing value that became"),
         (
             np.array(["a", "a", "nan"]),
             InputError,

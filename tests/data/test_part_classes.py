@@ -26,6 +26,7 @@ OUTCOMES = {
     "two numbers": pd.Series(np.where(TRUE, 5.5, 2.0)).where(SEEN),
     "texts": TEXT,
     "a dictionary": TEXT.astype("category"),
+    "an ordered dictionary": pd.Series(pd.Categorical(TEXT, ["yes", "no"], ordered=True)),
     "a dictionary of numbers": pd.Series(np.where(TRUE, 2, 1)).where(SEEN).astype("category"),
 }
 
@@ -65,7 +66,7 @@ SOURCES = [in_files, in_partitions, in_chunks]
     [
         *((kind, in_files) for kind in OUTCOMES),
         *((kind, in_chunks) for kind in ("0 and 1", "texts")),
-        *((kind, in_partitions) for kind in ("booleans", "integers", "a dictionary")),
+        *((kind, in_partitions) for kind in ("booleans", "an ordered dictionary", "a dictionary")),
     ],
 )
 def test_classes_and_codes_are_those_of_memory(kind, source_of, tmp_path):

@@ -305,6 +305,15 @@ def test_rho_at_the_boundary_is_a_warning():
     assert np.isfinite(model.coef_).all()
 
 
+def test_a_likelihood_that_levels_off_towards_the_boundary_has_no_maximum():
+    rng = np.random.default_rng(25)
+    X, u = rng.normal(size=(120, 3)), rng.normal(size=120)
+    e = -0.8 * u + 0.6 * rng.normal(size=120)
+    y = np.where(X @ [0.5, 0.3, 0.8] + u > -0.3, X[:, :2] @ [0.7, -0.5] + e > -0.2, np.nan)
+    with pytest.warns(ConvergenceWarning, match=r"rho = -0\.9999.*rises up to \|rho\| = 1"):
+        assert not HeckmanProbit([0, 1]).fit(X, y).converged_
+
+
 def test_a_second_maximum_is_looked_for(monkeypatch):
     """The search near |rho| = 1 climbs on the likelihood of a binary outcome; replicates do not."""
     climbs = []

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from heckmanfa.data.arrays import Floats, is_dask, on_host
-from heckmanfa.data.columns.column_numbers import as_table, is_wide, one_column, plain_array
+from heckmanfa.data.columns.column_numbers import (
+    as_table,
+    decoded,
+    in_chunks,
+    is_wide,
+    one_column,
+    plain_array,
+)
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import Mask
@@ -54,6 +61,8 @@ class Labels:
     """(n,) positions in ``distinct``; -1 where missing"""
     distinct: list[Any]
     """the distinct labels as plain Python objects"""
+    order: tuple[Any, ...] = ()
+    """labels in the order that an ordered category declares; empty if there is none"""
 
     def counts(self, rows: Mask | None = None) -> Counter[Any]:
         """Count the rows of each label, among some rows or all."""
@@ -75,7 +84,7 @@ class Labels:
         return len(self.codes)
 
     def __getitem__(self, rows: slice) -> Labels:
-        return Labels(self.codes[rows], self.distinct)
+        return Labels(self.codes[rows], self.distinct, self.order)
 
 
 def read_classes(
@@ -93,7 +102,8 @@ def read_classes(
         Who is selected; the labels of other rows are ignored.
     positive : optional
         The class whose probability is modelled; by default the last in order, which is that of
-        the categories if ``y`` is an ordered pandas category, and the sorted one otherwise.
+        the categories if ``y`` is an ordered category (in pandas or PyArrow; an Enum in Polars),
+        and the sorted one otherwise.
 
     Returns
     -------
@@ -105,7 +115,7 @@ def read_classes(
     labels = labels_of(y, n)
     counts = labels.counts(selected)
     if positive is None:
-        positive = _last_declared(y, counts)
+        positive = last_declared(labels.order, counts)
     elsewhere = (
         [] if selected is None else [label for label in labels.distinct if label not in counts]
     )
@@ -113,13 +123,10 @@ def read_classes(
     return labels.encoded(classes), classes
 
 
-def _last_declared(y: Any, counts: Counter[Any]) -> Any:
-    """Return the last label in the order of an ordered category; None if y declares no order."""
-    dtype = getattr(y, "dtype", None)
-    if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
-        return None
-    ordered = [label for label in dtype.categories.tolist() if label in counts]
-    return ordered[-1] if ordered else None
+def last_declared(order: tuple[Any, ...], counts: Counter[Any]) -> Any:
+    """Return the last label of a declared order that was counted; None if there is no order."""
+    ordered = [label for label in order if label in counts]
+    return ordered[-1] if ordered and len(ordered) == len(counts) else None
 
 
 def encode_classes(y: Any, n: int, classes: Classes, selected: Mask | None = None) -> Floats:
@@ -144,7 +151,7 @@ def read_numbers_or_classes(y: Any, n: int) -> Floats | None:
     None if it is neither.
     """
     check_outcome_given(y)
-    values, _ = _column(on_host(y))
+    values, _, _ = _column(on_host(y))
     if values.dtype.kind in "biuf":
         check_length(values, n)
         return values.astype(np.float64)
@@ -157,9 +164,11 @@ def read_numbers_or_classes(y: Any, n: int) -> Floats | None:
 def labels_of(y: Any, n: int) -> Labels:
     """Read a column of n labels of any type: arrays, series, lists, frames of one column."""
     check_outcome_given(y)
+    if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
+        y = y.iloc[:, 0]
     if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
         return _labels_of_category(pd.Series(y), n)
-    values, whole = _column(on_host(y))
+    values, whole, order = _column(on_host(y))
     check_length(values, n)
     try:
         codes, distinct = pd.factorize(values)
@@ -167,7 +176,7 @@ def labels_of(y: Any, n: int) -> Labels:
         raise InputTypeError(
             f"y holds objects that are not labels ({error}): pass numbers, booleans or texts"
         ) from error
-    return Labels(codes.astype(np.intp), _plain(distinct, whole))
+    return Labels(codes.astype(np.intp), _plain(distinct, whole), order)
 
 
 def _labels_of_category(y: pd.Series[Any], n: int) -> Labels:
@@ -177,7 +186,8 @@ def _labels_of_category(y: pd.Series[Any], n: int) -> Labels:
     used, places = np.unique(codes[codes >= 0], return_inverse=True)
     found = np.full(len(codes), -1, dtype=np.intp)
     found[codes >= 0] = places
-    return Labels(found, _plain(y.cat.categories.take(used), None))
+    order = tuple(y.cat.categories.tolist()) if y.cat.ordered else ()
+    return Labels(found, _plain(y.cat.categories.take(used), None), order)
 
 
 def check_outcome_given(y: Any) -> None:
@@ -202,26 +212,48 @@ def check_length(outcome: NDArray[Any], n_rows: int) -> None:
         )
 
 
-def _column(y: Any) -> tuple[NDArray[Any], type | None]:
-    """Return a column as an array, and the type of its values if the array lost it to NaN."""
+def _column(y: Any) -> tuple[NDArray[Any], type | None, tuple[Any, ...]]:
+    """Return a column as an array, the type of its values if NaN changed it, and their order.
+
+    The order is that of an ordered category.
+    """
     if sparse.issparse(y):
         raise InputTypeError("y is a sparse matrix; call .toarray() on it first")
     if isinstance(y, pd.api.extensions.ExtensionArray):
         y = pd.Series(y)
-    found = nw.from_native(as_table(y), eager_only=True, allow_series=True, pass_through=True)
+    y = in_chunks(as_table(y))
+    found = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(found, nw.DataFrame) and found.shape[1] == 1:
         found = found[:, 0]
     if not isinstance(found, nw.Series):
-        return _plain_vector(y), None
+        return _plain_vector(y), None, ()
+    order = _declared_order(found)
+    found = decoded(found)
     dtype = found.dtype
     if dtype.is_nested():
         raise InputTypeError("y holds lists or structs: pass one label for each row")
     if dtype.is_decimal() or is_wide(dtype):
-        return np.array(found.to_list(), dtype=object), None
+        return np.array(found.to_list(), dtype=object), None, order
     if (dtype.is_numeric() or dtype == nw.Boolean) and found.null_count():
         kind = bool if dtype == nw.Boolean else int if dtype.is_integer() else None
-        return found.cast(nw.Float64).to_numpy(), kind
-    return np.asarray(found.to_numpy()), None
+        return found.cast(nw.Float64).to_numpy(), kind, order
+    return np.asarray(found.to_numpy()), None, order
+
+
+def _declared_order(column: nw.Series[Any]) -> tuple[Any, ...]:
+    if isinstance(column.dtype, nw.Enum):
+        return column.dtype.categories
+    stored = column.to_native()
+    return order_in_arrow(stored.chunk(0), stored.type) if getattr(stored, "num_chunks", 0) else ()
+
+
+def order_in_arrow(array: Any, declared: Any) -> tuple[Any, ...]:
+    """Return the levels of a PyArrow array in their order, if a type declares that they have one.
+
+    The array's own type may have lost that when it was read.
+    """
+    levels = getattr(array, "dictionary", None) if getattr(declared, "ordered", False) else None
+    return () if levels is None else tuple(levels.to_pylist())
 
 
 def _plain_vector(y: Any) -> NDArray[Any]:
@@ -242,6 +274,9 @@ def _plain(distinct: Any, whole: type | None) -> list[Any]:
     """Return distinct labels as plain booleans, integers, floats or texts; refuse others."""
     plain = []
     for label in np.asarray(distinct).tolist():
+        if isinstance(label, np.generic):
+            # An array of objects keeps NumPy's own booleans and numbers.
+            label = label.item()
         if isinstance(label, Decimal):
             label = float(label)
         if not isinstance(label, bool | int | float | str):

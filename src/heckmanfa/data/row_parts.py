@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.outcome_classes import Classes, Labels, choose_classes
+from heckmanfa.data.outcome_classes import Classes, Labels, choose_classes, last_declared
 from heckmanfa.data.row_rules import (
     RowCounts,
     count_bad_weights,
@@ -167,11 +167,13 @@ class _LabelCounts:
     total: Counter[Any] = field(default_factory=Counter)
     more: bool = False
     """whether selected rows have more labels"""
+    order: tuple[Any, ...] = ()
+    """as in `Labels`"""
 
     def __add__(self, other: _LabelCounts) -> _LabelCounts:
         selected, total = self.selected + other.selected, self.total + other.total
         more = self.more or other.more or len(selected) > _LABELS_KEPT
-        return _LabelCounts(_first(selected), _first(total), more)
+        return _LabelCounts(_first(selected), _first(total), more, self.order or other.order)
 
 
 def _first(counts: Counter[Any]) -> Counter[Any]:
@@ -189,7 +191,8 @@ def _labels_of_chunk(chunk: Chunk) -> _LabelCounts:
     observed = np.where(labels.codes < 0, np.nan, 0.0)
     chosen = None if chunk.selected is None else read_stored_flags(chunk.selected)[0]
     status = decide_rows(observed, chosen, chunk.weight)
-    return _LabelCounts(labels.counts(status.selected & status.kept), labels.counts())
+    selected = labels.counts(status.selected & status.kept)
+    return _LabelCounts(selected, labels.counts(), order=labels.order)
 
 
 def learn_classes(source: RowSource, positive: Any = None) -> tuple[RowSource, Classes]:
@@ -203,6 +206,8 @@ def learn_classes(source: RowSource, positive: Any = None) -> tuple[RowSource, C
     reading = Reading((), rows_per_block(source.n_features))
     counts = sum(source.reading_outcome("labels").run(_count_labels, reading), _LabelCounts())
     elsewhere = [label for label in counts.total if label not in counts.selected]
+    if positive is None:
+        positive = last_declared(counts.order, counts.selected)
     classes = choose_classes(counts.selected, elsewhere, positive, more=counts.more)
     return source.reading_outcome(classes), classes
 

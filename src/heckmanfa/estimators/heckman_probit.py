@@ -67,7 +67,8 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The negative and the positive class, in sorted order.
+        The negative and the positive class: in sorted order, or in that of the categories if y
+        is an ordered category.
     coef_, selection_coef_ : ndarray of shape (K,)
         Zero where a feature is not in the equation.
     intercept_, selection_intercept_ : float
@@ -151,8 +152,8 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
             include the outcome.
         y : array_like of shape (n,)
             The class: 0 and 1, booleans, or any two numbers or texts; None, NaN or NA where
-            missing. The class that sorts last is the positive one, or the last of an ordered pandas
-            category.
+            missing. The class that sorts last is the positive one, or the last category if y is
+            an ordered category.
         selected : array_like of bool, optional
             Which rows are selected; by default those whose y is not missing. If given, selected
             rows without y are left out, y of unselected rows is ignored, and scoring also needs it.

@@ -89,8 +89,9 @@ def fit_selection(
     """
     if len(features) == 0:
         raise InputError(
-            "selection_features is empty: with no feature that drives selection, the inverse "
-            "Mills ratio is constant. Name at least one."
+            "selection_features is empty: with no feature that drives selection, every row would "
+            "have the same probability of selection, and nothing could be corrected. Name at "
+            "least one."
         )
     features = list(features)
     dropped: list[int] = []

@@ -27,7 +27,8 @@ _PILOT_DECREMENT = 1e-3
 _PILOT_ITERATIONS = 12
 # A sample whose rho is closer to one than this says little about that of all rows.
 _PILOT_ATANH = 2.0
-# Beyond this atanh rho, a climb that did not converge was on its way to |rho| = 1.
+# Beyond this atanh rho, a climb that did not converge, or came to a plateau, was on its way to
+# |rho| = 1.
 _AT_THE_END = 5.0
 
 
@@ -83,13 +84,25 @@ def fit_probit_likelihood(
     # A few rows say little about rho here: on them the likelihood may rise where it does not.
     pilot = pilot_of(rows)
     found = maximize(rows, problem, naive.features, kind, usual, starts, start, pilot, alone=alone)
-    slopes = mean_slopes(rows, problem, found["inner_params"], naive.inner_coef)
+    inner, inverse = found["inner_params"], found["inner_covariance"]
+    found["converged"] = found["converged"] and not _on_a_plateau(inner, inverse)
+    slopes = mean_slopes(rows, problem, inner, naive.inner_coef)
     return ProbitMaximum(
         **found,
         index_range=slopes.index_range,
         mean_slopes=slopes.mean,
         mean_slope_gradients=solve_upper(problem.prediction_back, slopes.gradient, transposed=True),
     )
+
+
+def _on_a_plateau(theta: Floats, inverse: Floats) -> bool:
+    """Whether the likelihood has levelled off on its way to |rho| = 1, where it has no maximum.
+
+    Where no row lies near both thresholds, it levels off so soon that steps along atanh rho no
+    longer gain anything. A maximum has a curvature, which says where atanh rho is.
+    """
+    size = abs(float(theta[-1]))
+    return size >= _AT_THE_END and not float(inverse[-1, -1]) < size**2
 
 
 def probit_start(rows: Rows, problem: JointProblem, starts: ProbitStarts) -> Floats:

@@ -106,7 +106,8 @@ def entries(values: Any, what: str) -> NDArray[Any]:
 
     Integers of 128 bits become objects, since no float holds them all; ``what`` is for messages.
     """
-    found = nw.from_native(as_table(values), eager_only=True, allow_series=True, pass_through=True)
+    values = in_chunks(as_table(values))
+    found = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(found, nw.DataFrame) and found.shape[1] == 1:
         found = found[:, 0]
     if not isinstance(found, nw.Series):
@@ -117,7 +118,19 @@ def entries(values: Any, what: str) -> NDArray[Any]:
         )
     if is_wide(found.dtype):
         return np.array(found.to_list(), dtype=object)
-    return np.asarray(found.to_numpy())
+    return np.asarray(decoded(found).to_numpy())
+
+
+def decoded(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return categories of PyArrow as their values, and any other column unchanged.
+
+    As an array, PyArrow would give missing categories the value of another row.
+    """
+    stored = series.to_native()
+    values = getattr(getattr(stored, "type", None), "value_type", None)
+    if values is None or not isinstance(series.dtype, nw.Categorical):
+        return series
+    return nw.from_native(stored.cast(values), series_only=True)
 
 
 def as_table(values: Any) -> Any:
@@ -131,6 +144,16 @@ def as_table(values: Any) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_batches([values])
+
+
+def in_chunks(values: Any) -> Any:
+    """Return a PyArrow array as a chunked one, the only one that narwhals reads; others as is."""
+    kind = type(values)
+    if kind.__module__.split(".")[0] != "pyarrow" or not kind.__name__.endswith("Array"):
+        return values
+    import pyarrow as pa
+
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
 
 
 def is_wide(dtype: Any) -> bool:

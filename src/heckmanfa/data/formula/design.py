@@ -114,8 +114,9 @@ class FormulaDesign:
     """rows that lack a regressor"""
     features: pd.DataFrame | None = None
     """union of both equations' columns over the rows kept, without intercepts"""
-    outcome: NDArray[Any] | None = None
-    """numbers, NaN where missing, or labels, None where missing"""
+    outcome: Any = None
+    """(n,) numbers, NaN where missing, or labels, None where missing: an array, or a pandas
+    category if that is ordered"""
     selected: Mask | None = None
     kept: Mask | None = None
     """(n_rows,) which rows of the frame are used"""
@@ -243,7 +244,7 @@ class FormulaDesign:
                 "Pass y, or data with the outcome"
             )
         refuse_other_rows(left, frame, "y")
-        return _outcome(left, frame, labels)
+        return np.asarray(_outcome(left, frame, labels))
 
     def transform(self, data: Any, *, prediction: bool, selection: bool) -> pd.DataFrame:
         """Evaluate the fitted formulas on another frame.
@@ -285,7 +286,7 @@ class FormulaDesign:
         return {name: count for name, count in counts.items() if count}
 
 
-def _outcome(left: Formula, frame: pd.DataFrame, labels: bool) -> NDArray[Any]:
+def _outcome(left: Formula, frame: pd.DataFrame, labels: bool) -> Any:
     return labels_of_left(left, frame) if labels else one_column(left, frame, "prediction")
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from formulaic import Formula, ModelSpec
 from formulaic.errors import DataMismatchWarning, FormulaicError
-from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_numbers import as_table, is_wide
@@ -407,10 +406,11 @@ def one_column(formula: Formula, frame: pd.DataFrame, equation: str) -> Floats:
     return values
 
 
-def labels_of_left(formula: Formula, frame: pd.DataFrame) -> NDArray[Any]:
+def labels_of_left(formula: Formula, frame: pd.DataFrame) -> Any:
     """Evaluate the left side of a formula to one label per row, None if a variable is missing.
 
-    A comparison gives True and False, and a column the values that it holds.
+    A comparison gives True and False, and a column the values that it holds. An ordered category
+    stays one, for its order.
     """
     (expression,) = _expressions(formula)
     column = _column_of(expression, frame, ("I",))
@@ -421,6 +421,8 @@ def labels_of_left(formula: Formula, frame: pd.DataFrame) -> NDArray[Any]:
     if _is_time(column):
         raise InputError(_advice_on_times(str(column.name)))
     _refuse_nested(column)
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
+        return column.array
     labels = np.array(column.astype(object))
     labels[column.isna().to_numpy(dtype=bool)] = None
     return labels

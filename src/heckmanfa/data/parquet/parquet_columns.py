@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.values import FALSE_WORDS, TRUE_WORDS, Time, levels_of
-from heckmanfa.data.outcome_classes import Labels, labels_of
+from heckmanfa.data.outcome_classes import Labels, labels_of, order_in_arrow
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
 
@@ -99,18 +100,22 @@ def flags_of(array: Any, name: str) -> Floats:
     return value[found.codes]
 
 
-def labels_in(array: Any) -> Labels:
-    """Return an outcome of classes; in text, missing marks are missing, as in features."""
+def labels_in(array: Any, stored: Any) -> Labels:
+    """Return an outcome of classes; in text, missing marks are missing, as in features.
+
+    ``stored`` is the type in the files, which says whether categories are ordered.
+    """
     import pyarrow as pa
 
+    order = order_in_arrow(array, stored)
     if kind_of(array.type) == "text":
         found = levels_of(array.to_pandas())
-        return Labels(found.codes, list(found.labels))
+        return Labels(found.codes, list(found.labels), order)
     if pa.types.is_null(array.type):
         return Labels(np.full(len(array), -1, dtype=np.intp), [])
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    return labels_of(pa.chunked_array([array]), len(array))
+    return replace(labels_of(pa.chunked_array([array]), len(array)), order=order)
 
 
 def groups_of(array: Any) -> NDArray[Any]:

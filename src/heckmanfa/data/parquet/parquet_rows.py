@@ -196,7 +196,7 @@ class ParquetRows(RowSource):
         if self.outcome_as == (0, 1):
             # Selected rows hold no other numbers, and these are their own codes.
             return floats_of(column)
-        labels = labels_in(column)
+        labels = labels_in(column, self.schema.field(self._roles["outcome"]).type)
         return labels if self.outcome_as == "labels" else labels.encoded(self.outcome_as)
 
     def _columns(self, part: int, batch: Any, sources: list[str], start: int) -> dict[str, Floats]:
