@@ -86,6 +86,8 @@ def test_predict_writes_probabilities_and_the_class(shell, paid):
     fit(shell, "--search", "none", "--select-only", "kids5,age", "--save", "m.skops")
     status, text = shell("predict", "m.skops", "mroz.csv", "--out", "p.csv")
     assert status == 0, text
+    said = "probability_marginal is P(wage4 = 1), for anyone; predicted_marginal is the class"
+    assert said in " ".join(text.split())
     found = pd.read_csv("p.csv")
     chance = found["probability_marginal"]
     assert ((found["low"] < chance) & (chance < found["high"])).all()

@@ -10,6 +10,7 @@ from heckmanfa.data.rows import ArrayRows, Matrix
 from heckmanfa.errors import (
     AllObservedWarning,
     CollinearError,
+    ConstantOutcomeError,
     ConvergenceWarning,
     DroppedFeaturesWarning,
     LeakageError,
@@ -69,6 +70,17 @@ def test_dropping_leaves_out_the_column_and_every_row_it_decides(data, selecting
     np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-9)
     np.testing.assert_allclose(model.selection_coef_, alone.selection_coef_, rtol=1e-9)
     assert model.n_obs_ == alone.n_obs_ == N - 20
+
+
+def test_a_column_without_whose_rows_one_class_is_left_is_named(data):
+    X, y, _ = data
+    # A count that is known of one class alone: it decides selection, too.
+    after = np.where(y == 1, 1.0 + np.arange(N) % 3, 0.0)
+    with (
+        pytest.raises(ConstantOutcomeError, match=r"rows that 'x4' decided.* Leave 'x4' out of"),
+        pytest.warns(DroppedFeaturesWarning),
+    ):
+        HeckmanProbit([0, 1], on_separation="drop").fit(np.column_stack([X, after]), y)
 
 
 def test_unselected_rows_without_the_column_stay(data):

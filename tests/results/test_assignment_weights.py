@@ -17,8 +17,10 @@ from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanFA
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import HeckmanfaWarning
 from heckmanfa.results import assignment_weights
+from heckmanfa.results.answer import answer_of
 from heckmanfa.results.assignment_weights import QUICK_UNITS, weights_of
 from heckmanfa.results.assignment_words import findings_of_weights
+from heckmanfa.results.evidence import evidence_of
 from heckmanfa.text.option_names import in_options
 from heckmanfa.text.wording import share_text
 
@@ -336,3 +338,20 @@ def test_chances_by_sampling_weights_are_called_rough(rows):
 def test_only_certainty_is_printed_as_0_or_100_percent():
     printed = [share_text(share) for share in (0.0, 1e-6, 0.002, 0.0994, 0.41, 0.9951, 1.0)]
     assert printed == ["0%", "<0.1%", "0.2%", "9.9%", "41%", ">99%", "100%"]
+
+
+def test_an_assignment_that_the_sampler_missed_has_no_weight(rows, monkeypatch):
+    sample = partial(assignment_weights.average, max_units=3)
+
+    def missed(*args, **options):
+        # As if the chains had not come near the best assignments.
+        found = sample(*args, **options)
+        worse = np.zeros_like(found.leading)
+        return replace(found, leading=worse, leading_sse=found.leading_sse * 5)
+
+    monkeypatch.setattr(assignment_weights, "average", missed)
+    model = fitted(HeckmanBestSubset(), *rows)
+    assert weights_of(model.fit_).chosen is None
+    said = str(answer_of(evidence_of(model.fit_)).which)
+    assert "The best of these, the empty one, has " in said
+    assert ", which the sampler did not draw." in said

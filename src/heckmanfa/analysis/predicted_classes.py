@@ -10,6 +10,7 @@ import pandas as pd
 from heckmanfa.fit import Fit
 from heckmanfa.inference.prediction import check_kind
 from heckmanfa.inference.probabilities import predict_probability
+from heckmanfa.results.effect_words import EffectWords
 
 
 def predict_classes(fit: Fit, X: pd.DataFrame, kind: str, interval: str | None) -> pd.DataFrame:
@@ -27,6 +28,26 @@ def predict_classes(fit: Fit, X: pd.DataFrame, kind: str, interval: str | None) 
         labels = np.array([*_classes_of(fit), None], dtype=object)[codes]
         found[f"predicted_{kind}"] = pd.Series(labels, dtype=class_type(fit))
     return found
+
+
+_GIVEN = {
+    "marginal": "for anyone",
+    "selected": "given that a row is selected",
+    "unselected": "given that a row is not selected",
+}
+
+
+def probability_words(fit: Fit | None, outcome: str, kind: str) -> str:
+    """Say which class the column of probabilities is about; empty if there is no such column."""
+    if fit is None or not fit.is_binary or kind == "selection":
+        return ""
+    about = EffectWords.of(fit, outcome).target
+    if kind == "joint":
+        return f"probability_joint is {about} and that the row is selected."
+    return (
+        f"probability_{kind} is {about}, {_GIVEN[kind]}; predicted_{kind} is the class whose "
+        "probability is above one half."
+    )
 
 
 def _classes_of(fit: Fit) -> tuple[Any, Any]:

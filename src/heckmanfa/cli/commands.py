@@ -130,8 +130,8 @@ Robust = Annotated[bool, Option("--robust", help="Robust standard errors.")]
 OnSeparation = Annotated[
     str,
     Option(
-        help="If a column decides selection for some rows: error, or drop (leave out the column "
-        "and these rows)."
+        help="If a column decides selection, or a binary outcome, for some rows: error, or drop "
+        "(leave out the column and these rows)."
     ),
 ]
 Honest = Annotated[

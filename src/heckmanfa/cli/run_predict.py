@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from heckmanfa.analysis import Saved, load_model
+from heckmanfa.analysis.predicted_classes import probability_words
 from heckmanfa.analysis.predictions import (
     EXTRAPOLATES,
     Written,
@@ -64,8 +65,10 @@ def run(
             notes = (why,) if why else ()
         options |= {"kind": kind, "interval": interval, "strict": missing == "error"}
         written, more = _write(saved, data, places["--out"], say, **options)
-    for sentence in (*notes, *more):
-        tell(sentence)
+    outcome, fitted = str(saved.about.get("outcome", "y")), getattr(saved.model, "fit_", None)
+    for sentence in (*notes, *more, probability_words(fitted, outcome, kind)):
+        if sentence:
+            tell(sentence)
     gaps, outside = written.gaps, written.n_extrapolating
     tell(f"{gaps.n_rows:,} rows written to {shown(out)}")
     if gaps.n_missing:

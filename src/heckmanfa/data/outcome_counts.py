@@ -137,7 +137,8 @@ def _check_classes(counts: OutcomeCounts, classes: tuple[Any, Any]) -> None:
         if max(rows, weight) < _LEAST_OF_CLASS:
             raise TooFewRowsError(
                 f"only 1 selected row is of the class {quoted(label)}; a fit needs at least "
-                f"{_LEAST_OF_CLASS} of each class"
+                f"{_LEAST_OF_CLASS} of each class. Check the outcome for a typo, or collect more "
+                "rows of that class"
             )
 
 

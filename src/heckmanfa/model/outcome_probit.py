@@ -91,7 +91,8 @@ def fit_binary_selection(
         )
         gone = {*away, *selection.separating}
         columns = [column for column in prediction if column not in gone]
-        n_selected, fewest = _count_classes(selection.rows)
+        left_out = [*selection.separating, *away], n_decided + selection.n_decided
+        n_selected, fewest = _count_classes(selection.rows, labels, *left_out)
         moments = gather(selection, columns, labels, n_selected, binary=True)
         # Without the rows that they decided, these are combinations of the others. Those of the
         # prediction equation alone go first.
@@ -136,10 +137,22 @@ def fit_binary_selection(
     )
 
 
-def _count_classes(rows: Rows) -> tuple[int, int]:
-    """Count the selected rows, and those of the rarer class; refuse a single class."""
+def _count_classes(
+    rows: Rows, labels: Sequence[str], away: Sequence[int], n_decided: int
+) -> tuple[int, int]:
+    """Count the selected rows, and those of the rarer class; refuse a single class.
+
+    ``away`` are the columns that were left out because they decided so many rows.
+    """
     n, n_positive = count_rows(OutcomeRows(rows))
     if n_positive in (0, n):
+        if n_decided:
+            names = quoted_list([labels[column] for column in dict.fromkeys(away)], MAX_NAMES)
+            raise ConstantOutcomeError(
+                f"without the {plural(n_decided, 'row')} that {names} decided, the outcome has one "
+                f"class in all {n} selected rows; there is nothing to predict. Leave {names} out "
+                "of the data: then no row is lost."
+            )
         raise ConstantOutcomeError(
             f"the outcome has one class in all {n} selected rows of the fit; there is nothing to "
             "predict. Check that y is the right column."

@@ -307,7 +307,10 @@ def _best(evidence: Evidence) -> Passage:
     if evidence.chosen == best.names:
         return passage("The search chose the best set, ", named_best, f", which has {best_has}.")
     if evidence.chosen_weight is None:
-        return join([words, passage("The search chose ", _set(evidence.chosen), ".")])
+        drawn = "" if evidence.exhaustive else ", which the sampler did not draw"
+        if drawn:
+            words = passage("The best of these, ", named_best, f", has {best_has}.")
+        return join([words, passage("The search chose ", _set(evidence.chosen), f"{drawn}.")])
     has = weight_words(evidence, evidence.chosen_weight)
     mine = passage("The set that the search chose, ", _set(evidence.chosen), f", has {has}.")
     return join([words, mine])

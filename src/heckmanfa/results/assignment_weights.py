@@ -68,7 +68,7 @@ class AssignmentWeights:
     """by BIC weights"""
     chosen: float | None
     """BIC weight of the chosen assignment; None if nothing was chosen, or what was chosen is not
-    one of the assignments allowed"""
+    one of the assignments allowed, or far better than all that a sampler drew"""
     left_out: LeftOut | None
     """None if nothing was chosen, or nothing was left out"""
     stand_ins: tuple[StandIn, ...] | None
@@ -320,8 +320,9 @@ def _chosen_weight(
     least = costs[1] + by_size[int(best.sum()), n_units]
     if not np.isfinite(criterion):
         return 0.0
-    # A sampler may have missed the assignment that a search found.
-    return float(min(found.best_weight["bic"] * np.exp(-0.5 * (criterion - least)), 1.0))
+    weight = float(found.best_weight["bic"] * np.exp(-0.5 * (criterion - least)))
+    # A sampler may have missed the assignment that a search found; then visits do not weigh it.
+    return min(weight, 1.0) if found.exhaustive or weight <= 1.0 else None
 
 
 def _form_cost(form: QuadraticForm, support: Mask, refitted: Refitted | None) -> float:

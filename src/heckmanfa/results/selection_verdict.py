@@ -237,6 +237,10 @@ def _unknown(evidence: Evidence) -> Passage:
     if min(-ends[0], ends[1]) > _ANY_RHO:
         return passage("Whether selection mattered cannot be told: rho may have any value.")
     low, high = effects(*ends)
+    # Beside it stands the interval of the chosen features' rho, which is another.
+    searched = evidence.words.is_binary and evidence.mode == "chosen" and not evidence.honest
+    allows = " that allows for the search" * searched
     return passage(
-        f"Whether selection mattered cannot be told: the 95% interval of rho is {low} to {high}."
+        f"Whether selection mattered cannot be told: the 95% interval of rho{allows} is {low} to "
+        f"{high}."
     )
