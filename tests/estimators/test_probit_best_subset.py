@@ -98,6 +98,9 @@ def test_criteria_of_linear_outcomes_are_refused_by_name(criterion: str) -> None
     X, y = draw()
     with pytest.raises(InputError, match=f"criterion='{criterion}' is for a linear outcome"):
         HeckmanProbitBestSubset(criterion).fit(X, y)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="criterion") as refused:
+        HeckmanProbitBestSubset([criterion]).fit(X, y)  # type: ignore[arg-type]
+    assert "adjusted_r2'," not in str(refused.value)
 
 
 def test_collinear_candidates_are_refused_or_dropped() -> None:

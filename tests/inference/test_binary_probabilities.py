@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from heckmanfa import HeckmanProbit
 from heckmanfa.inference.expectation_parts import probability_parts
 from heckmanfa.inference.expectations import Estimates
 from heckmanfa.inference.probabilities import probit_effect
@@ -125,3 +126,34 @@ def test_the_probit_scale_keeps_its_digits_near_zero_and_one(kind):
     far = probit_effect(_estimates(scale=40.0), kind, design)
     assert np.all(np.abs(far.values) > 20.0)
     assert np.all(np.isfinite(far.gradient()))
+
+
+@pytest.mark.parametrize("kind", ["selected", "unselected"])
+def test_probabilities_of_rows_that_are_never_selected_sum_to_one(kind):
+    """Far out, the quotient of two probabilities has no digits left: the limit takes its place."""
+    rng = np.random.default_rng(8)
+    X, u = rng.normal(size=(800, 2)), rng.normal(size=800)
+    e = 0.5 * u + 0.9 * rng.normal(size=800)
+    y = np.where(X @ [0.5, 1.0] + u > 0, X[:, 0] + e > 0, np.nan)
+    model = HeckmanProbit([0]).fit(X, y)
+    for size in (1.0, 1e4, 1e8, 1e300):
+        both = model.predict_proba(size * X, kind=kind)
+        np.testing.assert_allclose(both.sum(axis=1), 1.0, atol=2e-8)
+    side = 1.0 if kind == "selected" else -1.0
+    rho = side * model.rho_
+    # Two rows on both sides of where the limit begins, with the same moderate probability.
+    index = side * -1e4 * np.array([1 - 1e-12, 1 + 1e-12])
+    mean = 0.3 - rho * 1e4
+    first = np.full(2, (mean - model.intercept_) / model.coef_[0])
+    rest = index - model.selection_intercept_ - first * model.selection_coef_[0]
+    rows = np.column_stack([first, rest / model.selection_coef_[1]])
+    (near, _), (far, limit) = model.predict_proba(rows, kind=kind)
+    assert near == pytest.approx(far, rel=1e-7)
+    assert limit == pytest.approx(special.ndtr(0.3 / np.sqrt(1 - rho**2)), rel=1e-4)
+    np.testing.assert_allclose(*probit_effect_of(model, kind, rows), rtol=1e-4)
+
+
+def probit_effect_of(model, kind, rows):
+    estimates = Estimates.of(model.fit_, prediction=True, selection=True)
+    design = np.column_stack([np.ones(2), rows[:, estimates.columns]])
+    return probit_effect(estimates, kind, design).gradient()

@@ -8,7 +8,7 @@ import pytest
 
 import heckmanfa.plots
 from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset
-from heckmanfa.errors import InputError
+from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,20 @@ def test_pictures_that_make_no_sense_are_refused_with_the_one_to_use(fitted):
         heckmanfa.plots.imr_estimates(model, X, y)
     with pytest.raises(InputError, match="'over_rho' needs the rows"):
         heckmanfa.plots.over_rho(model)
+    for searched in (heckmanfa.plots.chances, heckmanfa.plots.specification_curve):
+        with pytest.raises(HeckmanfaError, match=r"[Ff]it HeckmanProbitBestSubset"):
+            searched(model)
+    with pytest.raises(InputError, match="no search for a binary outcome does"):
+        heckmanfa.plots.assignment_path(model)
     axes = heckmanfa.plots.calibration(model, X, y)
     assert axes.get_xlabel() == "predicted probability"
+
+
+def test_the_specification_curve_takes_no_rows(fitted):
+    _, X, y, _ = fitted
+    model = HeckmanProbitBestSubset(n_refits=2).fit(X, y)
+    with pytest.raises(InputTypeError, match="needs no rows"):
+        heckmanfa.plots.specification_curve(model, X, y)
 
 
 def test_a_search_shows_the_rho_and_the_coefficients_of_its_refits(fitted):

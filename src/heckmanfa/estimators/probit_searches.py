@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
@@ -112,6 +112,7 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
             for name, allowed in ProvenSearch._parameter_constraints.items()
             if name != "rho_range"
         },
+        "criterion": [StrOptions({"bic", "ebic", "aic"})],
         "n_refits": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -148,7 +149,7 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
         groups: Any = None,
     ) -> Self:
         """Search for the prediction features and fit both equations; see `HeckmanProbit.fit`."""
-        why = _REFUSED.get(self.criterion)
+        why = _REFUSED.get(self.criterion) if isinstance(self.criterion, str) else None
         if why is not None:
             raise InputError(
                 f"criterion='{self.criterion}' is for a linear outcome: {why}. Use 'bic', 'ebic' "

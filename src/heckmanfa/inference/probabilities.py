@@ -3,6 +3,9 @@
 With v = x'b and u = z'gamma, P(y = 1 | x) is Phi(v), given selection Phi2(v, u; rho) / Phi(u),
 given its absence Phi2(v, -u; -rho) / Phi(-u), and together with selection Phi2(v, u; rho).
 Quotients are differences of logarithms, which do not underflow where selection is very unlikely.
+Where u is beyond -1e4, the logarithms of both are so large that their difference has no digits
+left. There, the error of the selection equation given selection is -u - 1 / u to 1e-8, its mean,
+and P(y = 1 | x, s = 1) is Phi((v - rho (u + 1 / u)) / sqrt(1 - rho^2)).
 
 An interval is by the delta method on the probit scale, Phi^-1 of the probability, so its ends are
 probabilities. Of Phi(v) it is the interval of x'b itself. The smaller of P and 1 - P is used, in
@@ -32,6 +35,9 @@ from heckmanfa.model.bivariate_normal import log_bivariate_cdf, log_cdf_and_slop
 from heckmanfa.model.normal import inverse_mills, log_cdf
 from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.text.printable import quoted
+
+_FAR = -1e4
+"""the index below which a quotient of probabilities would lose its digits"""
 
 ProbabilityKind = Literal["marginal", "selected", "unselected", "joint"]
 
@@ -106,12 +112,23 @@ def _log_probability(fit: Fit, table: FeatureTable, kind: str, sign: float = 1.0
     if kind == "marginal":
         return log_cdf(mean)
     side = -1.0 if kind == "unselected" else 1.0
-    index = side * selection_index(fit, table)
-    logarithm = log_bivariate_cdf(mean, index, sign * side * fit.rho)
-    if kind != "joint":
-        logarithm = logarithm - log_cdf(index)
+    index, rho = side * selection_index(fit, table), sign * side * fit.rho
+    if kind == "joint":
+        return log_bivariate_cdf(mean, index, rho)
+    xp = namespace(mean)
+    far = index < _FAR
+    near = xp.where(far, 0.0 * mean, index)
+    logarithm = log_bivariate_cdf(mean, near, rho) - log_cdf(near)
     # Rounding may leave a probability of one a little above.
-    return namespace(mean).where(logarithm > 0, 0.0 * logarithm, logarithm)
+    logarithm = xp.where(logarithm > 0, 0.0 * mean, logarithm)
+    if not xp.any(far):
+        return logarithm
+    return xp.where(far, log_cdf(_far_point(mean, xp.where(far, index, _FAR), rho)), logarithm)
+
+
+def _far_point(mean: Array, index: Array, rho: float) -> Array:
+    """Phi^-1 of P(y = 1 | x, s = 1) where selection is almost impossible."""
+    return (mean - rho * (index + 1.0 / index)) / ((1.0 - rho) * (1.0 + rho)) ** 0.5
 
 
 def _interval(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Floats:
@@ -121,7 +138,7 @@ def _interval(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Fl
 
     def of_block(block: tuple[slice, Floats]) -> tuple[slice, Floats]:
         span, design = block
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             effect = probit_effect(estimates, kind, design)
             error = quantile * np.sqrt(effect.variance(estimates.covariance))
             ends = np.column_stack([effect.values - error, effect.values + error])
@@ -138,24 +155,27 @@ def probit_effect(estimates: Estimates, kind: str, design: Floats) -> Effect:
         return Effect(mean, ((one, design),), ((zero, design),), zero)
     side = -1.0 if kind == "unselected" else 1.0
     index, rho = side * (design @ estimates.selection_coef), side * estimates.dependence
-    scale, ratio = zero, zero
+    far = (index < _FAR) & (kind != "joint")
+    near = np.where(far, 0.0, index)
+    scale, ratio, sign = zero, zero, one
     if kind != "joint":
-        scale, ratio = log_cdf(index), inverse_mills(index)
-    sign = one
-    if kind != "joint":
+        scale, ratio = log_cdf(near), inverse_mills(near)
         # The negative class has the probability of -v and -rho.
-        likely = log_bivariate_cdf(mean, index, rho) - scale > np.log(0.5)
+        likely = log_bivariate_cdf(mean, near, rho) - scale > np.log(0.5)
         sign = np.where(likely, -1.0, 1.0)
     logarithm, by_mean, by_index, by_atanh = log_cdf_and_slopes(
-        sign * mean, index, float(np.arctanh(rho)), sign
+        sign * mean, near, float(np.arctanh(rho)), sign
     )
     point = special.ndtri_exp(np.minimum(logarithm - scale, 0.0))
     # The derivative of Phi^-1(P) is that of log P, divided by lambda at the point.
     factor = sign / inverse_mills(point)
     square = (1.0 - rho) * (1.0 + rho)
-    return Effect(
-        sign * point,
-        ((factor * sign * by_mean, design),),
-        ((factor * side * (by_index - ratio), design),),
-        factor * side * by_atanh / square,
-    )
+    value, slopes = sign * point, (factor * sign * by_mean, factor * (by_index - ratio))
+    by_rho = factor * by_atanh / square
+    if far.any():
+        u = np.where(far, index, _FAR)
+        there, root = _far_point(mean, u, rho), square**0.5
+        value = np.where(far, there, value)
+        slopes = (np.where(far, 1.0 / root, slopes[0]), np.where(far, -rho / root, slopes[1]))
+        by_rho = np.where(far, rho * there / square - (u + 1.0 / u) / root, by_rho)
+    return Effect(value, ((slopes[0], design),), ((side * slopes[1], design),), side * by_rho)

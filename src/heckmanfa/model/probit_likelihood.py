@@ -85,7 +85,9 @@ def fit_probit_likelihood(
     pilot = pilot_of(rows)
     found = maximize(rows, problem, naive.features, kind, usual, starts, start, pilot, alone=alone)
     inner, inverse = found["inner_params"], found["inner_covariance"]
-    found["converged"] = found["converged"] and not _on_a_plateau(inner, inverse)
+    if not alone:
+        # Replicates keep it: without those near |rho| = 1, intervals would be too short.
+        found["converged"] = found["converged"] and not _on_a_plateau(inner, inverse)
     slopes = mean_slopes(rows, problem, inner, naive.inner_coef)
     return ProbitMaximum(
         **found,

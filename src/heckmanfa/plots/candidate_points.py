@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -129,9 +130,10 @@ def specification_curve(
             "has the heaviest, or fit HeckmanBestSubset"
         )
     if fit.search is None:
+        search = "HeckmanProbitBestSubset" if fit.is_binary else "HeckmanFA or HeckmanBestSubset"
         raise NotSearchedError(
             f"{type(model).__name__} does not search for features, so there is one "
-            "specification only; fit HeckmanFA or HeckmanBestSubset"
+            f"specification only; fit {search}"
         )
     found = _points(fit, fit.search.check_searched())
     word = found.criterion_name.replace("R2", "R²")
@@ -170,6 +172,11 @@ def specification_curve(
 
 
 def _column(fit: Fit, term: str | int) -> int:
+    if not isinstance(term, str | Integral):
+        raise InputTypeError(
+            f"term must be a feature's name or position; got a {type(term).__name__}. The picture "
+            "needs no rows."
+        )
     for names in (fit.feature_names, list[Any](fit.labels)):
         if term in names:
             return int(names.index(term))

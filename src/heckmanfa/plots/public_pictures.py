@@ -362,10 +362,11 @@ def _drawable(picture: Picture | None, why_not: HeckmanfaError) -> Picture:
 
 
 def _unweighed(pictures: Any) -> HeckmanfaError:
+    binary = pictures.evidence.fit.is_binary
     return NotIdentifiedError(
         pictures.evidence.chances_missing
-        or "assignments were not weighed: nothing was searched. Fit HeckmanAverage or "
-        "HeckmanBestSubset."
+        or "assignments were not weighed: nothing was searched. Fit "
+        f"{'HeckmanProbitBestSubset' if binary else 'HeckmanAverage or HeckmanBestSubset'}."
     )
 
 

@@ -107,10 +107,10 @@ def _recorded_path(model: Any) -> TrainingPath:
     check_is_fitted(model)
     recorded = getattr(model, "path_", None)
     if recorded is None:
-        raise InputError(
-            f"{type(model).__name__} trains nothing; fit HeckmanFA(record_path=40) to see how the "
-            "probabilities of its features change"
-        )
+        cure = "fit HeckmanFA(record_path=40) to see how the probabilities of its features change"
+        if model.fit_.is_binary:
+            cure = "no search for a binary outcome does, so there is no path to draw"
+        raise InputError(f"{type(model).__name__} trains nothing; {cure}")
     found = read_path(recorded, model.fit_.labels, model.fit_.support)
     if found is not None:
         return found
