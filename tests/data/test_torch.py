@@ -122,7 +122,7 @@ def test_weights_and_flags_mean_the_same_for_tensors(data, device, kind, cov_typ
 
 @pytest.fixture(scope="module")
 def binary() -> Any:
-    return make_selection(3_000, 4, 2, rho=0.5, outcome_kind="binary", random_state=4)
+    return make_selection(800, 4, 2, rho=0.5, outcome_kind="binary", random_state=0)
 
 
 @pytest.mark.parametrize("cov_type", [None, "robust", "cluster"])

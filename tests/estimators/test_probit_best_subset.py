@@ -59,11 +59,8 @@ def test_candidates_are_the_exact_fits_of_every_assignment(
     assert model.gap_ == 0.0
 
 
-@pytest.mark.parametrize("seed", [6, 7, 8])
-def test_the_best_by_exact_bic_is_that_of_brute_force(seed: int) -> None:
-    data = make_selection(
-        250, 2, 1, outcome_kind="binary", rho=0.6, strength=0.4, random_state=seed
-    )
+def test_the_best_by_exact_bic_is_that_of_brute_force() -> None:
+    data = make_selection(250, 2, 1, outcome_kind="binary", rho=0.6, strength=0.4, random_state=7)
     every = {}
     for size in range(3):
         for columns in itertools.combinations(range(2), size):

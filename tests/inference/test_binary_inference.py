@@ -89,7 +89,7 @@ def _moved(fit, place, step):
 @pytest.mark.parametrize("target", TARGETS)
 def test_margins_and_their_errors_are_those_of_differences_of_probabilities(fitted, target):
     model, X, _ = fitted
-    fit, X = model.fit_, X.head(50)
+    fit, X = model.fit_, X.head(20)
     table = _margins(fit, X).tidy()
     table = table[table["target"] == target].set_index("term")
     for term in ("age", "city"):
@@ -195,10 +195,13 @@ def _uncertainty(model, X, y, rho=(-0.3, 0.6)):
     return binary_uncertainty_interval(model.fit_, X, y, rho, 0.95, 31, **given)
 
 
-def test_estimates_over_rho_pass_through_the_naive_probit_and_the_estimates(fitted):
-    model, X, y = fitted
-    fit = model.fit_
-    found = _uncertainty(model, X, y)
+@pytest.fixture(scope="module")
+def over_rho(fitted):
+    return _uncertainty(*fitted)
+
+
+def test_estimates_over_rho_pass_through_the_naive_probit_and_the_estimates(fitted, over_rho):
+    fit, found = fitted[0].fit_, over_rho
     table = found.tidy()
     np.testing.assert_allclose(table["probit"], fit.binary.naive_coef, rtol=1e-6)
     errors = found.curve.std_error(np.zeros(1))[0]
@@ -209,9 +212,9 @@ def test_estimates_over_rho_pass_through_the_naive_probit_and_the_estimates(fitt
     assert list(found.path().columns[:3]) == ["rho", "term", "estimate"]
 
 
-def test_estimates_between_refits_are_those_of_a_refit_there(fitted):
+def test_estimates_between_refits_are_those_of_a_refit_there(fitted, over_rho):
     model, X, y = fitted
-    wide = _uncertainty(model, X, y)
+    wide = over_rho
     rho = float(wide.tidy()["sign_change"].iloc[0])
     exact, at = _uncertainty(model, X, y, (rho, rho)), np.array([rho])
     np.testing.assert_allclose(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa.analysis import Question, analyse, best_set
+from heckmanfa.analysis import Question, analyse, best_set, held_out
 from heckmanfa.datasets import load_mroz
 from heckmanfa.report import render, write_report
 from heckmanfa.search.averaging import gibbs
@@ -51,9 +51,10 @@ ALL = (*CASES, *OTHERS)
 
 @pytest.fixture(scope="module", autouse=True)
 def few_samples():
-    """Checks search again in a few samples of the rows."""
+    """Checks search again in a few samples of the rows, and scores in two folds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(best_set, "N_BOOT", 3)
+        patch.setattr(held_out, "N_FOLDS", 2)
         yield
 
 
@@ -118,7 +119,7 @@ def case(ask, mroz_file):
         if name == "binary":
             above = np.where(mroz["lwage"] >= np.log(4), "well <paid>", "low")
             table = mroz.assign(wage4=np.where(mroz["lwage"].notna(), above, ""))
-            return of_table(table.drop(columns="lwage"), "binary.csv", "wage4")
+            return of_table(table, "binary.csv", "wage4", features=FEW[:4])
         if name == "streamed":
             pytest.importorskip("pyarrow", reason="Parquet needs the extra parquet")
             mroz.to_parquet(folder / "mroz.parquet")

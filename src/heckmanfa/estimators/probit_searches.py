@@ -97,10 +97,10 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
     --------
     >>> from heckmanfa import HeckmanProbitBestSubset
     >>> from heckmanfa.datasets import make_selection
-    >>> data = make_selection(2000, 6, 3, outcome_kind="binary", random_state=0)
+    >>> data = make_selection(1000, 4, 2, outcome_kind="binary", random_state=0)
     >>> model = HeckmanProbitBestSubset().fit(data.X, data.y)
     >>> model.prediction_features_, model.optimal_
-    ([2, 3, 4], True)
+    ([0, 1], True)
     """
 
     rho_range: ClassVar[None] = None
