@@ -44,6 +44,9 @@ def test_0_and_1_get_a_heckman_probit_and_its_answer_is_about_probabilities(shel
     assert "Heckman probit of P(wage4 = 1). For the other class, pass --positive 0" in text
     assert any("P(wage4 = 1)" in sentence for sentence in found["answer"]["sentences"])
     assert "percentage point" in text
+    said = "Points: percentage points in P(wage4 = 1) for one more, or from a category's reference"
+    assert said in " ".join(text.split())
+    assert "average marginal effect over the rows with an outcome" in found["may_write"]
     assert not [words for words in LINEAR if words in text]
     assert found["model"] == {
         "outcome_kind": "binary",

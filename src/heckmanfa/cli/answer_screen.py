@@ -85,8 +85,9 @@ def _show_roles(analysis: Analysis, console: Console) -> None:
     for line in role_lines(analysis.evidence, console.width):
         console.print(Text(line.text, style=_KINDS[line.kind]), no_wrap=True, overflow="ignore")
     answer = analysis.answer
-    if answer.which.words:
-        console.print(Text(str(answer.which.words), style="dim"))
+    for words in (analysis.evidence.words.scale, answer.which.words):
+        if words:
+            console.print(Text(str(words), style="dim"))
     console.print(Text(f"{answer.selection.question} {answer.selection}"))
 
 

@@ -83,6 +83,23 @@ class EffectWords:
         return _POINTS if self.is_binary else ""
 
     @property
+    def averaged(self) -> str:
+        """Which rows effects are averaged over, after a blank; empty if every row has the same."""
+        return " over the rows with an outcome" if self.is_binary else ""
+
+    @property
+    def scale(self) -> Passage:
+        """What a column of effects holds, as a sentence; empty in units of the outcome."""
+        if not self.is_binary:
+            return passage()
+        return passage(
+            f"Points: {_POINTS} in ",
+            self.target,
+            f" for one more, or from a category's reference level to this one, "
+            f"averaged{self.averaged}.",
+        )
+
+    @property
     def factor(self) -> float:
         """What turns an effect into that unit."""
         return 100.0 if self.is_binary else 1.0

@@ -101,7 +101,8 @@ def _about(evidence: Evidence) -> str:
     said = _about_estimates(evidence)
     if not evidence.words.is_binary:
         return said
-    return f"{said} Average slopes of the probability, in percentage points."
+    averaged = evidence.words.averaged
+    return f"{said} Average slopes of the probability{averaged}, in percentage points."
 
 
 def _about_estimates(evidence: Evidence) -> str:

@@ -100,7 +100,7 @@ def _effect(evidence: Evidence) -> Passage:
         )
     inside = [interval_words(evidence, main), _how(evidence), passage(_rows(evidence))]
     if evidence.words.is_binary:
-        inside.insert(1, passage("average marginal effect"))
+        inside.insert(1, passage(f"average marginal effect{evidence.words.averaged}"))
     inside.append(_least_squares(evidence, main))
     return passage(
         start, " went with ", amount(evidence, main.effect), " (", join(inside, "; "), ")."
