@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from heckmanfa import Heckman, HeckmanProbit
-from heckmanfa.errors import InputError, NotIdentifiedError
+from heckmanfa.errors import ConvergenceWarning, InputError, NotIdentifiedError
 from heckmanfa.inference.bootstrap import bootstrap
 from heckmanfa.inference.coefficient_profile import profile_coefficient
 from heckmanfa.inference.given_features import GivenFeatures
@@ -19,6 +19,7 @@ from heckmanfa.inference.margins import margins
 from heckmanfa.inference.probabilities import predict_probability
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.uncertainty import binary_uncertainty_interval
+from heckmanfa.model import likelihood
 
 TARGETS = ("marginal", "selected", "unselected", "selection")
 # A slope and a change from 0 to 1 have different gradients; each target has one of them checked.
@@ -283,6 +284,29 @@ def test_other_exclusions_are_refits_of_the_model(two_excluded):
     terms = found.coefficients()
     assert set(terms["term"]) == {"Intercept", "age", "city", "kids", "income", "rho"}
     assert "two-step" not in str(found).lower()
+
+
+def test_refits_of_which_no_second_maximum_is_said_do_not_look_for_one(two_excluded, monkeypatch):
+    model, X, y = two_excluded
+    looked = []
+    look = likelihood._higher_maxima
+    monkeypatch.setattr(likelihood, "_higher_maxima", lambda *a: looked.append(1) or look(*a))
+    model.what_if(X, y)
+    model.specification_tests(X, y)
+    assert looked == []
+    model.exclusion_test(X, y, ["income"])
+    assert looked == [1]
+
+
+def test_a_refit_whose_likelihood_levels_off_towards_the_boundary_is_refused():
+    rng = np.random.default_rng(25)
+    X, u = rng.normal(size=(120, 3)), rng.normal(size=120)
+    e = -0.8 * u + 0.6 * rng.normal(size=120)
+    y = np.where(X @ [0.5, 0.3, 0.8] + u > -0.3, X[:, :2] @ [0.7, -0.5] + e > -0.2, np.nan)
+    with pytest.warns(ConvergenceWarning):
+        model = HeckmanProbit([0, 1]).fit(X, y)
+    with pytest.raises(NotIdentifiedError, match="likelihood did not converge"):
+        model.what_if(X, y)
 
 
 def test_exclusions_are_tested_by_the_likelihood_ratio_and_by_wald_if_that_is_not_valid(

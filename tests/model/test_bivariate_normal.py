@@ -65,9 +65,7 @@ def test_the_fast_rule_agrees_with_the_sums_of_positive_terms(rho: float) -> Non
         )
 
 
-@pytest.mark.parametrize(
-    ("h", "k", "rho"), [(-1.3, 0.4, -0.9), (-9.0, -7.5, 0.6), (2.0, -2.5, -0.97)]
-)
+@pytest.mark.parametrize(("h", "k", "rho"), [(-1.3, 0.4, -0.9), (-9.0, -7.5, 0.6)])
 def test_values_match_an_integral_that_is_taken_now(h: float, k: float, rho: float) -> None:
     with mp.workdps(30):
         scale = mp.sqrt(1 - mp.mpf(rho) ** 2)

@@ -15,12 +15,18 @@ from heckmanfa.model.two_step import refuse_unidentified
 
 
 def refit_binary(
-    fit: Fit, read: FitRows, features: Positions, *, classical: bool = False
+    fit: Fit,
+    read: FitRows,
+    features: Positions,
+    *,
+    classical: bool = False,
+    alone: bool = False,
 ) -> ProbitMaximum | str:
     """Fit other prediction features by maximum likelihood; return the reason if that fails.
 
     The covariance is of the model's kind, unless it is to be classical; with clusters, the rows
-    must have been read with them.
+    must have been read with them. Other maxima are looked for, unless the one reached is wanted
+    ``alone``.
     """
     moments, rows, chosen = read.moments, read.rows, sorted(features)
     if dependencies(moments.subset(chosen, imr=False, outcome=False)):
@@ -35,5 +41,9 @@ def refit_binary(
     kind = CLASSICAL if classical else fit.spec.covariance_kind(read.sample.n_groups)
     # Start from the rho of the model's own start, so both climb the same maximum.
     begin = elsewhere(read_start(fit.spec.start, fit.spec.method))
-    found = fit_probit_likelihood(moments, read.probit, naive, kind, rows, begin)
-    return found if found.converged else "maximum likelihood did not converge"
+    found = fit_probit_likelihood(moments, read.probit, naive, kind, rows, begin, alone=alone)
+    return (
+        found
+        if found.converged and not found.levelled_off
+        else "maximum likelihood did not converge"
+    )

@@ -51,7 +51,7 @@ def binary_specification_tests(
 
 def _prediction_tests(fit: Fit, read: FitRows) -> Iterator[SpecificationTest]:
     # Honest estimates are not at the maximum of the likelihood.
-    base = refit_binary(fit, read, fit.features, classical=True)
+    base = refit_binary(fit, read, fit.features, classical=True, alone=True)
     if isinstance(base, str):
         raise NotIdentifiedError(f"the model cannot be tested: {base}")
     moments, features = read.moments, base.features

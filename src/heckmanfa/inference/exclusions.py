@@ -194,7 +194,7 @@ def binary_what_if(
     read = read_fit_rows(fit, X, y, selected, sample_weight, groups, clusters=True)
 
     def solve(features: list[int]) -> Alternative | str:
-        found = refit_binary(fit, read, features)
+        found = refit_binary(fit, read, features, alone=True)
         return found if isinstance(found, str) else Alternative.of_binary(found, fit.n_selected)
 
     with one_blas_thread():

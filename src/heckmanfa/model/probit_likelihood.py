@@ -7,7 +7,7 @@ gives: all rows are then read three or four times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -54,6 +54,16 @@ class ProbitMaximum(JointMaximum):
             "uncertainty_interval() for what smaller rho would mean, or use another set of features"
         )
 
+    @property
+    def levelled_off(self) -> bool:
+        """Whether the likelihood is level on its way to |rho| = 1, where it has no maximum.
+
+        Where no row lies near both thresholds, it levels off so soon that steps along atanh rho no
+        longer gain anything. A maximum has a curvature, which says where atanh rho is.
+        """
+        size = abs(self.atanh_rho)
+        return size >= _AT_THE_END and not float(self.inner_covariance[-1, -1]) < size**2
+
     def reported_covariance(self) -> Floats:
         """Covariance of prediction, selection and rho, by the delta method."""
         jacobian = np.ones(len(self.covariance))
@@ -84,27 +94,15 @@ def fit_probit_likelihood(
     # A few rows say little about rho here: on them the likelihood may rise where it does not.
     pilot = pilot_of(rows)
     found = maximize(rows, problem, naive.features, kind, usual, starts, start, pilot, alone=alone)
-    inner, inverse = found["inner_params"], found["inner_covariance"]
-    if not alone:
-        # Replicates keep it: without those near |rho| = 1, intervals would be too short.
-        found["converged"] = found["converged"] and not _on_a_plateau(inner, inverse)
-    slopes = mean_slopes(rows, problem, inner, naive.inner_coef)
-    return ProbitMaximum(
+    slopes = mean_slopes(rows, problem, found["inner_params"], naive.inner_coef)
+    reached = ProbitMaximum(
         **found,
         index_range=slopes.index_range,
         mean_slopes=slopes.mean,
         mean_slope_gradients=solve_upper(problem.prediction_back, slopes.gradient, transposed=True),
     )
-
-
-def _on_a_plateau(theta: Floats, inverse: Floats) -> bool:
-    """Whether the likelihood has levelled off on its way to |rho| = 1, where it has no maximum.
-
-    Where no row lies near both thresholds, it levels off so soon that steps along atanh rho no
-    longer gain anything. A maximum has a curvature, which says where atanh rho is.
-    """
-    size = abs(float(theta[-1]))
-    return size >= _AT_THE_END and not float(inverse[-1, -1]) < size**2
+    # Replicates keep it: without those near |rho| = 1, intervals would be too short.
+    return replace(reached, converged=False) if not alone and reached.levelled_off else reached
 
 
 def probit_start(rows: Rows, problem: JointProblem, starts: ProbitStarts) -> Floats:
