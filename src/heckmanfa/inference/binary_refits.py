@@ -42,8 +42,6 @@ def refit_binary(
     # Start from the rho of the model's own start, so both climb the same maximum.
     begin = elsewhere(read_start(fit.spec.start, fit.spec.method))
     found = fit_probit_likelihood(moments, read.probit, naive, kind, rows, begin, alone=alone)
-    return (
-        found
-        if found.converged and not found.levelled_off
-        else "maximum likelihood did not converge"
-    )
+    if not found.converged or found.levelled_off:
+        return "maximum likelihood did not converge"
+    return found
