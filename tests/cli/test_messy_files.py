@@ -99,7 +99,7 @@ def test_a_rare_level_that_separates_names_the_option_that_merges_it(shell, mroz
     town[np.flatnonzero(mroz["lwage"].isna())[:3]] = "island"
     mroz.assign(town=town).to_csv("t.csv", index=False)
     said = shell.refuses("fit", "t.csv", "--outcome", "lwage")
-    assert "merge rare levels with --min-level-rows 10" in said
+    assert "merge rare levels of a category with --min-level-rows 10" in said
     found, _ = results(shell, "t.csv", "--outcome", "lwage", "--min-level-rows", 10)
     # The only rare level is merged with the next rarest.
     levels = {*found["reference_levels"].values()}

@@ -20,6 +20,7 @@ from heckmanfa.errors import (
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.model.equations import count_rows
 from heckmanfa.model.outcome_rows import OutcomeRows
+from heckmanfa.text.option_names import in_options
 
 N = 400
 
@@ -70,6 +71,17 @@ def test_dropping_leaves_out_the_column_and_every_row_it_decides(data, selecting
     np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-9)
     np.testing.assert_allclose(model.selection_coef_, alone.selection_coef_, rtol=1e-9)
     assert model.n_obs_ == alone.n_obs_ == N - 20
+
+
+def test_a_column_that_is_the_outcome_is_not_taken_for_the_selection(data):
+    X, y, _ = data
+    # Rows that are not selected have values of either sign.
+    after = np.where(np.isnan(y), X[:, 3], np.where(y == 1, 1, -1) * (0.1 + abs(X[:, 3])))
+    model = HeckmanProbit([0, 4], [0, 1, 2, 3])
+    with pytest.raises(SeparationError, match="form of the outcome, or is known only with") as no:
+        model.fit(np.column_stack([X, after]), y)
+    assert "--exclude" in in_options(str(no.value))
+    assert "--selected" not in in_options(str(no.value))
 
 
 def test_a_column_without_whose_rows_one_class_is_left_is_named(data):

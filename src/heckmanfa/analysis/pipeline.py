@@ -332,7 +332,8 @@ class Analysis(Prepared):
         lost = [name for name in self._sources(model.dropped_features_) if name not in used]
         why = "is collinear with other features, or does not vary in these rows"
         if self.row_counts.get("left_out_separation"):
-            why = "is collinear with other features, or determines selection exactly"
+            what = "selection or the outcome" if model.fit_.is_binary else "selection"
+            why = f"is collinear with other features, or determines {what} exactly"
         return self.encoding.left_out | dict.fromkeys(lost, why)
 
     @property

@@ -34,10 +34,6 @@ from heckmanfa.text.printable import quoted_list
 _RARE = 0.05
 # Levels of fewer rows are worth merging, whichever of them separates.
 _FEW_ROWS = 10
-_ITSELF = (
-    "Check for a column that is another form of the selection or of the outcome itself, and leave "
-    "it out"
-)
 # Longer lists of separating columns are cut to a few names.
 _SHOWN, _FEW = 8, 3
 # A common minimum of rows of the rarer kind.
@@ -151,6 +147,8 @@ class Separated:
     among: str
     counts: str
     """filled in with the numbers of rows of either kind"""
+    itself: str
+    """what to do about a column that is what the probit explains"""
 
 
 SELECTION = Separated(
@@ -159,6 +157,8 @@ SELECTION = Separated(
     between="selected from unselected rows",
     among="{n:,} rows, of which {one:,} are selected",
     counts="{one:,} are selected and {other:,} are not",
+    itself="Check for a column that is another form of the selection or of the outcome itself, and "
+    "leave it out",
 )
 OUTCOME = Separated(
     response="outcome",
@@ -166,6 +166,8 @@ OUTCOME = Separated(
     between="the two classes of the outcome among the selected rows",
     among="{n:,} selected rows, of which {one:,} have the positive class",
     counts="of the selected rows, {one:,} have the positive class and {other:,} the negative one",
+    itself="Check for a column that is another form of the outcome, or is known only with it, and "
+    "leave it out",
 )
 
 
@@ -293,7 +295,7 @@ def _separation_text(
     if found.complete:
         return (
             f"{names} {verb} {words.between} completely, so the probit has no "
-            f"finite maximum. {_ITSELF}."
+            f"finite maximum. {words.itself}."
         )
     certain = (
         f"{names} {verb} {words.between}: the {words.response} of {found.n_decided:,} rows "
@@ -302,7 +304,7 @@ def _separation_text(
     drop = "pass on_separation='drop' to leave out the column and those rows."
     if found.n_decided > _RARE * n:
         # No level is that rare: such a column says who is selected, or who cannot be.
-        return f"{certain} {_ITSELF}, or {drop}"
+        return f"{certain} {words.itself}, or {drop}"
     few = max(_FEW_ROWS, found.n_decided + 1)
     return (
         f"{certain} Leave the column out, merge its rare level (fewer than {few:,} rows) with "

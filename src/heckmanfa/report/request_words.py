@@ -187,9 +187,11 @@ def _errors(analysis: Analysis) -> str:
 
 def rows_by_use(analysis: Analysis) -> list[tuple[str, int]]:
     """Count the rows in the fit, and those left out by reason; the counts add up to all rows."""
-    counts = analysis.row_counts
+    counts, uses = analysis.row_counts, dict(_USES)
+    if analysis.model.fit_.is_binary:
+        uses["left_out_separation"] = "Left out: a feature determines selection or the outcome"
     return [
         (words, counts.get(key, 0))
-        for key, words in _USES.items()
+        for key, words in uses.items()
         if counts.get(key, 0) or key in ("selected", "unselected")
     ]

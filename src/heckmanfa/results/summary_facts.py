@@ -23,8 +23,10 @@ _ROOM = 22
 
 def rows_left_out(fit: Fit) -> dict[str, int]:
     """Count the rows left out, by why."""
-    counts = fit.row_counts
-    return {words: counts[key] for key, words in _ROW_WORDS.items() if counts.get(key)}
+    counts, said = fit.row_counts, dict(_ROW_WORDS)
+    if fit.is_binary:
+        said["left_out_separation"] = "selection or outcome determined exactly"
+    return {words: counts[key] for key, words in said.items() if counts.get(key)}
 
 
 def summary_title(fit: Fit) -> str:

@@ -20,7 +20,8 @@ _PHRASES = (
     (r"\bor is known only with it, and leave it out\b", r"\g<0> with --exclude"),
     (
         r"\bLeave the column out, merge its rare level \(fewer than ([\d,]+) rows\) with another\b",
-        r"Leave the column out with --exclude, merge rare levels with --min-level-rows \1",
+        r"Leave the column out with --exclude, merge rare levels of a category with "
+        r"--min-level-rows \1",
     ),
     (
         r"\b([Ll])eave features out of the selection equation\b",
