@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,15 @@ import pytest
 
 from heckmanfa import HeckmanProbit, HeckmanProbitBestSubset, scan_parquet
 from heckmanfa.datasets import make_selection
-from heckmanfa.errors import CollinearError, HeckmanfaWarning, InputError, SearchWarning
+from heckmanfa.errors import (
+    CollinearError,
+    HeckmanfaWarning,
+    InputError,
+    NoFeasibleAssignmentError,
+    SearchWarning,
+)
+from heckmanfa.fit import binary
+from heckmanfa.model.probit_likelihood import ProbitMaximum, fit_probit_likelihood
 from heckmanfa.search.refitted_subset import RefittedSubset
 
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
@@ -184,6 +193,53 @@ def test_a_full_model_at_the_boundary_holds_rho() -> None:
     assert refits is not None
     assert refits.held_rho == pytest.approx(0.98)
     assert any("holds rho at 0.98" in note for note in model.search_report().notes)
+
+
+def draw_many(n: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw many columns for selection, of which the first two predict, with a rho of .6."""
+    random = np.random.default_rng(seed)
+    X, errors = random.standard_normal((n, k)), random.standard_normal((n, 2))
+    other = 0.6 * errors[:, 0] + 0.8 * errors[:, 1]
+    selected = 0.3 + X[:, [0, 2, 3]] @ [0.6, 0.8, 0.5] + errors[:, 0] > 0
+    return X, np.where(selected, (0.2 + X[:, :2] @ [1.0, -0.8] + other > 0) * 1.0, np.nan)
+
+
+def test_rho_is_held_where_a_good_assignment_has_it() -> None:
+    X, y = draw_many(300, 20, seed=8)
+    model = HeckmanProbitBestSubset(n_refits=10, prediction_features=range(8)).fit(X, y)
+    refits = model.fit_.search.result.refits  # type: ignore[union-attr]
+    assert refits is not None
+    assert model.prediction_features_ == [0, 1]
+    assert refits.held_rho == pytest.approx(model.rho_, abs=0.005 + 1e-9)
+    # At .98, the approximation is further off.
+    assert refits.largest_error(model.candidates_["bic"].to_numpy()) < 1.0
+    assert refits.best_is_same(model.candidates_["bic"].to_numpy())
+
+
+def test_without_a_maximum_the_advice_is_on_an_overfitted_selection() -> None:
+    X, y = draw_many(300, 20, seed=4)
+    with pytest.raises(NoFeasibleAssignmentError, match="20 selection features for 119 unselected"):
+        HeckmanProbitBestSubset(n_refits=2, prediction_features=range(4)).fit(X, y)
+
+
+def test_the_chosen_model_is_fitted_at_the_maximum_that_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rhos = []
+
+    def fitted(*args: Any, **options: Any) -> ProbitMaximum:
+        found = fit_probit_likelihood(*args, **options)
+        rhos.append(found.rho)
+        return found
+
+    monkeypatch.setattr(binary, "fit_probit_likelihood", fitted)
+    X, y = draw_many(250, 25, seed=23)
+    model = HeckmanProbitBestSubset(always=[0, 1, 2], prediction_features=[0, 1, 2]).fit(X, y)
+    # From separate probits, the climb ends at a rho of one.
+    assert rhos == [pytest.approx(1.0, abs=1e-4), model.rho_]
+    assert model.rho_ == pytest.approx(model.candidates_["rho"].iloc[0], abs=1e-3)
+    assert model.bic_ == pytest.approx(model.candidates_["bic"].iloc[0], abs=1e-4)
+    assert model.converged_
 
 
 def test_a_search_that_ends_early_says_what_could_be_better() -> None:

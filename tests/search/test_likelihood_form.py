@@ -71,6 +71,23 @@ def test_the_best_by_each_criterion_is_that_of_brute_force(criterion: str) -> No
     assert best_of_form(form, CHOICES, n_rows=M).beyond == np.inf
 
 
+def test_a_tree_that_is_cut_short_knows_the_neighbours_of_its_best() -> None:
+    random = np.random.default_rng(0)
+    k = 30
+    root = random.normal(size=(k, k)) + 4.0 * np.eye(k)
+    estimates = np.where(np.arange(k) < 3, 3.0, 0.02 * random.normal(size=k))
+    form = QuadraticForm(tuple(range(k)), estimates, root @ root.T / 500)
+    choices = Choices(k, (), tuple((column,) for column in range(k)), k)
+    found = best_of_form(form, choices, n_rows=M, n_best=k, max_nodes=1)
+    assert not found.complete
+    near = found.masks[0] ^ np.eye(k, dtype=bool)
+    known = {mask.tobytes() for mask in found.masks}
+    values = form.dropped(near) + np.log(M) * near.sum(axis=1)
+    kept = values <= found.values[-1]
+    assert kept.sum() > k // 2
+    assert all(mask.tobytes() in known for mask in near[kept])
+
+
 def test_weights_and_averages_by_a_form_are_those_of_brute_force() -> None:
     form, _, _ = draw(2)
     moments = form.as_moments(K, M, with_rho=True)

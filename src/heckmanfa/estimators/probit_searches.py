@@ -90,8 +90,8 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
     Notes
     -----
     A fitted model also has all attributes of `HeckmanProbit`. If the likelihood of all features
-    rises towards a rho of 1 or -1, the approximation holds rho at .98 in size; the refits estimate
-    it.
+    rises towards a rho of 1 or -1, the approximation holds rho at that of a good assignment, or at
+    .98 in size if none has a maximum inside; the refits estimate it.
 
     Examples
     --------

@@ -25,6 +25,7 @@ from heckmanfa.model.outcome_rows import OutcomeRows
 from heckmanfa.model.probit import probit_covariance
 from heckmanfa.model.probit_likelihood import fit_probit_likelihood
 from heckmanfa.model.probit_likelihood_terms import outcome_slopes
+from heckmanfa.model.probit_together import BOUNDARY_ATANH
 from heckmanfa.model.two_step import refuse_unidentified
 
 _ROUNDED = 1e-12
@@ -45,7 +46,11 @@ def fit_binary(
     if naive is None or naive.features != features:
         naive = fit_outcome_probit(moments, rows, features)
     start = read_start(spec.start, spec.method)
-    found = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=not spec.guarded)
+    alone = not spec.guarded
+    found = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=alone)
+    if start is None and choice.rho is not None and abs(found.atanh_rho) >= BOUNDARY_ATANH:
+        start = choice.rho
+        found = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=alone)
     warn_of_likelihood(found, start)
     n_selected = count(moments.n_selected, counts["selected"], kind)
     aic, bic = _criteria(found.log_likelihood, len(features), n_selected)

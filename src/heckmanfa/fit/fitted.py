@@ -238,6 +238,8 @@ class Choice:
     dropped: tuple[int, ...] = ()
     search: SearchOutcome | None = None
     average: AverageOutcome | None = None
+    rho: float | None = None
+    """at a maximum that the search found, should maximum likelihood run past it to |rho| = 1"""
 
 
 class Choose(Protocol):

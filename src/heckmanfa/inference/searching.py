@@ -42,6 +42,7 @@ from heckmanfa.results.document import Finding, Section
 from heckmanfa.results.reference import Reference
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import HONEST_TARGET
+from heckmanfa.search.centring import centred
 from heckmanfa.search.choices import Choices, feasible_choices
 from heckmanfa.search.evaluation import Criterion, Goal
 from heckmanfa.search.full_model import FullModel, fit_all, without_collinear
@@ -96,7 +97,9 @@ class Searching:
         full: FullModel | None = None
         if spec.outcome_kind == "binary":
             choices = without_collinear(choices, moments, spec.labels, spec.on_collinear)
+            m, rows = moments.n_selected, selection.rows
             full = fit_all(moments, selection, choices.columns)
+            full = centred(full, rows, choices, self.criterion, m)
             goal = Goal.of_form(full.form, choices, self.criterion, moments.n_selected)
         else:
             form = self._form(spec, selection, moments, choices, kind)
@@ -161,7 +164,11 @@ def choice_of(selection: Selection, best: Mask, outcome: SearchOutcome) -> Choic
             "drives selection alone, named in never=[...], would identify it.",
             NoExclusionWarning,
         )
-    return Choice(features, search=outcome)
+    result = outcome.result
+    rho = None
+    if result is not None and result.refits is not None and np.array_equal(best, result.best):
+        rho = float(result.rho[0])
+    return Choice(features, search=outcome, rho=rho)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -70,13 +70,16 @@ def climb_together(
     full: State,
     bases: Sequence[Floats],
     progress: Callable[[int], None] | None = None,
+    *,
+    hold_rho: bool = False,
 ) -> list[Climbed]:
     """Maximise the likelihood over each basis of free directions, from the state of all features.
 
-    Each starts where the quadratic approximation at ``full`` has its maximum. Climbs that do not
-    converge in a few passes say so. ``progress`` is called with the number that did.
+    Each starts where the quadratic approximation at ``full`` has its maximum, with the rho of
+    ``full`` if ``hold_rho``. Climbs that do not converge in a few passes say so. ``progress`` is
+    called with the number that did.
     """
-    climbs = [_Climb.start(full, basis) for basis in bases]
+    climbs = [_Climb.start(full, basis, hold_rho=hold_rho) for basis in bases]
     for _ in range(_PASSES):
         active = [climb for climb in climbs if not climb.done]
         if progress is not None:
@@ -134,9 +137,10 @@ class _Climb:
         self.done = self.converged = False
 
     @classmethod
-    def start(cls, full: State, basis: Floats) -> _Climb:
+    def start(cls, full: State, basis: Floats, *, hold_rho: bool) -> _Climb:
         """Start at the maximum of the quadratic approximation at ``full``."""
-        inverse, theta = _inverse(full, basis), restricted_start(full, basis)
+        inverse = _inverse(full, basis)
+        theta = restricted_start(full, basis, hold_rho=hold_rho)
         if inverse is None or theta is None:
             failed = cls(full.theta, basis, np.zeros((basis.shape[1],) * 2))
             failed.done = True

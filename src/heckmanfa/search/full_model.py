@@ -7,7 +7,7 @@ from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg as sla
@@ -43,6 +43,11 @@ _HELD_DECREMENT = 1e-6
 _FAR_BELOW = 1.0
 _REFIT_DECREMENT = 1e-6
 _REFIT_ITERATIONS = 30
+# Climbs that start again one by one: at least so many, and as many as this many multiplications
+# allow, about ten seconds' work. If there are more, they share their passes first.
+_ALONE = 5
+_ALONE_WORK = 4e10
+_PASSES_ALONE = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +57,7 @@ class FullModel:
     columns: tuple[int, ...]
     """(k,) positions in X of the candidates, in order"""
     problem: ProbitProblem
+    starts: ProbitStarts
     state: State
     form: QuadraticForm
     """estimates of the candidates' coefficients, and the sub-block of the inverse information"""
@@ -70,28 +76,54 @@ class FullModel:
 
         The first is climbed by Newton's method. The others resemble it, so they start from the
         quadratic approximation there, and share each pass over the rows. Those that reach no
-        maximum, or one far below the approximation, start again from rho = 0, one by one.
+        maximum, or one far below the approximation, start again from rho = 0: a few one by one,
+        many together.
         """
         bases = [self._basis(mask) for mask in masks]
         if not bases:
             return []
-        held = self.held_rho is not None
-        first, state = self._newton(rows, bases[0], self.state, hold=held)
+        first, state = self._climb(rows, bases[0])
         if not first.converged:
-            first, state = self._newton(rows, bases[0], self.uncorrelated, hold=True)
-        if not first.converged:
-            state = self.uncorrelated if held else self.state
+            state = self.uncorrelated if self.held_rho is not None else self.state
         found = [first, *climb_together(rows, self.problem, state, bases[1:], progress)]
         expected = self.state.log_likelihood - 0.5 * self.form.dropped(masks)
-        for place, climbed in enumerate(found):
-            if climbed.converged and climbed.log_likelihood >= expected[place] - _FAR_BELOW:
-                continue
-            again, _ = self._newton(rows, bases[place], self.uncorrelated, hold=True)
-            if again.converged and not climbed.above(again):
+        places = [
+            place
+            for place, climbed in enumerate(found)
+            if not climbed.converged or climbed.log_likelihood < expected[place] - _FAR_BELOW
+        ]
+
+        def take(place: int, again: Climbed) -> None:
+            if again.converged and not found[place].above(again):
                 found[place] = again
+
+        each = _PASSES_ALONE * len(rows) * len(self.state.theta) ** 2
+        most = max(_ALONE, int(_ALONE_WORK / each))
+        if len(places) > most:
+            start = self.uncorrelated
+            some = [bases[place] for place in places]
+            climbs = climb_together(rows, self.problem, start, some, hold_rho=True)
+            for place, again in zip(places, climbs, strict=True):
+                take(place, again)
+            places = [place for place in places if not found[place].converged][:most]
+        for place in places:
+            again, _ = self._newton(rows, bases[place], self.uncorrelated, hold=True)
+            take(place, again)
             if progress is not None:
                 progress(place)
         return found
+
+    def climb(self, rows: Rows, mask: Mask) -> Climbed:
+        """Maximise the likelihood of one assignment, (K,), by Newton's method."""
+        return self._climb(rows, self._basis(mask))[0]
+
+    def held_at(self, rows: Rows, rho: float) -> FullModel | None:
+        """Return the same model with rho held elsewhere; None if it cannot be fitted there."""
+        found = _hold(rows, self.problem, self.starts, self.columns, rho)
+        if found is None:
+            return None
+        state, form = found
+        return replace(self, state=state, form=form, held_rho=rho)
 
     def coef(self, theta: Floats, n_features: int) -> Floats:
         """Return the coefficients of the columns of X, (K,), at some theta."""
@@ -124,6 +156,13 @@ class FullModel:
     def _basis(self, mask: Mask) -> Floats:
         kept = [place for place, column in enumerate(self.columns) if mask[column]]
         return free_directions(self.problem, kept)
+
+    def _climb(self, rows: Rows, basis: Floats) -> tuple[Climbed, State]:
+        """Climb one assignment from the model of all candidates or, if that fails, from rho = 0."""
+        found, state = self._newton(rows, basis, self.state, hold=self.held_rho is not None)
+        if found.converged:
+            return found, state
+        return self._newton(rows, basis, self.uncorrelated, hold=True)
 
     def _newton(self, rows: Rows, basis: Floats, at: State, *, hold: bool) -> tuple[Climbed, State]:
         """Climb one assignment by Newton's method, from the quadratic approximation at a state."""
@@ -171,7 +210,7 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     """Fit the Heckman probit with all ``columns`` of X as prediction features.
 
     They must not be collinear. If the likelihood rises towards |rho| = 1, rho is held at .98 in
-    size, and the others are estimated there.
+    size, or at 0, and the others are estimated there.
     """
     columns, rows = tuple(sorted(columns)), selection.rows
     k = len(columns)
@@ -192,20 +231,29 @@ def fit_all(moments: Moments, selection: Selection, columns: Sequence[int]) -> F
     inverse = _inverse(state.hessian)
     if converged and inverse is not None:
         form = _form(problem, columns, state, inverse)
-        return FullModel(columns, problem, state, form, uncorrelated, None)
-    rho = float(np.copysign(LARGEST_RHO, state.theta[-1]))
+        return FullModel(columns, problem, starts, state, form, uncorrelated, None)
+    for rho in (float(np.copysign(LARGEST_RHO, state.theta[-1])), 0.0):
+        held = _hold(rows, problem, starts, columns, rho)
+        if held is not None:
+            return FullModel(columns, problem, starts, *held, uncorrelated, rho)
+    raise NotIdentifiedError(
+        f"the model of all {k} features that may predict cannot be fitted, not even with rho held "
+        "at 0, and the search starts from it. Name fewer in prediction_features, or leave some out "
+        "with never=[...]."
+    )
+
+
+def _hold(
+    rows: Rows, problem: ProbitProblem, starts: ProbitStarts, columns: tuple[int, ...], rho: float
+) -> tuple[State, QuadraticForm] | None:
+    """Maximise the likelihood of all candidates with rho held, and approximate it there."""
     theta = starts.at(float(np.arctanh(rho)))
     free = len(theta) - 1
     state, _, converged = newton(rows, problem, theta, free=free, tolerance=_HELD_DECREMENT)
     inverse = _inverse(state.hessian[:-1, :-1])
     if not converged or inverse is None:
-        raise NotIdentifiedError(
-            f"the model of all {k} features that may predict cannot be fitted, not even with rho "
-            f"held at {rho:g}, and the search starts from it. Name fewer in prediction_features, "
-            "or leave some out with never=[...]."
-        )
-    form = _form(problem, columns, state, inverse)
-    return FullModel(columns, problem, state, form, uncorrelated, rho)
+        return None
+    return state, _form(problem, columns, state, inverse)
 
 
 def _inverse(hessian: Floats) -> Floats | None:

@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning, warn
+from heckmanfa.model.equations import weighted_count
 from heckmanfa.model.probit_together import Climbed
 from heckmanfa.search.best_subset.branch_and_bound import node_budget
 from heckmanfa.search.best_subset.of_form import BestOfForm, best_of_form
@@ -24,6 +25,9 @@ from heckmanfa.text.wording import plural
 
 REPLICATE_REFITS = 5
 """Assignments that are refitted in each replicate of a bootstrap, and in each half of the rows."""
+
+# With fewer rows of the rarer kind per selection feature, the selection equation overfits.
+_ROWS_PER_FEATURE = 10
 
 
 @dataclass(frozen=True)
@@ -82,11 +86,7 @@ def _ranked(
     fitted = np.array([climbed.log_likelihood for climbed in refits])
     log_likelihood = np.where(good, fitted, np.nan)
     if not good.any():
-        raise NoFeasibleAssignmentError(
-            "maximum likelihood has no maximum with rho inside (-1, 1) in any of the "
-            f"{plural(len(masks), 'best assignment')} by the quadratic approximation. Name "
-            "features that drive selection alone in never=[...], or raise n_refits."
-        )
+        raise _no_maximum(problem, len(masks))
     penalty = goal.value(goal.penalty(held) + goal.unit_penalty(goal.count_units(masks)))
     exact = -2.0 * log_likelihood + penalty
     order = first_of_ties(np.where(good, exact, np.inf) / m, masks)
@@ -124,6 +124,27 @@ def _ranked(
         ),
     )
     return result if found.complete else _incomplete(result, max_nodes)
+
+
+def _no_maximum(problem: Problem, n_refits: int) -> NoFeasibleAssignmentError:
+    """Say that no assignment can be chosen, and what to change."""
+    advice = "Name features that drive selection alone in never=[...], or raise n_refits."
+    probit = problem.moments.probit
+    assert probit is not None
+    p, m = len(probit.features), problem.goal.n_selected
+    fewest = min(m, probit.n - m)
+    if fewest < _ROWS_PER_FEATURE * p:
+        kind = "selected" if fewest == m else "unselected"
+        advice = (
+            f"{plural(p, 'selection feature')} for {weighted_count(fewest):,} {kind} rows fit "
+            "selection so closely that little is left to tell rho. Leave features out of the "
+            f"selection equation: a common rule is {_ROWS_PER_FEATURE} rows of the rarer kind "
+            "per feature."
+        )
+    return NoFeasibleAssignmentError(
+        "maximum likelihood has no maximum with rho inside (-1, 1) in any of the "
+        f"{plural(n_refits, 'best assignment')} by the quadratic approximation. {advice}"
+    )
 
 
 def _incomplete(found: Search, max_nodes: int) -> Search:

@@ -75,7 +75,11 @@ def best_of_form(
     tree.run(progress)
     masks = tree.record.found()
     if start is not None:
-        masks = distinct(np.concatenate([masks, start[1][None]]))
+        known = [masks, start[1][None]]
+        if not tree.complete:
+            # A tree of many features ends deep down, far from the good assignments.
+            known.append(_neighbours(start[1], choices))
+        masks = distinct(np.concatenate(known))
     loss = goal.loss(form.dropped(masks), masks.sum(axis=1), goal.count_units(masks))
     order = first_of_ties(loss, masks)
     values = goal.value(loss[order])
@@ -92,3 +96,10 @@ def best_of_form(
         beyond=min(float(values[n_best]), bound) if len(order) > n_best else bound,
         interrupted=tree.interrupted,
     )
+
+
+def _neighbours(mask: Mask, choices: Choices) -> Mask:
+    """Return the assignments that differ from one, (K,), in one unit, as far as allowed."""
+    inside = mask[[unit[0] for unit in choices.units]]
+    moved = inside ^ np.eye(len(inside), dtype=bool)
+    return choices.masks(moved[choices.allowed(moved)])
