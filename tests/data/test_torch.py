@@ -180,8 +180,8 @@ def test_a_probit_of_tensors_predicts_tensors_and_texts_as_an_array(binary, devi
 
 
 def test_a_search_of_a_probit_of_tensors_finds_what_numpy_finds(binary, device):
-    here = HeckmanProbitBestSubset(n_refits=5).fit(binary.X, binary.y)
-    there = HeckmanProbitBestSubset(n_refits=5).fit(tensor(binary.X, device), binary.y)
+    here = HeckmanProbitBestSubset(n_refits=2).fit(binary.X, binary.y)
+    there = HeckmanProbitBestSubset(n_refits=2).fit(tensor(binary.X, device), binary.y)
     assert there.prediction_features_ == here.prediction_features_
     assert there.bic_ == pytest.approx(here.bic_, rel=1e-10)
     assert_same(here, there)

@@ -27,7 +27,7 @@ from heckmanfa.search.refitted_subset import RefittedSubset
 pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
 
 
-def draw(n: int = 400, k: int = 4, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def draw(n: int = 300, k: int = 4, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     data = make_selection(n, k, k // 2, outcome_kind="binary", random_state=seed)
     return np.asarray(data.X), np.asarray(data.y)
 

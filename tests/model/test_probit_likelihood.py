@@ -253,7 +253,7 @@ def test_criteria_count_the_prediction_features(data):
 
 
 def test_few_passes_are_needed(binary_case):
-    for name, most in (("hp_mroz_manual", 3), ("hp_mroz_wooldridge", 3), ("hp_sim_pos", 4)):
+    for name, most in (("hp_mroz_wooldridge", 3), ("hp_sim_pos", 4)):
         case = binary_case(name)
         fit = HeckmanProbit(case.prediction, case.selection).fit(case.X, case.y).fit_
         selected = ~case.y.isna().to_numpy()
