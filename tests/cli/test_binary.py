@@ -98,6 +98,8 @@ def test_two_texts_are_classes_that_predict_writes_and_positive_turns_around(she
 def test_advice_of_a_search_names_options():
     said = in_options("Name features that drive selection alone in never=[...], or raise n_refits.")
     assert said == "Name features that drive selection alone with --select-only."
+    said = in_options("Leave features out of the prediction equation, or collect more rows.")
+    assert said == "Let fewer features predict (--predict-with), or collect more rows."
 
 
 def test_streamed_and_loaded_files_agree(shell, paid):
@@ -165,12 +167,15 @@ def test_bad_outcomes_are_explained(shell, paid):
 
 
 def test_compare_judges_probabilities_of_selected_rows(shell, paid):
-    words = ("compare", "mroz.csv", "--outcome", "wage4", "--features", "educ,kids5")
+    few = paid[["educ", "kids5", "wage4"]].assign(id=range(len(paid)))
+    few.to_csv("mroz.csv", index=False)
+    words = ("compare", "mroz.csv", "--outcome", "wage4")
     status, text = shell(*words, "--repeats", "1", "--folds", "2", "--out", "c.csv")
     assert status == 0, text
     for said in ("AUC", "Brier", "log loss", "naive probit", "best subset", "held-out Brier score"):
         assert said in text
     assert "they say nothing about the others" in text
+    assert "Left out: 'id' " in text
     assert "MSE" not in text
     table = pd.read_csv("c.csv").set_index("method")
     assert table["auc"].between(0.5, 1.0).all()

@@ -70,7 +70,8 @@ def run(
 
 def _show(prepared: Prepared, found: Comparison, messages: Sequence[str], console: Console) -> None:
     """Print the table, the features of each method, and the notes."""
-    for sentence in (prepared.target.words, *prepared.notes):
+    lost = prepared.encoding.explain_left_out(prepared.encoding.left_out)
+    for sentence in (prepared.target.words, *prepared.notes, *lost):
         if sentence:
             console.print(sentence)
     measure = found.measure

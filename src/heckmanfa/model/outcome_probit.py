@@ -168,8 +168,8 @@ def _check_coefficients(n: int, fewest: int, n_features: int) -> None:
     raise TooFewRowsError(
         f"{plural(n_features, 'prediction feature')} and an intercept need more than "
         f"{plural(n_features + 1, 'selected row')} of each class: of {n:,}, {fewest:,} {verb} of "
-        "the rarer class. Leave features out of the prediction equation (a common rule is ten rows "
-        "of the rarer class per feature), or collect more rows."
+        "the rarer class. Leave features out of the prediction equation, or collect more rows: a "
+        "common rule is ten rows of the rarer class per feature."
     )
 
 

@@ -27,6 +27,10 @@ _PHRASES = (
         r"\b([Ll])eave features out of the selection equation\b",
         r"\1eave features out with --exclude, or name those to use with --features",
     ),
+    (
+        r"\b([Ll])eave features out of the prediction equation\b",
+        r"\1et fewer features predict (--predict-with)",
+    ),
     (r"\bout of prediction_features\b", "out of prediction (--select-only)"),
     (r"\bin prediction_features \(or in the prediction formula\)", "among --predict-with"),
     (r"\bprediction_features \(or in the prediction formula\)", "--predict-with"),

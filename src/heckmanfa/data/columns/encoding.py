@@ -324,7 +324,11 @@ class Encoding:
                 else "left missing"
             )
             sentences.append(f"Missing values were {done}: {where}.")
-        sentences += [f"Left out: {quoted(name)} {reason}." for name, reason in left_out.items()]
+        return [*sentences, *self.explain_left_out(left_out)]
+
+    def explain_left_out(self, left_out: Mapping[str, str]) -> list[str]:
+        """Say in sentences why columns are not features, and how to use them all the same."""
+        sentences = [f"Left out: {quoted(name)} {reason}." for name, reason in left_out.items()]
         if self.can_override:
             names = " or ".join(quoted(name) for name in self.can_override)
             which = names if len(self.can_override) <= _NAMED else "such a column"
