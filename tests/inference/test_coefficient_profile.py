@@ -5,9 +5,14 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.stats import chi2, norm
 
-from heckmanfa import Heckman, HeckmanBestSubset
+from heckmanfa import Heckman, HeckmanBestSubset, HeckmanProbit
 from heckmanfa.datasets import load_mroz
-from heckmanfa.errors import InputError, NotIdentifiedError, UnknownFeatureError
+from heckmanfa.errors import (
+    InputError,
+    NotIdentifiedError,
+    SecondMaximumWarning,
+    UnknownFeatureError,
+)
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +194,19 @@ def test_the_end_of_an_interval_is_a_root(profile):
     level = profile.height - chi2.ppf(0.95, 1) / 2
     root = brentq(lambda value: profile.at(value) - level, profile.value[0], profile.estimate)
     assert root == pytest.approx(profile.interval()[0], rel=1e-7)
+
+
+@pytest.mark.study
+def test_a_profile_of_two_classes_goes_on_where_rho_is_one():
+    """A higher maximum lies at |rho| = 1; on the way there, climbs end and do not converge."""
+    rng = np.random.default_rng(3)
+    X, u = np.round(rng.normal(size=(500, 4)), 3), rng.normal(size=500)
+    e = 0.6 * u + 0.8 * rng.normal(size=500)
+    y = np.where(X @ [0.8, 0.5, 0.0, 0.4] + u > -0.3, X @ [0.7, 0, -0.6, 0] + e > -0.2, np.nan)
+    with pytest.warns(SecondMaximumWarning):
+        model = HeckmanProbit([0, 1]).fit(X, y)
+    found = model.profile(X, y, term=1, grid=5)
+    assert np.isfinite(found.tidy()["log_likelihood"]).all()
+    assert found.maxima["reported"].tolist() == [False, True]
+    assert found.maxima["log_likelihood"][0] == pytest.approx(model.fit_.second_maximum[0])
+    assert np.isfinite(found.interval()).all()

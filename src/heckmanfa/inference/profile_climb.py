@@ -21,7 +21,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.model.covariance import CLASSICAL
 from heckmanfa.model.joint_problem import JointProblem, State
-from heckmanfa.model.likelihood import ascent, climb_from, newton
+from heckmanfa.model.likelihood import LARGEST_ATANH, ascent, climb_from, newton
 from heckmanfa.model.likelihood_starts import (
     ProbitStarts,
     ProfileStarts,
@@ -36,6 +36,8 @@ from heckmanfa.model.probit_likelihood import probit_start
 from heckmanfa.model.probit_likelihood_terms import ProbitProblem
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 
+# Beyond this atanh rho, the likelihood of a binary outcome may have levelled off.
+_LEVEL_ATANH = 5.0
 # Heights are then known to this many units of log-likelihood, or better.
 _DECREMENT = 1e-8
 _ROOT = 1e-11
@@ -101,6 +103,10 @@ def _begin_binary(fit: Fit, probit: Probit, rows: Rows) -> _Beginning:
     problem = ProbitProblem.build(fit.moments, probit, naive.features)
     starts = ProbitStarts.build(fit.moments, probit, naive, problem)
     return naive, problem, starts, probit_start(rows, problem, starts)
+
+
+class _NoMaximumError(Exception):
+    """With the parameter held, the likelihood has no maximum that a climb reaches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,20 +176,43 @@ class Climb:
         starts = [ascended.starts.at(value) if self.holds_rho else self._put(ascended.usual, value)]
         if near is not None:
             starts.insert(0, self._moved(near, value))
+        if len(ascended.problem.ends) == 1 and self.top is not None and near is not self.top.state:
+            # The likelihood of a binary outcome often has a lower maximum at |rho| = 1.
+            starts.append(self._moved(self.top.state, value))
+        reached: list[tuple[State, int | Floats]] = []
         for theta in starts:
             state, _, converged = newton(
                 ascended.rows, ascended.problem, theta, free=self.free, tolerance=_DECREMENT
             )
             if converged:
-                break
-        else:
+                reached.append((state, self.free))
+                if not self._at_the_end(state, _LEVEL_ATANH):
+                    break
+            elif self._at_the_end(state):
+                # There, a binary outcome has a likelihood as well.
+                free = np.asarray(
+                    sla.null_space(np.stack([self.direction, np.eye(len(theta))[-1]]))
+                )
+                state, _, converged = newton(
+                    *(ascended.rows, ascended.problem, state.theta),
+                    free=free,
+                    tolerance=_DECREMENT,
+                    largest_atanh=np.inf,
+                )
+                reached += [(state, free)] if converged else []
+        if not reached:
             return Point(value, float("nan"), float("nan"), state)
+        state, left = max(reached, key=lambda found: found[0].log_likelihood)
         # The gain that Newton's last step, which is not taken, would add.
-        step = ascent(state, self.free)
+        step = ascent(state, left)
         gain = 0.5 * float(step @ state.gradient)
         slope = self.direction @ (state.gradient + state.hessian @ step)
         slope /= self.direction @ self.direction
         return Point(value, state.log_likelihood + gain + ascended.offset, float(slope), state)
+
+    def _at_the_end(self, state: State, size: float = LARGEST_ATANH) -> bool:
+        """Whether a climb over rho of a binary outcome's likelihood went up to |rho| = 1."""
+        return not self.holds_rho and state.n_ends == 1 and abs(float(state.theta[-1])) >= size
 
     def along(self, values: Floats) -> list[Point]:
         """Climb at ascending values, outwards from the top."""
@@ -208,7 +237,11 @@ class Climb:
             holds_top = self.top is not None and low <= self.top.value <= high
             if left.slope > 0 > right.slope and not holds_top:
                 near = max(left, right, key=lambda point: point.height).state
-                root = brentq(self._slope, left.value, right.value, args=(near,), xtol=_ROOT)
+                try:
+                    root = brentq(self._slope, left.value, right.value, args=(near,), xtol=_ROOT)
+                except _NoMaximumError:
+                    # Between two branches of the likelihood, the slope may jump.
+                    continue
                 found.append(self.held(float(root), near))
         return found
 
@@ -265,7 +298,10 @@ class Climb:
         return way
 
     def _slope(self, value: float, near: State) -> float:
-        return self.held(float(value), near).slope
+        slope = self.held(float(value), near).slope
+        if not np.isfinite(slope):
+            raise _NoMaximumError
+        return slope
 
     def _moved(self, state: State, value: float) -> Floats:
         """Return the best estimates at another value, to first order."""

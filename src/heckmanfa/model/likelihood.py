@@ -48,7 +48,8 @@ _PROFILE_DECREMENT = 0.5
 _PROFILE_RISE = 0.1
 _PROFILE_ITERATIONS = 15
 _PROFILE_ROWS = 2**11
-_LARGEST_ATANH = 12.0
+LARGEST_ATANH = 12.0
+"""the atanh rho at which a climb ends: rho is 1 to ten digits"""
 # How close to |rho| = 1 an ascent may start, and how precisely the rest is optimised there.
 _START_ATANH = 6.0
 _HELD_DECREMENT = 1e-4
@@ -305,7 +306,7 @@ def newton(
     free: int | Floats | None = None,
     tolerance: float | None = None,
     max_iterations: int = _MAX_ITERATIONS,
-    largest_atanh: float = _LARGEST_ATANH,
+    largest_atanh: float = LARGEST_ATANH,
 ) -> tuple[State, int, bool]:
     """Safeguarded Newton over the parameters that are ``free``, as in `ascent`; all by default.
 
