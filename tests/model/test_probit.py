@@ -6,6 +6,7 @@ from scipy.stats import norm
 from heckmanfa import Heckman
 from heckmanfa.data.rows import ArrayRows, Matrix
 from heckmanfa.errors import CollinearError, DroppedFeaturesWarning, SeparationError
+from heckmanfa.model import separation
 from heckmanfa.model.equations import fit_selection
 from heckmanfa.model.probit import fit_probit, selection_coordinates
 from heckmanfa.model.separation import find_separation
@@ -256,3 +257,28 @@ def test_rows_sorted_by_selection_are_fitted_as_well(method):
     error = one.tidy()["std_error"].dropna().to_numpy()
     gap = (one.tidy()["estimate"] - other.tidy()["estimate"]).to_numpy()[: len(error)]
     assert np.abs(gap / error).max() < 1e-8
+
+
+def test_very_many_separating_columns_are_left_out_many_at_a_time(monkeypatch):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(150, 70))
+    selected = random.normal(size=150) + X[:, 0] > 0
+    rows, features = rows_of(X, selected), range(70)
+    coordinates = selection_coordinates(rows, features, [f"x{i}" for i in features])
+    programs = []
+
+    def counted(*args):
+        programs.append(1)
+        return solve(*args)
+
+    solve = separation._solve
+    monkeypatch.setattr(separation, "_solve", counted)
+    monkeypatch.setattr(separation, "_ONE_BY_ONE", 10)
+    found = find_separation(rows, features, coordinates)
+    assert found is not None
+    # One by one, there would be a program per column at least.
+    assert 10 < len(found.columns) < 70
+    assert len(programs) < 60
+    standardized = (X - coordinates.mean) / coordinates.scale
+    side = found.direction[0] + standardized @ found.direction[1:]
+    assert np.all(np.where(selected, side, -side) > -1e-5)

@@ -25,6 +25,9 @@ TOLERANCE = 1e-6
 _WORST_PER_BLOCK = 64
 _CUTS_PER_ROUND = 512
 _MAX_ROUNDS = 60
+# More columns than this are first left out many at a time, and no further than so many programs go.
+_ONE_BY_ONE = 60
+_MAX_HALVINGS = 12
 
 
 @dataclass(frozen=True)
@@ -45,15 +48,17 @@ def find_separation(rows: Rows, features: Positions, coordinates: Coordinates) -
     """Find a separating direction, or None if there is none.
 
     ``coordinates`` give the centre and scale of the features. Columns are removed greedily until
-    none of the rest can be left out alone.
+    none of the rest can be left out alone, or more are left than anyone would read.
     """
     search = _Search(rows, features, coordinates)
     allowed = np.ones(len(features) + 1, dtype=bool)
     direction = search.separating(allowed)
     if direction is None:
         return None
+    direction, allowed = _thin_out(search, direction, allowed)
+    few = np.count_nonzero(np.abs(direction[1:]) >= TOLERANCE) <= _ONE_BY_ONE
     # Small entries first: they are most likely unnecessary.
-    for place in np.argsort(np.abs(direction[1:]), kind="stable") + 1:
+    for place in (np.argsort(np.abs(direction[1:]), kind="stable") + 1) if few else ():
         if abs(direction[place]) < TOLERANCE:
             allowed[place] = False
             continue
@@ -120,6 +125,24 @@ class _Search:
         worst = np.argsort(together @ direction, kind="stable")[:_CUTS_PER_ROUND]
         self._cuts = np.concatenate([self._cuts, together[worst]])
         return len(together) > 0
+
+
+def _thin_out(search: _Search, direction: Floats, allowed: Mask) -> tuple[Floats, Mask]:
+    """Leave out many columns at a time, if there are very many: halves, quarters and so on."""
+    share = 2
+    for _ in range(_MAX_HALVINGS):
+        size = np.abs(direction[1:])
+        n_used = int(np.count_nonzero(size >= TOLERANCE))
+        if n_used <= _ONE_BY_ONE or share > n_used:
+            break
+        fewer = allowed.copy()
+        fewer[1 + np.argsort(size, kind="stable")[: len(size) - n_used + n_used // share]] = False
+        thinner = search.separating(fewer)
+        if thinner is None:
+            share *= 2
+        else:
+            direction, allowed = thinner, fewer
+    return direction, allowed
 
 
 def _solve(objective: Floats, cuts: Floats, allowed: Mask) -> Floats | None:
