@@ -52,12 +52,12 @@ class Design:
 USUAL = [Design(f"rho = {rho:g}", rho) for rho in RHOS]
 # Few selected rows, few ones, and both. The intercepts give about 3% ones among the selected.
 HARD = [
-    Design("10% selected, 2,000 rows", 0.5, selection_rate=0.1),
-    Design("3% ones, 2,000 rows", 0.5, intercept=-4.2),
-    Design("10% selected, 20,000 rows", 0.5, rows=20_000, draws=300, selection_rate=0.1),
-    Design("3% ones, 20,000 rows", 0.5, rows=20_000, draws=300, intercept=-4.2),
+    Design("10% selected, 2,000 rows", 0.5, draws=400, selection_rate=0.1),
+    Design("3% ones, 2,000 rows", 0.5, draws=400, intercept=-4.2),
+    Design("10% selected, 20,000 rows", 0.5, rows=20_000, draws=100, selection_rate=0.1),
+    Design("3% ones, 20,000 rows", 0.5, rows=20_000, draws=100, intercept=-4.2),
     Design(
-        *("10% selected, 3% ones, 20,000 rows", 0.5, 20_000, 300),
+        *("10% selected, 3% ones, 20,000 rows", 0.5, 20_000, 100),
         selection_rate=0.1,
         intercept=-4.8,
     ),
