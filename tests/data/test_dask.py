@@ -566,6 +566,8 @@ def test_a_worker_killed_in_the_middle_costs_time_and_not_a_bit(client, expected
     assert leftovers(client) == 0
 
 
+# Twelve seconds of waiting; the test above kills a worker too.
+@pytest.mark.study
 def test_a_worker_killed_with_persisted_partitions_costs_time_and_not_a_bit(client, expected):
     ddf = collection(made).persist()
     distributed.wait(ddf)

@@ -50,7 +50,10 @@ def test_sections_come_in_order(page_of, name):
             assert attributes["href"][1:] in ids
 
 
-@pytest.mark.parametrize("name", [*CASES, "ml", "window", "cluster", "wide", "long", "clear"])
+WIDE = pytest.param("wide", marks=pytest.mark.study)
+
+
+@pytest.mark.parametrize("name", [*CASES, "ml", "window", "cluster", WIDE, "long", "clear"])
 def test_every_report_is_small_and_asks_for_nothing(page_of, name):
     page = page_of(name)
     assert len(page.html.encode()) <= 400_000
