@@ -484,8 +484,9 @@ def test_effects_of_variables_go_through_the_formulas(formula_model, mroz):
             assert estimate == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-# Without formulas, both are tested above.
-@pytest.mark.parametrize("at", ["average", pytest.param("means", marks=pytest.mark.study)])
+# Without formulas, both are tested above; a formula's derivatives have a test of their own.
+@pytest.mark.study
+@pytest.mark.parametrize("at", ["average", "means"])
 def test_the_covariance_of_a_formula_model_is_that_of_a_numerical_jacobian(mroz, at):
     model = Heckman.from_formula(
         "log(wage) ~ educ + I(educ**2) + region", "lfp ~ log(educ) + kids5 + region", mroz

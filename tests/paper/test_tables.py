@@ -205,7 +205,9 @@ def test_another_printed_value_would_be_off(paper_files):
 # Tables that take seeds. --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["testingmsespi0", "executiontimes"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("testingmsespi0", marks=pytest.mark.study), "executiontimes"]
+)
 def test_searches_over_settings_have_errors_near_the_printed_ones(paper_files, name):
     said = []
     frame = TABLES[name](Options(seeds=1, ru=False, say=said.append))
