@@ -23,9 +23,8 @@ from heckmanfa.model.outcome_probit import (
 )
 from heckmanfa.model.outcome_rows import OutcomeRows
 from heckmanfa.model.probit import probit_covariance
-from heckmanfa.model.probit_likelihood import fit_probit_likelihood
+from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH, fit_probit_likelihood
 from heckmanfa.model.probit_likelihood_terms import outcome_slopes
-from heckmanfa.model.probit_together import BOUNDARY_ATANH
 from heckmanfa.model.two_step import refuse_unidentified
 
 _ROUNDED = 1e-12

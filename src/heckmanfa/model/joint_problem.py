@@ -13,10 +13,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats, highest, lowest
+from heckmanfa.data.arrays import Array, Floats, highest, like, lowest, namespace, zeros
 from heckmanfa.data.rows import Block, Positions, Rows
-from heckmanfa.model.linalg import Coordinates, solve_upper
+from heckmanfa.model.linalg import Coordinates, Design, solve_upper
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.normal import log_cdf_and_mills, mills
 from heckmanfa.model.probit import Probit
 
 
@@ -53,8 +54,43 @@ class JointProblem(ABC):
         """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
 
     @abstractmethod
+    def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
+        """First derivatives of the b rows of a block of selected rows."""
+
     def row_scores(self, block: Block, theta: Floats) -> Array:
         """(b, d) derivative of each row's log-likelihood, before weights."""
+        p, j = self.sizes
+        scores = zeros(block.features, len(block.selected), p + j + len(self.ends))
+        z = self.unselected(block)[1]
+        scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
+        rows = self.selected_slopes(block.only_selected(), theta)
+        xp = namespace(rows.in_u)
+        ones = rows.design.scaled(xp.ones_like(rows.in_u))
+        in_beta = ones @ like(self.prediction, ones)
+        scores[block.selected] = xp.concat(
+            (
+                ones[:, :p] * rows.in_u[:, None],
+                in_beta * rows.in_mean[:, None],
+                *(end[:, None] for end in rows.in_ends),
+            ),
+            axis=1,
+        )
+        return scores
+
+    def unselected(self, block: Block) -> tuple[Block, Design]:
+        """Return the unselected rows of a block, and their design of the selection equation."""
+        others = block.keep(~block.selected)
+        p, _ = self.sizes
+        return others, self.union.design(others.features[:, : p - 1])
+
+    def on_design(self, gamma: Floats, beta: Floats) -> Floats:
+        """(1 + k, g + b) coefficients on the design of g gamma, (p, g), and b beta, (j, b)."""
+        p, _ = self.sizes
+        n = gamma.shape[1]
+        both = np.zeros((len(self.prediction), n + beta.shape[1]))
+        both[:p, :n] = gamma
+        both[:, n:] = self.prediction @ beta
+        return both
 
     @staticmethod
     @abstractmethod
@@ -105,6 +141,19 @@ class State:
     """number of parameters of the errors"""
 
 
+@dataclass(frozen=True)
+class Slopes:
+    """First derivatives of the log-likelihood of b selected rows."""
+
+    design: Design
+    in_u: Array
+    """(b,) in u = z'gamma"""
+    in_mean: Array
+    """(b,) in x'beta"""
+    in_ends: tuple[Array, ...]
+    """(b,) in each parameter of the errors"""
+
+
 def index_range(rows: Rows, problem: JointProblem, theta: Floats) -> tuple[float, float]:
     """Range of z'gamma among the selected rows."""
     ranges = rows.map(_block_range, problem, theta, columns=problem.columns, merge=widest)
@@ -117,6 +166,19 @@ def index_range(rows: Rows, problem: JointProblem, theta: Floats) -> tuple[float
 def scores_of(block: Block, problem: JointProblem, theta: Floats) -> Array:
     """`JointProblem.row_scores`, as a function over one block of rows."""
     return problem.row_scores(block, theta)
+
+
+def unselected_terms(
+    block: Block, problem: JointProblem, theta: Floats
+) -> tuple[float, float, Floats, Floats]:
+    """Sums over the unselected rows: log Phi(-u), rows, lambda(-u) z and delta(-u) z z'."""
+    others, z = problem.unselected(block)
+    value, ratio, slope = log_cdf_and_mills(-z.times(theta[: problem.sizes[0]]))
+    n = float(len(value))
+    if others.weight is not None:
+        ratio, slope, value = (others.weight * part for part in (ratio, slope, value))
+        n = float(others.weight.sum())
+    return float(value.sum()), n, z.pull(ratio), z.gram(slope)
 
 
 def widest(ranges: list[tuple[float, float]]) -> tuple[float, float]:

@@ -17,12 +17,11 @@ from heckmanfa.data.arrays import (
     Floats,
     empty,
     host,
-    like,
     namespace,
     zeros,
 )
 from heckmanfa.data.rows import Block, Rows, total
-from heckmanfa.model.joint_problem import JointProblem, State
+from heckmanfa.model.joint_problem import JointProblem, Slopes, State, unselected_terms
 from heckmanfa.model.linalg import Design
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import log_cdf_and_mills, mills
@@ -46,9 +45,12 @@ class Problem(JointProblem):
         """Log-likelihood, gradient and Hessian at theta, from sums over rows."""
         return _evaluate(rows, self, theta)
 
-    def row_scores(self, block: Block, theta: Floats) -> Array:
-        """(b, d) derivative of each row's log-likelihood, before weights."""
-        return row_scores(block, self, theta)
+    def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
+        """First derivatives of the b rows of a block of selected rows."""
+        rows = _selected(block, self, theta)
+        in_mean = -rows.d_e / _scales(theta)[0]
+        in_ends = -rows.e * rows.d_e - 1.0, rows.ratio * rows.a_t
+        return Slopes(rows.design, rows.d_u, in_mean, in_ends)
 
 
 def _evaluate(rows: Rows, problem: Problem, theta: Floats) -> State:
@@ -109,11 +111,8 @@ class _Selected:
 def standardized(block: Block, problem: Problem, theta: Floats) -> tuple[Design, Array, Array]:
     """The design of a block of selected rows, and their u and e."""
     p, j = problem.sizes
-    both = np.zeros((len(problem.prediction), 2))
-    both[:p, 0] = theta[:p]
-    both[:, 1] = problem.prediction @ theta[p : p + j]
     design = problem.union.design(block.features)
-    u, mean = design.times(both).T
+    u, mean = design.times(problem.on_design(theta[:p, None], theta[p : p + j, None])).T
     sigma = _scales(theta)[0]
     return design, u, ((block.outcome - problem.centre) / problem.scale - mean) / sigma
 
@@ -146,15 +145,7 @@ def _terms(
     (1 + k, 6), the design times derivatives in u, x'beta, us, ut, xs and xt, and delta(a) times
     products of the design.
     """
-    p, _ = problem.sizes
-    others = block.keep(~block.selected)
-    z = problem.union.design(others.features[:, : p - 1])
-    value, ratio, slope = log_cdf_and_mills(-z.times(theta[:p]))
-    n = float(len(value))
-    if others.weight is not None:
-        ratio, slope, value = (others.weight * part for part in (ratio, slope, value))
-        n = float(others.weight.sum())
-
+    value, n, in_gamma, in_gammas = unselected_terms(block, problem, theta)
     chosen = block.only_selected()
     rows = _selected(chosen, problem, theta)
     sigma, cosh, sinh = _scales(theta)
@@ -185,51 +176,24 @@ def _terms(
         m, summed = float(chosen.weight.sum()), host(each @ chosen.weight)
         columns *= chosen.weight[:, None]
         curvature = chosen.weight * rows.slope
-    scalars = np.array([float(value.sum()) + summed[0], n + m, m, *summed[1:]])
     return (
-        scalars,
-        z.pull(ratio),
-        z.gram(slope),
+        np.array([value + summed[0], n + m, m, *summed[1:]]),
+        in_gamma,
+        in_gammas,
         rows.design.pull(columns),
         rows.design.gram(curvature),
     )
 
 
-def row_scores(block: Block, problem: Problem, theta: Floats) -> Array:
-    """(b, d) derivative of each row's log-likelihood, before weights."""
-    p, j = problem.sizes
-    scores = zeros(block.features, len(block.selected), p + j + 2)
-    others = block.keep(~block.selected)
-    z = problem.union.design(others.features[:, : p - 1])
-    scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
-    rows = _selected(block.only_selected(), problem, theta)
-    xp = namespace(rows.e)
-    ones = rows.design.scaled(xp.ones_like(rows.e))
-    in_beta = ones @ like(problem.prediction, ones)
-    scores[block.selected] = xp.concat(
-        (
-            ones[:, :p] * rows.d_u[:, None],
-            in_beta * (-rows.d_e / _scales(theta)[0])[:, None],
-            (-rows.e * rows.d_e - 1.0)[:, None],
-            (rows.ratio * rows.a_t)[:, None],
-        ),
-        axis=1,
-    )
-    return scores
-
-
 def row_slopes(block: Block, problem: Problem, theta: Floats, direction: Floats) -> Array:
-    """(b,) `row_scores` times a direction, without the (b, d) scores."""
+    """(b,) `Problem.row_scores` times a direction, without the (b, d) scores."""
     p, j = problem.sizes
     slopes = zeros(block.features, len(block.selected))
-    others = block.keep(~block.selected)
-    z = problem.union.design(others.features[:, : p - 1])
+    z = problem.unselected(block)[1]
     in_u, along = z.times(np.column_stack([theta[:p], direction[:p]])).T
     slopes[~block.selected] = -mills(-in_u)[0] * along
     rows = _selected(block.only_selected(), problem, theta)
-    both = np.zeros((len(problem.prediction), 2))
-    both[:p, 0] = direction[:p]
-    both[:, 1] = problem.prediction @ direction[p : p + j]
+    both = problem.on_design(direction[:p, None], direction[p : p + j, None])
     in_u, in_mean = rows.design.times(both).T
     slopes[block.selected] = (
         rows.d_u * in_u

@@ -27,9 +27,9 @@ _PILOT_DECREMENT = 1e-3
 _PILOT_ITERATIONS = 12
 # A sample whose rho is closer to one than this says little about that of all rows.
 _PILOT_ATANH = 2.0
-# Beyond this atanh rho, a climb that did not converge, or came to a plateau, was on its way to
-# |rho| = 1.
-_AT_THE_END = 5.0
+BOUNDARY_ATANH = 5.0
+"""Beyond this the likelihood is flat: a rho of .99991 is at the boundary, and no maximum. A climb
+that stops there was on its way to |rho| = 1."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ProbitMaximum(JointMaximum):
     @property
     def instead(self) -> str:
         """What to do if the climb does not converge."""
-        if abs(self.atanh_rho) < _AT_THE_END:
+        if abs(self.atanh_rho) < BOUNDARY_ATANH:
             return "use another set of features"
         return (
             "the likelihood rises up to |rho| = 1, as it often does with few rows: see "
@@ -62,7 +62,7 @@ class ProbitMaximum(JointMaximum):
         longer gain anything. A maximum has a curvature, which says where atanh rho is.
         """
         size = abs(self.atanh_rho)
-        return size >= _AT_THE_END and not float(self.inner_covariance[-1, -1]) < size**2
+        return size >= BOUNDARY_ATANH and not float(self.inner_covariance[-1, -1]) < size**2
 
     def reported_covariance(self) -> Floats:
         """Covariance of prediction, selection and rho, by the delta method."""

@@ -19,17 +19,20 @@ from heckmanfa.data.arrays import (
     empty,
     highest,
     host,
-    like,
     lowest,
     namespace,
-    zeros,
 )
 from heckmanfa.data.rows import Block, Rows, total
 from heckmanfa.model.bivariate_normal import log_cdf_and_slopes
-from heckmanfa.model.joint_problem import JointProblem, State, widest
+from heckmanfa.model.joint_problem import (
+    JointProblem,
+    Slopes,
+    State,
+    unselected_terms,
+    widest,
+)
 from heckmanfa.model.linalg import Coordinates, Design, solve_upper
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.normal import log_cdf_and_mills, mills
 from heckmanfa.model.probit import Probit
 
 _ROOT_2PI = float(np.sqrt(2.0 * np.pi))
@@ -70,30 +73,14 @@ class ProbitProblem(JointProblem):
             value = -np.inf
         return State(theta, value, gradient, hessian, n, 1)
 
-    def row_scores(self, block: Block, theta: Floats) -> Array:
-        """(b, d) derivative of each row's log-likelihood, before weights."""
-        p, j = self.sizes
-        scores = zeros(block.features, len(block.selected), p + j + 1)
-        others = block.keep(~block.selected)
-        z = self.union.design(others.features[:, : p - 1])
-        scores[~block.selected, :p] = z.scaled(-mills(-z.times(theta[:p]))[0])
-        rows = _selected(block.only_selected(), self, theta)
-        xp = namespace(rows.u)
-        ones = rows.design.scaled(xp.ones_like(rows.u))
-        in_beta = ones @ like(self.prediction, ones)
-        scores[block.selected] = xp.concat(
-            (
-                ones[:, :p] * rows.d_u[:, None],
-                in_beta * (rows.sign * rows.d_h)[:, None],
-                rows.d_t[:, None],
-            ),
-            axis=1,
-        )
-        return scores
+    def selected_slopes(self, block: Block, theta: Floats) -> Slopes:
+        """First derivatives of the b rows of a block of selected rows."""
+        rows = _selected(block, self, theta)
+        return Slopes(rows.design, rows.d_u, rows.sign * rows.d_h, (rows.d_t,))
 
 
 @dataclass(frozen=True, eq=False)
-class Slopes:
+class MeanSlopes:
     """What a last pass over the selected rows gives, at the estimates of two models."""
 
     index_range: tuple[float, float]
@@ -104,13 +91,13 @@ class Slopes:
     """(1 + j, 2) their derivatives in beta and in b, in the coordinates of beta"""
 
 
-def mean_slopes(rows: Rows, problem: ProbitProblem, theta: Floats, naive: Floats) -> Slopes:
+def mean_slopes(rows: Rows, problem: ProbitProblem, theta: Floats, naive: Floats) -> MeanSlopes:
     """Average phi(x'beta) over the selected rows, at theta and at the plain probit's ``naive``."""
     parts = list(
         rows.map(_slope_terms, problem, theta, naive, columns=problem.columns, merge=_merge_slopes)
     )
     (m, summed, moments), reach = _merge_slopes(parts)
-    return Slopes(reach, summed / m, -problem.prediction.T @ moments / m)
+    return MeanSlopes(reach, summed / m, -problem.prediction.T @ moments / m)
 
 
 def outcome_slopes(rows: Rows, probit: Probit) -> tuple[float, Floats]:
@@ -147,12 +134,9 @@ def _indices(
 ) -> tuple[Design, Array]:
     """Design of a block of selected rows, and (2 + m, b) u, x'beta and x'b of m other b."""
     p, j = problem.sizes
-    both = np.zeros((len(problem.prediction), 2 + len(others)))
-    both[:p, 0] = theta[:p]
-    for place, beta in enumerate((theta[p : p + j], *others), start=1):
-        both[:, place] = problem.prediction @ beta
+    beta = np.column_stack((theta[p : p + j], *others))
     design = problem.union.design(block.features)
-    return design, design.times(both).T
+    return design, design.times(problem.on_design(theta[:p, None], beta)).T
 
 
 def _selected(block: Block, problem: ProbitProblem, theta: Floats) -> _Selected:
@@ -172,14 +156,7 @@ def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats,
     derivatives in uu and in (x'beta)^2, and those in u x'beta.
     """
     p, _ = problem.sizes
-    others = block.keep(~block.selected)
-    z = problem.union.design(others.features[:, : p - 1])
-    value, ratio, slope = log_cdf_and_mills(-z.times(theta[:p]))
-    n = float(len(value))
-    if others.weight is not None:
-        ratio, slope, value = (others.weight * part for part in (ratio, slope, value))
-        n = float(others.weight.sum())
-
+    value, n, in_gamma, in_gammas = unselected_terms(block, problem, theta)
     chosen = block.only_selected()
     rows = _selected(chosen, problem, theta)
     xp = namespace(rows.u)
@@ -208,9 +185,9 @@ def _terms(block: Block, problem: ProbitProblem, theta: Floats) -> tuple[Floats,
     # The likelihood is log-concave in both indices; rounding may say otherwise in far tails.
     in_uu, in_hh = (xp.where(part > 0, part, xp.zeros_like(part)) for part in (in_uu, in_hh))
     return (
-        np.array([float(value.sum()) + summed[0], n + m, *summed[1:]]),
-        z.pull(ratio),
-        z.gram(slope),
+        np.array([value + summed[0], n + m, *summed[1:]]),
+        in_gamma,
+        in_gammas,
         rows.design.pull(columns),
         rows.design.gram(in_uu)[:p, :p],
         rows.design.gram(in_hh),

@@ -20,13 +20,12 @@ from heckmanfa.model.bivariate_normal import log_cdf_and_slopes
 from heckmanfa.model.joint_problem import JointProblem, State
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.normal import log_cdf_and_mills
+from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH
 
 # A climb ends when a step would raise the log-likelihood by less than half of this.
 _DECREMENT = 1e-6
 _PASSES = 15
 _HALVINGS = 8
-# Beyond this the likelihood is flat: a rho of .99991 is at the boundary, and no maximum.
-BOUNDARY_ATANH = 5.0
 # An approximation whose atanh rho is larger, and larger than where it was made, says little of rho.
 _TRUSTED_ATANH = 1.5
 # Values of this many rows times parameter vectors are held at once.
@@ -228,18 +227,14 @@ def _some(
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     p, j = problem.sizes
     n = len(thetas)
-    others = block.keep(~block.selected)
-    z = problem.union.design(others.features[:, : p - 1])
+    others, z = problem.unselected(block)
     value, ratio, _ = log_cdf_and_mills(-z.times(thetas[:, :p].T))
     if others.weight is not None:
         value, ratio = (others.weight[:, None] * part for part in (value, ratio))
 
     chosen = block.only_selected()
     design = problem.union.design(chosen.features)
-    both = np.zeros((len(problem.prediction), 2 * n))
-    both[:p, :n] = thetas[:, :p].T
-    both[:, n:] = problem.prediction @ thetas[:, p : p + j].T
-    index = design.times(both)
+    index = design.times(problem.on_design(thetas[:, :p].T, thetas[:, p : p + j].T))
     sign = 2.0 * chosen.outcome - 1.0
     slopes = empty(chosen.features, len(sign), 2 * n, columns_first=True)
     sums = np.empty((2, n))

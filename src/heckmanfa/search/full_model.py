@@ -24,10 +24,9 @@ from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.option_types import OnProblem
 from heckmanfa.model.outcome_probit import fit_outcome_probit
-from heckmanfa.model.probit_likelihood import probit_start
+from heckmanfa.model.probit_likelihood import BOUNDARY_ATANH, probit_start
 from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes
 from heckmanfa.model.probit_together import (
-    BOUNDARY_ATANH,
     Climbed,
     climb_together,
     free_directions,
