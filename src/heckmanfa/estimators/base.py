@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
@@ -39,6 +41,16 @@ class SelectionModel(ReportedModel):
     It is neither a regression nor a classifier: a subclass adds what its outcome is, and how it is
     predicted.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "prediction_features": ["array-like", None],
+        "selection_features": ["array-like", None],
+        "cov_type": [StrOptions({"classical", "robust", "cluster"}), None],
+        "weight_kind": [StrOptions({"frequency", "sampling"})],
+        "on_collinear": [StrOptions({"error", "drop"})],
+        "on_separation": [StrOptions({"error", "drop"})],
+        "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
+    }
 
     def fit(
         self,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from heckmanfa.data.arrays import Floats, is_dask
 from heckmanfa.data.missing_features import check_missing
@@ -111,14 +110,8 @@ class Heckman(ScoredRegressor, SelectionModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prediction_features": ["array-like", None],
-        "selection_features": ["array-like", None],
+        **SelectionModel._parameter_constraints,
         "method": [StrOptions({"two-step", "ml"})],
-        "cov_type": [StrOptions({"classical", "robust", "cluster"}), None],
-        "weight_kind": [StrOptions({"frequency", "sampling"})],
-        "on_collinear": [StrOptions({"error", "drop"})],
-        "on_separation": [StrOptions({"error", "drop"})],
-        "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
     }
 
     def __init__(

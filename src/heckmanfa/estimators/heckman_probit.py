@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from heckmanfa.data.arrays import Array, Floats, host, is_dask, is_tensor, namespace
 from heckmanfa.data.missing_features import check_missing
@@ -110,16 +108,6 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
     >>> model.predict_proba(mroz[model.feature_names_in_][:1]).round(2)
     array([[0.86, 0.14]])
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prediction_features": ["array-like", None],
-        "selection_features": ["array-like", None],
-        "cov_type": [StrOptions({"classical", "robust", "cluster"}), None],
-        "weight_kind": [StrOptions({"frequency", "sampling"})],
-        "on_collinear": [StrOptions({"error", "drop"})],
-        "on_separation": [StrOptions({"error", "drop"})],
-        "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
-    }
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import AllObservedWarning, ConvergenceWarning, warn
 from heckmanfa.fit.fitted import Choice, Fit, Spec, count, label_terms, spread_over
-from heckmanfa.model.binary_outcome import BinaryOutcome
+from heckmanfa.model.binary_outcome import BinaryOutcome, likelihood_criteria
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, count_rows, weighted_count
 from heckmanfa.model.likelihood import warn_of_likelihood
@@ -52,7 +52,7 @@ def fit_binary(
         found = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=alone)
     warn_of_likelihood(found, start)
     n_selected = count(moments.n_selected, counts["selected"], kind)
-    aic, bic = _criteria(found.log_likelihood, len(features), n_selected)
+    aic, bic = likelihood_criteria(found.log_likelihood, len(features), n_selected)
     n_positive, n_negative = _class_counts(moments, rows, kind)
     return Fit(
         spec=spec,
@@ -93,14 +93,6 @@ def fit_binary(
             naive_mean_slope_gradient=found.mean_slope_gradients[:, 1],
             deciding=tuple(selection.deciding),
         ),
-    )
-
-
-def _criteria(log_likelihood: float, n_features: int, m: float) -> tuple[float, float]:
-    """AIC and BIC; only the J prediction features count, as the other parameters never change."""
-    return (
-        -2.0 * log_likelihood + 2.0 * n_features,
-        -2.0 * log_likelihood + n_features * float(np.log(m)),
     )
 
 
@@ -162,7 +154,7 @@ def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
     gradient = np.zeros(len(coef))
     gradient[[0, *(features.index(column) + 1 for column in kept)]] = in_kept
     n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
-    aic, bic = _criteria(probit.log_likelihood, len(features), n)
+    aic, bic = likelihood_criteria(probit.log_likelihood, len(features), n)
     n_positive, n_negative = _class_counts(moments, rows, kind)
     return Fit(
         spec=spec,

@@ -20,6 +20,7 @@ from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.binary_refits import refit_binary
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
+from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.linalg import dependencies
 from heckmanfa.model.moments import Moments
@@ -153,7 +154,7 @@ class Alternative:
         """Take the numbers of the Heckman probit."""
         j, features = len(found.features), found.features
         errors = np.sqrt(np.diag(found.reported_covariance()))
-        bic = -2.0 * found.log_likelihood + j * float(np.log(n_selected))
+        _, bic = likelihood_criteria(found.log_likelihood, j, n_selected)
         return cls(
             features,
             np.append(found.coef, found.rho),

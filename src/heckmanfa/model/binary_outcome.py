@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -60,3 +61,12 @@ def average_slopes(
     jacobian = np.outer(coef[1:], gradient)
     jacobian[:, 1:] += mean_slope * np.eye(len(slopes))
     return slopes, jacobian @ covariance @ jacobian.T
+
+
+def likelihood_criteria(log_likelihood: Any, n_features: Any, m: float) -> tuple[Any, Any]:
+    """AIC and BIC of prediction features, numbers or arrays, with m selected rows.
+
+    The other parameters of the joint likelihood never change, so they are not counted.
+    """
+    deviance = -2.0 * log_likelihood
+    return deviance + 2.0 * n_features, deviance + n_features * float(np.log(m))

@@ -18,6 +18,7 @@ import pandas as pd
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
 from heckmanfa.fit import Fit
+from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.mixture import mix_assignments
 from heckmanfa.model.moments import Moments
@@ -299,6 +300,6 @@ def _searched_all(fit: Fit) -> Assignment | None:
     mask[columns] = True
     centre, error = full.atanh_rho
     low, high = np.tanh(centre + quantile * error * np.array([-1.0, 1.0]))
-    bic = -2.0 * refits.full_log_likelihood + len(columns) * np.log(fit.n_selected)
+    _, bic = likelihood_criteria(refits.full_log_likelihood, len(columns), fit.n_selected)
     rho, ends = float(np.tanh(centre)), (float(low), float(high))
     return Assignment(mask, float(bic), rho, ends, UNKNOWN, Series(values))

@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from heckmanfa.errors import NoFeasibleAssignmentError, SearchWarning, warn
+from heckmanfa.model.binary_outcome import likelihood_criteria
 from heckmanfa.model.equations import weighted_count
 from heckmanfa.model.probit_together import Climbed
 from heckmanfa.search.best_subset.branch_and_bound import node_budget
@@ -90,7 +91,7 @@ def _ranked(
     penalty = goal.value(goal.penalty(held) + goal.unit_penalty(goal.count_units(masks)))
     exact = -2.0 * log_likelihood + penalty
     order = first_of_ties(np.where(good, exact, np.inf) / m, masks)
-    aic, bic = (-2.0 * log_likelihood + each * held for each in (2.0, np.log(m)))
+    aic, bic = likelihood_criteria(log_likelihood, held, m)
     theta = [climbed.theta for climbed in refits]
     rho = np.where(good, np.tanh([point[-1] for point in theta]), np.nan)
     offset = -2.0 * full.state.log_likelihood
