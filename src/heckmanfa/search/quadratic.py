@@ -79,14 +79,11 @@ class QuadraticForm:
         k = len(scale)
         step = max(_BATCH_BYTES // (8 * (k + 1) ** 2), 1)
         for start in range(0, len(held), step):
-            out = (~held[start : start + step]).astype(np.float64)
-            # Features that are held get the equation x = 0, so all systems have one size.
-            system = correlation * out[:, :, None] * out[:, None, :]
-            diagonal = np.arange(k)
-            system[:, diagonal, diagonal] += 1.0 - out
+            part = slice(start, start + step)
+            out, system = _systems(correlation, held[part])
             right = out * ratios
             solved = np.linalg.solve(system, right[:, :, None])[:, :, 0]
-            found[start : start + step] = np.einsum("ij,ij->i", right, solved)
+            found[part] = np.einsum("ij,ij->i", right, solved)
         return found.reshape(masks.shape[:-1])
 
     def restricted(self, masks: Mask) -> Restricted:
@@ -102,10 +99,7 @@ class QuadraticForm:
         step = max(_BATCH_BYTES // (8 * (k + 2) ** 2), 1)
         for start in range(0, len(held), step):
             part = slice(start, start + step)
-            out = (~held[part]).astype(np.float64)
-            system = correlation * out[:, :, None] * out[:, None, :]
-            diagonal = np.arange(k)
-            system[:, diagonal, diagonal] += 1.0 - out
+            out, system = _systems(correlation, held[part])
             dropped = out[:, :, None] * right
             solved = np.linalg.solve(system, dropped)
             across = correlation * out[:, None, :]
@@ -172,6 +166,18 @@ class QuadraticForm:
         """Standard errors and correlations of the estimates."""
         scale = np.sqrt(np.diag(self.covariance))
         return scale, self.covariance / scale / scale[:, None]
+
+
+def _systems(correlation: Floats, held: Mask) -> tuple[Floats, Floats]:
+    """(N, k) 1 where an assignment drops a feature, and (N, k, k) correlations of those dropped.
+
+    Features that are held get the equation x = 0, so all systems have one size.
+    """
+    out = (~held).astype(np.float64)
+    system = correlation * out[:, :, None] * out[:, None, :]
+    diagonal = np.arange(len(correlation))
+    system[:, diagonal, diagonal] += 1.0 - out
+    return out, system
 
 
 def form_of_all(
