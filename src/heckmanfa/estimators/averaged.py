@@ -12,7 +12,14 @@ from heckmanfa.estimators.fitting import fit_rows
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import ChoiceModel
 from heckmanfa.inference.average_fit import Averaging
-from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
+from heckmanfa.model.option_types import (
+    CovType,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    Unknown,
+    WeightKind,
+)
 from heckmanfa.results.average_tables import assignments_frame, inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import WEIGHTINGS, Weighting
@@ -126,6 +133,9 @@ class HeckmanAverage(ChoiceModel, Heckman):
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
         start: Any = None,
+        outcome_transform: OutcomeTransform | None = None,
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 

@@ -50,6 +50,9 @@ class SelectionModel(ReportedModel):
         "on_collinear": [StrOptions({"error", "drop"})],
         "on_separation": [StrOptions({"error", "drop"})],
         "start": [Interval(Real, -1, 1, closed="neither"), "array-like", None],
+        "rho": [Interval(Real, -1, 1, closed="neither"), None],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "unknown": [StrOptions({"error", "missing"})],
     }
 
     def fit(

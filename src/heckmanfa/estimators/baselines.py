@@ -38,7 +38,7 @@ from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.normal import log_cdf
-from heckmanfa.model.option_types import OnProblem
+from heckmanfa.model.option_types import OnProblem, Unknown
 from heckmanfa.model.probit import Probit
 
 _LARGEST_EXPONENT = 700.0
@@ -244,7 +244,12 @@ row_counts_, n_selected_, n_features_in_, feature_names_in_
     }
 
     def __init__(
-        self, prediction_features: Any = None, *, on_collinear: OnProblem = "error"
+        self,
+        prediction_features: Any = None,
+        *,
+        on_collinear: OnProblem = "error",
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 
@@ -310,6 +315,8 @@ class InverseProbabilityWeighted(_LinearRegressor):
         clip: float = 50.0,
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 

@@ -130,6 +130,10 @@ def make_spec(
         start=estimator.start,
         groups=tuple(tuple(resolve(table, list(group), "groups")) for group in groups),
         outcome_kind="binary" if is_classifier(estimator) else "linear",
+        # Classifiers have no transform, and searches no fixed rho.
+        outcome_transform=getattr(estimator, "outcome_transform", None),
+        rho=getattr(estimator, "rho", None),
+        unknown=estimator.unknown,
     )
 
 

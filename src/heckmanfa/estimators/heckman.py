@@ -22,7 +22,14 @@ from heckmanfa.inference.specification import specification_tests
 from heckmanfa.inference.specification_report import SpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
 from heckmanfa.model.normal import log_cdf
-from heckmanfa.model.option_types import CovType, Method, OnProblem, WeightKind
+from heckmanfa.model.option_types import (
+    CovType,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    Unknown,
+    WeightKind,
+)
 from heckmanfa.results import coefficients
 from heckmanfa.results.reference import Wald
 
@@ -112,6 +119,7 @@ class Heckman(ScoredRegressor, SelectionModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SelectionModel._parameter_constraints,
         "method": [StrOptions({"two-step", "ml"})],
+        "outcome_transform": [StrOptions({"log", "log1p"}), None],
     }
 
     def __init__(
@@ -125,6 +133,10 @@ class Heckman(ScoredRegressor, SelectionModel):
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
         start: Any = None,
+        rho: float | None = None,
+        outcome_transform: OutcomeTransform | None = None,
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 

@@ -19,7 +19,7 @@ from heckmanfa.inference.probabilities import (
     predict_probability,
 )
 from heckmanfa.model.bivariate_normal import log_bivariate_cdf
-from heckmanfa.model.option_types import CovType, OnProblem, WeightKind
+from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind
 from heckmanfa.results import coefficients
 from heckmanfa.results.reference import Wald
 
@@ -119,6 +119,9 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
         start: Any = None,
+        rho: float | None = None,
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from heckmanfa.errors import InputError
 from heckmanfa.estimators.heckman_probit import HeckmanProbit
 from heckmanfa.estimators.search_base import ProvenSearch
-from heckmanfa.model.option_types import CovType, OnProblem, WeightKind
+from heckmanfa.model.option_types import CovType, OnProblem, Unknown, WeightKind
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.refitted_subset import RefittedSubset
 
@@ -137,6 +137,8 @@ class HeckmanProbitBestSubset(ProvenSearch, HeckmanProbit):
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
         start: Any = None,
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 

@@ -20,6 +20,7 @@ from heckmanfa.errors import ConvergenceWarning, needs_extra, warn
 from heckmanfa.estimators.baselines import ObservedRegressor
 from heckmanfa.estimators.fitting import publish
 from heckmanfa.model.moments import gather_moments
+from heckmanfa.model.option_types import Unknown
 from heckmanfa.text.progress import progress_line
 
 _UNITS = 64
@@ -116,6 +117,8 @@ class RURegressor(ObservedRegressor):
         batch_size: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 

@@ -14,7 +14,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from heckmanfa.data.arrays import Floats
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
-from heckmanfa.model.option_types import CovType, Method, OnProblem, Standardize, WeightKind
+from heckmanfa.model.option_types import (
+    CovType,
+    Method,
+    OnProblem,
+    OutcomeTransform,
+    Standardize,
+    Unknown,
+    WeightKind,
+)
 from heckmanfa.search.evaluation import Criterion
 from heckmanfa.search.strategies import AdaptiveLasso, BestSubset, Extraction, FeatureAssignment
 from heckmanfa.search.training.assignment_function import StepOn, Trained
@@ -131,6 +139,9 @@ on_separation, start
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
         start: Any = None,
+        outcome_transform: OutcomeTransform | None = None,
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 
@@ -287,6 +298,9 @@ class HeckmanBestSubset(ProvenSearch, Heckman):
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
         start: Any = None,
+        outcome_transform: OutcomeTransform | None = None,
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 
@@ -356,6 +370,9 @@ on_separation, start
         on_collinear: OnProblem = "error",
         on_separation: OnProblem = "error",
         start: Any = None,
+        outcome_transform: OutcomeTransform | None = None,
+        categorical_features: Any = "from_dtype",
+        unknown: Unknown = "error",
     ) -> None:
         self._keep(locals())
 

@@ -22,7 +22,15 @@ from heckmanfa.model.equations import Selection, weighted_count
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
-from heckmanfa.model.option_types import CovType, Method, OnProblem, OutcomeKind, WeightKind
+from heckmanfa.model.option_types import (
+    CovType,
+    Method,
+    OnProblem,
+    OutcomeKind,
+    OutcomeTransform,
+    Unknown,
+    WeightKind,
+)
 from heckmanfa.model.probit import Probit
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.outcome import SearchOutcome
@@ -53,6 +61,12 @@ class Spec:
     outcome looks for other maxima"""
     outcome_kind: OutcomeKind = "linear"
     """a binary outcome has the Heckman probit, by maximum likelihood"""
+    outcome_transform: OutcomeTransform | None = None
+    """the scale that a linear outcome is fitted on"""
+    rho: float | None = None
+    """a value at which rho is held; None estimates it"""
+    unknown: Unknown = "error"
+    """what to do with levels of a category that the fit did not have"""
 
     def covariance_kind(self, n_groups: int) -> CovarianceKind:
         """Return which covariance to estimate, with this many groups."""
