@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.analysis.column_roles import source_columns
 from heckmanfa.analysis.predicted_classes import class_type, predict_classes
+from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.data.files.clashes import refuse_clashes
 from heckmanfa.data.files.outputs import check_place, replacing

@@ -116,6 +116,11 @@ class RowSource(ABC):
     """how chunks hold the outcome"""
 
     @property
+    def encoding(self) -> Any:
+        """How columns of the data become features, an `Encoding`; None if all are numbers."""
+        return None
+
+    @property
     @abstractmethod
     def described(self) -> str:
         """A short description: "rows of 12 Parquet files"."""

@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from heckmanfa.data.arrays import Floats, compute_dask, is_dask, on_host
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns, resolve
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns
+from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.outcome_counts import refuse_infinite_outcomes

@@ -17,14 +17,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
-from heckmanfa.data.columns.features import (
-    FeatureTable,
-    FittedColumns,
-    linear,
-    names_or_positions,
-    read_features,
-    resolve,
-)
+from heckmanfa.data.columns.column_names import names_or_positions
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear, read_features
+from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.missing_features import Gaps, check_missing, find_gaps, refuse_gaps
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Block, Mapped, Merge, Positions, Rows, one_blas_thread, pick

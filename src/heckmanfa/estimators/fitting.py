@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from heckmanfa.data.arrays import explain_out_of_memory
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns, read_features, resolve
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, read_features
+from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import one_blas_thread

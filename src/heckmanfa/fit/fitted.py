@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import FittedColumns, names_or_positions
+from heckmanfa.data.columns.column_names import names_or_positions
+from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.outcome_classes import Classes
 from heckmanfa.data.rows import Mask, Positions

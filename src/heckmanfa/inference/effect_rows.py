@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.features import resolve
+from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Mask
 from heckmanfa.data.sample import read_weights

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from heckmanfa.data.columns.features import check_wanted, tidy_names
+from heckmanfa.data.columns.column_names import check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Blanked, Codes, blank, codes_of
 from heckmanfa.data.columns.values import MISSING_SPELLINGS, shape_of, with_columns
 from heckmanfa.errors import DataError, InputError

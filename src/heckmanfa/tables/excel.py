@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from heckmanfa.data.columns.features import tidy_names
+from heckmanfa.data.columns.column_names import tidy_names
 from heckmanfa.data.columns.values import MISSING_SPELLINGS
 from heckmanfa.errors import InputError, MissingExtraError, UnknownFeatureError
 from heckmanfa.text.printable import quoted, shown

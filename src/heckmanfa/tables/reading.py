@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from heckmanfa.data.columns.features import UNNAMED, check_wanted, tidy_names
+from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
 from heckmanfa.data.files.outputs import ending_of, existing, words_of
 from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of, tidy_columns

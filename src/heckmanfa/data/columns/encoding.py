@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.dates import DateScale, Unit, scale_of
-from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.columns.kinds import LearnedColumn, encoded_names, learn_columns
 from heckmanfa.data.columns.missing_codes import Codes, blank
 from heckmanfa.data.columns.tally import OTHER

@@ -16,7 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from heckmanfa.data.arrays import is_dask
-from heckmanfa.data.columns.features import refuse_same_labels, split_labels
+from heckmanfa.data.columns.column_names import refuse_same_labels, split_labels
 from heckmanfa.data.dask.dask_worker import Pass, failure, heckmanfa_pass
 from heckmanfa.data.row_sources import Reading, RowSource, Task
 from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError

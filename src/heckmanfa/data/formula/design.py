@@ -13,8 +13,8 @@ from formulaic import Formula, ModelSpec, SimpleFormula
 from formulaic.parser.types import Factor
 from numpy.typing import NDArray
 
+from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.column_numbers import missing_in
-from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.formula.expressions import (
     left_as_python,
     refuse_other_languages,

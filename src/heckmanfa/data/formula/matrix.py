@@ -16,8 +16,8 @@ from formulaic import Formula, ModelSpec
 from formulaic.errors import DataMismatchWarning, FormulaicError
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.column_names import refuse_same_labels
 from heckmanfa.data.columns.column_numbers import as_table, is_wide
-from heckmanfa.data.columns.features import refuse_same_labels
 from heckmanfa.data.columns.values import time_in
 from heckmanfa.data.formula.expressions import called_in, compares, parse_factor
 from heckmanfa.data.formula.functions import FUNCTIONS

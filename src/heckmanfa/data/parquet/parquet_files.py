@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heckmanfa.data.columns.features import tidy_names
+from heckmanfa.data.columns.column_names import tidy_names
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
 from heckmanfa.data.files.outputs import existing
 from heckmanfa.data.parquet.parquet_columns import kind_of, same_kind

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.columns.features import refuse_absent
 from heckmanfa.data.parquet.parquet_columns import (
     FLAGS,
     flags_of,
