@@ -36,16 +36,16 @@ def learned(frame):
 def test_what_is_learned(frame, learned):
     encoding, encoded = learned
     assert encoding.sources == ("age", "region", "union", "spelt")
-    assert encoding.columns == ["age", "region[north]", "region[south]", "union", "spelt"]
+    assert encoding.columns == ["age", "region[south]", "region[west]", "union", "spelt"]
     assert list(encoded) == encoding.columns
     assert set(encoded.dtypes) == {np.dtype("float64")}
-    assert encoding.groups == {"region": ["region[north]", "region[south]"]}
-    assert encoding.references == {"region": "west"}
+    assert encoding.groups == {"region": ["region[south]", "region[west]"]}
+    assert encoding.references == {"region": "north"}
     assert encoding.left_out == {"id": "counts the rows"}
     assert encoding.n_missing == {"age": 6, "region": 10}
     missing = frame["region"].isna()
     assert encoded.loc[missing, encoding.groups["region"]].isna().all(axis=None)
-    for level in ("north", "south"):
+    for level in ("south", "west"):
         np.testing.assert_array_equal(
             encoded.loc[~missing, f"region[{level}]"], (frame["region"] == level)[~missing]
         )
@@ -71,20 +71,27 @@ def test_rows_that_come_as_other_types(frame, learned):
 def test_whole_numbers_as_categories_do_not_depend_on_how_they_are_stored():
     codes = pd.DataFrame({"code": [10, 2, 1, 2, 10, 10], "x": [0.5, 1, 2, 3, 4, 5]})
     encoding, encoded = Encoding.learn(codes, ["code", "x"], categorical=["code"])
-    assert encoding.levels == {"code": ("10", "1", "2")}
+    assert encoding.levels == {"code": ("1", "2", "10")}
     for kind in ("float64", "Int64", "str", "category"):
         pd.testing.assert_frame_equal(encoding.transform(codes.astype({"code": kind})), encoded)
     some = pd.DataFrame({"code": [2.0, np.nan], "x": [1, 2]})
     np.testing.assert_array_equal(
-        encoding.transform(some), [[0.0, 1.0, 1.0], [np.nan, np.nan, 2.0]]
+        encoding.transform(some), [[1.0, 0.0, 1.0], [np.nan, np.nan, 2.0]]
     )
 
 
-def test_the_reference_among_equals_is_the_first_in_order():
-    levels = ["b", "a", "b", "a", "c"] * 2
+def test_the_reference_is_the_first_level_that_occurs_in_any_order_of_rows():
+    levels = ["b", "a", "b", "b", "c"] * 2
     frame = pd.DataFrame({"g": levels, "h": pd.Categorical(levels, ["z", "c", "b", "a"])})
-    encoding, _ = Encoding.learn(frame, ["g", "h"])
-    assert encoding.levels == {"g": ("a", "b", "c"), "h": ("b", "c", "a")}
+    for rows in (frame, frame.iloc[::-1]):
+        encoding, _ = Encoding.learn(rows, ["g", "h"])
+        assert encoding.levels == {"g": ("a", "b", "c"), "h": ("c", "b", "a")}
+
+
+def test_merged_levels_come_last_and_the_others_by_size():
+    codes = [*["10"] * 5, *["2"] * 5, "1", "3"]
+    encoding, _ = Encoding.learn(pd.DataFrame({"g": codes}), ["g"], min_level_rows=3)
+    assert encoding.levels == {"g": ("2", "10", "(other)")}
 
 
 def test_means_fill_what_is_missing(frame):
@@ -92,12 +99,12 @@ def test_means_fill_what_is_missing(frame):
     plain = Encoding.learn(frame, FEATURES, untyped=True)[1]
     assert not encoded.isna().any(axis=None)
     pd.testing.assert_frame_equal(encoded, plain.fillna(plain.mean()))
-    assert encoding.means["region[north]"] == (frame["region"].dropna() == "north").mean()
+    assert encoding.means["region[west]"] == (frame["region"].dropna() == "west").mean()
     pd.testing.assert_frame_equal(encoding.transform(frame), encoded)
     # Later rows get the means of the fit, not their own.
     empty = frame.head(3).assign(age=np.nan, region=None, spelt="?")
     found = encoding.transform(empty)
-    for name in ("age", "region[north]", "region[south]", "spelt"):
+    for name in ("age", "region[south]", "region[west]", "spelt"):
         assert found[name].tolist() == [encoding.means[name]] * 3
 
 
@@ -121,7 +128,7 @@ def test_levels_never_seen(frame, learned):
     assert str(caught.value) == (
         "column 'region' holds levels that the model was not fitted with: 'east' (24 rows, the "
         "first is row 2 of the data), 'Up' (12 rows, the first is row 5 of the data); known are "
-        "'west', 'north', 'south'. Correct these cells, or empty them: a row that lacks a feature "
+        "'north', 'south', 'west'. Correct these cells, or empty them: a row that lacks a feature "
         "gets no prediction"
     )
 
@@ -145,15 +152,15 @@ def test_what_cannot_be_learned(frame):
         Encoding.learn(frame, ["age", "age"])
     with pytest.raises(InputError, match="missing must be 'drop' or 'mean'; got 'median'"):
         Encoding.learn(frame, ["age"], missing="median")
-    clash = frame.assign(**{"region[north]": frame["age"]})
-    with pytest.raises(InputError, match=r"two features would be called 'region\[north\]'"):
-        Encoding.learn(clash, ["region", "region[north]"])
+    clash = frame.assign(**{"region[south]": frame["age"]})
+    with pytest.raises(InputError, match=r"two features would be called 'region\[south\]'"):
+        Encoding.learn(clash, ["region", "region[south]"])
 
 
 def test_the_story(frame, learned):
     assert learned[0].explain() == [
         "4 columns became 5 features: 3 numbers and 1 category.",
-        "The category 'region' became 2 dummies, compared with its most frequent level, 'west'.",
+        "The category 'region' became 2 dummies, compared with its first level, 'north'.",
         "Missing values were left missing: 'age' (6 rows), 'region' (10 rows).",
         "Left out: 'id' counts the rows.",
         "To use a column all the same, pass it to --numeric or --categorical.",
@@ -179,7 +186,7 @@ def test_a_search_holds_dummies_together(simulated):
 def test_many_categories_take_one_sentence():
     rows = pd.DataFrame({f"c{i}": ["a", "a", "b"] * 10 for i in range(20)})
     encoding, _ = Encoding.learn(rows, list(rows.columns))
-    said = [text for text in encoding.explain() if "most frequent level" in text]
+    said = [text for text in encoding.explain() if "its first level" in text]
     assert len(said) == 1
     assert "'c0' with 'a', " in said[0]
     assert said[0].endswith("more.")

@@ -40,7 +40,7 @@ class Encoding:
     """How each column of a table becomes numbers; `learn` makes it, `transform` applies it.
 
     Numbers stay as they are, and true and false become 1 and 0. A category becomes a dummy named
-    ``column[level]`` for each level but the most frequent, its reference.
+    ``column[level]`` for each level but the first, its reference.
     """
 
     sources: tuple[str, ...]
@@ -287,7 +287,7 @@ class Encoding:
         if len(categories) > _SHOWN:
             first = [f"{quoted(name)} with {quoted(categories[name][0])}" for name in categories]
             sentences.append(
-                "Each category became dummies, compared with its most frequent level: "
+                "Each category became dummies, compared with its first level: "
                 f"{', '.join(first[:_SHOWN])} and {len(first) - _SHOWN} more."
             )
         for name, levels in categories.items():
@@ -295,7 +295,7 @@ class Encoding:
                 sentences.append(
                     f"The category {quoted(name)} became "
                     f"{plural(len(levels) - 1, 'dummy', 'dummies')}, "
-                    f"compared with its most frequent level, {quoted(levels[0])}."
+                    f"compared with its first level, {quoted(levels[0])}."
                 )
             unit = _unit_of(levels)
             if unit:

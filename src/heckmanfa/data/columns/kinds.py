@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from heckmanfa.data.columns.dates import are_dates
-from heckmanfa.data.columns.tally import NumberTally, TextTally
+from heckmanfa.data.columns.tally import OTHER, NumberTally, TextTally
 from heckmanfa.data.columns.values import (
     NEARLY_ALL,
     UNITS,
@@ -227,17 +227,19 @@ def encoded_names(source: str, levels: Sequence[str] | None) -> list[str]:
 
 
 def order_levels(text: TextTally) -> tuple[str, ...]:
-    """Order levels: the most frequent first, then as declared, by size, or by alphabet."""
+    """Order the levels that occur: as declared, by size or by alphabet, with `OTHER` last.
+
+    The first is the reference, whatever the order and the number of rows.
+    """
     counts = text.counts
     if text.declared is not None:
         order = [level for level in text.declared if level in counts]
     else:
-        numbers = {level: as_number(level) for level in counts}
         order = sorted(counts)
+        numbers = {level: as_number(level) for level in order if level != OTHER}
         if None not in numbers.values():
-            order.sort(key=lambda level: numbers[level] or 0.0)
-    reference = max(order, key=lambda level: counts[level])
-    return (reference, *(level for level in order if level != reference))
+            order.sort(key=lambda level: numbers.get(level) or 0.0)
+    return tuple(sorted(order, key=lambda level: level == OTHER))
 
 
 def asked_for(

@@ -262,8 +262,8 @@ def scan_parquet(
     features : sequence of str, optional
         Columns of either equation; by default all columns without another role. The file's schema
         decides: booleans and decimals are numbers. Text and dictionaries, even if they spell
-        numbers, become dummies named ``column[level]`` for each level but the most frequent, in
-        one pass over these columns. A search moves the dummies of a column together unless its
+        numbers, become dummies named ``column[level]`` for each level but the first, in one pass
+        over these columns. A search moves the dummies of a column together unless its
         ``feature_groups`` name some of them. Wherever a model names features, the column's name
         stands for all of its dummies.
     selected : str, optional
