@@ -140,7 +140,7 @@ def test_compare_ends_with_the_error_of_fit_where_no_heckman_method_can_be_fitte
     assert "--exclude" in compared
     assert not (shell.folder / "c.csv").exists()
     if leak == "works":
-        assert "column 'works' (level 'no') separates" in compared
+        assert "column 'works' (level 'yes') separates" in compared
         assert "works[no]" not in compared
 
 
