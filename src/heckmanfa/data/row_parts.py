@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.outcome_classes import Classes, Labels, choose_classes, last_declared
+from heckmanfa.data.outcome_scale import OutcomeTransform, on_fit_scale
 from heckmanfa.data.row_rules import (
     RowCounts,
     count_bad_weights,
@@ -62,6 +63,8 @@ class Rules:
     """the distinct groups, sorted"""
     complete: tuple[int, ...] = ()
     """columns that a row must have, or it is left out"""
+    transform: OutcomeTransform | None = None
+    """the scale that the outcome is fitted on"""
 
     def block(self, part: int, chunk: Chunk, columns: Positions) -> Block:
         """Apply the rules; ``columns`` are the columns of the chunk."""
@@ -78,7 +81,8 @@ class Rules:
             codes = np.zeros(len(kept), dtype=np.intp)
             codes[kept] = np.searchsorted(self.groups, chunk.group[kept])
         place = (part, chunk.start)
-        block = Block(chunk.features, chunk.outcome, status.selected, weight, codes, place)
+        outcome = on_fit_scale(chunk.outcome, status.selected & kept, self.transform)
+        block = Block(chunk.features, outcome, status.selected, weight, codes, place)
         return block if kept.all() else block.keep(kept)
 
 
@@ -94,6 +98,7 @@ class _CountTask:
     everywhere: Mask
     """(k,) which columns every row needs"""
     drops_missing: bool
+    transform: OutcomeTransform | None = None
 
     def __call__(self, part: int, chunks: Iterable[Chunk]) -> RowCounts:
         return sum((self._count(chunk) for chunk in chunks), RowCounts())
@@ -110,9 +115,10 @@ class _CountTask:
         everywhere = self.everywhere | self.drops_missing
         return count_rows(
             status,
-            chunk.outcome,
+            on_fit_scale(chunk.outcome, status.selected & status.kept, self.transform),
             chunk.weight,
             chunk.group,
+            self.transform,
             bad_weights=0 if chunk.weight is None else count_bad_weights(chunk.weight),
             bad_flags=bad_flags,
             odd_flag=odd_flag,
@@ -123,18 +129,23 @@ class _CountTask:
 
 
 def count_parts(
-    source: RowSource, columns: Sequence[int], everywhere: Mask
+    source: RowSource,
+    columns: Sequence[int],
+    everywhere: Mask,
+    transform: OutcomeTransform | None = None,
 ) -> tuple[tuple[int, ...], RowCounts]:
     """Count the rows of each part, and all rows by what the rules decide, in one pass.
 
     ``columns`` are the k features of either equation. Every row needs those that are True in
     ``everywhere`` (k,), those of the selection equation; only selected rows need the others.
+    ``transform`` is the scale that the outcome is fitted on.
     """
     reading = Reading(tuple(columns), rows_per_block(source.n_features))
     lengths: list[int] = []
     counts = RowCounts()
     # Parts come in order.
-    for counted in source.run(_CountTask(everywhere, source.drops_missing), reading):
+    task = _CountTask(everywhere, source.drops_missing, transform)
+    for counted in source.run(task, reading):
         lengths.append(counted.total)
         counts += counted
     if counts.total == 0:
@@ -143,7 +154,11 @@ def count_parts(
 
 
 def rules_of(
-    source: RowSource, columns: Sequence[int], counts: RowCounts, sampling: bool | None
+    source: RowSource,
+    columns: Sequence[int],
+    counts: RowCounts,
+    sampling: bool | None,
+    transform: OutcomeTransform | None = None,
 ) -> Rules:
     """Return the rules for later passes over rows that `count_parts` has counted.
 
@@ -156,7 +171,7 @@ def rules_of(
         if gaps and source.drops_missing
     ]
     mean = counts.weight_sum / counts.kept if rescaled else 1.0
-    return Rules(mean, counts.groups, tuple(complete))
+    return Rules(mean, counts.groups, tuple(complete), transform)
 
 
 @dataclass(frozen=True)

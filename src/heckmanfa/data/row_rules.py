@@ -19,6 +19,7 @@ from heckmanfa.data.columns.column_numbers import missing_in
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.values import label_of
 from heckmanfa.data.outcome_counts import OutcomeCounts, check_outcomes
+from heckmanfa.data.outcome_scale import OutcomeTransform, has_logarithm
 from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.errors import InputError, MissingValueError, TooFewRowsError
 from heckmanfa.text.printable import quoted, quoted_list
@@ -189,6 +190,8 @@ class RowCounts:
     zero_weight: int = 0
     outcomes: OutcomeCounts = field(default_factory=OutcomeCounts)
     """of the selected rows of the fit"""
+    without_logarithm: int = 0
+    """outcomes of these rows that the transform of the fit does not take"""
     weight_sum: float = 0.0
     """over the rows of the fit"""
     fractions: int = 0
@@ -238,17 +241,24 @@ def count_rows(
     outcome: Array,
     weight: Array | None = None,
     group: NDArray[Any] | None = None,
+    transform: OutcomeTransform | None = None,
     **others: Any,
 ) -> RowCounts:
     """Count the rows of a chunk about which the rules have decided.
 
-    ``group`` holds labels of any type that can be sorted; ``others`` are other fields of
-    `RowCounts`, counted by the caller.
+    ``outcome`` is on the scale of the fit, which ``transform`` names. ``group`` holds labels of any
+    type that can be sorted; ``others`` are other fields of `RowCounts`, counted by the caller.
     """
     kept = status.kept
     in_fit = status.selected & kept
     values = outcome if in_fit.all() else outcome[in_fit]
-    outcomes = OutcomeCounts.of(values, None if weight is None else weight[in_fit])
+    n_selected = len(values)
+    heavy = None if weight is None else weight[in_fit]
+    if transform is not None:
+        known = has_logarithm(values)
+        others["without_logarithm"] = n_selected - _count(known)
+        values, heavy = values[known], None if heavy is None else heavy[known]
+    outcomes = OutcomeCounts.of(values, heavy)
     if weight is not None:
         others["weight_sum"] = float(weight[kept].sum())
         others["fractions"] = _count(weight != namespace(weight).floor(weight))
@@ -258,7 +268,7 @@ def count_rows(
         others["groups"] = np.unique(group[kept & ~missing])
     return RowCounts(
         total=len(outcome),
-        selected=len(values),
+        selected=n_selected,
         unselected=_count(kept & ~status.selected),
         incomplete=status.n_incomplete,
         outcome_missing=status.n_outcome_missing,

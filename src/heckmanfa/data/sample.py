@@ -42,6 +42,11 @@ from heckmanfa.data.outcome_classes import (
     encode_classes,
     read_classes,
 )
+from heckmanfa.data.outcome_scale import (
+    OutcomeTransform,
+    on_fit_scale,
+    refuse_without_logarithm,
+)
 from heckmanfa.data.row_parts import PartRows, count_parts, learn_classes, rules_of
 from heckmanfa.data.row_rules import (
     FeatureCounts,
@@ -130,7 +135,7 @@ class RowColumns:
     """What is known about each of n rows in memory besides their features."""
 
     outcome: Array
-    """(n,), NaN where missing"""
+    """(n,) on the scale of the fit, NaN where missing"""
     weight: Array | None
     """(n,)"""
     status: RowStatus
@@ -147,11 +152,13 @@ def read_rows(
     beside: Array | None = None,
     binary: bool = False,
     classes: Classes | None = None,
+    transform: OutcomeTransform | None = None,
 ) -> RowColumns:
     """Read the outcome of n rows in memory and the columns beside it, and apply the row rules.
 
     ``beside`` is X if it is a tensor: the columns are then tensors on its device. A ``binary``
-    outcome is read as 0 and 1, by ``classes`` or, without them, by those that it holds.
+    outcome is read as 0 and 1, by ``classes`` or, without them, by those that it holds. Amounts are
+    read on the scale that ``transform`` names.
     """
     tensors = beside is not None
     flagged = None if selected is None else flags(on_host(selected), n)
@@ -172,7 +179,9 @@ def read_rows(
         outcome = column_beside(outcome, beside, "y")
     chosen = None if flagged is None else booleans(flagged, outcome)
     weight = None if weights is None else like(weights, outcome)
-    return RowColumns(outcome, weight, decide_rows(outcome, chosen, weight), classes)
+    status = decide_rows(outcome, chosen, weight)
+    outcome = on_fit_scale(outcome, status.selected & status.kept, transform)
+    return RowColumns(outcome, weight, status, classes)
 
 
 def read_sample(
@@ -187,12 +196,13 @@ def read_sample(
     prediction: Positions,
     binary: bool = False,
     classes: Classes | None = None,
+    transform: OutcomeTransform | None = None,
 ) -> Sample:
     """Read the rows of a fit: who is selected, who is left out, and why.
 
     ``sampling`` says whether weights are sampling weights, which are rescaled to mean one; it is
     None for a model that does not support them. ``selection`` and ``prediction`` are the columns of
-    each equation. ``binary`` and ``classes`` are as in `read_rows`.
+    each equation. ``binary``, ``classes`` and ``transform`` are as in `read_rows`.
     """
     columns = sorted({*selection, *prediction})
     everywhere = np.array([column in set(selection) for column in columns], dtype=bool)
@@ -203,13 +213,19 @@ def read_sample(
             source = source.reading_outcome(classes)
         elif binary:
             source, classes = learn_classes(source)
-        lengths, counts = count_parts(source, columns, everywhere)
+        lengths, counts = count_parts(source, columns, everywhere, transform)
         weighted = source.has_weight
-        _check_counts(counts, len(selection), classes, weighted=weighted, sampling=sampling)
-        refuse_not_finite(table, columns, counts.features, everywhere)
-        parts = PartRows(
-            source, rules_of(source, columns, counts, sampling), lengths, tuple(columns)
+        _check_counts(
+            counts,
+            len(selection),
+            classes,
+            transform,
+            weighted=weighted,
+            sampling=sampling,
         )
+        refuse_not_finite(table, columns, counts.features, everywhere)
+        rules = rules_of(source, columns, counts, sampling, transform)
+        parts = PartRows(source, rules, lengths, tuple(columns))
         n_groups = 0 if counts.groups is None else len(counts.groups)
         public = counts.public(incomplete=source.drops_missing)
         return Sample(parts, public, n_groups, counts.unselected == 0, classes)
@@ -222,11 +238,18 @@ def read_sample(
         beside=beside,
         binary=binary,
         classes=classes,
+        transform=transform,
     )
     outcome, weight, kept = given.outcome, given.weight, given.status.kept
-    counts = count_rows(given.status, outcome, weight)
-    weighted = weight is not None
-    _check_counts(counts, len(selection), given.classes, weighted=weighted, sampling=sampling)
+    counts = count_rows(given.status, outcome, weight, transform=transform)
+    _check_counts(
+        counts,
+        len(selection),
+        given.classes,
+        transform,
+        weighted=weight is not None,
+        sampling=sampling,
+    )
     if sampling and weight is not None:
         weight = weight / (counts.weight_sum / counts.kept)
     codes, n_groups = None, 0
@@ -254,6 +277,7 @@ def _check_counts(
     counts: RowCounts,
     n_selection: int,
     classes: Classes | None = None,
+    transform: OutcomeTransform | None = None,
     *,
     weighted: bool,
     sampling: bool | None,
@@ -264,6 +288,7 @@ def _check_counts(
     refuse_groupless("groups", counts.groupless)
     if weighted and not sampling:
         check_frequencies(counts, own=sampling is not None)
+    refuse_without_logarithm(counts.without_logarithm, transform)
     check_rows(counts, n_selection, classes)
 
 

@@ -61,6 +61,7 @@ def fit_rows(
             selection=spec.selection,
             prediction=spec.prediction,
             binary=spec.outcome_kind == "binary",
+            transform=spec.outcome_transform,
         )
         origin = Origin(
             given,

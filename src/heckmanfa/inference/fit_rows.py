@@ -135,6 +135,7 @@ def read_given_rows(
             prediction=spec.prediction,
             binary=fit.is_binary,
             classes=fit.classes,
+            transform=spec.outcome_transform,
         )
     return ReadRows(table, sample, design)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from heckmanfa.data.outcome_scale import OutcomeTransform as OutcomeTransform
+
 Method = Literal["two-step", "ml"]
 """how the model is estimated"""
 OutcomeKind = Literal["linear", "binary"]
 """a number, or one of two classes"""
 CovType = Literal["classical", "robust", "cluster"]
-OutcomeTransform = Literal["log", "log1p"]
-"""the scale that an outcome is fitted on; predictions are on its own"""
 Unknown = Literal["error", "missing"]
 """what to do with a level of a category that the fit did not have"""
 WeightKind = Literal["frequency", "sampling"]
