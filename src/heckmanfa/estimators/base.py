@@ -18,6 +18,7 @@ from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.missing_features import Gaps, check_missing
 from heckmanfa.data.outcome_counts import refuse_infinite_outcomes
+from heckmanfa.data.outcome_scale import read_on_fit_scale
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
@@ -221,7 +222,8 @@ class SelectionModel(ReportedModel):
         """Joint log-likelihood of selection and outcomes in other data, at the estimates.
 
         Arguments are as in `score`; weights multiply the terms of their rows. The result is -inf if
-        a two-step rho lies outside (-1, 1).
+        a two-step rho lies outside (-1, 1). With ``outcome_transform``, it is the likelihood of the
+        outcome's logarithm, as in the fit.
         """
         return self._sum_log_likelihood(X, y, sample_weight, selected)[0]
 
@@ -252,6 +254,7 @@ class SelectionModel(ReportedModel):
         seen, weight = seen[counted], weight[counted]
         index, mean, outcome = index[counted], mean[counted], outcome[counted]
         refuse_infinite_outcomes(int(np.count_nonzero(np.isinf(outcome[seen]))))
+        outcome = read_on_fit_scale(outcome, seen, fit.spec.outcome_transform)
         count = float(weight.sum())
         if not abs(fit.rho) < 1:
             return float("-inf"), count

@@ -17,7 +17,8 @@ from heckmanfa.estimators.scoring import ScoredRegressor
 from heckmanfa.inference import prediction
 from heckmanfa.inference.exclusion_tests import ExclusionTest, exclusion_test
 from heckmanfa.inference.exclusions import WhatIf, what_if
-from heckmanfa.inference.prediction import IntervalKind, Kind, Missing
+from heckmanfa.inference.log_means import check_scale
+from heckmanfa.inference.prediction import IntervalKind, Kind, Missing, Scale
 from heckmanfa.inference.specification import specification_tests
 from heckmanfa.inference.specification_report import SpecificationTests
 from heckmanfa.inference.uncertainty import UncertaintyInterval, uncertainty_interval
@@ -62,6 +63,10 @@ class Heckman(ScoredRegressor, SelectionModel):
     on_collinear, on_separation : {"error", "drop"}
         What to do with collinear columns, and with columns that determine selection exactly (and
         the rows they determine): raise an error that names them, or drop them with a warning.
+    outcome_transform : {None, "log", "log1p"}
+        Fit log(y) or log(1 + y) of the selected rows. Everything else takes y as it is, and
+        `predict` and `score` are on its scale; coefficients, likelihood and criteria are on that of
+        the logarithm.
     start : float or array_like, optional
         Where maximum likelihood starts: None is the two-step estimates, a number in (-1, 1) is a
         rho (with all else at its best), and an array holds all parameters, as in ``params_`` of a
@@ -150,6 +155,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         return_interval: None = ...,
         conf_level: float = ...,
         *,
+        scale: Scale = ...,
         missing: Missing = ...,
     ) -> Floats: ...
 
@@ -161,6 +167,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         *,
         return_interval: IntervalKind,
         conf_level: float = ...,
+        scale: Scale = ...,
         missing: Missing = ...,
     ) -> tuple[Floats, Floats]: ...
 
@@ -172,6 +179,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         return_interval: IntervalKind,
         conf_level: float = ...,
         *,
+        scale: Scale = ...,
         missing: Missing = ...,
     ) -> tuple[Floats, Floats]: ...
 
@@ -182,6 +190,7 @@ class Heckman(ScoredRegressor, SelectionModel):
         return_interval: IntervalKind | None = None,
         conf_level: float = 0.95,
         *,
+        scale: Scale = "response",
         missing: Missing = "error",
     ) -> Any:
         """Predict the outcome of each row.
@@ -203,6 +212,11 @@ class Heckman(ScoredRegressor, SelectionModel):
             average, both are quantiles of a mixture of normal distributions over assignments.
         conf_level : float
             Confidence level of the interval.
+        scale : {"response", "link"}
+            With ``outcome_transform``, "response" is the mean of the outcome on its own scale, by
+            the model's formula: exp(x'b + sigma^2 / 2), times Phi(z'g + rho sigma) / Phi(z'g)
+            given selection. "link" is the mean of its logarithm. Without a transform they are the
+            same.
         missing : {"error", "nan"}
             What to do with rows that lack a feature they need: raise an error with counts by
             column, or predict NaN. Infinite values always raise an error.
@@ -219,10 +233,16 @@ class Heckman(ScoredRegressor, SelectionModel):
         if return_interval is not None:
             prediction.check_interval(return_interval, conf_level)
         prediction.check_kind(fit, kind)
+        check_scale(scale)
         if is_dask(X):
-            options = {"kind": kind, "conf_level": conf_level, "missing": missing}
+            options = {
+                "kind": kind,
+                "conf_level": conf_level,
+                "scale": scale,
+                "missing": missing,
+            }
             return predict_lazily(self, X, self._columns(), return_interval, **options)
-        return prediction.predict(fit, X, kind, return_interval, conf_level, missing)
+        return prediction.predict(fit, X, kind, return_interval, conf_level, missing, scale)
 
     def _log_density(self, index: Floats, mean: Floats, outcome: Floats) -> Floats:
         fit = self.fit_

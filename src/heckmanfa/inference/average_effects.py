@@ -13,11 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats
-from heckmanfa.data.rows import Mask
+from heckmanfa.data.arrays import Array, Floats, host, like
+from heckmanfa.data.columns.features import FeatureTable, same
+from heckmanfa.data.outcome_scale import OutcomeTransform
+from heckmanfa.data.rows import Mask, one_blas_thread
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_fit import with_refit
-from heckmanfa.inference.expectations import Estimates, level_effect
+from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect
+from heckmanfa.inference.log_means import own_scale_mean
 from heckmanfa.model.mixture import Mixture
 from heckmanfa.model.normal import mills
 from heckmanfa.model.quantiles import mixture_quantiles, total_covariance
@@ -28,6 +31,8 @@ from heckmanfa.results.reference import reference_of, tails
 _LEAST = 0.01
 # Of the ends of rows' intervals, in standard errors; more digits would cost time in many rows.
 _PRECISION = 1e-7
+# Rows at a time, with a mean for every assignment.
+_ROWS = 2**10
 
 Functions = Callable[[Estimates], tuple[Floats, Floats]]
 """returns values (q,) and gradients (q, 2 (1 + k) + 1) of q functions, at some estimates"""
@@ -58,6 +63,23 @@ def mixed(fit: Fit, function: Callable[[Fit], Array]) -> Array:
     for weight, member in others:
         total = total + weight * function(member)
     return total
+
+
+def average_means(
+    fit: Fit, table: FeatureTable, kind: str, index: Array | None, transform: OutcomeTransform
+) -> Array:
+    """Average the means of two-step fits on the outcome's own scale, where they are not linear.
+
+    ``index`` is z'gamma of each row, which the assignments share; None if it is not needed.
+    """
+    mixture, values = few_of(fit), same(table, 0.0)
+    with one_blas_thread():
+        for span, block in design_blocks(table, mixture.scores.columns, _ROWS):
+            means = block @ mixture.coef[:, :-1].T
+            near = None if index is None else host(index[span])[:, None]
+            found = own_scale_mean(transform, kind, means, near, mixture.imr_coef, mixture.sigma)
+            values[span] = like(found @ mixture.weights, values)
+    return values
 
 
 def is_averaged(fit: Fit, estimates: Estimates) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heckmanfa.data.arrays import Floats
+from heckmanfa.data.arrays import Floats, host
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.rows import Positions
 from heckmanfa.fit import Fit
@@ -182,4 +182,4 @@ def design_blocks(
     source = table.source(columns)
     for start in range(0, table.shape[0], rows):
         stop = min(start + rows, table.shape[0])
-        yield slice(start, stop), with_ones(source.take(start, stop, columns))
+        yield slice(start, stop), with_ones(host(source.take(start, stop, columns)))

@@ -18,14 +18,16 @@ from scipy import special
 from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
 from heckmanfa.data.columns.features import FeatureTable, linear, read_features, same
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
+from heckmanfa.data.outcome_scale import OutcomeTransform, from_log
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.rows import Mask, Positions, held, one_blas_thread
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
-from heckmanfa.inference.average_effects import average_interval, mixed
+from heckmanfa.inference.average_effects import average_interval, average_means, mixed
 from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
+from heckmanfa.inference.log_means import own_scale_mean, transform_of
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
 from heckmanfa.plots.mills_ratios import MillsRatios
 from heckmanfa.results.diagnostics import outside, share_outside
@@ -35,6 +37,7 @@ from heckmanfa.text.wording import nearest
 
 Kind = Literal["marginal", "selected", "unselected"]
 IntervalKind = Literal["prediction", "confidence"]
+Scale = Literal["response", "link"]
 Missing = Literal["error", "nan"]
 
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
@@ -102,22 +105,50 @@ def selection_index(fit: Fit, table: FeatureTable) -> Array:
 
 
 def predict(
-    fit: Fit, X: Any, kind: str, return_interval: str | None, conf_level: float, missing: str
+    fit: Fit,
+    X: Any,
+    kind: str,
+    return_interval: str | None,
+    conf_level: float,
+    missing: str,
+    scale: str = "response",
 ) -> Any:
     """Predict the outcome of each row; see `Heckman.predict`."""
     with_imr = kind != "marginal" and fit.probit is not None
+    transform = transform_of(fit, scale)
     with explain_out_of_memory():
         refuse_rows(X, f"predict_parquet(model, path, out, kind={quoted(kind)})")
         table = read_rows(fit, X, prediction=True, selection=with_imr, missing=missing)
-        values = prediction_index(fit, table)
-        if with_imr:
-            side = 1.0 if kind == "selected" else -1.0
-            values += mixed(fit, lambda member: _correction(member, table, side))
+        if transform is not None:
+            values = _own_scale_means(fit, table, kind, transform)
+        else:
+            values = prediction_index(fit, table)
+            if with_imr:
+                side = 1.0 if kind == "selected" else -1.0
+                values += mixed(fit, lambda member: _correction(member, table, side))
     if return_interval is None:
         return values
     if table.tensors:
         table = read_rows(fit, on_host(X), prediction=True, selection=with_imr, missing=missing)
-    return values, like(interval(fit, table, kind, return_interval, conf_level), values)
+    limits = interval(fit, table, kind, return_interval, conf_level, transform)
+    return values, like(limits, values)
+
+
+def _own_scale_means(
+    fit: Fit, table: FeatureTable, kind: str, transform: OutcomeTransform
+) -> Array:
+    """Return the mean of each row on the outcome's own scale."""
+    conditional = kind != "marginal" and fit.probit is not None
+    if fit.average is not None and fit.average.refits is None:
+        index = selection_index(fit, table) if conditional else None
+        return average_means(fit, table, kind, index, transform)
+
+    def of(member: Fit) -> Array:
+        index = selection_index(member, table) if conditional else None
+        mean = prediction_index(member, table)
+        return own_scale_mean(transform, kind, mean, index, member.imr_coef, member.sigma)
+
+    return mixed(fit, of)
 
 
 def _correction(fit: Fit, table: FeatureTable, side: float) -> Array:
@@ -204,6 +235,7 @@ def interval(
     kind: str,
     return_interval: str,
     conf_level: float,
+    transform: OutcomeTransform | None = None,
 ) -> Floats:
     """Return intervals (n, 2) for the rows of a table; see `Heckman.predict`.
 
@@ -212,6 +244,11 @@ def interval(
     if fit.probit is None:
         kind = "marginal"
     new = return_interval == "prediction"
+    if transform is not None and not new:
+        raise NotIdentifiedError(
+            "confidence intervals of means on the outcome's own scale need the joint covariance of "
+            "sigma; ask for scale='link', or for return_interval='prediction'"
+        )
     if new and kind != "marginal" and fit.average is None and not abs(fit.rho) < 1:
         raise NotIdentifiedError(
             f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the distribution of an "
@@ -237,7 +274,8 @@ def interval(
             error = quantile * np.sqrt(effect.variance(estimates.covariance))
             return span, np.column_stack([effect.values - error, effect.values + error])
 
-    return limits_by_block(table, estimates.columns, of_block, rows)
+    limits = limits_by_block(table, estimates.columns, of_block, rows)
+    return limits if transform is None else from_log(limits, transform)
 
 
 def limits_by_block(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from heckmanfa.fit import Fit
 from heckmanfa.results import coefficients as results
 from heckmanfa.results.effect_words import EffectWords
-from heckmanfa.results.naming import outcome_of
+from heckmanfa.results.naming import name_on_scale, outcome_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,8 +73,8 @@ def outcome_name(fit: Fit) -> str:
     if fit.is_binary:
         return str(EffectWords.of(fit, outcome_of(fit, "outcome")).target)
     if fit.origin.design is None:
-        return "outcome"
-    return fit.origin.design.texts[0].split("~")[0].strip()
+        return name_on_scale("outcome", fit.spec.outcome_transform)
+    return outcome_of(fit)
 
 
 def labels(fit: Fit) -> dict[str, str]:

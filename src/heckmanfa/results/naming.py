@@ -10,6 +10,7 @@ import numpy as np
 from heckmanfa.fit import Fit
 from heckmanfa.model.linalg import column_norms
 from heckmanfa.model.moments import Moments
+from heckmanfa.model.option_types import OutcomeTransform
 from heckmanfa.text.passage import Name, Passage, passage
 
 OUTCOME = "y"
@@ -105,11 +106,19 @@ def binary_columns(moments: Moments) -> frozenset[int]:
 
 
 def outcome_of(fit: Fit, unnamed: str = OUTCOME) -> str:
-    """Return the name of the outcome; ``unnamed`` if it came without one."""
+    """Return the name of what is fitted; ``unnamed`` if the outcome came without one."""
     design = fit.origin.design
-    if design is None:
-        return fit.origin.outcome or unnamed
-    return design.texts[0].split("~")[0].strip()
+    name = fit.origin.outcome or unnamed
+    if design is not None:
+        name = design.texts[0].split("~")[0].strip()
+    return name_on_scale(name, fit.spec.outcome_transform)
+
+
+def name_on_scale(outcome: str, transform: OutcomeTransform | None) -> str:
+    """Name an outcome on the scale that it is fitted on: 'log(wage)'."""
+    if transform is None:
+        return outcome
+    return f"log({outcome})" if transform == "log" else f"log(1 + {outcome})"
 
 
 def _level(term: str, label: str) -> str:

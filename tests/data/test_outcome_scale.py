@@ -1,0 +1,152 @@
+"""An outcome on a log scale is read the same way wherever its rows are."""
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from heckmanfa import Heckman, HeckmanAverage, HeckmanBestSubset, HeckmanLasso, scan_parquet
+from heckmanfa.errors import InputError
+from heckmanfa.model_selection import joint_log_likelihood, observed_mse
+
+PREDICTION = ["a", "b"]
+OF = {"log": np.log, "log1p": np.log1p}
+
+
+def make_rows(n=400):
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
+    u, e = rng.multivariate_normal([0, 0], [[1, 0.35], [0.35, 0.49]], size=n).T
+    seen = (0.3 + 0.8 * X["a"] + 0.7 * X["c"] + u > 0).to_numpy()
+    wage = np.exp(0.2 + 0.6 * X["a"] - 0.5 * X["b"] + e)
+    return X, wage.where(seen).rename("wage"), seen
+
+
+X, WAGE, SEEN = make_rows()
+TENSOR = torch.from_numpy(X.to_numpy().copy())
+
+
+def model(transform="log", **options):
+    return Heckman(PREDICTION, outcome_transform=transform, **options)
+
+
+def assert_same_bits(found, other):
+    for name in ("coef", "selection_coef", "covariance"):
+        np.testing.assert_array_equal(getattr(found.fit_, name), getattr(other.fit_, name))
+    for name in ("intercept", "rho", "sigma", "aic", "bic", "adjusted_r2", "log_likelihood"):
+        assert getattr(found.fit_, name) == getattr(other.fit_, name)
+    assert found.row_counts_ == other.row_counts_
+
+
+@pytest.mark.parametrize("transform", OF)
+@pytest.mark.parametrize(
+    "options", [{}, {"method": "ml"}, {"cov_type": "robust", "weight_kind": "sampling"}]
+)
+def test_a_fit_with_a_transform_is_the_fit_of_the_logarithm_to_the_bit(transform, options):
+    weight = np.where(X["b"] > 1, 2.0, 1.0) if "weight_kind" in options else None
+    logs = Heckman(PREDICTION, **options).fit(X, OF[transform](WAGE), sample_weight=weight)
+    found = model(transform, **options).fit(X, WAGE, sample_weight=weight)
+    assert_same_bits(found, logs)
+    for kind in ("marginal", "selected", "unselected"):
+        np.testing.assert_array_equal(
+            found.predict(X, kind=kind, scale="link"), logs.predict(X, kind=kind)
+        )
+    assert found.log_likelihood(X, WAGE) == logs.log_likelihood(X, OF[transform](WAGE))
+
+
+@pytest.mark.parametrize(
+    "search", [HeckmanBestSubset(never=["c"]), HeckmanLasso(never=["c"]), HeckmanAverage()]
+)
+def test_searches_and_averages_read_the_logarithm(search):
+    logs = search.fit(X, np.log(WAGE)).fit_
+    found = search.set_params(outcome_transform="log").fit(X, WAGE).fit_
+    np.testing.assert_array_equal(found.coef, logs.coef)
+    np.testing.assert_array_equal(found.covariance, logs.covariance)
+
+
+def test_outcomes_of_rows_that_are_not_in_the_fit_may_have_no_logarithm():
+    filled = WAGE.fillna(-3.0)
+    weight = np.ones(len(X))
+    weight[np.flatnonzero(SEEN)[:2]] = 0.0
+    filled.iloc[np.flatnonzero(SEEN)[:2]] = 0.0
+    found = model().fit(X, filled, selected=SEEN, sample_weight=weight)
+    logs = Heckman(PREDICTION).fit(X, np.log(WAGE), selected=SEEN, sample_weight=weight)
+    assert_same_bits(found, logs)
+
+
+@pytest.mark.parametrize(
+    ("transform", "bad", "advice"),
+    [("log", 0.0, "log1p.*NaN.*HeckmanProbit"), ("log1p", -1.0, "-1 or less.*NaN")],
+)
+def test_outcomes_without_a_logarithm_are_counted_and_refused(transform, bad, advice, tmp_path):
+    wage = WAGE.copy()
+    wage.iloc[np.flatnonzero(SEEN)[[3, 7, 20]]] = [bad, bad - 1, bad]
+    message = f"(?s)outcome_transform='{transform}'.*3 selected rows have.*{advice}"
+    fitted = model(transform).fit(X, WAGE)
+    path = tmp_path / "rows.parquet"
+    X.assign(wage=wage).to_parquet(path, row_group_size=120)
+    for call in (
+        lambda: model(transform).fit(X, wage),
+        lambda: Heckman([0, 1], outcome_transform=transform).fit(
+            TENSOR, torch.tensor(wage.to_numpy())
+        ),
+        lambda: model(transform).fit(scan_parquet(path, "wage")),
+        lambda: fitted.log_likelihood(X, wage),
+        lambda: fitted.bootstrap(X, wage, n_boot=2),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_every_way_in_gives_the_same_model(tmp_path):
+    reference = model().fit(X, WAGE)
+    path = tmp_path / "rows.parquet"
+    frame = X.assign(wage=WAGE)
+    frame.to_parquet(path, row_group_size=120)
+    rows = dd.from_pandas(frame, npartitions=3)
+    with dask.config.set(scheduler="synchronous"):
+        found = {
+            "tensors": Heckman([0, 1], outcome_transform="log").fit(
+                TENSOR, torch.tensor(WAGE.to_numpy())
+            ),
+            "parquet": model().fit(scan_parquet(path, "wage")),
+            "dask": model().fit(rows[["a", "b", "c"]], rows["wage"]),
+            "formula": Heckman.from_formula(
+                "wage ~ a + b", "~ a + b + c", frame, outcome_transform="log"
+            ),
+        }
+        lazy = found["dask"].predict(rows[["a", "b", "c"]], kind="selected").compute()
+    errors = np.sqrt(np.diag(reference.vcov()))
+    for name, other in found.items():
+        values = [np.sort(np.append(one.fit_.coef, one.rho_)) for one in (other, reference)]
+        assert np.max(np.abs(values[0] - values[1])) < 1e-8 * errors.min(), name
+    given = reference.predict(X, kind="selected")
+    np.testing.assert_allclose(lazy, given, rtol=1e-9)
+    np.testing.assert_allclose(found["tensors"].predict(TENSOR, kind="selected"), given, rtol=1e-9)
+    np.testing.assert_allclose(found["formula"].predict(frame, kind="selected"), given, rtol=1e-9)
+    assert found["formula"].score(frame) == pytest.approx(reference.score(X, WAGE))
+
+
+def test_scores_are_on_the_scale_of_the_outcome():
+    found = model().fit(X, WAGE)
+    mean, wage = found.predict(X, kind="selected")[SEEN], WAGE[SEEN]
+    squares = np.mean((wage - mean) ** 2)
+    assert found.score(X, WAGE) == pytest.approx(1 - squares / np.var(wage))
+    assert observed_mse(found, X, WAGE) == pytest.approx(-squares)
+    logs = Heckman(PREDICTION).fit(X, np.log(WAGE))
+    given = joint_log_likelihood(logs, X, np.log(WAGE))
+    assert joint_log_likelihood(found, X, WAGE) == pytest.approx(given, rel=1e-14)
+
+
+def test_methods_that_read_the_rows_again_take_the_outcome_as_the_fit_did():
+    found, logs = model().fit(X, WAGE), Heckman(PREDICTION).fit(X, np.log(WAGE))
+    for call in (
+        lambda one, y: one.bootstrap(X, y, n_boot=3, random_state=0).tidy(),
+        lambda one, y: one.specification_tests(X, y).tidy(),
+        lambda one, y: one.profile_rho(X, y, grid=[0.0, 0.2]).tidy(),
+    ):
+        pd.testing.assert_frame_equal(call(found, WAGE), call(logs, np.log(WAGE)))
+    with pytest.raises(InputError, match="not those of the fit"):
+        found.specification_tests(X, np.log(WAGE) + 3)
