@@ -64,7 +64,7 @@ def refuse_without_logarithm(count: int, transform: OutcomeTransform | None) -> 
 
 def read_on_fit_scale(outcome: Floats, in_fit: Mask, transform: OutcomeTransform | None) -> Floats:
     """Return `on_fit_scale`; refuse outcomes of the fit that have no logarithm."""
-    values = on_fit_scale(outcome, in_fit, transform)
+    values = np.asarray(on_fit_scale(outcome, in_fit, transform))
     if transform is not None:
         refuse_without_logarithm(int(np.sum(in_fit & ~has_logarithm(values))), transform)
     return values
