@@ -13,7 +13,7 @@ from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, InputError, NotIdentifiedError
 from heckmanfa.inference.fit_rows import read_fit_rows
-from heckmanfa.inference.rho_curve import RhoCurve, published_variance
+from heckmanfa.model.rho_curve import RhoCurve, published_variance
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.normal import mills

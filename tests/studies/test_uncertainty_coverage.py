@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from heckmanfa import Heckman
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import HeckmanfaWarning
-from heckmanfa.inference.rho_curve import published_variance
+from heckmanfa.model.rho_curve import published_variance
 
 pytestmark = pytest.mark.study
 

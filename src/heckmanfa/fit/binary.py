@@ -40,20 +40,28 @@ def fit_binary(
 ) -> Fit:
     """Maximise the joint likelihood for the chosen features, from the probits of both equations."""
     probit, rows, features = selection.probit, selection.rows, tuple(sorted(choice.features))
-    refuse_unidentified(moments.subset(features, outcome=False))
+    if spec.rho is None:
+        refuse_unidentified(moments.subset(features, outcome=False))
     naive = selection.outcome
     if naive is None or naive.features != features:
         naive = fit_outcome_probit(moments, rows, features)
     start = read_start(spec.start, spec.method)
-    alone = not spec.guarded
-    found = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=alone)
-    if start is None and choice.rho is not None and abs(found.atanh_rho) >= BOUNDARY_ATANH:
+    alone, held = not spec.guarded, spec.rho
+    given = moments, probit, naive, kind, rows
+    found = fit_probit_likelihood(*given, start, rho=held, alone=alone)
+    if (
+        held is None
+        and start is None
+        and choice.rho is not None
+        and abs(found.atanh_rho) >= BOUNDARY_ATANH
+    ):
         start = choice.rho
-        found = fit_probit_likelihood(moments, probit, naive, kind, rows, start, alone=alone)
+        found = fit_probit_likelihood(*given, start, alone=alone)
     warn_of_likelihood(found, start)
     n_selected = count(moments.n_selected, counts["selected"], kind)
     aic, bic = likelihood_criteria(found.log_likelihood, len(features), n_selected)
     n_positive, n_negative = _class_counts(moments, rows, kind)
+    rho = found.rho if held is None else held
     return Fit(
         spec=spec,
         row_counts=counts,
@@ -64,8 +72,8 @@ def fit_binary(
         support=np.isin(np.arange(len(spec.labels)), features),
         coef=spread_over(spec, features, found.coef[1:]),
         intercept=float(found.coef[0]),
-        imr_coef=found.rho,
-        rho=found.rho,
+        imr_coef=rho,
+        rho=rho,
         sigma=1.0,
         selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
         selection_intercept=float(found.selection_coef[0]),

@@ -12,9 +12,15 @@ from heckmanfa.errors import AllObservedWarning, RhoOutsideWarning, warn
 from heckmanfa.fit.fitted import Choice, Fit, Spec, count, label_terms, spread_over
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import Selection
+from heckmanfa.model.held_two_step import fit_held_two_step
 from heckmanfa.model.leakage import refuse_leakage
 from heckmanfa.model.least_squares import fit_least_squares
-from heckmanfa.model.likelihood import fit_likelihood, warn_of_likelihood
+from heckmanfa.model.likelihood import (
+    MaximumLikelihood,
+    fit_held_likelihood,
+    fit_likelihood,
+    warn_of_likelihood,
+)
 from heckmanfa.model.likelihood_guards import guard_likelihood
 from heckmanfa.model.likelihood_starts import read_start
 from heckmanfa.model.moments import Moments, gather_moments
@@ -31,6 +37,8 @@ def fit_linear(
     counts: dict[str, int],
 ) -> Fit:
     """Estimate the prediction equation with the chosen features; the probit is fitted already."""
+    if spec.rho is not None:
+        return _fit_held(spec, selection, moments, choice, kind, counts, spec.rho)
     probit, rows = selection.probit, selection.rows
     # These features have standard errors only if they are what is reported.
     passing = spec.method == "ml" or choice.average is not None
@@ -85,12 +93,19 @@ def _maximize_likelihood(
     found = fit_likelihood(fit.moments, probit, two_step, kind, rows, start)
     warn_of_likelihood(found, start)
     given = fit.moments, probit, two_step, found, kind, rows, fit.n_selected
+    guards = guard_likelihood(*given) if spec.guarded else None
+    return replace(_with_likelihood(fit, found, probit), guards=guards)
+
+
+def _with_likelihood(fit: Fit, found: MaximumLikelihood, probit: Probit) -> Fit:
+    spec = fit.spec
     return replace(
         fit,
         coef=spread_over(spec, fit.features, found.coef[1:]),
         intercept=float(found.coef[0]),
         imr_coef=found.rho * found.sigma,
-        rho=found.rho,
+        # A held rho keeps its digits.
+        rho=found.rho if spec.rho is None else spec.rho,
         sigma=found.sigma,
         selection_coef=spread_over(spec, probit.features, found.selection_coef[1:]),
         selection_intercept=float(found.selection_coef[0]),
@@ -104,8 +119,56 @@ def _maximize_likelihood(
         log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
-        guards=guard_likelihood(*given) if spec.guarded else None,
     )
+
+
+def _fit_held(
+    spec: Spec,
+    selection: Selection,
+    moments: Moments,
+    choice: Choice,
+    kind: CovarianceKind,
+    counts: dict[str, int],
+    rho: float,
+) -> Fit:
+    """Estimate everything but rho, which the user gives, by either method.
+
+    The criteria compare prediction equations, so they are of the two-step estimates with that rho.
+    """
+    probit, rows = selection.probit, selection.rows
+    features = tuple(sorted(choice.features))
+    ml = spec.method == "ml"
+    found = fit_held_two_step(moments, probit, features, rho, CLASSICAL if ml else kind, rows)
+    log_sigma_error = float(np.sqrt(found.covariance[-1, -1])) / found.sigma
+    fit = Fit(
+        spec=spec,
+        row_counts=counts,
+        n_obs=count(probit.n, counts["unselected"] + counts["selected"], kind),
+        n_selected=count(moments.n_selected, counts["selected"], kind),
+        moments=moments,
+        dropped=tuple(dict.fromkeys([*selection.dropped, *choice.dropped])),
+        support=np.isin(np.arange(len(spec.labels)), features),
+        coef=spread_over(spec, features, found.coef[1:]),
+        intercept=float(found.coef[0]),
+        imr_coef=found.imr_coef,
+        rho=rho,
+        sigma=found.sigma,
+        selection_coef=spread_over(spec, probit.features, probit.coef[1:]),
+        selection_intercept=float(probit.coef[0]),
+        adjusted_r2=found.adjusted_r2,
+        aic=found.aic,
+        bic=found.bic,
+        converged=probit.converged,
+        terms=label_terms(spec, features, probit, ["imr", "rho", "sigma"]),
+        covariance=found.covariance,
+        index_range=moments.index_range,
+        log_sigma=(float(np.log(found.sigma)), log_sigma_error),
+    )
+    if not ml:
+        return fit
+    maximum = fit_held_likelihood(moments, probit, features, rho, kind, rows)
+    warn_of_likelihood(maximum, None)
+    return _with_likelihood(fit, maximum, probit)
 
 
 def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:

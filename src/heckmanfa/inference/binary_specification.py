@@ -28,7 +28,7 @@ from heckmanfa.inference.specification import (
     read_tested,
 )
 from heckmanfa.inference.specification_report import BinarySpecificationTests, SpecificationTest
-from heckmanfa.model.likelihood import ascent, newton
+from heckmanfa.model.climbing import ascent, newton
 from heckmanfa.model.likelihood_starts import inner_parameters
 from heckmanfa.model.moments import Moments, gather_moments
 from heckmanfa.model.probit_likelihood import ProbitMaximum

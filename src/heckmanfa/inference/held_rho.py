@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from heckmanfa.data.arrays import Floats
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.inference.profile_climb import Ascent, Climb, Point
-from heckmanfa.model.likelihood import ascent
+from heckmanfa.model.climbing import ascent
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.probit_likelihood_terms import ProbitProblem, mean_slopes

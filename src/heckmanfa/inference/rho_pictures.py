@@ -21,7 +21,7 @@ from heckmanfa.inference.fit_rows import FitRows
 from heckmanfa.inference.held_rho import HeldRhoCurve
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_of
 from heckmanfa.inference.profile_climb import Ascent
-from heckmanfa.inference.rho_curve import RhoCurve
+from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.plots.assumed_rho import MOST_PANELS, OverRho, RhoBar, RhoPanel, RhoPoint
 from heckmanfa.plots.rho_histogram import RhoByAssignment, bins_of
 from heckmanfa.results.assignment_weights import weights_of

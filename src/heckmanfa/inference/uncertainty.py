@@ -23,7 +23,7 @@ from heckmanfa.fit import Fit
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.held_rho import HeldRhoCurve
 from heckmanfa.inference.profile_climb import Ascent
-from heckmanfa.inference.rho_curve import RhoCurve
+from heckmanfa.model.rho_curve import RhoCurve
 from heckmanfa.plots.rho_curves import RhoCurves
 from heckmanfa.plots.rho_curves import uncertainty as draw_uncertainty
 from heckmanfa.results.document import Finding, Section

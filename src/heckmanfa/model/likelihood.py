@@ -1,8 +1,8 @@
 """Full-information maximum likelihood of the selection model.
 
-Safeguarded Newton's method on a joint likelihood, from the usual estimates or a given start, a
-cheap check for a second maximum near |rho| = 1, and warnings afterwards. The fit of a linear
-outcome is here, and that of a binary one in `probit_likelihood`.
+The climb of `climbing`, from the usual estimates or a given start, or with rho held at a value, and
+warnings afterwards. The fit of a linear outcome is here, and that of a binary one in
+`probit_likelihood`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ import numpy as np
 from scipy import linalg as sla
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.rows import ArrayRows, Rows
+from heckmanfa.data.rows import Rows
 from heckmanfa.errors import (
     ConvergenceWarning,
     CovarianceWarning,
-    InputError,
     SecondMaximumWarning,
     warn,
 )
+from heckmanfa.model.climbing import climb_from, higher_maxima, newton
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.joint_problem import JointProblem, State, index_range, scores_of
 from heckmanfa.model.likelihood_starts import (
     ProfileStarts,
     Start,
     StartsByRho,
-    inner_parameters,
     starting_point,
 )
 from heckmanfa.model.likelihood_terms import Problem
@@ -38,21 +37,6 @@ from heckmanfa.model.moments import Moments
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep
 
-_MAX_ITERATIONS = 100
-# As in the probit: an error of at most 1e-8 in the covariance, and far less in the estimates.
-_DECREMENT_PER_ROW = 1e-16
-# Where, how precisely and on how many rows the likelihood is profiled, to see if it rises again
-# towards |rho| = 1.
-_PROFILE_ATANH = (1.5, 3.0)
-_PROFILE_DECREMENT = 0.5
-_PROFILE_RISE = 0.1
-_PROFILE_ITERATIONS = 15
-_PROFILE_ROWS = 2**11
-LARGEST_ATANH = 12.0
-"""the atanh rho at which a climb ends: rho is 1 to ten digits"""
-# How close to |rho| = 1 an ascent may start, and how precisely the rest is optimised there.
-_START_ATANH = 6.0
-_HELD_DECREMENT = 1e-4
 # Two ascents that end this far apart in atanh rho have found two maxima.
 _APART = 0.01
 
@@ -159,6 +143,33 @@ def fit_likelihood(
     usual = starting_point(problem, probit, two_step)
     starts = ProfileStarts.build(moments, probit, features, problem)
     found = maximize(rows, problem, features, kind, usual, starts, start)
+    return _of_outcome(moments, problem, rows, found)
+
+
+def fit_held_likelihood(
+    moments: Moments,
+    probit: Probit,
+    features: tuple[int, ...],
+    rho: float,
+    kind: CovarianceKind,
+    rows: Rows,
+) -> MaximumLikelihood:
+    """Maximise the same likelihood over all parameters but rho, which is held at a value.
+
+    Given rho, it is concave in gamma, beta / sigma and 1 / sigma (Olsen, 1982, "Distributional
+    tests for selectivity bias and a more robust likelihood estimator", International Economic
+    Review 23), so there is no other maximum. The covariance takes rho as given.
+    """
+    problem = Problem.build(moments, probit, features)
+    starts = ProfileStarts.build(moments, probit, features, problem)
+    found = maximize_held(rows, problem, features, kind, starts, rho)
+    return _of_outcome(moments, problem, rows, found)
+
+
+def _of_outcome(
+    moments: Moments, problem: Problem, rows: Rows, found: dict[str, Any]
+) -> MaximumLikelihood:
+    """Turn what was found for the scaled outcome into estimates for the outcome."""
     offset = moments.n_selected * float(np.log(problem.scale))
     second = found["second_maximum"]
     return MaximumLikelihood(
@@ -190,14 +201,47 @@ def maximize(
     about rho.
     """
     state, passes, converged = climb_from(rows, problem, usual, starts, start)
-    others = [] if alone else _higher_maxima(rows, problem, state, starts, pilot)
+    others = [] if alone else higher_maxima(rows, problem, state, starts, pilot)
     if start is not None and not alone:
         other, _, reached = newton(rows, problem, usual)
         if reached and abs(other.theta[-1] - state.theta[-1]) > _APART:
             others.append(other)
     second = max(others, key=lambda other: other.log_likelihood, default=None)
+    found = _estimates(rows, problem, features, kind, state, passes, converged)
+    if second is None:
+        return found
+    height, rho = float(second.log_likelihood), float(np.tanh(second.theta[-1]))
+    return found | {"second_maximum": (height, rho)}
+
+
+def maximize_held(
+    rows: Rows,
+    problem: JointProblem,
+    features: tuple[int, ...],
+    kind: CovarianceKind,
+    starts: StartsByRho,
+    rho: float,
+) -> dict[str, Any]:
+    """Climb to the maximum at a given rho, and return the fields of a `JointMaximum`."""
+    theta = starts.at(float(np.arctanh(rho)))
+    free = len(theta) - 1
+    state, passes, converged = newton(rows, problem, theta, free=free, largest_atanh=np.inf)
+    return _estimates(rows, problem, features, kind, state, passes, converged, free)
+
+
+def _estimates(
+    rows: Rows,
+    problem: JointProblem,
+    features: tuple[int, ...],
+    kind: CovarianceKind,
+    state: State,
+    passes: int,
+    converged: bool,
+    free: int | None = None,
+) -> dict[str, Any]:
+    """Return the fields of a `JointMaximum`, of which only the first parameters may be ``free``."""
     best = state.theta
-    inverse, positive = _inverse_information(state)
+    inverse, positive = _inverse_information(state, len(best) if free is None else free)
     if converged and positive:
         best = best + inverse @ state.gradient
     back = _back(problem)
@@ -225,32 +269,8 @@ def maximize(
         "n_iterations": passes,
         "converged": converged,
         "information_is_positive": positive,
-        "second_maximum": None
-        if second is None
-        else (float(second.log_likelihood), float(np.tanh(second.theta[-1]))),
+        "second_maximum": None,
     }
-
-
-def climb_from(
-    rows: Rows, problem: JointProblem, usual: Floats, starts: StartsByRho, start: Start
-) -> tuple[State, int, bool]:
-    """Climb to the maximum reached from a start; from ``usual`` by default."""
-    if start is None:
-        return newton(rows, problem, usual)
-    if not isinstance(start, float):
-        theta = inner_parameters(problem, start)
-        if not np.isfinite(problem.evaluate(rows, theta).log_likelihood):
-            raise InputError(
-                "the likelihood at start is zero or not a number: these parameters belong to other "
-                "data or other units. Start from a rho, or from params_ of a fit to such data."
-            )
-        return newton(rows, problem, theta)
-    # The other parameters are first optimised at that rho, so the ascent starts on the profile.
-    target = float(np.clip(np.arctanh(start), -_START_ATANH, _START_ATANH))
-    theta = starts.at(target)
-    held, before, _ = newton(rows, problem, theta, free=len(theta) - 1, tolerance=_HELD_DECREMENT)
-    state, passes, converged = newton(rows, problem, held.theta)
-    return state, before + passes, converged
 
 
 def _back(problem: JointProblem) -> Floats:
@@ -263,126 +283,19 @@ def _back(problem: JointProblem) -> Floats:
     return matrix
 
 
-def _inverse_information(state: State) -> tuple[Floats, bool]:
-    """Inverse of minus the Hessian, and whether that is positive definite."""
+def _inverse_information(state: State, free: int) -> tuple[Floats, bool]:
+    """Inverse of minus the Hessian, and whether that is positive definite.
+
+    Only the first parameters are ``free``: the others do not vary.
+    """
+    inverse = np.zeros_like(state.hessian)
     try:
-        half = sla.cho_factor(-state.hessian)
-        return np.asarray(sla.cho_solve(half, np.eye(len(state.theta)))), True
+        half = sla.cho_factor(-state.hessian[:free, :free])
+        inverse[:free, :free] = sla.cho_solve(half, np.eye(free))
+        return inverse, True
     except (np.linalg.LinAlgError, ValueError):
-        return np.full_like(state.hessian, np.nan), False
-
-
-def ascent(state: State, free: int | Floats) -> Floats:
-    """Newton step over the free parameters, modified if it would not ascend.
-
-    ``free`` is how many of the first parameters are free, or a (d, f) basis of free directions.
-    """
-    if isinstance(free, int):
-        information, gradient = -state.hessian[:free, :free], state.gradient[:free]
-    else:
-        information, gradient = -free.T @ state.hessian @ free, free.T @ state.gradient
-    try:
-        step = sla.cho_solve(sla.cho_factor(information), gradient)
-    except np.linalg.LinAlgError:
-        # With a unit diagonal, so the threshold for flat directions does not depend on units.
-        size = np.sqrt(np.abs(np.diag(information)))
-        unit = 1.0 / np.where(size > 0, size, 1.0)
-        values, vectors = np.linalg.eigh(information * unit * unit[:, None])
-        values = np.maximum(np.abs(values), 1e-6 * np.abs(values).max())
-        step = unit * (vectors @ ((vectors.T @ (unit * gradient)) / values))
-    if isinstance(free, int):
-        step = np.append(step, np.zeros(len(state.theta) - free))
-    else:
-        step = free @ step
-    # log sigma and atanh rho move by at most 1 per step.
-    return np.asarray(step / max(1.0, float(np.abs(step[-state.n_ends :]).max())))
-
-
-def newton(
-    rows: Rows,
-    problem: JointProblem,
-    theta: Floats,
-    *,
-    free: int | Floats | None = None,
-    tolerance: float | None = None,
-    max_iterations: int = _MAX_ITERATIONS,
-    largest_atanh: float = LARGEST_ATANH,
-) -> tuple[State, int, bool]:
-    """Safeguarded Newton over the parameters that are ``free``, as in `ascent`; all by default.
-
-    A climb whose atanh rho reaches ``largest_atanh`` ends there, and has not converged.
-    """
-    state = problem.evaluate(rows, theta)
-    passes = 1
-    free = len(theta) if free is None else free
-    tolerance = _DECREMENT_PER_ROW * state.n if tolerance is None else tolerance
-    while passes < max_iterations and abs(state.theta[-1]) < largest_atanh:
-        step = ascent(state, free)
-        decrement = float(step @ state.gradient)
-        if not decrement > tolerance:
-            return state, passes, bool(np.isfinite(decrement))
-        slack = 1e-11 * (1.0 + abs(state.log_likelihood))
-        for _ in range(40):
-            trial = problem.evaluate(rows, state.theta + step)
-            passes += 1
-            if trial.log_likelihood >= state.log_likelihood - slack:
-                break
-            step = 0.5 * step
-        else:
-            # Only rounding is left to climb.
-            return state, passes, decrement < 1e-10
-        state = trial
-    return state, passes, False
-
-
-def _higher_maxima(
-    rows: Rows,
-    problem: JointProblem,
-    found: State,
-    starts: StartsByRho,
-    pilot: Rows | None,
-) -> list[State]:
-    """Search for higher maxima towards rho = -1 and rho = 1.
-
-    The likelihood is profiled at a few fixed rho on each side, on a sample if there are many rows.
-    A full ascent starts only where the profile rises again away from the optimum.
-    """
-    free = len(found.theta) - 1
-    sample = rows.pilot(_PROFILE_ROWS) if pilot is None else pilot
-    if isinstance(sample, ArrayRows):
-        sample = sample.gathered(problem.columns)
-
-    def profiled(theta: Floats) -> tuple[State, float]:
-        state, _, _ = newton(
-            sample,
-            problem,
-            theta,
-            free=free,
-            tolerance=_PROFILE_DECREMENT,
-            max_iterations=_PROFILE_ITERATIONS,
-        )
-        # The last step, not taken, would gain half its decrement.
-        return state, state.log_likelihood + 0.5 * float(ascent(state, free) @ state.gradient)
-
-    if pilot is None:
-        here = problem.evaluate(sample, found.theta).log_likelihood
-    else:
-        # A sample has an optimum of its own at this rho, as at the others.
-        _, here = profiled(found.theta)
-    higher: list[State] = []
-    for side in (-1.0, 1.0):
-        previous = here
-        for target in (side * size for size in _PROFILE_ATANH):
-            if side * (target - found.theta[-1]) <= 0.25:
-                continue
-            state, height = profiled(starts.at(target))
-            if height > previous + _PROFILE_RISE:
-                risen, _, _ = newton(rows, problem, state.theta, tolerance=1e-8, max_iterations=60)
-                if risen.log_likelihood > found.log_likelihood + 1e-3:
-                    higher.append(risen)
-                break
-            previous = height
-    return higher
+        inverse[:free, :free] = np.nan
+        return inverse, False
 
 
 def rho_text(rho: float) -> str:

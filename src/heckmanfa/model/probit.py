@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg as sla
 
-from heckmanfa.data.arrays import Array, Floats, empty, highest, signs
-from heckmanfa.data.rows import Block, Positions, Rows, total
+from heckmanfa.data.arrays import Array, Floats, empty, highest, signs, zeros
+from heckmanfa.data.rows import Block, Positions, Rows, pick, total
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.linalg import (
     Coordinates,
@@ -247,6 +247,21 @@ def probit_covariance(rows: Rows, probit: Probit, kind: CovarianceKind) -> Float
 
 
 # Functions over one block of rows. -----------------------------------------------------------
+
+
+def stacked_scores(
+    block: Block, probit: Probit, places: Positions, width: int
+) -> tuple[Array, Array]:
+    """Scores of a block's rows, (b, width), and z'gamma: the probit's first, then zeros.
+
+    ``places`` are those of the probit's features among the block's columns.
+    """
+    design = probit.coordinates.design(pick(block.features, places))
+    index = design.times(probit.inner_coef)
+    sign = signs(block.selected, block.features)
+    scores = zeros(block.features, len(index), width)
+    scores[:, : len(places) + 1] = design.scaled(sign * mills(sign * index)[0])
+    return scores, index
 
 
 def _scores(block: Block, coordinates: Coordinates, coef: Floats) -> Array:

@@ -14,9 +14,10 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Rows
+from heckmanfa.model.climbing import ascent, newton
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.joint_problem import JointProblem
-from heckmanfa.model.likelihood import JointMaximum, ascent, maximize, newton
+from heckmanfa.model.likelihood import JointMaximum, maximize, maximize_held
 from heckmanfa.model.likelihood_starts import ProbitStarts, Start
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import Moments
@@ -79,21 +80,27 @@ def fit_probit_likelihood(
     rows: Rows,
     start: Start = None,
     *,
+    rho: float | None = None,
     alone: bool = False,
 ) -> ProbitMaximum:
     """Maximise the joint likelihood of selection and a binary outcome, one pass per iteration.
 
     ``naive`` is the plain probit of the selected rows, in the coordinates of the compressed data;
     it provides the prediction features. ``start`` may be a rho or a parameter vector. Other maxima
-    are looked for unless the one reached is wanted ``alone``. The classical covariance is the
+    are looked for unless the one reached is wanted ``alone``. With a ``rho``, all else is
+    estimated at that value: given rho, the likelihood is concave. The classical covariance is the
     inverse observed information.
     """
     problem = ProbitProblem.build(moments, probit, naive.features)
     starts = ProbitStarts.build(moments, probit, naive, problem)
-    usual = probit_start(rows, problem, starts)
-    # A few rows say little about rho here: on them the likelihood may rise where it does not.
-    pilot = pilot_of(rows)
-    found = maximize(rows, problem, naive.features, kind, usual, starts, start, pilot, alone=alone)
+    if rho is None:
+        usual = probit_start(rows, problem, starts)
+        # A few rows say little about rho here: on them the likelihood may rise where it does not.
+        some = pilot_of(rows)
+        given = naive.features, kind, usual, starts, start, some
+        found = maximize(rows, problem, *given, alone=alone)
+    else:
+        found = maximize_held(rows, problem, naive.features, kind, starts, rho)
     slopes = mean_slopes(rows, problem, found["inner_params"], naive.inner_coef)
     reached = ProbitMaximum(
         **found,
@@ -102,7 +109,8 @@ def fit_probit_likelihood(
         mean_slope_gradients=solve_upper(problem.prediction_back, slopes.gradient, transposed=True),
     )
     # Replicates keep it: without those near |rho| = 1, intervals would be too short.
-    return replace(reached, converged=False) if not alone and reached.levelled_off else reached
+    levelled = rho is None and not alone and reached.levelled_off
+    return replace(reached, converged=False) if levelled else reached
 
 
 def probit_start(rows: Rows, problem: JointProblem, starts: ProbitStarts) -> Floats:

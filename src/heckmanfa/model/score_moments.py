@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats, empty, like, signs, zeros
+from heckmanfa.data.arrays import Array, Floats, empty, like
 from heckmanfa.data.rows import Block, Positions, Rows, pick
 from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
 from heckmanfa.model.linalg import dependencies, solve_upper, subset_factor
 from heckmanfa.model.moments import Moments
 from heckmanfa.model.normal import mills
 from heckmanfa.model.option_types import CovType
-from heckmanfa.model.probit import Probit
+from heckmanfa.model.probit import Probit, stacked_scores
 
 # The residuals come from a model of at most this share of the selected rows' number of columns:
 # those of more columns would be too small.
@@ -165,12 +165,8 @@ class _Equations:
 
     def scores(self, block: Block) -> tuple[Array, tuple[Floats, Floats]]:
         """Scores of each row of a block, and its terms of both slopes."""
-        design = self.probit.coordinates.design(pick(block.features, self.selection))
-        index = design.times(self.probit.inner_coef)
-        sign = signs(block.selected, block.features)
         p, chosen = len(self.selection) + 1, block.selected
-        scores = zeros(block.features, len(index), p + len(self.coef) + 2)
-        scores[:, :p] = design.scaled(sign * mills(sign * index)[0])
+        scores, index = stacked_scores(block, self.probit, self.selection, p + len(self.coef) + 2)
         of_selected = block.only_selected()
         near = index[chosen]
         ratio, slope = mills(near)

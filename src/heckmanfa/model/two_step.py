@@ -18,14 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats, empty, like, signs, zeros
+from heckmanfa.data.arrays import Array, Floats, empty, like
 from heckmanfa.data.rows import Block, Positions, Rows, pick, total
 from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.model.covariance import CovarianceKind, score_squares
 from heckmanfa.model.linalg import DEPENDENT, residual_share, solve_upper, symmetric
 from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.model.normal import mills
-from heckmanfa.model.probit import Probit
+from heckmanfa.model.probit import Probit, stacked_scores
 
 LARGEST_RHO = 0.98
 """|beta_H| / sigma in a covariance that must be positive definite for any rho-hat"""
@@ -164,12 +164,8 @@ class _Equations:
 
     def scores(self, block: Block) -> Array:
         """Scores of each row of a block, (b, p + j)."""
-        design = self.probit.coordinates.design(pick(block.features, self.selection))
-        index = design.times(self.probit.inner_coef)
-        sign = signs(block.selected, block.features)
         p, chosen = len(self.selection) + 1, block.selected
-        scores = zeros(block.features, len(index), p + len(self.coef))
-        scores[:, :p] = design.scaled(sign * mills(sign * index)[0])
+        scores, index = stacked_scores(block, self.probit, self.selection, p + len(self.coef))
         w, residual, _ = self._second_step(block.only_selected(), index[chosen])
         scores[chosen, p:] = (w @ like(self.inverse_root, w)) * residual[:, None]
         return scores

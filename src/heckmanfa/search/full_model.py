@@ -16,9 +16,9 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask, Rows
 from heckmanfa.errors import NotIdentifiedError, TooFewRowsError
 from heckmanfa.model.binary_outcome import average_slopes
+from heckmanfa.model.climbing import newton
 from heckmanfa.model.equations import Selection, say_dropped, weighted_count
 from heckmanfa.model.joint_problem import State
-from heckmanfa.model.likelihood import newton
 from heckmanfa.model.likelihood_starts import ProbitStarts
 from heckmanfa.model.linalg import collinear_error, dependencies, solve_upper
 from heckmanfa.model.moments import Moments

@@ -65,9 +65,11 @@ class RhoCurve:
     variance: Floats
     """(1 + J, 4) relative variances: coefficients of the powers 0 to 3 of (kappa / s)^2 in a
     variance divided by s^2 and the unit variance"""
+    spread: RhoSpread
+    """the joint covariance of coefficients, log sigma and the selection equation"""
 
     @classmethod
-    def build(cls, moments: Moments, features: Positions, terms: Sequence[str]) -> RhoCurve:
+    def build(cls, moments: Moments, features: Positions, terms: Sequence[str] = ()) -> RhoCurve:
         """Take the regressions of outcome and lambda on J features from the compressed data."""
         assert moments.probit is not None
         r = moments.subset(features)
@@ -80,6 +82,7 @@ class RhoCurve:
         # back all but the residuals.
         shrinkage = (m * moments.mean_delta - float(r[-2, -2] ** 2)) / (m - j)
         sums = _Sums.gather(moments, moments.probit, features, inverse_root, r[: j + 2, -2])
+        spread = sums.spread(solved[:, 0], shrinkage, m, j)
         return cls(
             terms=tuple(terms),
             least_squares=solved[:, 1],
@@ -87,7 +90,8 @@ class RhoCurve:
             unit_variance=unit,
             residual_variance=float(np.sum(r[-2:, -1] ** 2)) / (m - j - 1.0),
             shrinkage=shrinkage,
-            variance=sums.variance(solved[:, 0], shrinkage, m, j) / unit[:, None],
+            variance=spread.of_coefficients() / unit[:, None],
+            spread=spread,
         )
 
     @property
@@ -151,6 +155,11 @@ class RhoCurve:
     def _s(self) -> float:
         return float(np.sqrt(self.residual_variance))
 
+    def covariance(self, rho: float) -> Floats:
+        """Covariance of the coefficients, gamma in the probit's coordinates, and log sigma."""
+        kappa = rho * float(self.sigma(np.array(rho)))
+        return self.spread.covariance(self._s, kappa / self._s)
+
     def _rho_of(self, k: Floats) -> Floats:
         """Solve rho sigma(rho) = k s for rho in (-1, 1); NaN if there is no solution."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -166,6 +175,58 @@ def published_variance(shrinkage: float, mean_delta: float, n_terms: int) -> Flo
     are too small.
     """
     return np.tile([1.0, shrinkage - mean_delta, 0.0, 0.0], (n_terms, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class RhoSpread:
+    """Covariances of all estimates given rho, by powers of k = kappa / s.
+
+    Those of the coefficients are divided by s^2. gamma stands in the probit's coordinates.
+    """
+
+    of_lambda: Floats
+    """(1 + J,) c"""
+    rows: Floats
+    """(1 + J, 1 + J) (X'X)^-1, the covariance of the coefficients at k = 0"""
+    corrected: Floats
+    """(1 + J, 1 + J) likewise times k^2, with sigma(rho) as known"""
+    lean: Floats
+    """(1 + J,) covariance of these coefficients and log sigma(rho), times k^3"""
+    log_sigma: Floats
+    """(3,) variance of log sigma(rho): coefficients of the powers 0 to 2 of k^2"""
+    of_selection: Floats
+    """(1 + p, 1 + p) classical covariance of gamma-hat"""
+    gamma_lean: Floats
+    """(1 + J, 1 + p) derivative of the coefficients in gamma-hat with sigma(rho) known, over
+    kappa"""
+    slope: Floats
+    """(1 + p,) derivative of A in gamma-hat"""
+
+    def of_coefficients(self) -> Floats:
+        """(1 + J, 4) variances of the coefficients over s^2, by powers of k^2."""
+        variance = np.zeros((len(self.of_lambda), 4))
+        variance[:, 0] = np.diag(self.rows)
+        variance[:, 1] = np.diag(self.corrected)
+        variance[:, 2] = -2.0 * self.of_lambda * self.lean
+        variance[:, 1:] += np.outer(self.of_lambda**2, self.log_sigma)
+        return variance
+
+    def covariance(self, s: float, k: float) -> Floats:
+        """Covariance of the coefficients, gamma and log sigma, (J + p + 3) squared."""
+        of_log = float(polyval(k**2, self.log_sigma))
+        lean, c = self.lean * k**3, self.of_lambda * k
+        both = np.outer(lean, c)
+        coefficients = self.rows + k**2 * self.corrected - both - both.T + of_log * np.outer(c, c)
+        gamma_log = 0.5 * k**2 * self.of_selection @ self.slope
+        with_gamma = k * self.gamma_lean @ self.of_selection - np.outer(c, gamma_log)
+        with_log = lean - of_log * c
+        return np.block(
+            [
+                [s**2 * coefficients, s * with_gamma, s * with_log[:, None]],
+                [s * with_gamma.T, self.of_selection, gamma_log[:, None]],
+                [s * with_log[None], gamma_log[None], np.array([[of_log]])],
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -245,8 +306,8 @@ class _Sums:
             residual_delta=float(residual @ residual),
         )
 
-    def variance(self, c: Floats, shrinkage: float, m: float, j: int) -> Floats:
-        """(1 + J, 4) coefficients of the powers of (kappa / s)^2 in a variance over s^2.
+    def spread(self, c: Floats, shrinkage: float, m: float, j: int) -> RhoSpread:
+        """Collect the covariances by powers of kappa / s.
 
         ``c`` are the coefficients of lambda on the input's scale.
         """
@@ -265,13 +326,18 @@ class _Sums:
             + 4.0 * self.residual_third
             + 4.0 * (a * self.residual_squared - self.residual_delta),
         ]
-        variance = np.zeros((len(c), 4))
-        variance[:, 0] = np.sum(root**2, axis=1)
-        variance[:, 1] = np.sum((root @ (rows + probit)) * root, axis=1)
-        variance[:, 2] = -c * (with_s2 + with_a)
-        variance[:, 3] = c**2 * float(slope @ self.spread @ slope) / 4.0
-        variance[:, 1:] += np.outer((c / free) ** 2, of_s2) / 4.0
-        return variance
+        log_sigma = np.array(of_s2) / (4.0 * free**2)
+        log_sigma[2] += float(slope @ self.spread @ slope) / 4.0
+        return RhoSpread(
+            of_lambda=c,
+            rows=root @ root.T,
+            corrected=root @ (rows + probit) @ root.T,
+            lean=(with_s2 + with_a) / 2.0,
+            log_sigma=log_sigma,
+            of_selection=self.spread,
+            gamma_lean=root @ self.x_delta_z,
+            slope=slope,
+        )
 
 
 def _real_roots(polynomial: Floats) -> Floats:
