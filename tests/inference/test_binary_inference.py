@@ -290,7 +290,7 @@ def test_refits_of_which_no_second_maximum_is_said_do_not_look_for_one(two_exclu
     model, X, y = two_excluded
     looked = []
     look = likelihood.higher_maxima
-    monkeypatch.setattr(likelihood, "_higher_maxima", lambda *a: looked.append(1) or look(*a))
+    monkeypatch.setattr(likelihood, "higher_maxima", lambda *a: looked.append(1) or look(*a))
     model.what_if(X, y)
     model.specification_tests(X, y)
     assert looked == []

@@ -13,10 +13,10 @@ from heckmanfa import Heckman, HeckmanBestSubset
 from heckmanfa.datasets import load_mroz, make_selection
 from heckmanfa.errors import AllObservedWarning, InputError, NotIdentifiedError
 from heckmanfa.inference.fit_rows import read_fit_rows
-from heckmanfa.model.rho_curve import RhoCurve, published_variance
 from heckmanfa.model.linalg import solve_upper
 from heckmanfa.model.moments import gather_moments
 from heckmanfa.model.normal import mills
+from heckmanfa.model.rho_curve import RhoCurve, published_variance
 
 PREDICTION = [0, 2, 3]
 

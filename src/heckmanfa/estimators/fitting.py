@@ -92,6 +92,11 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
     if estimator.start is not None:
         read_start(estimator.start, _method(estimator))
     check_parameters(estimator)
+    if estimator.start is not None and getattr(estimator, "rho", None) is not None:
+        raise InputError(
+            f"start and rho are both given: with rho held at {estimator.rho:g} the likelihood has "
+            "one maximum, which needs no start. Leave one of them out."
+        )
     sampling = sample_weight is not None and estimator.weight_kind == "sampling"
     if sampling and is_classical(estimator.cov_type):
         raise InputError(
@@ -134,7 +139,7 @@ def make_spec(
         outcome_kind="binary" if is_classifier(estimator) else "linear",
         # Classifiers have no transform, and searches no fixed rho.
         outcome_transform=getattr(estimator, "outcome_transform", None),
-        rho=getattr(estimator, "rho", None),
+        rho=None if (rho := getattr(estimator, "rho", None)) is None else float(rho),
         unknown=estimator.unknown,
     )
 

@@ -8,7 +8,16 @@ from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Positions, Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import AllObservedWarning, ConvergenceWarning, warn
-from heckmanfa.fit.fitted import Choice, Fit, Spec, count, label_terms, spread_over
+from heckmanfa.fit.fitted import (
+    Choice,
+    Fit,
+    Spec,
+    count,
+    estimated_atanh,
+    label_terms,
+    rho_without_selection,
+    spread_over,
+)
 from heckmanfa.model.binary_outcome import BinaryOutcome, likelihood_criteria
 from heckmanfa.model.covariance import CovarianceKind
 from heckmanfa.model.equations import Selection, count_rows, weighted_count
@@ -49,12 +58,7 @@ def fit_binary(
     alone, held = not spec.guarded, spec.rho
     given = moments, probit, naive, kind, rows
     found = fit_probit_likelihood(*given, start, rho=held, alone=alone)
-    if (
-        held is None
-        and start is None
-        and choice.rho is not None
-        and abs(found.atanh_rho) >= BOUNDARY_ATANH
-    ):
+    if start is None and choice.rho is not None and abs(found.atanh_rho) >= BOUNDARY_ATANH:
         start = choice.rho
         found = fit_probit_likelihood(*given, start, alone=alone)
     warn_of_likelihood(found, start)
@@ -86,7 +90,7 @@ def fit_binary(
         covariance=found.reported_covariance(),
         index_range=found.index_range,
         params=found.params,
-        atanh_rho=(found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))),
+        atanh_rho=estimated_atanh(spec, found),
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
         binary=BinaryOutcome(
@@ -138,9 +142,9 @@ def fit_binary_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
     )
     warn(
         f"no outcome is missing among the {counts['selected']} rows, so there is no selection to "
-        "correct for: a plain probit is fitted, and rho is not identified. If the outcome was made "
-        "by a comparison, which is false where a value is missing, mark such rows as missing."
-        f"{extra}",
+        f"correct for: a plain probit is fitted, and {rho_without_selection(spec)}. If the outcome "
+        "was made by a comparison, which is false where a value is missing, mark such rows as "
+        f"missing.{extra}",
         AllObservedWarning,
     )
     separated: tuple[int, ...] = ()

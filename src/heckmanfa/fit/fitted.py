@@ -20,6 +20,7 @@ from heckmanfa.data.rows import Mask, Positions
 from heckmanfa.model.binary_outcome import BinaryOutcome
 from heckmanfa.model.covariance import CovarianceKind, errors_differ
 from heckmanfa.model.equations import Selection, weighted_count
+from heckmanfa.model.likelihood import JointMaximum
 from heckmanfa.model.likelihood_guards import LikelihoodGuards
 from heckmanfa.model.likelihood_starts import elsewhere, read_start
 from heckmanfa.model.moments import Moments
@@ -229,6 +230,11 @@ class Fit:
         return [] if self.probit is None else self.spec.feature_names(self.probit.features)
 
     @property
+    def held_rho(self) -> float | None:
+        """The value at which rho is held; None if it is estimated, or no outcome is missing."""
+        return None if self.probit is None else self.spec.rho
+
+    @property
     def rho_is_conditioned(self) -> bool:
         """Whether rho-hat was part of a choice, so no test of rho = 0 is valid."""
         # An honest rho is estimated on rows that had no part in the choice.
@@ -289,6 +295,18 @@ def spread_over(spec: Spec, columns: Positions, coef: Floats) -> Floats:
     spread = np.zeros(len(spec.labels))
     spread[list(columns)] = coef
     return spread
+
+
+def estimated_atanh(spec: Spec, found: JointMaximum) -> tuple[float, float] | None:
+    """Return the estimate of atanh rho and its standard error; None if rho is held."""
+    if spec.rho is not None:
+        return None
+    return found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))
+
+
+def rho_without_selection(spec: Spec) -> str:
+    """Say what becomes of rho if no outcome is missing."""
+    return "rho is not identified" if spec.rho is None else f"a rho of {spec.rho:g} changes nothing"
 
 
 def label_terms(

@@ -9,7 +9,16 @@ import numpy as np
 from heckmanfa.data.rows import Rows
 from heckmanfa.data.sample import Sample
 from heckmanfa.errors import AllObservedWarning, RhoOutsideWarning, warn
-from heckmanfa.fit.fitted import Choice, Fit, Spec, count, label_terms, spread_over
+from heckmanfa.fit.fitted import (
+    Choice,
+    Fit,
+    Spec,
+    count,
+    estimated_atanh,
+    label_terms,
+    rho_without_selection,
+    spread_over,
+)
 from heckmanfa.model.covariance import CLASSICAL, CovarianceKind
 from heckmanfa.model.equations import Selection
 from heckmanfa.model.held_two_step import fit_held_two_step
@@ -115,7 +124,7 @@ def _with_likelihood(fit: Fit, found: MaximumLikelihood, probit: Probit) -> Fit:
         terms=label_terms(spec, fit.features, probit, ["imr", "rho", "sigma"]),
         covariance=found.reported_covariance(),
         index_range=found.index_range,
-        atanh_rho=(found.atanh_rho, float(np.sqrt(found.covariance[-1, -1]))),
+        atanh_rho=estimated_atanh(spec, found),
         log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
@@ -185,7 +194,7 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
     )
     warn(
         f"no outcome is missing among the {counts['selected']} rows, so there is no selection to "
-        f"correct for: ordinary least squares is fitted, and rho is not identified.{extra}",
+        f"correct for: ordinary least squares is fitted, and {rho_without_selection(spec)}.{extra}",
         AllObservedWarning,
     )
     n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)

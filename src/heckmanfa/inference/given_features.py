@@ -24,17 +24,22 @@ class GivenFeatures(Choose):
         kind: CovarianceKind,
         random_state: Any = None,
     ) -> Choice:
-        """Refuse or drop collinear columns, and warn if nothing is excluded."""
+        """Refuse or drop collinear columns, and warn if nothing is excluded.
+
+        A rho that is held at a value needs no exclusion.
+        """
         prediction = [column for column in spec.prediction if column not in selection.separating]
-        if moments.n_selected <= len(prediction) + 2:
+        held = spec.rho is not None
+        n_least = len(prediction) + (1 if held else 2)
+        if moments.n_selected <= n_least:
             third = "rho" if spec.outcome_kind == "binary" else "the inverse Mills ratio"
+            what = " and an intercept" if held else f", an intercept and {third}"
             raise TooFewRowsError(
-                f"{len(prediction)} prediction features, an intercept and {third} "
-                f"need more than {len(prediction) + 2} selected rows; there are "
-                f"{weighted_count(moments.n_selected)}"
+                f"{len(prediction)} prediction features{what} need more than {n_least} selected "
+                f"rows; there are {weighted_count(moments.n_selected)}"
             )
         features, dropped = check_prediction(moments, prediction, spec.labels, spec.on_collinear)
-        if set(selection.probit.features) <= set(features):
+        if not held and set(selection.probit.features) <= set(features):
             warn(
                 "every selection feature also predicts: with no excluded feature, only the "
                 "normality of the errors identifies the model. Leave a feature that drives "

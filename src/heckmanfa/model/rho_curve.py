@@ -82,7 +82,7 @@ class RhoCurve:
         # back all but the residuals.
         shrinkage = (m * moments.mean_delta - float(r[-2, -2] ** 2)) / (m - j)
         sums = _Sums.gather(moments, moments.probit, features, inverse_root, r[: j + 2, -2])
-        spread = sums.spread(solved[:, 0], shrinkage, m, j)
+        spread = sums.by_powers(solved[:, 0], shrinkage, m, j)
         return cls(
             terms=tuple(terms),
             least_squares=solved[:, 1],
@@ -306,7 +306,7 @@ class _Sums:
             residual_delta=float(residual @ residual),
         )
 
-    def spread(self, c: Floats, shrinkage: float, m: float, j: int) -> RhoSpread:
+    def by_powers(self, c: Floats, shrinkage: float, m: float, j: int) -> RhoSpread:
         """Collect the covariances by powers of kappa / s.
 
         ``c`` are the coefficients of lambda on the input's scale.

@@ -41,7 +41,7 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         z = centre / spread
         limits = np.tanh(centre + quantile * spread * ends)
         table.loc[_is_error(table, "rho"), _TESTS] = [z, reference.p_value(z), *limits]
-    elif not fit.is_binary:
+    elif not fit.is_binary and ("errors", "sigma") not in fit.terms:
         extra = [] if fit.probit is None else [("errors", "rho", fit.rho)]
         extra.append(("errors", "sigma", fit.sigma))
     if fit.log_sigma is not None:
@@ -49,14 +49,14 @@ def tidy(fit: Fit, conf_level: float) -> pd.DataFrame:
         limits = np.exp(centre + quantile * spread * ends)
         # Nobody tests that sigma is zero.
         table.loc[_is_error(table, "sigma"), _TESTS] = [np.nan, np.nan, *limits]
-    if fit.rho_is_conditioned:
+    if fit.rho_is_conditioned or fit.held_rho is not None:
         table = _without_rho_tests(table)
     without_error = pd.DataFrame(extra, columns=["equation", "term", "estimate"])
     return pd.concat([table, without_error], ignore_index=True) if extra else table
 
 
 def _without_rho_tests(table: pd.DataFrame) -> pd.DataFrame:
-    """Leave out what a window of rho made meaningless: tests and intervals would reflect it."""
+    """Leave out what a given rho, or a window of it, made meaningless: they would reflect it."""
     table.loc[_is_error(table, "imr", "rho"), _TESTS] = np.nan
     return table
 
