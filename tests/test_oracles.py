@@ -89,12 +89,16 @@ def test_predictions_equal_r(name, method, case, oracle):
         "E[yo|ys=0]": model.predict(X, kind="unselected"),
         "E[yo|ys=1]": model.predict(X, kind="selected"),
         "prob": model.predict_selection(X),
+        "link": model.predict_selection(X, scale="link"),
     }
-    for column, values in ours.items():
-        theirs = np.array(pred[column], dtype=float)
+    whole = np.array(pred["prob"], dtype=float) * np.array(pred["E[yo|ys=1]"], dtype=float)
+    for values, theirs in [
+        *((values, np.array(pred[column], dtype=float)) for column, values in ours.items()),
+        (model.predict(X, kind="expected"), whole),
+    ]:
         known = ~np.isnan(theirs)
         assert known.sum() > 10
-        np.testing.assert_allclose(values[known], theirs[known], rtol=RTOL)
+        np.testing.assert_allclose(values[known], theirs[known], rtol=RTOL, atol=1e-7)
 
 
 def test_log_likelihoods_equal_the_published_ones(case):

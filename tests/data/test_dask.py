@@ -385,6 +385,27 @@ def test_predictions_for_a_frame_are_a_series_with_its_index_and_divisions(frame
 
 
 @pytest.mark.usefixtures("here")
+def test_selection_has_lazy_intervals_and_standard_errors(frame):
+    model = Heckman([0, 1, 2]).fit(frame[NAMES].to_numpy(), frame["y"])
+    X = frame[NAMES].to_numpy()
+    asked = {"return_interval": "confidence", "return_std": True, "scale": "link"}
+    expected = model.predict_selection(X, **asked)
+    for lazy in (da.from_array(X, chunks=(1000, 2)), parted(frame[NAMES], 1000)):
+        if not isinstance(lazy, da.Array):
+            model = Heckman(NAMES[:3]).fit(frame[NAMES], frame["y"])
+        found = model.predict_selection(lazy, **asked)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours.compute(), theirs, rtol=1e-9, atol=1e-12)
+    assert (found[0].name, found[2].name) == ("index", "std_error")
+    assert list(found[1].columns) == ["lower", "upper"]
+    _, std = model.predict_selection(lazy, return_std=True)
+    assert std.divisions == lazy.divisions
+    np.testing.assert_allclose(
+        std.compute(), model.predict_selection(frame[NAMES], return_std=True)[1], rtol=1e-12
+    )
+
+
+@pytest.mark.usefixtures("here")
 def test_predictions_for_an_array_are_an_array_with_its_chunks(frame):
     X = frame[NAMES].to_numpy()
     lazy = da.from_array(X, chunks=(1000, 2))

@@ -317,7 +317,7 @@ def test_bad_parameters_are_ours_and_name_the_choices(frame, y):
 
 def test_prediction_refuses_what_it_cannot_use(frame, y):
     model = Heckman(["age", "exper"]).fit(frame, y)
-    with pytest.raises(InputError, match="kind must be 'marginal', 'selected' or 'unselected'"):
+    with pytest.raises(InputError, match="kind must be 'marginal', 'selected', 'unselected' or"):
         model.predict(frame, kind="conditional")
     broken = frame.copy()
     broken.loc[4, "exper"] = np.nan

@@ -372,7 +372,7 @@ def test_normal_functions_of_tensors_are_those_of_numpy(device):
 # What comes back. ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["marginal", "selected", "unselected"])
+@pytest.mark.parametrize("kind", ["marginal", "selected", "unselected", "expected"])
 def test_predictions_for_tensors_are_tensors_where_these_are(data, device, kind):
     model = Heckman(range(4)).fit(tensor(data.X, device), tensor(data.y, device))
     expected = Heckman(range(4)).fit(data.X, data.y).predict(data.X, kind)
@@ -392,6 +392,12 @@ def test_selection_and_score_take_tensors(data, device):
     np.testing.assert_allclose(
         model.predict_selection(X).cpu().numpy(), model.predict_selection(data.X), rtol=1e-12
     )
+    asked = {"return_interval": "confidence", "return_std": True, "scale": "link"}
+    for ours, theirs in zip(
+        model.predict_selection(X, **asked), model.predict_selection(data.X, **asked), strict=True
+    ):
+        assert ours.device == X.device
+        np.testing.assert_allclose(ours.cpu().numpy(), theirs, rtol=1e-9)
     np.testing.assert_allclose(
         model.inverse_mills(X).cpu().numpy(), model.inverse_mills(data.X), rtol=1e-12
     )

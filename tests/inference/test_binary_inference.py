@@ -21,13 +21,15 @@ from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.uncertainty import binary_uncertainty_interval
 from heckmanfa.model import likelihood
 
-TARGETS = ("marginal", "selected", "unselected", "selection")
+TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
 # A slope and a change from 0 to 1 have different gradients; each target has one of them checked.
 _DIFFERENTIATED = {
     ("age", "marginal"),
     ("age", "selected"),
     ("city", "selected"),
     ("age", "unselected"),
+    ("age", "expected"),
+    ("city", "expected"),
     ("city", "selection"),
 }
 
@@ -56,7 +58,7 @@ def _margins(fit, X, kind=TARGETS, at="average", **options):
 
 def _probability(fit, X, target):
     if target != "selection":
-        return predict_probability(fit, X, target)
+        return predict_probability(fit, X, "joint" if target == "expected" else target)
     index = fit.selection_intercept + X.to_numpy() @ fit.selection_coef
     return stats.norm.cdf(index)
 
@@ -114,6 +116,7 @@ def test_margins_say_which_probability_they_are_about(fitted):
     words = str(_margins(model.fit_, X))
     for quantity in ("P(y = 'yes' | x)", "P(y = 'yes' | x, s = 1)", "P(y = 'yes' | x, s = 0)"):
         assert quantity in words
+    assert "Effects expected: on P(y = 'yes', s = 1 | x)" in words
     assert "E[y" not in words
     means = _margins(model.fit_, X, "selected", "means").tidy()
     row = X.mean().to_frame().T

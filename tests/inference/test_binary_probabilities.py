@@ -42,7 +42,7 @@ def test_probabilities_are_right_where_selection_is_unlikely(kind):
         assert ours == pytest.approx(float(_exact(kind, mean, index, rho)), rel=1e-11)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "selection"])
+@pytest.mark.parametrize("kind", [*KINDS, "expected", "selection"])
 def test_derivatives_are_those_of_finite_differences(kind):
     rng = np.random.default_rng(5)
     mean, index, step = rng.normal(size=40), rng.normal(size=40), 1e-5

@@ -122,7 +122,7 @@ def test_marginal_intervals_are_the_textbook_ones(model, simulated):
         np.testing.assert_allclose(limits, np.column_stack([values - half, values + half]))
 
 
-@pytest.mark.parametrize("kind", ["selected", "unselected"])
+@pytest.mark.parametrize("kind", ["selected", "unselected", "expected"])
 def test_confidence_limits_are_those_of_a_numerical_gradient(model, simulated, kind):
     X, step = simulated.X[:50], 1e-5
     gradient = []

@@ -23,7 +23,7 @@ from heckmanfa.errors import (
 from heckmanfa.inference.expectation_parts import mills_curve
 from heckmanfa.model.normal import mills
 
-KINDS = ("marginal", "selected", "unselected", "selection")
+KINDS = ("marginal", "selected", "unselected", "expected", "selection")
 DISCRETE = (1, 4)
 STEP = 1e-5
 
@@ -170,6 +170,8 @@ def test_effects_agree_with_the_truth_of_simulated_data():
         "marginal": b,
         "selected": b - imr * mills(index)[1].mean() * g,
         "unselected": b - imr * mills(-index)[1].mean() * g,
+        "expected": norm.cdf(index).mean() * b
+        + np.mean(norm.pdf(index) * (truth.intercept + truth.X @ b - imr * index)) * g,
         "selection": norm.pdf(index).mean() * g,
     }
     table = model.margins(truth.X, kind=KINDS).tidy()
@@ -289,7 +291,7 @@ def test_what_does_not_depend_on_a_variable_has_effect_zero_and_no_test(mroz, at
         others = rows[~rows["term"].isin(out)]
         assert (others["std_error"] > 0).all()
         assert others["p_value"].notna().all()
-    for target in ("selected", "unselected"):
+    for target in ("selected", "unselected", "expected"):
         assert (table.loc[target, "std_error"] > 0).all()
     said = " ".join(str(result).split())
     assert "there is nothing to test" in said
@@ -412,7 +414,8 @@ def test_the_report_prints_and_shows_as_html(model, data):
     for part in ("E[y | x, s = 1]", "E[y | x, s = 0]", "P(s = 1 | x)", "delta method", "0 to 1"):
         assert part in text
     assert max(map(len, text.splitlines())) <= 95
-    assert result._repr_html_().count("<table") == 4
+    assert "Effects expected: on P(s = 1 | x) E[y | x, s = 1]" in text
+    assert result._repr_html_().count("<table") == 5
     assert "effects at the average of 900 rows" in str(model.margins(data[0], at="means"))
     table = result.tidy()
     table["estimate"] = 0.0
@@ -517,6 +520,8 @@ def test_at_the_means_numbers_are_at_theirs_and_categories_at_their_shares(formu
         index = formula_model.selection_intercept_ + row @ formula_model.selection_coef_
         if kind == "selection":
             return norm.cdf(index)
+        if kind == "expected":
+            return norm.cdf(index) * mean + formula_model.imr_coef_ * norm.pdf(index)
         side = {"marginal": 0.0, "selected": 1.0, "unselected": -1.0}[kind]
         ratio = norm.pdf(index) / norm.cdf(side * index)
         return mean + side * formula_model.imr_coef_ * ratio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,15 @@ from heckmanfa.data.outcome_scale import read_on_fit_scale
 from heckmanfa.data.row_sources import refuse_rows
 from heckmanfa.data.sample import read_weights
 from heckmanfa.errors import InputError, MissingValueError, NotIdentifiedError
-from heckmanfa.estimators.dask_predict import map_rows
+from heckmanfa.estimators.dask_predict import map_rows, predict_lazily
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.estimators.reported import ReportedModel
 from heckmanfa.estimators.scoring import check_selected
 from heckmanfa.fit import Choose, Spec
-from heckmanfa.inference import prediction
+from heckmanfa.inference import prediction, selection_chances
 from heckmanfa.inference.fit_rows import column_or_values, weights_of
 from heckmanfa.inference.given_features import GivenFeatures
-from heckmanfa.inference.prediction import Missing
+from heckmanfa.inference.prediction import Missing, Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.model.normal import log_cdf
 from heckmanfa.text.printable import quoted
@@ -180,15 +180,63 @@ class SelectionModel(ReportedModel):
 
     # Prediction. ------------------------------------------------------------------------------
 
-    def predict_selection(self, X: Any, *, missing: Missing = "error") -> Any:
-        """Probability of being selected, P(s = 1 | x), of each row.
+    def predict_selection(
+        self,
+        X: Any,
+        *,
+        scale: Scale = "response",
+        return_interval: Literal["confidence"] | None = None,
+        return_std: bool = False,
+        conf_level: float = 0.95,
+        missing: Missing = "error",
+    ) -> Any:
+        """Probability of being selected, P(s = 1 | x), of each row, or the index behind it.
 
-        ``missing`` is as in `predict`; for a Dask collection the result is lazy.
+        Parameters
+        ----------
+        X : array or data frame of shape (n, K)
+            Tensors give tensors on the same device. A Dask collection gives a lazy one.
+        scale : {"response", "link"}
+            The probability Phi(z'gamma), or the selection index z'gamma itself.
+        return_interval : {None, "confidence"}
+            Also return a confidence interval. That of a probability is Phi of the ends of the
+            index's.
+        return_std : bool
+            Also return standard errors. That of a probability is phi(z'gamma) times the index's,
+            by the delta method.
+        conf_level : float
+            Confidence level of the interval.
+        missing : {"error", "nan"}
+            As in `predict`.
+
+        Returns
+        -------
+        values : ndarray of shape (n,)
+            For a Dask DataFrame, a Series "probability" or "index".
+        interval : ndarray of shape (n, 2)
+            Only with ``return_interval``: lower and upper limits, NaN if the covariance of the
+            estimates is unknown. For a Dask DataFrame, a DataFrame of "lower" and "upper".
+        std : ndarray of shape (n,)
+            Only with ``return_std``. For a Dask DataFrame, a Series "std_error".
         """
         check_missing(missing)
+        selection_chances.check_selection(self.fit_, scale, return_interval, return_std, conf_level)
         if is_dask(X):
-            return self._lazily(X, "predict_selection", "probability", missing=missing)
-        return prediction.predict_selection(self.fit_, X, missing)
+            name = "index" if scale == "link" else "probability"
+            options = {"scale": scale, "conf_level": conf_level, "missing": missing}
+            return predict_lazily(
+                self,
+                X,
+                "predict_selection",
+                name,
+                self._columns(),
+                return_interval=return_interval,
+                return_std=return_std,
+                **options,
+            )
+        return selection_chances.predict_selection(
+            self.fit_, X, missing, scale, return_interval, return_std, conf_level
+        )
 
     def inverse_mills(self, X: Any, *, missing: Missing = "error") -> Any:
         """Inverse Mills ratio lambda(z'gamma) of each row.
@@ -198,7 +246,7 @@ class SelectionModel(ReportedModel):
         check_missing(missing)
         if is_dask(X):
             return self._lazily(X, "inverse_mills", "imr", missing=missing)
-        return prediction.predict_imr(self.fit_, X, missing)
+        return selection_chances.predict_imr(self.fit_, X, missing)
 
     def missing_features(self, X: Any, kind: str = "marginal") -> Gaps:
         """Count the rows of X that have no prediction, since they lack a feature.
@@ -206,7 +254,7 @@ class SelectionModel(ReportedModel):
         Parameters
         ----------
         X : array or data frame of shape (n, K)
-        kind : {"marginal", "selected", "unselected", "selection"}
+        kind : {"marginal", "selected", "unselected", "expected", "selection"}
             As in `predict`; "selection" is the probability of being selected.
 
         Returns

@@ -15,20 +15,40 @@ from heckmanfa.errors import InputTypeError
 
 
 def predict_lazily(
-    model: Any, X: Any, columns: FittedColumns | None, return_interval: str | None, **options: Any
+    model: Any,
+    X: Any,
+    method: str,
+    name: str,
+    columns: FittedColumns | None,
+    *,
+    return_interval: str | None = None,
+    return_std: bool = False,
+    **options: Any,
 ) -> Any:
-    """Predict lazily as `SelectionModel.predict` does, which checked the options.
+    """Call a method that predicts, lazily; it has checked the options.
 
-    Values and intervals come from the same partitions, so computing both at once reads X once.
+    ``name`` is that of the values. These, intervals and standard errors come from the same
+    partitions, so computing all at once reads X once.
     """
-    if return_interval is None:
-        return map_rows(model, X, "predict", "predicted", columns, **options)
-    names = ["predicted", "lower", "upper"]
-    options["return_interval"] = return_interval
-    together = map_rows(model, X, "predict", names, columns, **options)
+    if return_interval is None and not return_std:
+        return map_rows(model, X, method, name, columns, **options)
+    names, parts = [name], [slice(0, 1)]
+    if return_interval is not None:
+        options["return_interval"] = return_interval
+        names += ["lower", "upper"]
+        parts.append(slice(1, 3))
+    if return_std:
+        options["return_std"] = True
+        parts.append(slice(len(names), len(names) + 1))
+        names.append("std_error")
+    together = map_rows(model, X, method, names, columns, **options)
     if hasattr(together, "columns"):
-        return together["predicted"], together[["lower", "upper"]]
-    return together[:, 0], together[:, 1:]
+        picked = [names[part] for part in parts]
+        return tuple(together[one[0] if len(one) == 1 else one] for one in picked)
+    return tuple(
+        together[:, part.start] if part.stop - part.start == 1 else together[:, part]
+        for part in parts
+    )
 
 
 def map_rows(

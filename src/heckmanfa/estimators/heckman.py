@@ -200,16 +200,18 @@ class Heckman(ScoredRegressor, SelectionModel):
         X : array or data frame of shape (n, K)
             Tensors give tensors on the same device. A Dask collection gives a lazy one: a Series
             "predicted" with X's index and divisions, or an Array with X's chunks of rows.
-        kind : {"marginal", "selected", "unselected"}
-            E[y | x], whether selected or not; E[y | x, s = 1], given selection; or
-            E[y | x, s = 0], given that the row is not selected.
+        kind : {"marginal", "selected", "unselected", "expected"}
+            E[y | x], whether selected or not; E[y | x, s = 1], given selection; E[y | x, s = 0],
+            given that the row is not selected; or P(s = 1 | x) E[y | x, s = 1], the expected
+            outcome if that of an unselected row is 0, as in corner solutions.
         return_interval : {None, "prediction", "confidence"}
             A "prediction" interval contains a new outcome with probability ``conf_level`` if the
             model is correct. It accounts for the normal errors (skewed by selection if ``kind``
             conditions on it) and the uncertainty of the prediction coefficients. It ignores that
             of the selection coefficients, rho, sigma and a search. A "confidence" interval is
-            for the expectation: the delta method, with the uncertainty of both equations. For an
-            average, both are quantiles of a mixture of normal distributions over assignments.
+            for the expectation: the delta method, with the uncertainty of both equations. It is
+            the only one of kind "expected". For an average, both are quantiles of a mixture of
+            normal distributions over assignments.
         conf_level : float
             Confidence level of the interval.
         scale : {"response", "link"}
@@ -231,17 +233,25 @@ class Heckman(ScoredRegressor, SelectionModel):
         fit = self.fit_
         check_missing(missing)
         if return_interval is not None:
-            prediction.check_interval(return_interval, conf_level)
+            prediction.check_interval(return_interval, conf_level, kind)
         prediction.check_kind(fit, kind)
         check_scale(scale)
         if is_dask(X):
-            options = {
+            options: dict[str, Any] = {
                 "kind": kind,
                 "conf_level": conf_level,
                 "scale": scale,
                 "missing": missing,
             }
-            return predict_lazily(self, X, self._columns(), return_interval, **options)
+            return predict_lazily(
+                self,
+                X,
+                "predict",
+                "predicted",
+                self._columns(),
+                return_interval=return_interval,
+                **options,
+            )
         return prediction.predict(fit, X, kind, return_interval, conf_level, missing, scale)
 
     def _log_density(self, index: Floats, mean: Floats, outcome: Floats) -> Floats:

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from heckmanfa.data.arrays import Array, Floats, host, is_dask, is_tensor, namespace
 from heckmanfa.data.missing_features import check_missing
+from heckmanfa.errors import InputError
+from heckmanfa.estimators.dask_predict import predict_lazily
 from heckmanfa.estimators.probit_inference import ProbitInference
 from heckmanfa.estimators.scoring import ScoredClassifier
 from heckmanfa.inference.prediction import Kind, Missing, check_kind
@@ -250,19 +252,37 @@ class HeckmanProbit(ScoredClassifier, ProbitInference):
         self._check_prediction(kind, missing)
         return self._beside_each_other(X, "_both_logarithms", kind=kind, missing=missing)
 
-    def predict_joint(self, X: Any, *, missing: Missing = "error") -> Any:
-        """Probability of being selected and of the positive class, P(y = 1, s = 1 | x), (n,).
+    def predict_joint(
+        self,
+        X: Any,
+        return_interval: Literal["confidence"] | None = None,
+        conf_level: float = 0.95,
+        *,
+        missing: Missing = "error",
+    ) -> Any:
+        """Probability of being selected and of the positive class, P(y = 1, s = 1 | x).
 
-        ``missing`` is as in `predict_proba`; for a Dask collection the result is lazy.
+        Parameters are as in `predict_proba`. Return (n,) values, and with ``return_interval`` also
+        their (n, 2) limits; for a Dask collection both are lazy.
         """
         check_missing(missing)
+        if return_interval is not None:
+            check_probability_interval(return_interval, conf_level)
+        options: dict[str, Any] = {"missing": missing, "return_interval": return_interval}
         if is_dask(X):
-            return self._lazily(X, "predict_joint", "probability", missing=missing)
-        return predict_probability(self.fit_, X, "joint", missing)
+            columns = self._columns()
+            options["conf_level"] = conf_level
+            return predict_lazily(self, X, "predict_joint", "probability", columns, **options)
+        return predict_probability(self.fit_, X, "joint", missing, return_interval, conf_level)
 
     def _check_prediction(self, kind: str, missing: str) -> None:
         check_missing(missing)
         check_kind(self.fit_, kind)
+        if kind == "expected":
+            raise InputError(
+                "kind='expected' is P(y = 1, s = 1 | x), which is not the probability of a class: "
+                "use predict_joint(X)"
+            )
 
     def _beside_each_other(self, X: Any, method: str, **options: Any) -> Any:
         """Return a column for each class, which a method gives; lazily for a Dask collection."""

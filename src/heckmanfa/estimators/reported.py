@@ -179,8 +179,9 @@ class ReportedModel(ScoredModel):
             The rows to average over, which need not be those of the fit.
         kind : str or sequence of str
             "marginal" is the effect on E[y | x], "selected" on E[y | x, s = 1], "unselected" on
-            E[y | x, s = 0], "selection" on P(s = 1 | x). If the outcome is binary, the first three
-            are on the probability of its positive class.
+            E[y | x, s = 0], "expected" on P(s = 1 | x) E[y | x, s = 1], "selection" on
+            P(s = 1 | x). If the outcome is binary, the first three are on the probability of its
+            positive class, and "expected" is on P(y = 1, s = 1 | x).
         at : {"average", "means"}
             The average of the effects in all rows, or the effect at the average row.
         features : sequence of str or int, optional

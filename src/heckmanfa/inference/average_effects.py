@@ -2,8 +2,9 @@
 
 Two-step fits share the selection equation. So an expectation of assignment S is linear in its
 coefficients and beta_H, and its derivative with respect to the selection coefficients is beta_H
-times one that all assignments share. Refits by maximum likelihood each have a selection equation of
-their own, and are evaluated one by one.
+times one that all assignments share. If the probability of selection multiplies the outcome, that
+derivative is linear in the coefficients as well. Refits by maximum likelihood each have a selection
+equation of their own, and are evaluated one by one.
 """
 
 from __future__ import annotations
@@ -90,12 +91,19 @@ def is_averaged(fit: Fit, estimates: Estimates) -> bool:
 
 
 def average_functions(
-    fit: Fit, estimates: Estimates, functions: Functions, apart: Mask, conf_level: float
+    fit: Fit,
+    estimates: Estimates,
+    functions: Functions,
+    apart: Mask,
+    conf_level: float,
+    *,
+    multiplied: bool = False,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return averages (q,), standard errors (q,), limits (q, 2) and the covariance (q, q).
 
     ``functions`` are q linear functions of the coefficients and beta_H, except those marked as
-    ``apart``, (q,), which depend on the selection equation alone.
+    ``apart``, (q,), which depend on the selection equation alone. ``multiplied`` says whether the
+    probability of selection multiplies some of them.
     """
     if outcome_of(fit).refits is not None:
         return _over_refits(fit, estimates, functions, conf_level)
@@ -105,8 +113,14 @@ def average_functions(
     value, gradient = functions(replace(estimates, dependence=1.0))
     prediction, by_selection = _in_order(fit, estimates, gradient)
     own = np.where(apart[:, None], by_selection, 0.0)
-    by_imr = np.where(apart[:, None], 0.0, by_selection)
-    values, errors = mixture.linear(prediction, own, by_imr)
+    if multiplied:
+        by_coef = np.where(apart[:, None, None], 0.0, _by_coef(fit, estimates, functions))
+        values, errors = mixture.bilinear(prediction, own, by_coef)
+        along = by_coef @ [fit.intercept, *fit.coef[fit.equation], fit.imr_coef]
+    else:
+        by_imr = np.where(apart[:, None], 0.0, by_selection)
+        values, errors = mixture.linear(prediction, own, by_imr)
+        along = fit.imr_coef * by_imr
     values = values + np.where(apart, value, 0.0)
     limits = mixture_quantiles(
         mixture.weights, values, errors, tails(conf_level), reference_of(fit).df
@@ -114,7 +128,7 @@ def average_functions(
     average = prediction @ [fit.intercept, *fit.coef[fit.equation], fit.imr_coef]
     mean = mixture.weights @ values
     spread = mixture.weights @ (errors**2 + (values - mean) ** 2)
-    whole = np.column_stack([prediction, own + fit.imr_coef * by_imr])
+    whole = np.column_stack([prediction, own + along])
     covariance = whole @ mixture.total_covariance()[1] @ whole.T
     return np.where(apart, value, average), np.sqrt(spread), limits, covariance
 
@@ -135,6 +149,21 @@ def _over_refits(
     limits = mixture_quantiles(weight, centres, errors, tails(conf_level), reference_of(fit).df)
     covariance = total_covariance(weight, centres, within)
     return weight @ centres, np.sqrt(np.diag(covariance)), limits, covariance
+
+
+def _by_coef(fit: Fit, estimates: Estimates, functions: Functions) -> Floats:
+    """Return what [intercept, candidates, beta_H] multiply in the gradients of q functions.
+
+    These gradients, in the 1 + p coefficients of the selection equation, are linear in the others;
+    the result is (q, 1 + p, k + 2).
+    """
+    k = len(estimates.coef)
+    place = {column: 1 + i for i, column in enumerate(estimates.columns)}
+    slopes = []
+    for unit in np.eye(k + 1)[[0, *(place[column] for column in fit.equation), k]]:
+        _, gradient = functions(replace(estimates, coef=unit[:k], dependence=float(unit[k])))
+        slopes.append(_in_order(fit, estimates, gradient)[1])
+    return np.stack(slopes, axis=2)
 
 
 def _in_order(fit: Fit, estimates: Estimates, gradient: Floats) -> tuple[Floats, Floats]:
@@ -197,9 +226,15 @@ def _of_mixture(
     fit: Fit, mixture: Mixture, estimates: Estimates, kind: str, design: Floats
 ) -> tuple[Floats, Floats]:
     """Return the expectations of each row under every two-step fit, and their standard errors."""
-    parts = replace(estimates, dependence=1.0).parts(kind, design)
-    gradient = level_effect(parts, design).gradient()
-    prediction, by_imr = _in_order(fit, estimates, gradient)
+
+    def rows(own: Estimates) -> tuple[Floats, Floats]:
+        effect = level_effect(own.parts(kind, design), design)
+        return effect.values, effect.gradient()
+
+    prediction, by_imr = _in_order(fit, estimates, rows(replace(estimates, dependence=1.0))[1])
+    if kind == "expected":
+        by_coef = _by_coef(fit, estimates, rows)
+        return mixture.bilinear(prediction, np.zeros_like(by_imr), by_coef)
     return mixture.linear(prediction, None, by_imr if estimates.selection else None)
 
 

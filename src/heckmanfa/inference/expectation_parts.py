@@ -1,7 +1,8 @@
 """Expectations as functions of both indexes, with their derivatives in closed form.
 
 With v = x'b, u = z'gamma, the expectation of a linear outcome is a v + h(u, b_H). a is 0 for the
-probability of selection and 1 otherwise; h is 0, b_H lambda(u), -b_H lambda(-u) or Phi(u).
+probability of selection and 1 otherwise; h is 0, b_H lambda(u), -b_H lambda(-u) or Phi(u). With an
+outcome of 0 in rows that are not selected, it is Phi(u) v + b_H phi(u).
 
 Of a binary outcome it is a probability: Phi(v), Phi2(v, u; rho) / Phi(u) among the selected rows,
 and the same of (v, -u, -rho) among the others. With r = sqrt(1 - rho^2), P = Phi2 / Phi(u) and
@@ -11,6 +12,9 @@ D = phi2(v, u; rho) / Phi(u),
     P_rho = D,   P_vv = -v P_v - rho D,   P_vu = D - lambda P_v,
     P_uu = -(2 lambda + u) P_u - rho D,
     P_v,rho = -(v - rho u) D / r^2,   P_u,rho = -(u - rho v) D / r^2 - lambda D.
+
+Selected and positive has the probability Phi2(v, u; rho). Its derivatives are these with 1 in place
+of Phi(u) and 0 in place of lambda, except that P_u is phi(u) Phi((v - rho u) / r).
 
 Quotients are differences of logarithms, so nothing underflows where selection is unlikely.
 """
@@ -71,6 +75,8 @@ def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float) -> Par
     zero, one = np.zeros_like(index), np.ones_like(mean)
     if kind == "marginal":
         return Parts(mean, one, zero, zero, zero, zero)
+    if kind == "expected":
+        return _expected_parts(mean, index, imr_coef)
     side = 1.0 if kind == "selected" else -1.0
     ratio, slope = mills(side * index)
     curve = mills_curve(side * index)
@@ -84,6 +90,20 @@ def linear_parts(kind: str, mean: Floats, index: Floats, imr_coef: float) -> Par
     )
 
 
+def _expected_parts(mean: Floats, index: Floats, imr_coef: float) -> Parts:
+    """Evaluate P(s = 1 | x) E[y | x, s = 1] = Phi(u) v + b_H phi(u) of a linear outcome."""
+    zero, chance, density = np.zeros_like(index), np.exp(log_cdf(index)), _density(index)
+    return Parts(
+        value=chance * mean + imr_coef * density,
+        mean=chance,
+        index=density * (mean - imr_coef * index),
+        dependence=density,
+        index_index=-density * (index * (mean - imr_coef * index) + imr_coef),
+        index_dependence=-index * density,
+        bend=Bend(zero, density, zero),
+    )
+
+
 def probability_parts(kind: str, mean: Floats, index: Floats, rho: float) -> Parts:
     """Evaluate a probability of a binary outcome; the kind is one of `expectations.TARGETS`."""
     if kind == "selection":
@@ -93,6 +113,8 @@ def probability_parts(kind: str, mean: Floats, index: Floats, rho: float) -> Par
         density = _density(mean)
         bend = Bend(-mean * density, zero, zero)
         return Parts(np.exp(log_cdf(mean)), density, zero, zero, zero, zero, bend)
+    if kind == "expected":
+        return _joint_parts(mean, index, rho)
     side = 1.0 if kind == "selected" else -1.0
     u, rho = side * index, side * rho
     square = (1.0 - rho) * (1.0 + rho)
@@ -116,6 +138,28 @@ def probability_parts(kind: str, mean: Floats, index: Floats, rho: float) -> Par
             mean_mean=-mean * by_mean - rho * joint,
             mean_index=side * (joint - ratio * by_mean),
             mean_dependence=-side * across / r * joint,
+        ),
+    )
+
+
+def _joint_parts(mean: Floats, index: Floats, rho: float) -> Parts:
+    """Evaluate P(y = 1, s = 1 | x) = Phi2(v, u; rho) of a binary outcome."""
+    r = np.sqrt((1.0 - rho) * (1.0 + rho))
+    along, across = (index - rho * mean) / r, (mean - rho * index) / r
+    by_mean = _density(mean) * np.exp(log_cdf(along))
+    by_index = _density(index) * np.exp(log_cdf(across))
+    joint = _density(mean) * _density(along) / r
+    return Parts(
+        value=np.exp(log_bivariate_cdf(mean, index, rho)),
+        mean=by_mean,
+        index=by_index,
+        dependence=joint,
+        index_index=-index * by_index - rho * joint,
+        index_dependence=-along / r * joint,
+        bend=Bend(
+            mean_mean=-mean * by_mean - rho * joint,
+            mean_index=joint,
+            mean_dependence=-across / r * joint,
         ),
     )
 

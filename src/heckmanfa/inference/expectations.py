@@ -17,7 +17,7 @@ from heckmanfa.data.rows import Positions
 from heckmanfa.fit import Fit
 from heckmanfa.inference.expectation_parts import Parts, linear_parts, probability_parts
 
-TARGETS = ("marginal", "selected", "unselected", "selection")
+TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
 
 _BLOCK_ROWS = 8192
 

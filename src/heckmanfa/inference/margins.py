@@ -43,6 +43,7 @@ _WORDS = {
     "marginal": ", {} with these features",
     "selected": ", given selection",
     "unselected": ", given that the row is not selected",
+    "expected": "",
     "selection": "",
 }
 _GIVEN = {"marginal": "x", "selected": "x, s = 1", "unselected": "x, s = 0"}
@@ -52,6 +53,9 @@ def quantity(target: str, positive: str = "") -> str:
     """Write what an effect is on; ``positive`` is the positive class of a binary outcome."""
     if target == "selection":
         return "P(s = 1 | x)"
+    if target == "expected":
+        joint = f"P(y = {positive}, s = 1 | x)"
+        return joint if positive else "P(s = 1 | x) E[y | x, s = 1]"
     given = _GIVEN[target]
     return f"P(y = {positive} | {given})" if positive else f"E[y | {given}]"
 
@@ -80,10 +84,10 @@ class Margins(Report):
         Returns
         -------
         DataFrame
-            Columns target ("marginal", "selected", "unselected", "selection"), term, change
-            ("slope", "0 to 1", or from one category to another), estimate, std_error, statistic
-            (z; t with a cluster covariance), p_value, ci_low, ci_high. If the target does not
-            depend on the feature, the effect and its standard error are 0, and statistic and
+            Columns target ("marginal", "selected", "unselected", "expected", "selection"), term,
+            change ("slope", "0 to 1", or from one category to another), estimate, std_error,
+            statistic (z; t with a cluster covariance), p_value, ci_low, ci_high. If the target does
+            not depend on the feature, the effect and its standard error are 0, and statistic and
             p-value are NaN.
         """
         return self.table.copy()
@@ -144,6 +148,7 @@ def margins(
             lambda own: sum_effects(own, targets, len(rows.changes), rows.blocks()),
             apart=np.repeat([target == "selection" for target in targets], len(rows.changes)),
             conf_level=conf_level,
+            multiplied="expected" in targets,
         )
     # A target that is not a function of a feature has an effect of zero, without error or test.
     no_effect = np.array(
@@ -176,14 +181,23 @@ def _positive(fit: Fit) -> str:
 
 
 def judged(
-    fit: Fit, estimates: Estimates, effects_at: Functions, *, apart: Mask, conf_level: float
+    fit: Fit,
+    estimates: Estimates,
+    effects_at: Functions,
+    *,
+    apart: Mask,
+    conf_level: float,
+    multiplied: bool = False,
 ) -> tuple[Floats, Floats, Floats | None, Floats]:
     """Return effects, standard errors, limits (None unless averaged) and their covariance.
 
-    Effects marked as ``apart`` depend on the selection equation alone.
+    Effects marked as ``apart`` depend on the selection equation alone. ``multiplied`` says whether
+    the probability of selection multiplies some outcome.
     """
     if is_averaged(fit, estimates):
-        return average_functions(fit, estimates, effects_at, apart, conf_level)
+        return average_functions(
+            fit, estimates, effects_at, apart, conf_level, multiplied=multiplied
+        )
     effects, gradients = effects_at(estimates)
     covariance = gradients @ estimates.covariance @ gradients.T
     with np.errstate(invalid="ignore"):
@@ -236,7 +250,7 @@ def _read_kinds(fit: Fit, kind: Any) -> tuple[list[str], list[str]]:
     for target in kinds:
         if target not in TARGETS:
             raise InputError(
-                "kind must be some of 'marginal', 'selected', 'unselected' and 'selection'; got "
+                f"kind must be some of {', '.join(map(quoted, TARGETS))}; got "
                 f"{quoted(target)}{nearest(str(target), TARGETS)}"
             )
         if kinds.count(target) > 1:
@@ -278,7 +292,7 @@ def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
     if fit.probit is None:
         return notes
     notes += caveat_sentences(fit, "not_converged", "search_ignored", "honest", "honest_target")
-    if {"selected", "unselected"} & {*kinds}:
+    if {"selected", "unselected", "expected"} & {*kinds}:
         notes += search_notes(fit, "margins")
     if table["std_error"].isna().any():
         notes.append(

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
-from heckmanfa.data.columns.features import FeatureTable, linear, read_features, same
+from heckmanfa.data.columns.features import FeatureTable, linear, read_features
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
 from heckmanfa.data.outcome_scale import OutcomeTransform, from_log
 from heckmanfa.data.row_sources import refuse_rows
@@ -35,7 +35,8 @@ from heckmanfa.results.reference import Reference, check_level, reference_of, ta
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
 
-Kind = Literal["marginal", "selected", "unselected"]
+Kind = Literal["marginal", "selected", "unselected", "expected"]
+KINDS: tuple[Kind, ...] = ("marginal", "selected", "unselected", "expected")
 IntervalKind = Literal["prediction", "confidence"]
 Scale = Literal["response", "link"]
 Missing = Literal["error", "nan"]
@@ -52,8 +53,11 @@ _SMALL_STEP = 1e-8
 
 def check_kind(fit: Fit, kind: str) -> None:
     """Refuse a kind of prediction that does not exist, or that the fit cannot give."""
-    if kind not in ("marginal", "selected", "unselected"):
-        raise InputError(f"kind must be 'marginal', 'selected' or 'unselected'; got {quoted(kind)}")
+    if kind not in KINDS:
+        raise InputError(
+            "kind must be 'marginal', 'selected', 'unselected' or 'expected'; got "
+            f"{quoted(kind)}{nearest(str(kind), KINDS)}"
+        )
     if kind == "unselected":
         probit_of(fit, "nothing is known about unselected rows")
 
@@ -122,10 +126,7 @@ def predict(
         if transform is not None:
             values = _own_scale_means(fit, table, kind, transform)
         else:
-            values = prediction_index(fit, table)
-            if with_imr:
-                side = 1.0 if kind == "selected" else -1.0
-                values += mixed(fit, lambda member: _correction(member, table, side))
+            values = _expectation(fit, table, kind if with_imr else "marginal")
     if return_interval is None:
         return values
     if table.tensors:
@@ -151,31 +152,28 @@ def _own_scale_means(
     return mixed(fit, of)
 
 
+def _expectation(fit: Fit, table: FeatureTable, kind: str) -> Array:
+    """Return the expected outcome of each row, averaged if the fit is an average."""
+    if kind == "expected":
+        return mixed(fit, lambda member: _expected(member, table))
+    values = prediction_index(fit, table)
+    if kind != "marginal":
+        side = 1.0 if kind == "selected" else -1.0
+        values += mixed(fit, lambda member: _correction(member, table, side))
+    return values
+
+
+def _expected(fit: Fit, table: FeatureTable) -> Array:
+    """Return P(s = 1 | x) E[y | x, s = 1] of each row."""
+    index = selection_index(fit, table)
+    xp, mean = namespace(index), prediction_index(fit, table)
+    density = xp.exp(-0.5 * index * index - _LOG_SQRT_2PI)
+    return xp.exp(log_cdf(index)) * mean + fit.imr_coef * density
+
+
 def _correction(fit: Fit, table: FeatureTable, side: float) -> Array:
     """Return what selection (1) or its absence (-1) adds to the mean of each row."""
     return side * fit.imr_coef * inverse_mills(side * selection_index(fit, table))
-
-
-def predict_selection(fit: Fit, X: Any, missing: str) -> Any:
-    """Return P(s = 1 | x) of each row."""
-    refuse_rows(X, "predict_parquet(model, path, out, kind='selection')")
-    table = read_rows(fit, X, prediction=False, selection=fit.probit is not None, missing=missing)
-    if fit.probit is None:
-        return same(table, 1.0)
-
-    def probability(fit: Fit) -> Array:
-        index = selection_index(fit, table)
-        return namespace(index).exp(log_cdf(index))
-
-    return mixed(fit, probability)
-
-
-def predict_imr(fit: Fit, X: Any, missing: str) -> Any:
-    """Return the inverse Mills ratio lambda(z'gamma) of each row."""
-    table = read_rows(fit, X, prediction=False, selection=fit.probit is not None, missing=missing)
-    if fit.probit is None:
-        return same(table, 0.0)
-    return mixed(fit, lambda member: inverse_mills(selection_index(member, table)))
 
 
 def index_and_mean(fit: Fit, X: Any) -> tuple[Floats, Floats]:
@@ -218,13 +216,18 @@ def mills_ratios(
     )
 
 
-def check_interval(return_interval: str, conf_level: float) -> None:
-    """Refuse an unknown kind of interval, or an invalid confidence level."""
+def check_interval(return_interval: str, conf_level: float, kind: str = "marginal") -> None:
+    """Refuse an interval that a kind of prediction does not have, or an invalid level."""
     kinds = ["prediction", "confidence"]
     if return_interval not in kinds:
         raise InputError(
             "return_interval must be 'prediction', 'confidence' or None; got "
             f"{quoted(return_interval)}" + nearest(str(return_interval), kinds)
+        )
+    if kind == "expected" and return_interval == "prediction":
+        raise InputError(
+            "return_interval='prediction' has no meaning for kind='expected': the outcome is 0 in "
+            "every row that is not selected, so its distribution has a mass at 0. Use 'confidence'."
         )
     check_level(conf_level)
 
@@ -274,18 +277,19 @@ def interval(
             error = quantile * np.sqrt(effect.variance(estimates.covariance))
             return span, np.column_stack([effect.values - error, effect.values + error])
 
-    limits = limits_by_block(table, estimates.columns, of_block, rows)
+    limits = numbers_by_block(table, estimates.columns, of_block, 2, rows)
     return limits if transform is None else from_log(limits, transform)
 
 
-def limits_by_block(
+def numbers_by_block(
     table: FeatureTable,
     columns: Positions,
     of_block: Callable[[tuple[slice, Floats]], tuple[slice, Floats]],
+    size: int,
     rows: int = _ROWS,
 ) -> Floats:
-    """Return limits (n, 2) of all rows; ``of_block`` has those of a span and its design."""
-    limits = np.full((table.shape[0], 2), np.nan)
+    """Return numbers (n, size) of all rows; ``of_block`` has those of a span and its design."""
+    limits = np.full((table.shape[0], size), np.nan)
     blocks = design_blocks(table, columns, rows)
     with one_blas_thread():
         # The first block computes what all blocks share.

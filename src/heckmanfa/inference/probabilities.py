@@ -26,7 +26,7 @@ from heckmanfa.errors import InputError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.expectations import Effect, Estimates
 from heckmanfa.inference.prediction import (
-    limits_by_block,
+    numbers_by_block,
     prediction_index,
     read_rows,
     selection_index,
@@ -144,7 +144,7 @@ def _interval(fit: Fit, table: FeatureTable, kind: str, conf_level: float) -> Fl
             ends = np.column_stack([effect.values - error, effect.values + error])
             return span, special.ndtr(ends)
 
-    return limits_by_block(table, estimates.columns, of_block)
+    return numbers_by_block(table, estimates.columns, of_block, 2)
 
 
 def probit_effect(estimates: Estimates, kind: str, design: Floats) -> Effect:

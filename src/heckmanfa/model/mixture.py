@@ -140,6 +140,30 @@ class Mixture:
             variance[block.rows] = functions.variance(block, self.imr_coef[block.rows])
         return values, _root(variance)
 
+    def bilinear(
+        self, prediction: Floats, selection: Floats, by_coef: Floats
+    ) -> tuple[Floats, Floats]:
+        """Do what `linear` does for functions that every coefficient multiplies.
+
+        Their derivative with respect to the probit's coefficients is ``selection`` (q, 1 + p) plus
+        ``by_coef`` (q, 1 + p, k + 2) times [intercept, candidates, beta_H].
+        """
+        values = self.coef @ prediction.T
+        variance = np.empty_like(values)
+        functions = self._functions(prediction, None, None).prediction
+        back = self._scaled.selection_back
+        own, slopes = back.T @ selection.T, np.einsum("ji,qjc->ciq", back, by_coef)
+        step = max(_PART_BYTES // (8 * len(own) * max(len(prediction), 1)), 1)
+        for block in self._covariances.blocks():
+            for start in range(0, len(block.rows), step):
+                span = slice(start, start + step)
+                rows, held = block.rows[span], functions[block.held[span]]
+                by_probit = own + np.tensordot(self.coef[rows], slopes, axes=1)
+                crossed = block.prediction[span] @ held + 2.0 * block.cross[span] @ by_probit
+                within = (block.selection @ by_probit) * by_probit
+                variance[rows] = (crossed * held).sum(axis=1) + within.sum(axis=1)
+        return values, _root(variance)
+
     def quantiles(
         self,
         levels: ArrayLike,
