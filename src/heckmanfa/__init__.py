@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from heckmanfa import assignment
+    from heckmanfa.analysis.model_file import load, save
     from heckmanfa.analysis.predictions import predict_parquet
     from heckmanfa.data.devices import to_device
     from heckmanfa.data.parquet.parquet_rows import scan_parquet
@@ -36,7 +37,9 @@ __all__ = [
     "__version__",
     "assignment",
     "compress",
+    "load",
     "predict_parquet",
+    "save",
     "scan_parquet",
     "to_device",
 ]
@@ -55,7 +58,9 @@ _MODULES = {
     "RURegressor": "heckmanfa.estimators.ru",
     "Compressed": "heckmanfa.model.compressed",
     "compress": "heckmanfa.model.compressed",
+    "load": "heckmanfa.analysis.model_file",
     "predict_parquet": "heckmanfa.analysis.predictions",
+    "save": "heckmanfa.analysis.model_file",
     "scan_parquet": "heckmanfa.data.parquet.parquet_rows",
     "to_device": "heckmanfa.data.devices",
 }

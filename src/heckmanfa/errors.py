@@ -138,6 +138,21 @@ class NotSearchedError(NotIdentifiedError, AttributeError):
     """No outcome was missing, so no search was run."""
 
 
+class NotSavedError(InputError, AttributeError):
+    """A model file was saved without a part of its model."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__(
+            f"{part} was left out when the model was saved with candidates=False: save it with "
+            "candidates=True, or fit it again"
+        )
+        self.part = part
+
+    def __reduce__(self) -> tuple[type[NotSavedError], tuple[str]]:
+        """Return how to make the error again in another process."""
+        return type(self), (self.part,)
+
+
 class HeckmanfaWarning(UserWarning):
     """Base class of every warning that heckmanfa issues."""
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heckmanfa import Heckman, HeckmanFA
+from heckmanfa import Heckman, HeckmanFA, save
 from heckmanfa.analysis import load_model, save_model
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.datasets import make_selection
@@ -189,23 +189,54 @@ def test_features_that_a_manifest_invents_give_no_room(saved, rewritten, count, 
     else:
         rewritten(saved, manifest=lambda listed: listed.update(features=count))
     with zipfile.ZipFile(saved, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr("1.npy", zeros)
+        archive.writestr("more.npy", zeros)
     refusal(saved)
 
 
 def test_what_searches_record_fits(tmp_path):
-    """Ten thousand candidates and every epoch of a training are within the bounds."""
-    made = make_selection(300, 12, random_state=1)
-    frame = pd.DataFrame(made.X, columns=[f"feature_{k}" for k in range(12)])
-    encoding, encoded = Encoding.learn(frame, list(frame))
-    model = HeckmanFA(epochs=300, record_path=1, n_draws=20_000, random_state=0)
-    model.fit(encoded, made.y)
-    save_model(tmp_path / "m.skops", model, encoding, {})
-    again = load_model(tmp_path / "m.skops").model
-    assert again.fit_.search.result.packed.shape == model.fit_.search.result.packed.shape
+    """Ten thousand candidates of forty features, and every epoch of a training, are in bounds."""
+    made, path = make_selection(300, 40, 8, random_state=1), tmp_path / "m.skops"
+    frame = pd.DataFrame(made.X, columns=[f"feature_{k}" for k in range(40)])
+    model = HeckmanFA(epochs=60, record_path=1, n_draws=11_000, random_state=0)
+    model.fit(frame, made.y)
+    save(model, path)
+    again = load_model(path).model
+    assert again.fit_.search.result.packed.shape == (10_000, 5)
+    pd.testing.assert_frame_equal(again.candidates_, model.candidates_)
     np.testing.assert_array_equal(again.path_["inclusion_prob"], model.path_["inclusion_prob"])
-    with zipfile.ZipFile(tmp_path / "m.skops") as archive:
-        assert max(one.file_size for one in archive.infolist()) < 4 * MEGABYTE
+    assert 200_000 < path.stat().st_size < 1_000_000
+    save(model, path, candidates=False, force=True)
+    assert path.stat().st_size < 100_000
+
+
+def test_arrays_that_share_a_member_count_as_often_as_they_are_made(saved, rewritten):
+    def share(state):
+        fit = state["content"]["model"]["content"]["content"]["_fit"]["content"]["content"]
+        many = [{**fit["covariance"], "file": "large.npy"}] * 200
+        fit["terms"] = {**fit["terms"], "content": many}
+
+    def add(members):
+        stream = io.BytesIO()
+        np.save(stream, np.zeros(2**18))
+        members["large.npy"] = stream.getvalue()
+
+    rewritten(saved, seal=True, schema=share, members=add)
+    assert "its arrays together are larger" in refusal(saved)
+
+
+@pytest.mark.parametrize("entries", [2, 7, 10**9])
+def test_a_triangle_is_one(saved, rewritten, entries):
+    """A symmetric matrix is stored as n (n + 1) / 2 numbers, and takes n squared."""
+
+    def change(members):
+        name = next(name for name in members if name.endswith(".lower.npy"))
+        header = {"descr": "<f8", "fortran_order": False, "shape": (entries,)}
+        stream = io.BytesIO()
+        np.lib.format.write_array_header_1_0(stream, header)
+        members[name] = stream.getvalue() + bytes(8 * min(entries, 100))
+
+    rewritten(saved, seal=True, members=change)
+    assert "damaged" in refusal(saved)
 
 
 @pytest.mark.parametrize("place", ["manifest", "schema"])

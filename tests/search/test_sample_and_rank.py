@@ -11,7 +11,8 @@ from heckmanfa.datasets import make_selection
 from heckmanfa.errors import InputError, NoFeasibleAssignmentError
 from heckmanfa.search import Goal, correlations, rank, sample
 from heckmanfa.search.choices import Choices, all_features
-from heckmanfa.search.evaluation import check_window, first_of_ties
+from heckmanfa.search.evaluation import first_of_ties
+from heckmanfa.search.rho_window import check_window
 
 NAMES = [f"x{column}" for column in range(6)]
 

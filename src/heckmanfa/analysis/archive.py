@@ -19,7 +19,9 @@ import numpy as np
 from heckmanfa.errors import DataError
 from heckmanfa.text.printable import quoted, shown
 
-MANIFEST, _SCHEMA = "heckmanfa.json", "schema.json"
+MANIFEST, SCHEMA = "heckmanfa.json", "schema.json"
+LOWER = ".lower.npy"
+"""how a member's name ends if it holds the lower triangles of symmetric matrices"""
 _MOST_MEMBERS = 10_000
 # Enough for that many members with names as long as skops writes.
 _LARGEST_DIRECTORY = 100 * _MOST_MEMBERS
@@ -82,7 +84,7 @@ def read_members(data: bytes, path: Path) -> Members:
     with ZipFile(BytesIO(data)) as archive:
         listed = archive.infolist()
         names = [member.filename for member in listed]
-        if MANIFEST not in names or _SCHEMA not in names:
+        if MANIFEST not in names or SCHEMA not in names:
             raise DataError(f"{shown(path)} is not a model file of heckmanfa")
         if len(set(names)) < len(names):
             raise DataError(
@@ -96,7 +98,7 @@ def read_members(data: bytes, path: Path) -> Members:
         about = plain_json(text)
         limits = Limits(_count_features(about, path), len(data))
         for name, member in by_name.items():
-            _check_size(member, limits.schema if name == _SCHEMA else 8 * limits.entries, path)
+            _check_size(member, limits.schema if name == SCHEMA else 8 * limits.entries, path)
         promised = sum(member.file_size for member in by_name.values())
         if promised > limits.total:
             _too_large(path, f"it would inflate to {promised:,} bytes")
@@ -104,8 +106,8 @@ def read_members(data: bytes, path: Path) -> Members:
             name: _inflate(archive, member, member.file_size, path)
             for name, member in by_name.items()
         }
-    _check_values(raw[_SCHEMA], limits.values, path)
-    described = plain_json(raw[_SCHEMA])
+    _check_values(raw[SCHEMA], limits.values, path)
+    described = plain_json(raw[SCHEMA])
     if not (isinstance(about, dict) and isinstance(described, dict)):
         raise DataError(f"{shown(path)} is not a model file of heckmanfa")
     return Members(about, described, raw, limits)
@@ -140,6 +142,22 @@ def array_in(content: bytes, limits: Limits) -> np.ndarray[Any, Any]:
         raise ValueError("the header and the size of an array disagree")
     flat = np.frombuffer(content, dtype=dtype, count=count, offset=stream.tell())
     return flat.reshape(shape, order="F" if is_fortran else "C").copy(order="K")
+
+
+def symmetric_in(content: bytes, limits: Limits) -> np.ndarray[Any, Any]:
+    """Read symmetric matrices (..., n, n) of which a file has the lower triangles."""
+    triangle = array_in(content, limits)
+    *before, entries = triangle.shape
+    n = (math.isqrt(8 * entries + 1) - 1) // 2
+    if n * (n + 1) // 2 != entries or triangle.dtype != np.float64 or len(before) > 1:
+        raise ValueError("an array is not a triangle")
+    if math.prod(before) * n * n > limits.entries:
+        raise ValueError("an array is larger than the model can need")
+    rows, columns = np.tril_indices(n)
+    whole = np.empty((*before, n, n))
+    whole[..., rows, columns] = triangle
+    whole[..., columns, rows] = triangle
+    return whole
 
 
 def _check_directory(data: bytes, path: Path) -> None:

@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import io
 import json
 import os
-import warnings
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
-import numpy as np
-import pandas as pd
-from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import heckmanfa
 from heckmanfa.analysis.archive import LARGEST_FILE, MANIFEST, NO_MODEL_FILE, read_members
+from heckmanfa.analysis.at_rest import at_rest
+from heckmanfa.analysis.model_checks import check_encoding, design_of, labels_of, restore, try_out
+from heckmanfa.analysis.packing import pack
 from heckmanfa.analysis.revival import MODELS, Revival, UnlistedError, UnsoundError
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.files.outputs import check_format, existing, replacing
-from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.stored_formulas import check_design
 from heckmanfa.errors import DataError, FormulaError, HeckmanfaError, InputError, InputTypeError
-from heckmanfa.estimators.base import SelectionModel
-from heckmanfa.estimators.fitting import attributes, publish
 from heckmanfa.estimators.scoring import ScoredModel
-from heckmanfa.fit import Origin
 from heckmanfa.text.printable import quoted, shown
 
-# Files name classes by their modules: format 1 had other modules.
-_FORMAT = 2
-# Characters of the names of all the columns that an encoding makes.
-_LONGEST_NAMES = 2**25
-# Days from 1970 to any date with four digits for its year are fewer.
-_FAR = 1e7
-_COLUMN_LISTS = ("prediction_features", "selection_features", "always", "never", "feature_groups")
+# Files name classes by their modules, and format 1 had other modules. Format 3 has packed arrays.
+_FORMAT, _OLDEST = 3, 2
 
 
 @dataclass(frozen=True)
@@ -55,55 +43,101 @@ class Saved:
     """of heckmanfa, when it was written"""
 
 
+def save(
+    model: Any, path: str | os.PathLike[str], *, candidates: bool = True, force: bool = False
+) -> None:
+    """Write a fitted model to a file that `load` reads.
+
+    The file holds no rows of data, and no code: reading it runs nothing that it brings.
+
+    Parameters
+    ----------
+    model : estimator
+        Any fitted model of heckmanfa.
+    path : str or path
+        The file to write, such as ``"wages.skops"``.
+    candidates : bool
+        Whether to keep what is large and no prediction needs: ``candidates_`` of a search,
+        ``assignments_`` of an average, ``path_`` of a training. An average by maximum likelihood
+        has no intervals of predictions without the covariance of each refit.
+    force : bool
+        Whether an existing file may be replaced.
+    """
+    _refuse_no_path(path, "save(model, path)")
+    _refuse_no_model(model, "save")
+    _write(path, model, None, None, candidates=candidates, force=force, caller="save")
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read the model that `save` wrote, or ``heckmanfa fit --save``.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    estimator
+        As it was when it was saved: it predicts and reports as before, for new rows.
+
+    Notes
+    -----
+    A file may hold plain data, arrays and the classes that models consist of. One that names
+    anything else is refused before any object is made. Its formulas may call listed functions
+    only, which is checked before they are evaluated. Accidental changes are detected, deliberate
+    changes of coefficients are not: load models only from people you trust.
+    """
+    return load_model(path).model
+
+
 def save_model(
     path: str | os.PathLike[str],
     model: Any,
     encoding: Encoding | None = None,
     about: dict[str, Any] | None = None,
     *,
+    candidates: bool = True,
     force: bool = False,
 ) -> None:
     """Write a fitted model, with what is needed to predict for other tables.
 
-    The file has the format of skops, a zip of JSON and arrays, with a manifest.
+    The file is a zip of arrays and of JSON in the schema of skops, with a manifest.
 
     Parameters
     ----------
     path : str or path
     model : estimator
-        Fitted on columns that have names.
     encoding : Encoding, optional
-        The encoding that made these columns; None if the table held them as numbers.
+        The encoding that made its columns; None if the table held them as numbers.
     about : dict, optional
         Anything that JSON can hold; tuples come back as lists.
+    candidates : bool
+        As in `save`.
     force : bool
         Whether an existing file may be replaced.
     """
-    _refuse_no_model(path, model)
-    check_format(path, ".skops", "save_model")
-    design = _design(model)
-    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
-    if not names:
-        raise InputError(
-            "the model was fitted on columns without names, and a file needs names: fit it on a "
-            "data frame"
-        )
-    if design is not None:
-        try:
-            check_design(design, names)
-        except FormulaError as error:
-            raise InputError(
-                f"the model cannot be saved: {error}. Make that column in the data before the fit, "
-                "or keep the model with pickle"
-            ) from error
-    encoding = _checked_encoding(encoding, names if design is None else design.variables(()))
-    features = names if design is None else design.variables(encoding.columns)
-    strange = [name for name in features if name not in encoding.columns]
-    if strange:
-        raise InputError(
-            "the model was not fitted on what the encoding makes: "
-            f"{quoted(strange[0])} is not an encoded column"
-        )
+    _refuse_no_path(path, "save_model(path, model)")
+    _refuse_no_model(model, "save_model")
+    _write(path, model, encoding, about, candidates=candidates, force=force, caller="save_model")
+
+
+def _write(
+    path: str | os.PathLike[str],
+    model: Any,
+    encoding: Encoding | None,
+    about: dict[str, Any] | None,
+    *,
+    candidates: bool,
+    force: bool,
+    caller: str,
+) -> None:
+    """Write a model file, and read it again before it is put in place."""
+    check_format(path, ".skops", caller)
+    labels = labels_of(model)
+    parts = {
+        "model": at_rest(model, candidates=candidates),
+        "encoding": _encoding_of(model, labels, encoding),
+    }
     try:
         plain_about = json.loads(json.dumps(about or {}))
     except (TypeError, ValueError) as error:
@@ -111,38 +145,62 @@ def save_model(
     import skops.io  # takes longer to import than a table to read
 
     try:
-        data = skops.io.dumps(
-            {"model": _at_rest(model), "encoding": encoding}, compression=ZIP_DEFLATED
-        )
+        members = pack(skops.io.dumps(parts))
     # Each type that skops cannot save fails in its own way.
     except Exception as error:
         raise InputError(f"the model cannot be saved: {error}") from error
-    buffer = io.BytesIO(data)
-    with ZipFile(buffer, "a", compression=ZIP_DEFLATED) as archive:
-        manifest = {
-            "format": _FORMAT,
-            "version": heckmanfa.__version__,
-            "model": type(model).__name__,
-            "features": names,
-            "about": plain_about,
-            "sha256": _digest({name: archive.read(name) for name in archive.namelist()}),
-        }
+    manifest = {
+        "format": _FORMAT,
+        "version": heckmanfa.__version__,
+        "model": type(model).__name__,
+        "features": labels,
+        "about": plain_about,
+        "sha256": _digest(members),
+    }
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w", compression=ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
         archive.writestr(MANIFEST, json.dumps(manifest, indent=1))
     _check_readable(buffer.getvalue())
     with replacing(path, force) as part:
         part.write_bytes(buffer.getvalue())
 
 
-def _refuse_no_model(path: Any, model: Any) -> None:
-    """Refuse a path that is not one, and a model that is not fitted."""
+def _encoding_of(model: Any, labels: list[str], encoding: Encoding | None) -> Encoding:
+    """Return what makes the columns of a model; refuse an encoding or formulas that do not."""
+    design = design_of(model)
+    if design is not None:
+        try:
+            check_design(design, labels)
+        except FormulaError as error:
+            raise InputError(
+                f"the model cannot be saved: {error}. Make that column in the data before the fit, "
+                "or keep the model with pickle"
+            ) from error
+    found = _checked_encoding(encoding, labels if design is None else design.variables(()))
+    features = labels if design is None else design.variables(found.columns)
+    strange = [name for name in features if name not in found.columns]
+    if strange:
+        raise InputError(
+            "the model was not fitted on what the encoding makes: "
+            f"{quoted(strange[0])} is not an encoded column"
+        )
+    return found
+
+
+def _refuse_no_path(path: Any, call: str) -> None:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(
-            f"path must be a text or a path; got a {type(path).__name__}: call "
-            "save_model(path, model)"
+            f"path must be a text or a path; got a {type(path).__name__}: call {call}"
         )
+
+
+def _refuse_no_model(model: Any, caller: str) -> None:
+    """Refuse what is not a model, or is not fitted."""
     if not isinstance(model, ScoredModel):
         raise InputTypeError(
-            "save_model keeps fitted models of heckmanfa; got "
+            f"{caller} keeps fitted models of heckmanfa; got "
             + ("None" if model is None else f"a {type(model).__name__}")
         )
     try:
@@ -178,12 +236,9 @@ def _check_readable(data: bytes) -> None:
 
 
 def load_model(path: str | os.PathLike[str]) -> Saved:
-    """Read a model that `save_model` wrote, and nothing else.
+    """Read a model that `save_model` or `save` wrote, and nothing else.
 
-    A file may hold plain data, arrays and the classes that models consist of; one that names
-    anything else is refused before any object is made. Its formulas may call listed functions
-    only, which is checked before they are evaluated. Accidental changes are detected, deliberate
-    changes of coefficients are not: load models only from people you trust.
+    What a file may hold is as in `load`.
     """
     path = existing(path)
     try:
@@ -226,137 +281,23 @@ def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
     model, encoding = parts["model"], parts["encoding"]
     if not (type(model).__name__ in MODELS and isinstance(encoding, Encoding)):
         raise DataError(f"{shown(path)} is not a model file of heckmanfa: it holds no model")
-    _restore(model)
-    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    if names != manifest["features"] or not isinstance(manifest["about"], dict):
+    restore(model)
+    features = manifest["features"]
+    listed = model.n_features_in_ == len(features) and labels_of(model) == features
+    if not (listed and isinstance(manifest["about"], dict)):
         raise UnsoundError("it does not list the features of the model")
-    design = _design(model)
+    design = design_of(model)
     if design is not None:
         try:
-            check_design(design, names)
+            check_design(design, features)
         except FormulaError as error:
             raise DataError(
                 f"{shown(path)} asks for more than a model file may: {error}; none of it was "
                 "evaluated"
             ) from error
-    _try_out(model, names, reports)
-    _check_names(encoding)
-    needed = names if design is None else design.variables(encoding.columns)
-    sound = (
-        encoding.missing in ("drop", "mean")
-        and {*encoding.levels} <= {*encoding.sources}
-        and all(encoding.levels.values())
-        and {*needed} <= {*encoding.columns}
-        and (encoding.missing == "drop" or {*encoding.columns} <= {*encoding.means})
-        and {*encoding.dates} <= {*encoding.sources} - {*encoding.levels}
-        and all(abs(scale.first) < _FAR for scale in encoding.dates.values())
-    )
-    if not sound:
-        raise UnsoundError("its encoding does not make the features of its model")
+    try_out(model, reports)
+    check_encoding(encoding, features if design is None else design.variables(encoding.columns))
     return Saved(model, encoding, manifest["about"], str(manifest["version"]))
-
-
-def _design(model: Any) -> FormulaDesign | None:
-    return model.fit_.origin.design if isinstance(model, SelectionModel) else None
-
-
-def _restore(model: Any) -> None:
-    """Set the public attributes of a model that was read, and refuse one without a fit."""
-    if isinstance(model, SelectionModel):
-        if "_fit" not in vars(model):
-            raise UnsoundError("its model has no fit")
-        spec = model.fit_.spec
-        if spec.columns.names != spec.labels or spec.columns.n_features != len(spec.labels):
-            raise UnsoundError("its columns are named in two ways")
-        _check_classes(model)
-        publish(model, attributes(model.fit_))
-
-
-def _check_classes(model: SelectionModel) -> None:
-    """Refuse a classifier without two classes, and any other model with them."""
-    fit, classes, known = model.fit_, model.fit_.origin.classes, model.fit_.binary
-    if {fit.is_binary, classes is not None, known is not None} != {is_classifier(model)}:
-        raise UnsoundError("its model and its outcome are not of one kind")
-    if classes is None or known is None:
-        return
-    size = 1 + len(fit.equation)
-    gradients = (known.mean_slope_gradient, known.naive_mean_slope_gradient)
-    shapes = {vector.shape for vector in (known.naive_coef, *gradients)}
-    if shapes != {(size,)} or known.naive_covariance.shape != (size, size):
-        raise UnsoundError("its plain probit does not have the features of its model")
-    numbers = [label for label in classes if not isinstance(label, str)]
-    mixed = len(numbers) == 1
-    if mixed or classes[0] == classes[1] or not np.isfinite(np.array(numbers, dtype=float)).all():
-        raise UnsoundError("its outcome does not have two classes")
-
-
-def _check_names(encoding: Encoding) -> None:
-    """Refuse an encoding with repeated names, which could make any number of columns."""
-    named = [encoding.sources, *encoding.levels.values()]
-    if any(len({*names}) < len(names) for names in named):
-        raise UnsoundError("its encoding names something twice")
-    # By arithmetic, before any name is made: each source, and each level, takes room in the file.
-    length = sum(
-        len(level) + len(name) + 2 for name, levels in encoding.levels.items() for level in levels
-    )
-    if length > _LONGEST_NAMES:
-        raise UnsoundError("its encoding makes names that are too long")
-
-
-def _try_out(model: Any, names: list[str], reports: list[str]) -> None:
-    """Refuse a model whose parts do not fit together: it must predict and make these reports."""
-    for name in ("support_", "coef_", "selection_coef_"):
-        found = getattr(model, name, None)
-        if found is not None and np.shape(found) != (len(names),):
-            raise UnsoundError(f"{name} is not as long as the list of features")
-    row = pd.DataFrame(np.zeros((1, len(names))), columns=names)
-    plain = copy.copy(model)
-    if _design(model) is not None:
-        plain._fit = replace(model.fit_, origin=Origin(classes=model.fit_.classes))
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            plain.predict(row)
-            # Some valid models refuse the others.
-            if hasattr(plain, "predict_selection"):
-                with suppress(HeckmanfaError):
-                    plain.predict_selection(row)
-            for name in reports:
-                if hasattr(plain, name):
-                    with suppress(HeckmanfaError):
-                        str(getattr(plain, name)())
-    # Parts that do not fit together can fail in any way.
-    except Exception as error:
-        raise UnsoundError(f"its parts do not fit together ({type(error).__name__})") from error
-
-
-def _at_rest(model: Any) -> Any:
-    """Return a copy of a model that holds plain data.
-
-    Requests of scikit-learn's metadata routing concern the code around the model, and are left out.
-    An index or a series that lists columns becomes a list.
-    """
-    model = copy.copy(model)
-    vars(model).pop("_metadata_request", None)
-    if isinstance(model, SelectionModel):
-        # All attributes follow from the fit, and are set from it when the file is read.
-        for name in attributes(model.fit_).keys() - {"_fit"}:
-            delattr(model, name)
-    for name in _COLUMN_LISTS:
-        if name in vars(model):
-            setattr(model, name, _plain_list(vars(model)[name]))
-    return model
-
-
-def _plain_list(value: Any) -> Any:
-    """Return collections of column names as lists, and arrays and all else as they are."""
-    if hasattr(value, "as_py"):
-        return value.as_py()
-    plain = value is None or isinstance(value, str | bytes | np.ndarray | np.generic | dict)
-    if plain or not isinstance(value, Iterable):
-        return value
-    items = [_plain_list(item) for item in value]
-    return tuple(items) if isinstance(value, tuple) else items
 
 
 def _check_format(manifest: dict[str, Any], path: Path) -> None:
@@ -369,10 +310,10 @@ def _check_format(manifest: dict[str, Any], path: Path) -> None:
             f"{shown(path)} was written by heckmanfa {theirs}; this is {ours}: upgrade with pip "
             "install --upgrade heckmanfa"
         )
-    if number < _FORMAT:
+    if number < _OLDEST:
         raise DataError(
-            f"{shown(path)} has format {number}, and this version reads format {_FORMAT} only: fit "
-            "the model again and save it again"
+            f"{shown(path)} has format {number}, and this version reads formats {_OLDEST} and "
+            f"{_FORMAT}: fit the model again and save it again"
         )
 
 

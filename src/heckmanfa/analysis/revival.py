@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from heckmanfa.analysis.archive import Members, array_in, plain_json
+from heckmanfa.analysis.archive import LOWER, Members, array_in, plain_json, symmetric_in
 from heckmanfa.text.printable import shown
 
 MODELS = {
@@ -104,6 +104,11 @@ class Revival:
         foreign = sorted({*_strange(self.members.schema, 0)})
         if foreign:
             raise UnlistedError(", ".join(shown(name) for name in foreign[:5]))
+        # Nodes may share a member, and each of them takes the memory of its array.
+        raw = self.members.raw
+        made = sum(len(raw.get(name, b"")) for name in _files(self.members.schema))
+        if made > self.members.limits.total:
+            raise UnsoundError("its arrays together are larger than the model can need")
 
     def make(self) -> Any:
         """Make and check the objects; call `refuse_unlisted` first."""
@@ -150,7 +155,8 @@ class Revival:
             array = np.empty(len(found), dtype=object)
             array[:] = found
             return array
-        array = array_in(self.members.raw[node["file"]], self.members.limits)
+        read = symmetric_in if node["file"].endswith(LOWER) else array_in
+        array = read(self.members.raw[node["file"]], self.members.limits)
         if _name_of(node) == "numpy.ndarray":
             return array
         if array.ndim:
@@ -239,6 +245,15 @@ def _strange(node: Any, depth: int) -> Iterator[str]:
         return
     for child in below:
         yield from _strange(child, depth + 1)
+
+
+def _files(node: Any) -> Iterator[str]:
+    """Yield the members that the nodes of a schema name, as often as they do."""
+    for value in node.values() if isinstance(node, dict) else node:
+        if isinstance(value, dict | list):
+            yield from _files(value)
+    if isinstance(node, dict) and isinstance(node.get("file"), str):
+        yield node["file"]
 
 
 def _name_of(node: Any) -> str:

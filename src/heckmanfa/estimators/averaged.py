@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from heckmanfa.errors import NotSearchedError
+from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.estimators.fitting import fit_rows
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import ChoiceModel
@@ -24,7 +24,7 @@ from heckmanfa.results.average_tables import assignments_frame, inclusion_frame
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.averaging.weights import WEIGHTINGS, Weighting
 from heckmanfa.search.choices import Choices
-from heckmanfa.search.evaluation import check_window
+from heckmanfa.search.rho_window import check_window
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +170,8 @@ class HeckmanAverage(ChoiceModel, Heckman):
     @property
     def assignments_(self) -> pd.DataFrame:
         """The heaviest assignments, at most 10,000, best first."""
-        self._outcome()
+        if self._outcome().average.saved_share is not None:
+            raise NotSavedError("assignments_")
         return assignments_frame(self.fit_)
 
     @property

@@ -33,7 +33,8 @@ from heckmanfa.results.evidence import evidence_of
 from heckmanfa.results.evidence_pictures import forest_of
 from heckmanfa.results.search_report import SearchReport, report_search
 from heckmanfa.search.choices import Choices, read_choices
-from heckmanfa.search.evaluation import CRITERIA, Search, check_window
+from heckmanfa.search.evaluation import CRITERIA, Search
+from heckmanfa.search.rho_window import check_window
 from heckmanfa.search.strategies import Strategy
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ class SearchModel(ChoiceModel):
     @property
     def candidates_(self) -> pd.DataFrame:
         """The best 10,000 distinct assignments evaluated, those in the window first."""
-        return self._result().to_frame(self.fit_.feature_names)
+        return self._result("candidates_").to_frame(self.fit_.feature_names)
 
     @property
     def n_assignments_(self) -> int:
@@ -223,10 +224,11 @@ class SearchModel(ChoiceModel):
         assert outcome is not None
         return 0 if outcome.result is None else outcome.result.n_assignments
 
-    def _result(self) -> Search:
+    def _result(self, needing: str | None = None) -> Search:
+        """Return the result; ``needing`` all candidates names what a file may be without."""
         outcome = self.fit_.search
         assert outcome is not None
-        return outcome.check_searched()
+        return outcome.check_searched() if needing is None else outcome.check_candidates(needing)
 
     def search_report(self, tolerance: float | None = None) -> SearchReport:
         """Report how the features were found, the runners-up, and how much the choice matters.
@@ -247,7 +249,7 @@ class SearchModel(ChoiceModel):
             each feature. With more than 22 features or groups, these are sampled, which takes
             seconds.
         """
-        self._result()
+        self._result("search_report()")
         return report_search(self.fit_, tolerance)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from heckmanfa.data.arrays import Floats
+from heckmanfa.errors import NotSavedError
 from heckmanfa.estimators.heckman import Heckman
 from heckmanfa.estimators.search_base import ProvenSearch, SearchModel
 from heckmanfa.model.option_types import (
@@ -174,6 +175,8 @@ on_separation, start
         trained = self._trained()
         if trained is None or not self.record_path:
             return {}
+        if not trained.path_saved:
+            raise NotSavedError("path_")
         return {
             "epoch": trained.path_epochs,
             "inclusion_prob": trained.path,

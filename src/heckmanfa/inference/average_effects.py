@@ -39,24 +39,26 @@ Functions = Callable[[Estimates], tuple[Floats, Floats]]
 """returns values (q,) and gradients (q, 2 (1 + k) + 1) of q functions, at some estimates"""
 
 
-def members_of(fit: Fit) -> list[tuple[float, Fit]]:
+def members_of(fit: Fit, *, covariances: bool = True) -> list[tuple[float, Fit]]:
     """Return the refits behind an average by maximum likelihood, with their weights.
 
-    For two-step fits the list is empty: predictions are linear in what they average.
+    For two-step fits the list is empty: predictions are linear in what they average. Without
+    ``covariances``, each refit has the covariance of the average, for those that read none.
     """
     refits = None if fit.average is None else fit.average.refits
     if refits is None or fit.probit is None:
         return []
     support = np.isin(np.arange(fit.n_features), fit.equation)
+    spread = refits.check_covariance() if covariances else [fit.covariance] * len(refits.weight)
     return [
         (float(weight), replace(with_refit(fit, *refit), average=None, support=support))
-        for weight, *refit in zip(refits.weight, refits.estimates, refits.covariance, strict=True)
+        for weight, *refit in zip(refits.weight, refits.estimates, spread, strict=True)
     ]
 
 
 def mixed(fit: Fit, function: Callable[[Fit], Array]) -> Array:
     """Average a function of a fit over the refits of an average; of any other fit, return it."""
-    members = members_of(fit)
+    members = members_of(fit, covariances=False)
     if not members:
         return function(fit)
     (weight, first), *others = members

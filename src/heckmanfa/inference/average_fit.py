@@ -175,7 +175,7 @@ def _refit(
         weight=weight / weight.sum(),
         share=float(weight.sum()),
         estimates=np.array(estimates),
-        covariance=np.array(covariances),
+        covariance=np.array([symmetric(covariance) for covariance in covariances]),
         guards=guards,
     )
 

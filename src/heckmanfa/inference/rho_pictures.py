@@ -81,9 +81,7 @@ def rho_by_assignment_of(evidence: Evidence) -> RhoByAssignment | None:
         bins=bins_of(rho, weight, held),
         weights=_weights_name(found),
         n_assignments=len(masks),
-        share=math.nan
-        if found.components_drawn
-        else float(found.leading_weight[: len(masks)].sum()),
+        share=math.nan if found.components_drawn else found.component_share,
         mean=float(np.average(rho, weights=weight)),
         n_approximate=n_approximate,
         feature="" if unit is None else evidence.naming.name_of(unit),

@@ -135,7 +135,7 @@ def specification_curve(
             f"{type(model).__name__} does not search for features, so there is one "
             f"specification only; fit {search}"
         )
-    found = _points(fit, fit.search.check_searched())
+    found = _points(fit, fit.search.check_candidates("the list of candidates"))
     word = found.criterion_name.replace("R2", "R²")
     column = None if term is None else _column(fit, term)
     if column is not None and not found.masks[:, column].any():

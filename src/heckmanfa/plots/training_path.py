@@ -105,7 +105,7 @@ def assignment_path(model: Fitted, ax: Any = None, top: int = 8) -> Any:
 
 def _recorded_path(model: Any) -> TrainingPath:
     check_is_fitted(model)
-    recorded = getattr(model, "path_", None)
+    recorded = model.path_ if hasattr(type(model), "path_") else None
     if recorded is None:
         cure = "fit HeckmanFA(record_path=40) to see how the probabilities of its features change"
         if model.fit_.is_binary:

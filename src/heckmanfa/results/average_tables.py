@@ -218,8 +218,8 @@ class TermMixture:
         """Return the mixtures of the rows of ``fit.terms`` that `averaged_terms` marks."""
         refits = outcome_of(fit).refits
         if refits is not None:
-            variance = np.diagonal(refits.covariance, axis1=1, axis2=2)
-            return cls(refits.weight, refits.estimates, np.sqrt(np.maximum(variance, 0.0)))
+            errors = np.sqrt(np.maximum(refits.variances, 0.0))
+            return cls(refits.weight, refits.estimates, errors)
         mixture = mixture_of(fit)
         return cls(mixture.weights, *mixture.estimates)
 

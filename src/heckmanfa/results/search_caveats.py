@@ -9,7 +9,7 @@ import numpy as np
 from heckmanfa.fit import Fit
 from heckmanfa.results.document import Caveat
 from heckmanfa.results.refit_words import best_refitted, caveat_of_refits, is_cut_short
-from heckmanfa.search.evaluation import KEPT, NEARLY, Search
+from heckmanfa.search.evaluation import KEPT, Search
 from heckmanfa.search.outcome import HonestSplits, SearchOutcome
 from heckmanfa.text.printable import shown
 from heckmanfa.text.wording import CRITERIA, count, number, plural
@@ -113,10 +113,7 @@ def _of_choice(outcome: SearchOutcome, search: Search) -> list[Caveat]:
 
 
 def _of_near_ties(outcome: SearchOutcome, search: Search) -> list[Caveat]:
-    criterion = search.goal.criterion
-    tolerance = NEARLY[criterion]
-    if search.tolerance is not None:
-        tolerance = min(tolerance, search.tolerance)
+    criterion, tolerance = search.goal.criterion, search.nearly
     near = search.nearly_best(tolerance)
     if near <= 1:
         return []

@@ -22,11 +22,12 @@ from scipy.special import gammaln
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.rows import Mask
-from heckmanfa.errors import InputError, NoFeasibleAssignmentError
+from heckmanfa.errors import InputError, NoFeasibleAssignmentError, NotSavedError
 from heckmanfa.model.moments import Moments, Solutions
 from heckmanfa.search.choices import Choices, all_features
 from heckmanfa.search.exact_refits import ExactRefits
 from heckmanfa.search.quadratic import QuadraticForm
+from heckmanfa.search.rho_window import check_window
 from heckmanfa.text.printable import shown
 
 if TYPE_CHECKING:
@@ -212,26 +213,6 @@ class Goal:
         return ranked[np.argsort(~inside[ranked], kind="stable")]
 
 
-def check_window(rho_range: Any) -> tuple[float, float] | None:
-    """Check a window of rho."""
-    if rho_range is None:
-        return None
-    try:
-        low, high = (float(end) for end in rho_range)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"rho_range must be two numbers (low, high) or None; got {rho_range!r}"
-        ) from error
-    if not (low > -1.0 and high < 1.0):
-        raise InputError(
-            f"rho_range must lie inside (-1, 1), ends excluded; got ({low:g}, {high:g}). To allow "
-            "any valid correlation, write (-0.999, 0.999)."
-        )
-    if not low < high:
-        raise InputError(f"rho_range must be (low, high) with low < high; got ({low:g}, {high:g})")
-    return low, high
-
-
 def first_of_ties(loss: Floats, masks: Mask) -> Any:
     """Sort assignments by loss; ties by fewer features, then by column order.
 
@@ -293,6 +274,23 @@ class Search:
     """(N,); None unless it is the criterion"""
     refits: ExactRefits | None = None
     """None unless a quadratic form found the assignments, and maximum likelihood refitted them"""
+    n_near: int | None = None
+    """how many are nearly as good as the best; None unless a file was saved without the others"""
+
+    def best_alone(self) -> Search:
+        """Return the best assignment without the others, of which only a count is kept."""
+        parts = {
+            field.name: getattr(self, field.name)[:1]
+            for field in fields(self)
+            if isinstance(getattr(self, field.name), np.ndarray)
+        }
+        return replace(self, **parts, n_near=self.nearly_best(self.nearly))
+
+    @property
+    def nearly(self) -> float:
+        """How much worse in the criterion counts as nearly as good, unless the user says so."""
+        usual = NEARLY[self.goal.criterion]
+        return usual if self.tolerance is None else min(usual, self.tolerance)
 
     @property
     def masks(self) -> Mask:
@@ -318,6 +316,10 @@ class Search:
 
     def nearly_best(self, tolerance: float) -> int:
         """Count the kept assignments in the window that are within a tolerance of the best."""
+        if self.n_near is not None:
+            if tolerance == self.nearly:
+                return self.n_near
+            raise NotSavedError("the list of candidates")
         better = 1.0 if self.goal.criterion == "adjusted_r2" else -1.0
         values = better * self.values[self.in_range]
         return int(np.count_nonzero(values >= values[0] - tolerance))

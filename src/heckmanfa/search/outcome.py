@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.errors import NotSearchedError
+from heckmanfa.errors import NotSavedError, NotSearchedError
 from heckmanfa.search.choices import Choices
 from heckmanfa.search.evaluation import Search
 from heckmanfa.search.training.assignment_function import Trained
@@ -94,6 +94,27 @@ class SearchOutcome:
         if self.result is None:
             raise NotSearchedError("no outcome was missing in the fit, so nothing was searched")
         return self.result
+
+    def check_candidates(self, part: str) -> Search:
+        """Return the result with all its candidates; refuse ``part`` if a file left them out."""
+        result = self.check_searched()
+        if result.n_near is not None:
+            raise NotSavedError(part)
+        return result
+
+    def without_candidates(self) -> SearchOutcome:
+        """Return what a small model file keeps: the best assignment, and no path of a training.
+
+        Assignments that maximum likelihood refitted stay: they are few, and reports weigh them.
+        """
+        result, training = self.result, self.training
+        if result is not None and result.refits is None:
+            result = result.best_alone()
+        return replace(
+            self,
+            result=result,
+            training=None if training is None else training.without_path(),
+        )
 
     @property
     def window(self) -> tuple[float, float] | None:

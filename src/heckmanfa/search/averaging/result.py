@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from heckmanfa.search.choices import Choices
 
 MOST_COMPONENTS = 5_000
 """The most assignments that intervals use."""
+
+FEW_LEADING = 100
+"""The most leading assignments in a model file without candidates; pictures show so many."""
 
 COMPONENT_SHARE = 0.99
 """The heaviest assignments with this share of the weight are enough for intervals."""
@@ -81,6 +84,26 @@ class Average:
     """whether the components are a sample; otherwise they are the heaviest assignments"""
     disagreement: float | None = None
     """largest difference of a share between chains of the sampler; None if exhaustive"""
+    saved_share: float | None = None
+    """`component_share`; None unless a file was saved without the other leading assignments"""
+
+    def with_few_leading(self) -> Average:
+        """Return the same without most of the leading assignments."""
+        return replace(
+            self,
+            leading=self.leading[:FEW_LEADING],
+            leading_weight=self.leading_weight[:FEW_LEADING],
+            leading_sse=self.leading_sse[:FEW_LEADING],
+            leading_rho=self.leading_rho[:FEW_LEADING],
+            saved_share=self.component_share,
+        )
+
+    @property
+    def component_share(self) -> float:
+        """Own weight that the components carry, if they are the heaviest assignments."""
+        if self.saved_share is not None:
+            return self.saved_share
+        return float(self.leading_weight[: len(self.components)].sum())
 
     @property
     def negative(self) -> Floats:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -74,6 +74,18 @@ class Trained:
     """selected rows used in training"""
     n_selected: int = 0
     """all selected rows"""
+    path_saved: bool = True
+    """False if a model file was saved without the records"""
+
+    def without_path(self) -> Trained:
+        """Return the same without its records."""
+        return replace(
+            self,
+            path=self.path[:0],
+            path_epochs=self.path_epochs[:0],
+            path_mae=self.path_mae[:0],
+            path_saved=len(self.path) == 0,
+        )
 
     @property
     def inclusion_prob(self) -> Floats:

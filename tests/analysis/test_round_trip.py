@@ -1,0 +1,210 @@
+"""Every estimator through a file and back in a fresh process: equal numbers, no code, small files.
+
+One process loads all the files, and says what it predicts and what it did.
+"""
+
+import inspect
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import heckmanfa
+from heckmanfa import (
+    Heckman,
+    HeckmanAverage,
+    HeckmanBestSubset,
+    HeckmanFA,
+    HeckmanLasso,
+    HeckmanProbit,
+    HeckmanProbitBestSubset,
+    InverseProbabilityWeighted,
+    NaiveOLS,
+)
+from heckmanfa.analysis.revival import MODELS as MODULES
+from heckmanfa.datasets import make_selection
+from heckmanfa.errors import InputError, NotSavedError
+
+pytestmark = pytest.mark.filterwarnings("ignore::heckmanfa.errors.HeckmanfaWarning")
+
+OLD = Path(__file__).parent / "files" / "format_2"
+MODELS = {
+    "Heckman": Heckman(["a", "c"]),
+    "ml": Heckman(["a", "c"], method="ml", cov_type="robust"),
+    "HeckmanFA": HeckmanFA(epochs=40, n_draws=40, record_path=10, random_state=0),
+    "HeckmanBestSubset": HeckmanBestSubset("corrected_bic"),
+    "honest": HeckmanBestSubset(honest=True, n_splits=3, random_state=np.random.RandomState(0)),
+    "HeckmanLasso": HeckmanLasso("ebic", random_state=np.random.default_rng(0)),
+    "HeckmanAverage": HeckmanAverage("mean"),
+    "average_ml": HeckmanAverage(method="ml", n_refits=2),
+    "HeckmanProbit": HeckmanProbit(["a", "c"]),
+    "HeckmanProbitBestSubset": HeckmanProbitBestSubset(n_refits=3),
+    "NaiveOLS": NaiveOLS(),
+    "InverseProbabilityWeighted": InverseProbabilityWeighted(),
+}
+# Ways to run code that a file names. Once a process has made every kind of model, reading one more
+# executes and imports nothing either.
+CHILD = """
+import json, sys, warnings
+from pathlib import Path
+import numpy as np, pandas as pd
+import heckmanfa
+seen, warm = [], False
+def hook(event, arguments):
+    forbidden = ("os.system", "subprocess", "os.exec", "os.posix_spawn", "socket", "pickle.find")
+    if event.startswith(forbidden) or (warm and event in ("exec", "import")):
+        seen.append(f"{event} {arguments!r:.200}")
+sys.addaudithook(hook)
+warnings.simplefilter("ignore")
+folder, found = Path(sys.argv[1]), {}
+@ROWS
+new = pd.read_parquet(folder / "new.parquet")
+for path in sorted(folder.glob("*.skops")):
+    model = heckmanfa.load(path)
+    rows = rows_for(path.stem, model, new)
+    found[path.stem] = {"model": type(model).__name__}
+    for name in ("predict", "predict_proba", "predict_selection"):
+        if hasattr(model, name):
+            found[path.stem][name] = np.asarray(getattr(model, name)(rows)).tolist()
+warm = True
+for name in ("Heckman", "HeckmanAverage", "HeckmanProbit", "NaiveOLS"):
+    heckmanfa.load(folder / f"{name}.skops")
+warm = False
+print(json.dumps({"found": found, "seen": seen}))
+"""
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Return features, an outcome with gaps, and two classes of it."""
+    made = make_selection(300, prediction_features=[0, 2], n_features=4, rho=0.5, random_state=7)
+    y = made.y
+    classes = np.where(np.isnan(y), None, np.where(y > np.nanmedian(y), "high", "low"))
+    X = pd.DataFrame(made.X, columns=list("abcd"))
+    new = X.head(20).assign(g="u", **{"g[u]": 1.0, "g[w]": 0.0})
+    return X, y, classes, new
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    """Return every kind of model, fitted on columns with names and without."""
+    X, y, classes, _ = data
+    models = {
+        name: model.fit(X, classes if "Probit" in name else y) for name, model in MODELS.items()
+    }
+    # Training needs Torch, which takes seconds to import; predicting does not.
+    models["RURegressor"] = heckmanfa.load(OLD / "RURegressor.skops")
+    models["plain_Heckman"] = Heckman([0, 2]).fit(X.to_numpy(), y)
+    models["plain_NaiveOLS"] = NaiveOLS().fit(X.to_numpy(), y)
+    models["formula"] = Heckman.from_formula(
+        "y ~ a + poly(c, 2)", "~ a + b + c + np.exp(d)", X.assign(y=y)
+    )
+    return models
+
+
+def rows_for(name, model, new):
+    """Return new rows as a model takes them."""
+    if name == "formula":
+        return new
+    rows = new[list(getattr(model, "feature_names_in_", "abcd"))]
+    return rows.to_numpy() if name.startswith("plain") else rows
+
+
+@pytest.fixture(scope="module")
+def child(fitted, data, tmp_path_factory):
+    """Save all models, and load them in one fresh process."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, model in fitted.items():
+        heckmanfa.save(model, folder / f"{name}.skops")
+    data[3].to_parquet(folder / "new.parquet")
+    program = CHILD.replace("@ROWS", inspect.getsource(rows_for))
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def test_every_model_predicts_to_the_bit_in_another_process(child, fitted, data):
+    folder, said = child
+    assert {type(model).__name__ for model in fitted.values()} == {*MODULES}
+    for name, model in fitted.items():
+        found, rows = said["found"][name], rows_for(name, model, data[3])
+        assert found["model"] == type(model).__name__
+        for method in {"predict", "predict_proba", "predict_selection"} & {*found}:
+            assert found[method] == np.asarray(getattr(model, method)(rows)).tolist(), name
+        assert (folder / f"{name}.skops").stat().st_size < 100_000
+
+
+def test_loading_runs_no_code_of_a_file(child):
+    assert child[1]["seen"] == []
+
+
+def small(model, folder):
+    path = folder / "small.skops"
+    heckmanfa.save(model, path, candidates=False, force=True)
+    return heckmanfa.load(path)
+
+
+@pytest.mark.parametrize("name", ["HeckmanBestSubset", "HeckmanAverage"])
+def test_a_file_without_candidates_predicts_and_reports_alike(name, fitted, data, tmp_path):
+    model, rows = fitted[name], data[0].head(20)
+    again = small(model, tmp_path)
+    assert str(again.summary()) == str(model.summary())
+    for kind in ("marginal", "unselected"):
+        for found, expected in zip(
+            again.predict(rows, kind=kind, return_interval="prediction"),
+            model.predict(rows, kind=kind, return_interval="prediction"),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_what_a_file_was_saved_without_is_named(fitted, data, tmp_path):
+    search = small(fitted["HeckmanBestSubset"], tmp_path)
+    with pytest.raises(NotSavedError, match=r"^candidates_ was left out .* candidates=False"):
+        _ = search.candidates_
+    with pytest.raises(NotSavedError, match=r"^search_report\(\) was left out"):
+        search.search_report()
+    assert search.optimal_ == fitted["HeckmanBestSubset"].optimal_
+    with pytest.raises(NotSavedError, match=r"^path_ was left out"):
+        _ = small(fitted["HeckmanFA"], tmp_path).path_
+    average = small(fitted["average_ml"], tmp_path)
+    with pytest.raises(NotSavedError, match=r"^assignments_ was left out"):
+        _ = average.assignments_
+    with pytest.raises(NotSavedError, match=r"^the covariance of each refit"):
+        average.predict(data[0].head(3), return_interval="confidence")
+    pd.testing.assert_frame_equal(average.tidy(), fitted["average_ml"].tidy())
+    assert isinstance(pickle.loads(pickle.dumps(NotSavedError("path_"))), NotSavedError)
+
+
+def test_saving_says_what_it_cannot_save(tmp_path, fitted):
+    for arguments, words in (
+        ((tmp_path / "m.skops", fitted["Heckman"]), r"got a Heckman: call save\(model, path\)"),
+        ((Heckman(), tmp_path / "m.skops"), "this Heckman is not fitted: call fit first"),
+        (("abc", tmp_path / "m.skops"), "save keeps fitted models of heckmanfa; got a str"),
+        ((fitted["Heckman"], tmp_path / "m.pkl"), "save writes .* ends in .pkl"),
+    ):
+        with pytest.raises(InputError, match=words):
+            heckmanfa.save(*arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+# Files of format 2, written with the code of that time (files/make_format_2.py). ------------------
+
+
+@pytest.mark.parametrize("path", sorted(OLD.glob("*.skops")), ids=lambda path: path.stem)
+def test_files_of_the_second_format_predict_as_they_did(path):
+    known = json.loads((OLD / "expected.json").read_text())
+    saved = heckmanfa.analysis.load_model(path)
+    rows = pd.DataFrame(known["rows"])
+    rows = rows if path.stem == "formula" else saved.encoding.transform(rows)
+    found = saved.model.predict(rows)
+    if path.stem.startswith("HeckmanProbit"):
+        found = saved.model.predict_proba(rows)[:, 1]
+    np.testing.assert_allclose(found, known["predicted"][path.stem], rtol=1e-12)
