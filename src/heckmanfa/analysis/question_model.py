@@ -48,7 +48,7 @@ def model_of(question: Question, encoding: Encoding) -> Model:
         "on_separation": question.on_separation,
     }
     if not binary:
-        common["method"] = question.estimated
+        common |= {"method": question.estimated, "outcome_transform": question.outcome_transform}
     if question.searched == "none":
         names = encoding.columns if candidates is None else candidates
         given = [name for name in names if name not in never]

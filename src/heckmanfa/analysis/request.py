@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
-from heckmanfa.model.option_types import OutcomeKind
+from heckmanfa.model.option_types import OutcomeKind, OutcomeTransform
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -32,6 +32,7 @@ _BINARY = {
 }
 _CHOICES = {
     "outcome_kind": get_args(OutcomeKind),
+    "outcome_transform": get_args(OutcomeTransform),
     "search": SEARCHES,
     "method": get_args(Method),
     "missing": get_args(Missing),
@@ -40,7 +41,7 @@ _CHOICES = {
     "criterion": get_args(Criterion),
     "dates": get_args(Unit),
 }
-_OPTIONAL = ("outcome_kind", "search", "method", "criterion", "dates")
+_OPTIONAL = ("outcome_kind", "outcome_transform", "search", "method", "criterion", "dates")
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,8 @@ class Question:
     """None takes 0 and 1, booleans and two texts for binary, and other numbers for amounts"""
     positive: str | float | None = None
     """class of a binary outcome whose probability is modelled; None is the second in order"""
+    outcome_transform: OutcomeTransform | None = None
+    """scale on which amounts are fitted: their logarithm, or that of 1 + y; None is their own"""
 
     def __post_init__(self) -> None:
         """Take one name, or any sequence of names, where the field is a tuple of names."""
@@ -262,6 +265,11 @@ def _check_binary(question: Question) -> None:
             raise InputError(
                 f"{_flag(name)} {value} is for linear outcomes: {instead.format(has[name])}"
             )
+    if question.outcome_transform is not None:
+        raise InputError(
+            "--outcome-transform is for amounts, and a binary outcome has two classes: leave it "
+            "out, or pass --outcome-kind linear if the outcome is numbers"
+        )
     if question.rho_range is not None:
         raise InputError(
             f"--rho-range is for linear outcomes: {instead.format('whose search has no window')}"

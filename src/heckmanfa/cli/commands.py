@@ -9,87 +9,37 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-Names = list[str] | None
-
-# Options of several commands: tables and how they are read.
-Data = Annotated[
-    str,
-    Argument(
-        help="A table: CSV (commas, semicolons, tabs or bars), Parquet, Feather, Stata or Excel; "
-        "of Parquet also a folder, or a pattern in quotes; - is CSV from standard input."
-    ),
-]
-Outcome = Annotated[str, Option(help="Column of the outcome, empty where it is not observed.")]
-OutcomeKind = Annotated[
-    str | None,
-    Option(
-        help="linear (amounts) or binary (two classes: a Heckman probit of the probability of one "
-        "of them). Unless given, 0 and 1, true and false, and two texts are binary; other numbers "
-        "are amounts."
-    ),
-]
-Positive = Annotated[
-    str | None,
-    Option(
-        help="Class of a binary outcome whose probability is modelled (unless given: 1, true, yes, "
-        "or the second in order)."
-    ),
-]
-Selected = Annotated[
-    str | None, Option(help="Column of 0 and 1 (or yes and no) that says who is selected.")
-]
-Features = Annotated[
-    Names, Option(help="Columns to use, separated by commas; all others unless given.")
-]
-Exclude = Annotated[Names, Option(help="Columns not to use in either equation.")]
-Missing = Annotated[str, Option(help="Rows that lack a feature: drop, or mean (fill in the mean).")]
-Categorical = Annotated[Names, Option(help="Columns to treat as categories.")]
-Numeric = Annotated[Names, Option(help="Columns to treat as numbers.")]
-Decimal = Annotated[
-    str | None,
-    Option(
-        help="Decimal mark of CSV and Excel files, . or , (inferred from all values unless given)."
-    ),
-]
-Thousands = Annotated[
-    str | None, Option(help="Thousands separator of such files: , or . or a blank or ' (or none).")
-]
-Sheet = Annotated[
-    str | None,
-    Option(
-        help="Sheet of an Excel file, by name or number (the first that is not empty unless given)."
-    ),
-]
-NaValues = Annotated[
+from heckmanfa.cli.table_options import (
+    Categorical,
+    Data,
+    Dates,
+    Decimal,
+    Exclude,
+    Features,
+    Force,
+    MinLevelRows,
+    Missing,
     Names,
-    Option(
-        help="Values that mean missing, such as -99 or refused, in all columns; or in one of them, "
-        "as in income=-99."
-    ),
-]
-Dates = Annotated[
-    str | None,
-    Option(help="Use dates as numbers: days or years since a column's earliest date."),
-]
-MinLevelRows = Annotated[
-    int,
-    Option(
-        min=0,
-        help="Merge the levels of a category that have fewer rows than this into one, (other).",
-    ),
-]
-StreamAbove = Annotated[
-    float,
-    Option(
-        min=0,
-        help="Parquet files whose columns would take more gigabytes than this are read in passes, "
-        "not loaded.",
-    ),
-]
-Seed = Annotated[int, Option(min=0, help="Seed of the random numbers.")]
-Force = Annotated[bool, Option("--force", help="Replace existing files.")]
+    NaValues,
+    Numeric,
+    Outcome,
+    OutcomeKind,
+    Positive,
+    Seed,
+    Selected,
+    Sheet,
+    StreamAbove,
+    Thousands,
+)
 
 # Options of `fit`.
+OutcomeTransform = Annotated[
+    str | None,
+    Option(
+        help="Fit the logarithm of an amount: log, or log1p for log(1 + y), which allows zeros. "
+        "Predictions are still amounts."
+    ),
+]
 PredictWith = Annotated[
     Names, Option(help="Columns that may predict; with --search none, those that do.")
 ]
@@ -158,6 +108,7 @@ def fit(
     outcome: Outcome,
     outcome_kind: OutcomeKind = None,
     positive: Positive = None,
+    outcome_transform: OutcomeTransform = None,
     selected: Selected = None,
     features: Features = None,
     exclude: Exclude = None,

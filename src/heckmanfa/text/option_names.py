@@ -98,6 +98,9 @@ _OPTIONS = {
     "keep_columns": "--keep-columns",
     "honest": "--honest",
     "start": "--start",
+    "outcome_transform": "--outcome-transform",
+    "unknown": "--unknown",
+    "scale": "--scale",
     "feature_groups": "the groups of dummies",
     "max_features": "the largest number of features",
     # The command line leaves these at their defaults.
@@ -110,7 +113,7 @@ _OPTIONS = {
 }
 _EITHER = re.compile(r"\bcov_type=(['\"])robust\1 or \1cluster\1")
 # These are also English words, and parameters only before a value.
-_WORDS = {"method", "criterion", "honest", "start", "device"}
+_WORDS = {"method", "criterion", "honest", "start", "device", "unknown", "scale"}
 _ASSIGNED = re.compile(
     rf"\b({'|'.join(_OPTIONS)})=(?:['\"]([\w-]+)['\"]|(True|False|None|-?[\d.]+(?<!\.)))"
 )
