@@ -69,8 +69,8 @@ class Subject:
 
     @property
     def outcome(self) -> str:
-        """Name of the outcome."""
-        return self.prepared.question.outcome
+        """Name of what is fitted."""
+        return self.prepared.question.fitted
 
     @property
     def fit(self) -> Fit:
@@ -265,7 +265,7 @@ def _of_codes(subject: Subject) -> list[Check]:
             held = listed(
                 [f"{code.code:g} in {plural(code.rows, 'row')}" for code in some[:_LISTED]]
             )
-            check = plain_check(key, level, words, subject.outcome, held)
+            check = plain_check(key, level, words, subject.prepared.question.outcome, held)
             found.append(replace(check, do=" ".join(code.do for code in some[:_LISTED])))
     return found
 

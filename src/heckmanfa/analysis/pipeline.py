@@ -88,7 +88,7 @@ class Analysis(Prepared):
     def __repr__(self) -> str:
         """Name the question and the model, at once: an answer may take seconds."""
         return (
-            f"<Analysis of {quoted(self.question.outcome)} in {shown(self.question.called)}: "
+            f"<Analysis of {quoted(self.question.fitted)} in {shown(self.question.called)}: "
             f"{plural(self.row_counts['total'], 'row')}, {self.row_counts['selected']:,} with an "
             f"outcome, {plural(len(self.feature_columns), 'feature')}, "
             f"{type(self.model).__name__}>"
@@ -98,7 +98,7 @@ class Analysis(Prepared):
         return card_or_summary(self._card, self.model.summary)
 
     def _card(self) -> str:
-        return card_html(self.answer, self.pictures().forest, self.question.outcome)
+        return card_html(self.answer, self.pictures().forest, self.question.fitted)
 
     @cached_property
     def evidence(self) -> Evidence:

@@ -14,6 +14,7 @@ from heckmanfa.data.columns.dates import Unit
 from heckmanfa.data.columns.encoding import Missing
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.model.option_types import OutcomeKind, OutcomeTransform
+from heckmanfa.results.naming import name_on_scale
 from heckmanfa.text.printable import quoted, shown
 from heckmanfa.text.wording import nearest
 
@@ -117,6 +118,11 @@ class Question:
     def estimated(self) -> Method:
         """How the model is estimated: as asked, or as the kind of outcome implies."""
         return self.method or ("ml" if self.outcome_kind == "binary" else "two-step")
+
+    @property
+    def fitted(self) -> str:
+        """Name of what is fitted, such as log(wage)."""
+        return name_on_scale(self.outcome, self.outcome_transform)
 
     @property
     def roles(self) -> dict[str, str]:

@@ -25,7 +25,7 @@ def naming_of(prepared: Prepared, fit: Fit) -> Naming:
         if len(inside) > 1:
             groups.append(tuple(inside))
     return Naming(
-        outcome=question.outcome,
+        outcome=question.fitted,
         sources=tuple(sources),
         levels=tuple(levels),
         references=tuple(references),

@@ -153,7 +153,7 @@ def coefficient_blocks(analysis: Analysis) -> list[PageBlock]:
         label = _TERMS.get(name, name) if part in ("errors", "fit") else name
         cells = [_cell(key, float(row[key])) for key in (*_ESTIMATES, *others)]
         rows.append([label, *cells])
-    outcome = shown(analysis.question.outcome)
+    outcome = shown(analysis.question.fitted)
     meaning = (
         f"An estimate is the difference in {outcome} that goes with one more unit of the feature, "
         "for anyone, selected or not, with the other features of the equation held equal."

@@ -81,7 +81,7 @@ def render(analysis: Analysis, *, title: str | None = None) -> str:
     html, pictures = "", analysis.pictures()
     for rows, without in _ROOM:
         html = _render(analysis, Paper(pictures, rows, without), title)
-        html = unmarked(html, analysis.question.outcome)
+        html = unmarked(html, analysis.question.fitted)
         if len(html.encode()) <= LIMIT:
             break
     return html
@@ -107,7 +107,7 @@ def _render(analysis: Analysis, paper: Paper, title: str | None) -> str:
         policy=escape(_POLICY),
         version=escape(__version__),
         title=escape(
-            title or f"{shown(question.outcome)}: a selection model of {shown(question.called)}"
+            title or f"{shown(question.fitted)}: a selection model of {shown(question.called)}"
         ),
         style=answer_style() + folder.joinpath("page.css").read_text(encoding="utf-8"),
         eyebrow=escape(_eyebrow(analysis)),

@@ -75,7 +75,7 @@ def describe_question(analysis: Analysis) -> list[tuple[str, str]]:
         who = f"{shown(question.selected)} says so"
     binary = analysis.target.kind == "binary"
     facts = {
-        "Outcome": f"{outcome}, in {table} ({size}).",
+        "Outcome": f"{shown(question.fitted)}, in {table} ({size}).",
         "Who is selected": f"The rows in which {who}.",
         "Features": _features(analysis),
     }
