@@ -183,6 +183,9 @@ def _linear(question: Question, values: list[float], counts: Mapping[float, int]
                 f"Linear model: {shown(name)} holds {held_codes(counts, codes)}, and 0 and 1 "
                 f"elsewhere. {if_missing(name, codes)} to fit a Heckman probit."
             )
+    if question.outcome_transform is not None:
+        scale = f"The model is of {shown(question.fitted)}; its predictions are means of "
+        words = f"{words} {scale}{shown(name)} itself.".lstrip()
     return Target(words=words)
 
 

@@ -104,6 +104,7 @@ def _model(analysis: Analysis) -> dict[str, Any]:
     return {
         "outcome_kind": analysis.target.kind,
         "estimator": type(analysis.model).__name__,
+        "outcome_transform": analysis.question.outcome_transform,
         "classes": None if classes is None else list(classes),
         "positive": None if classes is None else classes[1],
         "effects_are_on": str(analysis.evidence.words.target),

@@ -337,7 +337,7 @@ def _how_much(evidence: Evidence, bounds: Mapping[int, Effect] | None) -> Tile:
     if evidence.no_exclusion:
         return _range(evidence, main, change, (bounds or {}).get(main.lead))
     heading = passage(amount(evidence, main.effect), " for ", change)
-    words = join([_interval(evidence, main), _beside(evidence, main)])
+    words = join([_interval(evidence, main), _beside(evidence, main), evidence.words.log_points])
     return Tile(question, str(heading), "", words, heading)
 
 
@@ -357,7 +357,8 @@ def _range(
         heading = passage(_coefficient(bound), " in the index of ", y, " for ", change)
     reach = effects(LITTLE_RHO)[0].rstrip("0")
     words = f"95% uncertainty interval for rho from \u2212{reach} to {reach}. {why}"
-    return Tile(question, str(heading), "", passage(words), heading)
+    said = join([passage(words), evidence.words.log_points])
+    return Tile(question, str(heading), "", said, heading)
 
 
 def _coefficient(bound: Effect) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heckmanfa.fit import Fit
+from heckmanfa.model.option_types import OutcomeTransform
 from heckmanfa.text.numerals import signed
 from heckmanfa.text.passage import Name, Passage, passage
 from heckmanfa.text.printable import quoted
@@ -39,11 +40,13 @@ class EffectWords:
     outcome: str
     classes: tuple[Any, Any] | None = None
     """negative and positive class of a binary outcome"""
+    transform: OutcomeTransform | None = None
+    """the scale of the fit, if it is not that of the outcome; ``outcome`` names it"""
 
     @classmethod
     def of(cls, fit: Fit, outcome: str) -> EffectWords:
         """Return the words for a fit with this outcome."""
-        return cls(outcome, fit.classes if fit.is_binary else None)
+        return cls(outcome, fit.classes if fit.is_binary else None, fit.spec.outcome_transform)
 
     @property
     def is_binary(self) -> bool:
@@ -98,6 +101,14 @@ class EffectWords:
             f" for one more, or from a category's reference level to this one, "
             f"averaged{self.averaged}.",
         )
+
+    @property
+    def log_points(self) -> Passage:
+        """What an effect on a logarithm means, as a sentence; empty on other scales."""
+        if self.transform is None:
+            return passage()
+        whole = "the outcome" if self.transform == "log" else "one plus the outcome"
+        return passage(f"Effects are in log points: 0.05 is about 5% of {whole}.")
 
     @property
     def factor(self) -> float:
