@@ -51,6 +51,7 @@ def test_0_and_1_get_a_heckman_probit_and_its_answer_is_about_probabilities(shel
     assert found["model"] == {
         "outcome_kind": "binary",
         "estimator": "HeckmanProbitBestSubset",
+        "outcome_transform": None,
         "classes": [0, 1],
         "positive": 1,
         "effects_are_on": "P(wage4 = 1)",

@@ -11,7 +11,7 @@ import pytest
 
 from heckmanfa import HeckmanAverage
 from heckmanfa.analysis import load_model
-from heckmanfa.analysis.predictions import usual_interval
+from heckmanfa.analysis.prediction_request import usual_interval
 from heckmanfa.datasets import load_mroz
 
 FEATURES = ["educ", "exper", "age", "kids5", "kids618", "nwifeinc"]

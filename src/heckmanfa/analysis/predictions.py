@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.analysis.column_roles import source_columns
 from heckmanfa.analysis.predicted_classes import class_type, predict_classes
+from heckmanfa.analysis.prediction_request import check_model, check_request, has_range
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.values import to_numbers
@@ -32,52 +33,11 @@ from heckmanfa.data.parquet.parquet_files import (
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, MissingFeaturesWarning, UnknownFeatureError, warn
 from heckmanfa.inference.prediction import extrapolates
-from heckmanfa.inference.probabilities import check_probability_interval
 from heckmanfa.tables.reading import Table
 from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest
 
-KINDS = ("marginal", "selected", "unselected", "selection", "joint")
-INTERVALS = ("prediction", "confidence")
-_CONF_LEVEL = 0.95
 EXTRAPOLATES = "extrapolates"
 """the column that says which rows extrapolate"""
-
-
-def check_request(kind: str, interval: str | None, *, prefix: str = "") -> None:
-    """Refuse a kind of prediction or interval that does not exist.
-
-    ``prefix`` goes before the names of parameters: ``--`` on the command line.
-    """
-    if kind not in KINDS:
-        hint = nearest(str(kind), KINDS)
-        raise InputError(
-            f"{prefix}kind must be one of {', '.join(KINDS)}; got {quoted(kind)}{hint}"
-        )
-    if interval not in (None, *INTERVALS):
-        raise InputError(
-            f"{prefix}interval must be {' or '.join(INTERVALS)}; got {quoted(interval)}"
-        )
-    if interval is not None and kind == "selection":
-        raise InputError(f"{prefix}interval is about outcomes, but {prefix}kind is selection")
-
-
-def usual_interval(model: Any, kind: str) -> tuple[str | None, str]:
-    """Return the interval to give unless the user chooses, or None and a sentence that says why."""
-    if kind == "selection":
-        return None, ""
-    if not hasattr(model, "predict_selection"):
-        return None, f"No interval is given: {type(model).__name__} has none."
-    fit = model.fit_
-    if fit.is_binary:
-        return "confidence", ""
-    if fit.probit is not None and fit.average is None and kind != "marginal" and abs(fit.rho) >= 1:
-        return None, (
-            f"No interval is given: rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the "
-            "distribution of an outcome given selection is not known. --interval confidence gives "
-            "that of its mean."
-        )
-    return "prediction", ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +79,7 @@ def predict_table(
     interval: str | None,
     encoding: Encoding | None = None,
     *,
+    scale: str = "response",
     extrapolation: bool = False,
 ) -> Predicted:
     """Predict for each row of X: the features of the fit, or the columns that its formulas name.
@@ -128,21 +89,22 @@ def predict_table(
     before it comes ``probability_<kind>`` of the positive class, and the interval is that of the
     probability. With ``extrapolation``, ``extrapolates`` says whether a row's selection index lies
     outside the range of the fit's selected rows; a model without a selection equation has no such
-    column. Gaps name the columns of the table if ``encoding`` made X.
+    column. Gaps name the columns of the table if ``encoding`` made X. ``scale`` is that of
+    ``model.predict`` or ``model.predict_selection``.
     """
-    check_model(model, kind, interval)
-    name = f"predicted_{kind}"
+    check_model(model, kind, interval, scale)
     if not hasattr(model, "predict_selection"):
-        found = pd.DataFrame({name: model.predict(X, missing="nan")})
-    elif kind == "selection":
-        found = pd.DataFrame({name: model.predict_selection(X, missing="nan")})
-    elif model.fit_.is_binary:
+        found = pd.DataFrame({f"predicted_{kind}": model.predict(X, missing="nan")})
+    elif kind != "selection" and model.fit_.is_binary:
         found = predict_classes(model.fit_, X, kind, interval)
-    elif interval is None:
-        found = pd.DataFrame({name: model.predict(X, kind=kind, missing="nan")})
     else:
-        values, ends = model.predict(X, kind=kind, return_interval=interval, missing="nan")
-        found = pd.DataFrame({name: values, "low": ends[:, 0], "high": ends[:, 1]})
+        predict = model.predict_selection if kind == "selection" else model.predict
+        given = {} if kind == "selection" else {"kind": kind}
+        made = predict(X, return_interval=interval, scale=scale, missing="nan", **given)
+        values, ends = (made, None) if interval is None else made
+        found = pd.DataFrame({f"predicted_{kind}": values})
+        if ends is not None:
+            found["low"], found["high"] = ends[:, 0], ends[:, 1]
     if extrapolation and has_range(model):
         outside, known = extrapolates(model.fit_, X)
         found[EXTRAPOLATES] = pd.arrays.BooleanArray(outside, ~known)
@@ -151,30 +113,6 @@ def predict_table(
         gaps = model.missing_features(X, kind)
         gaps = gaps.of_sources({} if encoding is None else source_columns(encoding))
     return Predicted(found, gaps)
-
-
-def check_model(model: Any, kind: str, interval: str | None) -> None:
-    """Refuse a kind of prediction, or an interval, that a model does not have."""
-    if not hasattr(model, "predict_selection"):
-        if kind != "marginal" or interval is not None:
-            raise InputError(
-                f"{type(model).__name__} does not model selection and gives no intervals: its "
-                "predictions are of kind 'marginal'"
-            )
-        return
-    if model.fit_.is_binary:
-        if interval is not None:
-            check_probability_interval(interval, _CONF_LEVEL)
-    elif kind == "joint":
-        raise InputError(
-            "kind 'joint' is the probability of a class together with selection, and "
-            f"{type(model).__name__} predicts amounts: use another kind, or fit a HeckmanProbit"
-        )
-
-
-def has_range(model: Any) -> bool:
-    """Whether a model has a selection equation, whose index shows which rows extrapolate."""
-    return hasattr(model, "predict_selection") and model.fit_.probit is not None
 
 
 def encode_new(
@@ -238,6 +176,7 @@ def predict_parquet(
     *,
     kind: str = "marginal",
     interval: str | None = None,
+    scale: str = "response",
     keep_columns: bool = False,
     encoding: Encoding | None = None,
     missing: str = "nan",
@@ -254,12 +193,14 @@ def predict_parquet(
         Files, folders and patterns, as for `scan_parquet`.
     out : str or path
         The Parquet file to write; it appears only once it is complete.
-    kind : {"marginal", "selected", "unselected", "selection", "joint"}
+    kind : {"marginal", "selected", "unselected", "expected", "selection", "joint"}
         What ``model.predict`` predicts, in the column ``predicted_<kind>``; or the probability of
         being selected. For a `HeckmanProbit`, ``probability_<kind>`` of the positive class comes
         before the class, and "joint" gives the probability of both that class and selection.
     interval : {None, "prediction", "confidence"}
         Whether to add the columns ``low`` and ``high``; probabilities have "confidence" only.
+    scale : {"response", "link"}
+        As in ``model.predict`` and ``model.predict_selection``.
     keep_columns : bool
         Whether to write the columns of the data beside the predictions.
     encoding : Encoding, optional
@@ -284,6 +225,7 @@ def predict_parquet(
         out,
         kind=kind,
         interval=interval,
+        scale=scale,
         keep_columns=keep_columns,
         encoding=encoding,
         missing=missing,
@@ -306,15 +248,16 @@ def write_predictions(
     encoding: Encoding | None,
     missing: str,
     force: bool,
+    scale: str = "response",
     extrapolation: bool = False,
     instead: str = "pass missing='nan' to get null for these rows",
     tell: Callable[[str], None] = lambda words: None,
 ) -> Written:
     """Do what `predict_parquet` does, and count the rows; ``tell`` gets words about progress."""
-    check_request(kind, interval)
+    check_request(kind, interval, scale)
     check_missing(missing)
     check_is_fitted(model)
-    check_model(model, kind, interval)
+    check_model(model, kind, interval, scale)
     out = Path(out)
     if out.suffix != ".parquet":
         raise InputError(f"{shown(out)} must end in .parquet to be written")
@@ -341,7 +284,9 @@ def write_predictions(
 
     def predict(batch: Any) -> tuple[Any, Predicted]:
         X = _features(batch, sources, model, encoding)
-        made = predict_table(model, X, kind, interval, encoding, extrapolation=extrapolation)
+        made = predict_table(
+            model, X, kind, interval, encoding, scale=scale, extrapolation=extrapolation
+        )
         values = made.table
         # A column may have another type in a later file; a cast to its own type copies nothing.
         arrays = [batch.column(name).cast(schema.field(name).type) for name in kept]

@@ -171,8 +171,9 @@ def predict(
         str,
         Option(
             help="marginal (the outcome of anyone, or its probability if it is binary), selected "
-            "or unselected (given that), selection (the probability of being selected), or joint "
-            "(of a binary outcome: of the class and of being selected)."
+            "or unselected (given that), expected (the outcome counted as 0 if not selected), "
+            "selection (the probability of being selected), or joint (of a binary outcome: of the "
+            "class and of being selected)."
         ),
     ] = "marginal",
     interval: Annotated[
@@ -185,6 +186,13 @@ def predict(
     no_interval: Annotated[
         bool, Option("--no-interval", help="Leave out low and high, which takes less time.")
     ] = False,
+    scale: Annotated[
+        str,
+        Option(
+            help="response (amounts, or the probability of being selected) or link (the scale of "
+            "the fit: logarithms with --outcome-transform, or the index of --kind selection)."
+        ),
+    ] = "response",
     keep_columns: Annotated[
         bool, Option("--keep-columns", help="Also write the columns of the data.")
     ] = False,

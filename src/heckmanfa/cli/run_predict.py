@@ -10,14 +10,17 @@ import pandas as pd
 
 from heckmanfa.analysis import Saved, load_model
 from heckmanfa.analysis.predicted_classes import probability_words
+from heckmanfa.analysis.prediction_request import (
+    check_request,
+    has_range,
+    scale_words,
+    usual_interval,
+)
 from heckmanfa.analysis.predictions import (
     EXTRAPOLATES,
     Written,
-    check_request,
     encode_new,
-    has_range,
     predict_table,
-    usual_interval,
     write_predictions,
 )
 from heckmanfa.cli.console import saying, tell
@@ -46,10 +49,11 @@ def run(
     kind: str,
     interval: str | None,
     no_interval: bool,
+    scale: str,
     **options: Any,
 ) -> None:
     """Predict, and say how many rows were written, and how many of them extrapolate."""
-    check_request(kind, interval, prefix="--")
+    check_request(kind, interval, scale, prefix="--")
     if interval is not None and no_interval:
         raise InputError("--interval and --no-interval contradict each other; pass one of them")
     if missing not in ("empty", "error"):
@@ -63,10 +67,12 @@ def run(
         if interval is None and not no_interval:
             interval, why = usual_interval(saved.model, kind)
             notes = (why,) if why else ()
-        options |= {"kind": kind, "interval": interval, "strict": missing == "error"}
+        options |= {"kind": kind, "interval": interval, "scale": scale}
+        options["strict"] = missing == "error"
         written, more = _write(saved, data, places["--out"], say, **options)
     outcome, fitted = str(saved.about.get("outcome", "y")), getattr(saved.model, "fit_", None)
-    for sentence in (*notes, *more, probability_words(fitted, outcome, kind)):
+    scale_said = scale_words(fitted, outcome, kind, scale)
+    for sentence in (*notes, *more, probability_words(fitted, outcome, kind), scale_said):
         if sentence:
             tell(sentence)
     gaps, outside = written.gaps, written.n_extrapolating
@@ -88,6 +94,7 @@ def _write(
     *,
     kind: str,
     interval: str | None,
+    scale: str,
     keep_columns: bool,
     strict: bool,
     stream_above: float,
@@ -112,6 +119,7 @@ def _write(
                 place.part,
                 kind=kind,
                 interval=interval,
+                scale=scale,
                 keep_columns=keep_columns,
                 encoding=saved.encoding,
                 missing="error" if strict else "nan",
@@ -137,7 +145,9 @@ def _write(
     for start in range(0, len(X), _PART):
         say(f"predicting, {start:,} of {len(X):,} rows done")
         rows = X.iloc[start : start + _PART]
-        part = predict_table(saved.model, rows, kind, interval, saved.encoding, extrapolation=True)
+        part = predict_table(
+            saved.model, rows, kind, interval, saved.encoding, scale=scale, extrapolation=True
+        )
         written = written.with_part(part)
         parts.append(part.table)
     predicted = pd.concat(parts, ignore_index=True)

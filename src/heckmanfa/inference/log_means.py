@@ -24,11 +24,12 @@ from heckmanfa.text.wording import nearest
 SCALES = ("response", "link")
 
 
-def check_scale(scale: str) -> None:
-    """Refuse a scale of predictions that does not exist."""
+def check_scale(scale: str, *, prefix: str = "") -> None:
+    """Refuse a scale of predictions that does not exist; ``prefix`` goes before its name."""
     if scale not in SCALES:
         raise InputError(
-            f"scale must be 'response' or 'link'; got {quoted(scale)}{nearest(str(scale), SCALES)}"
+            f"{prefix}scale must be 'response' or 'link'; got {quoted(scale)}"
+            f"{nearest(str(scale), SCALES)}"
         )
 
 

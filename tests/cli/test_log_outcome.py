@@ -1,0 +1,98 @@
+"""A log outcome on the command line: its name, its predictions, and the scales of others."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heckmanfa import Heckman
+from heckmanfa.datasets import load_mroz
+
+FEATURES = ["educ", "exper", "age", "kids5"]
+PREDICT = ["educ", "exper"]
+
+
+@pytest.fixture
+def wages(shell):
+    """Wages of Mroz's women, whose logarithm is ``lwage``."""
+    mroz = load_mroz()
+    table = mroz[FEATURES].assign(wage=np.exp(mroz["lwage"]))
+    table.to_csv(shell.folder / "wages.csv", index=False)
+    return table
+
+
+def fit(shell, *options):
+    words = ["wages.csv", "--outcome", "wage", "--search", "none", "--predict-with"]
+    return shell("fit", *words, ",".join(PREDICT), *options)
+
+
+def test_a_log_outcome_is_named_and_explained_and_predicted_as_an_amount(shell, wages):
+    files = ("--save", "m.skops", "--json", "j.json", "--report", "r.html")
+    status, said = fit(shell, "--outcome-transform", "log", *files)
+    assert status == 0, said
+    assert "more log(wage) for one more educ" in said
+    assert "Effects are in log points: 0.05 is about 5% of the outcome." in said
+    assert "The model is of log(wage); its predictions are means of wage itself." in said
+    found = json.loads((shell.folder / "j.json").read_text())
+    assert found["model"]["outcome_transform"] == "log"
+    assert found["model"]["effects_are_on"] == "log(wage)"
+    assert found["command"].endswith("--outcome-transform log")
+    page = (shell.folder / "r.html").read_text()
+    assert "<title>log(wage): a selection model of wages.csv</title>" in page
+    assert "more log(wage) with one standard deviation more" in page
+    # The same model as of a column that somebody took the logarithm of.
+    logs = Heckman(PREDICT, on_collinear="drop").fit(wages[FEATURES], np.log(wages["wage"]))
+    terms = {row["term"]: row["estimate"] for row in found["estimates"][:3]}
+    assert terms["educ"] == pytest.approx(logs.coef_[0], rel=1e-9)
+    model = logs.set_params(outcome_transform="log").fit(wages[FEATURES], wages["wage"])
+    predict = ("predict", "m.skops", "wages.csv", "--out", "p.csv", "--force", "--kind", "selected")
+    for scale, words in (("response", "a mean of wage, not of"), ("link", "a mean of log(wage).")):
+        status, said = shell(*predict, "--scale", scale)
+        assert status == 0, said
+        assert words in said
+        np.testing.assert_allclose(
+            pd.read_csv(shell.folder / "p.csv")["predicted_selected"],
+            model.predict(wages[FEATURES], kind="selected", scale=scale),
+            rtol=1e-9,
+        )
+    assert "scale must be 'response' or 'link'" in shell.refuses(*predict, "--scale", "log")
+
+
+def test_zeros_and_classes_have_no_logarithm(shell, wages):
+    wages.assign(wage=wages["wage"].fillna(0)).to_csv(shell.folder / "zeros.csv", index=False)
+    words = ["--outcome", "wage", "--search", "none", "--na-values", "wage=1"]
+    said = shell.refuses("fit", "zeros.csv", *words, "--outcome-transform", "log")
+    assert "--outcome-transform log needs outcomes above 0: 325 selected rows have 0" in said
+    assert "use --outcome-transform log1p" in said
+    assert "must be one of log, log1p" in shell.refuses(
+        "fit", "wages.csv", *words, "--outcome-transform", "ln"
+    )
+    flags = wages.assign(wage=(wages["wage"] > 4).where(wages["wage"].notna()).astype(float))
+    flags.to_csv(shell.folder / "flags.csv", index=False)
+    said = shell.refuses("fit", "flags.csv", *words[:4], "--outcome-transform", "log")
+    assert "--outcome-transform is for amounts" in said
+
+
+def test_the_index_of_selection_and_outcomes_with_zeros(shell, wages):
+    assert fit(shell, "--save", "m.skops")[0] == 0
+    model = Heckman(PREDICT).fit(wages[FEATURES], wages["wage"])
+    predict = ("predict", "m.skops", "wages.csv", "--out", "p.csv", "--force", "--kind")
+    assert shell(*predict, "expected")[0] == 0
+    found = pd.read_csv(shell.folder / "p.csv")
+    values, ends = model.predict(wages[FEATURES], kind="expected", return_interval="confidence")
+    np.testing.assert_allclose(found["predicted_expected"], values, rtol=1e-9)
+    np.testing.assert_allclose(found[["low", "high"]], ends, rtol=1e-9)
+    said = shell.refuses(*predict, "expected", "--interval", "prediction")
+    assert "its distribution has a mass at 0" in said
+    status, said = shell(*predict, "selection", "--scale", "link", "--interval", "confidence")
+    assert "is the index of the selection equation" in said
+    assert status == 0
+    index, ends = model.predict_selection(
+        wages[FEATURES], scale="link", return_interval="confidence"
+    )
+    found = pd.read_csv(shell.folder / "p.csv")
+    np.testing.assert_allclose(found["predicted_selection"], index, rtol=1e-9)
+    np.testing.assert_allclose(found[["low", "high"]], ends, rtol=1e-9)
