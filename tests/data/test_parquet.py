@@ -777,7 +777,7 @@ def test_predictions_that_cannot_be_made_are_refused(tmp_path, two, frame, model
     for said, options in (
         ("kind must be one of .*Did you mean 'selected'", {"kind": "selectd"}),
         ("interval must be prediction or confidence", {"interval": "both"}),
-        ("about outcomes", {"kind": "selection", "interval": "confidence"}),
+        ("about outcomes", {"kind": "selection", "interval": "prediction"}),
     ):
         with pytest.raises(InputError, match=said):
             predict_parquet(model, two, out, **options)
