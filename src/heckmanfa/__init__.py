@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from heckmanfa.analysis.predictions import predict_parquet
     from heckmanfa.data.devices import to_device
     from heckmanfa.data.parquet.parquet_rows import scan_parquet
+    from heckmanfa.data.scan.scanning import scan
     from heckmanfa.estimators.averaged import HeckmanAverage
     from heckmanfa.estimators.baselines import InverseProbabilityWeighted, NaiveOLS
     from heckmanfa.estimators.heckman import Heckman
@@ -40,6 +41,7 @@ __all__ = [
     "load",
     "predict_parquet",
     "save",
+    "scan",
     "scan_parquet",
     "to_device",
 ]
@@ -61,6 +63,7 @@ _MODULES = {
     "load": "heckmanfa.analysis.model_file",
     "predict_parquet": "heckmanfa.analysis.predictions",
     "save": "heckmanfa.analysis.model_file",
+    "scan": "heckmanfa.data.scan.scanning",
     "scan_parquet": "heckmanfa.data.parquet.parquet_rows",
     "to_device": "heckmanfa.data.devices",
 }

@@ -23,8 +23,8 @@ from heckmanfa import (
     predict_parquet,
     scan_parquet,
 )
+from heckmanfa.data.arrow.engines import whole_blocks
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.parquet.parquet_files import whole_blocks
 from heckmanfa.data.row_sources import RowSource
 from heckmanfa.datasets import make_selection
 from heckmanfa.errors import (

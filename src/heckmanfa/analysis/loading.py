@@ -40,10 +40,10 @@ from heckmanfa.data.columns.sentinels import find_suspicions, notes_on_suspicion
 from heckmanfa.data.columns.tally import NumberTally
 from heckmanfa.data.columns.values import frame_as_stored, notes_on_numbers
 from heckmanfa.data.devices import find_device
-from heckmanfa.data.parquet.parquet_rows import scan_parquet
 from heckmanfa.data.row_parts import count_parts
 from heckmanfa.data.row_rules import decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
+from heckmanfa.data.scan.scanning import scan
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError, needs_extra
 from heckmanfa.tables.reading import Table, is_piped, open_table
 from heckmanfa.tables.streamed import GIGABYTE, Learned, StoredTable, find_stored, learn_streamed
@@ -275,8 +275,8 @@ def _prepare_stream(
     check_counted(question, learned.roles, table.n_rows)
     if question.missing == "mean":
         _refuse_filled(question, table, learned)
-    rows = scan_parquet(
-        table.paths,
+    rows = scan(
+        table.engine,
         question.outcome,
         selected=question.selected,
         sample_weight=question.weights,
@@ -318,8 +318,12 @@ def _refuse_filled(question: Question, table: StoredTable, learned: Learned) -> 
     if not gaps:
         return
     encoding = replace(learned.encoding, missing="drop")
-    rows = scan_parquet(
-        table.paths, question.outcome, selected=question.selected, missing="drop", encoding=encoding
+    rows = scan(
+        table.engine,
+        question.outcome,
+        selected=question.selected,
+        missing="drop",
+        encoding=encoding,
     )
     first = {encoding.groups.get(name, [name])[0]: name for name in gaps}
     columns = [index for index, column in enumerate(encoding.columns) if column in first]

@@ -14,16 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 from heckmanfa.analysis.column_roles import source_columns
 from heckmanfa.analysis.predicted_classes import class_type, predict_classes
 from heckmanfa.analysis.prediction_request import check_model, check_request, has_range
+from heckmanfa.data.arrow.arrow_columns import floats_of
 from heckmanfa.data.columns.column_names import refuse_absent
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.values import to_numbers
 from heckmanfa.data.files.clashes import refuse_clashes
+from heckmanfa.data.files.found_files import PathLike
 from heckmanfa.data.files.outputs import check_place, replacing
 from heckmanfa.data.missing_features import Gaps, check_missing, refuse_gaps
-from heckmanfa.data.parquet.parquet_columns import floats_of
 from heckmanfa.data.parquet.parquet_files import (
     Batches,
-    PathLike,
     StoredFile,
     arrow,
     read_batches,

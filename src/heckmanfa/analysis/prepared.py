@@ -13,10 +13,10 @@ from heckmanfa.analysis.column_roles import errors_in_sources
 from heckmanfa.analysis.outcome_kind import Target
 from heckmanfa.analysis.request import Question
 from heckmanfa.data.arrays import Floats
+from heckmanfa.data.arrow.arrow_rows import ArrowRows
 from heckmanfa.data.columns.encoding import Encoding
 from heckmanfa.data.columns.sentinels import Suspicion
 from heckmanfa.data.devices import to_device
-from heckmanfa.data.parquet.parquet_rows import ParquetRows
 from heckmanfa.data.row_rules import FeatureCounts, decide_rows, explain_known_only
 from heckmanfa.data.rows import Mask
 from heckmanfa.errors import InputError, MissingValueError, NoOutcomeError
@@ -51,7 +51,7 @@ class Prepared:
 
     question: Question
     encoding: Encoding
-    rows: Loaded | ParquetRows
+    rows: Loaded | ArrowRows
     """in memory, or in files that are read in passes"""
     n_rows: int
     """rows of the table"""
@@ -98,7 +98,7 @@ class Prepared:
     def fit(self, model: Model) -> None:
         """Fit a model to the rows; errors name the columns of the table."""
         with errors_in_sources(self.encoding):
-            if isinstance(self.rows, ParquetRows):
+            if isinstance(self.rows, ArrowRows):
                 _fit_streamed(self.rows, model, self.encoding)
                 return
             device = self.question.device
@@ -111,7 +111,7 @@ class Prepared:
             )
 
 
-def _fit_streamed(rows: ParquetRows, model: Model, encoding: Encoding) -> None:
+def _fit_streamed(rows: ArrowRows, model: Model, encoding: Encoding) -> None:
     """Fit a model to rows in files, which only the fit itself can check."""
     try:
         model.fit(rows)
@@ -123,11 +123,12 @@ def _fit_streamed(rows: ParquetRows, model: Model, encoding: Encoding) -> None:
         raise InputError(
             f"no outcome is observed in any row that has every feature. {_missing_advice(encoding)}"
         ) from error
-    counts = model.row_counts_
-    kept = rows.n_rows - counts["left_out_regressor_missing"]
+    counts, n_rows = model.row_counts_, rows.n_rows
+    assert n_rows is not None
+    kept = n_rows - counts["left_out_regressor_missing"]
     refuse_rows(
         encoding,
-        n_rows=rows.n_rows,
+        n_rows=n_rows,
         kept=kept,
         selected=kept if counts["unselected"] == 0 else counts["selected"],
         observed=counts["selected"],

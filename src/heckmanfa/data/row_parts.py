@@ -309,12 +309,14 @@ class PartRows:
     def pilot(self, n_rows: int) -> Rows:
         """Return about ``n_rows`` evenly spread rows, or all rows if they are few.
 
-        A small share of the rows is fetched into memory, since it will be read many times.
+        A small share of the rows is fetched into memory, since it will be read many times. A larger
+        one is read from its parts; if that costs as much as reading all rows, it is all rows. So
+        nothing depends on the order in which a stream gives its rows.
         """
         if len(self) < 2 * n_rows:
             return self
         if n_rows > len(self) // _FETCHED_SHARE:
-            return self._head_rows(n_rows)
+            return self._head_rows(n_rows) if self.source.reads_parts else self
         if n_rows not in self.fetched:
             width = len(self.columns) + 3
             most = max(_FETCHED_NUMBERS // width, _FETCHED_PER_COLUMN * width, _LEAST_FETCHED)

@@ -94,6 +94,15 @@ def refuse_rows(X: Any, instead: str | None = None) -> None:
     )
 
 
+def refuse_no_outcome(rows: RowSource) -> None:
+    """Refuse rows whose outcome nobody named, where they are to be fitted."""
+    if not rows.has_outcome:
+        raise InputError(
+            f"these {rows.described} have no outcome, so they can be predicted but not fitted: "
+            "name its column, heckmanfa.scan(..., outcome=...)"
+        )
+
+
 class RowSource(ABC):
     """Where parts of rows are, and how a task runs on each of them."""
 
@@ -102,6 +111,8 @@ class RowSource(ABC):
     labels_given: tuple[Any, ...] | None = None
     """labels of a frame's columns that are not text"""
     n_features: int
+    has_outcome: bool = True
+    """whether a column is the outcome; otherwise the rows can be predicted, but not fitted"""
     has_selected: bool
     """whether a column says who is selected; otherwise rows with an outcome are"""
     has_weight: bool
@@ -114,6 +125,10 @@ class RowSource(ABC):
     """the features made from each encoded column, whose name stands for all of them"""
     outcome_as: OutcomeAs = "numbers"
     """how chunks hold the outcome"""
+    order_is_stable: bool = True
+    """whether every pass gets the rows in the same order; otherwise bits may differ between fits"""
+    reads_parts: bool = True
+    """whether some parts can be read at less cost than all of them"""
 
     @property
     def encoding(self) -> Any:

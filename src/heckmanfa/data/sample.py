@@ -63,7 +63,7 @@ from heckmanfa.data.row_rules import (
     refuse_groupless,
     refuse_not_finite,
 )
-from heckmanfa.data.row_sources import RowSource
+from heckmanfa.data.row_sources import RowSource, refuse_no_outcome
 from heckmanfa.data.rows import ArrayRows, Block, Mask, Positions, Rows, held
 from heckmanfa.errors import (
     FrequencyWeightWarning,
@@ -113,6 +113,7 @@ def find_row_source(
                 f"these rows already define {extra[0]}: call fit(rows) alone, and name the "
                 "columns where the rows are made"
             )
+        refuse_no_outcome(X)
         return X
     if is_dask(X):
         return dask_source(X, y, selected, sample_weight, groups)

@@ -14,10 +14,11 @@ from typing import IO, Any
 
 import pandas as pd
 
+from heckmanfa.data.arrow.engines import tidy_columns
 from heckmanfa.data.columns.column_names import UNNAMED, check_wanted, tidy_names
 from heckmanfa.data.columns.missing_codes import Codes, blank, codes_of
 from heckmanfa.data.files.outputs import ending_of, existing, words_of
-from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of, tidy_columns
+from heckmanfa.data.parquet.parquet_files import arrow, read_columns, store_of
 from heckmanfa.errors import DataError, HeckmanfaError, InputError
 from heckmanfa.tables.delimited import read_delimited
 from heckmanfa.tables.excel import read_excel

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from heckmanfa.data.arrow.arrow_levels import MOST_SEEN, count_columns, stored_column
 from heckmanfa.data.columns.encoding import Encoding, Missing
 from heckmanfa.data.columns.kinds import (
     Column,
@@ -28,17 +29,17 @@ from heckmanfa.data.columns.kinds import (
 )
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally, TextTally
 from heckmanfa.data.files.clashes import PARQUET_ENDINGS
+from heckmanfa.data.files.found_files import find_files
+from heckmanfa.data.parquet.parquet_engine import ParquetEngine
 from heckmanfa.data.parquet.parquet_files import (
     Batches,
     StoredFile,
     arrow,
-    find_files,
     read_batches,
     read_columns,
     row_groups,
     scan_files,
 )
-from heckmanfa.data.parquet.parquet_levels import MOST_SEEN, count_columns, stored_column
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import shown
 
@@ -59,6 +60,11 @@ class StoredTable:
     def columns(self) -> list[str]:
         """Names of all columns."""
         return list(self.schema.names)
+
+    @property
+    def engine(self) -> ParquetEngine:
+        """What gives the rows in every pass."""
+        return ParquetEngine(self.files, self.schema)
 
     @property
     def paths(self) -> list[Path]:
@@ -111,14 +117,13 @@ def find_stored(data: str) -> StoredTable | None:
     is_single = location.is_file() or not (location.is_dir() or glob.has_magic(data))
     if is_single and (location.suffix.lower() not in PARQUET_ENDINGS or not location.is_file()):
         return None
-    paths = find_files(data)
-    for path in paths:
+    for path in (found.path for found in find_files(data)):
         if path.suffix.lower() not in PARQUET_ENDINGS:
             raise InputError(
                 f"{shown(path)} is not a Parquet file: only such files can be read as one table; "
                 f"name one file, or a pattern such as {path.parent / '*.parquet'}"
             )
-    files, schema = scan_files(paths)
+    files, schema = scan_files(data)
     return StoredTable(tuple(files), schema)
 
 
@@ -185,7 +190,7 @@ def learn_streamed(
     starts |= {name: TextTally if name in texts else counting for name in roles}
     starts |= dict.fromkeys(groups, GapTally)
     plain = [name for name in starts if name in texts and not columns[name].declared]
-    counted = count_columns(table.files, starts, plain, tell)
+    counted = count_columns(table.engine, starts, plain, tell)
     learned = [_learned(columns[name], known.get(name), counted.get(name)) for name in features]
     encoding = Encoding.of_columns(learned, missing, min_level_rows)
     used = [column for column in learned if column.kind.name in encoding.sources]

@@ -163,8 +163,8 @@ def _read_features(X: Any, columns: FittedColumns) -> FeatureTable:
         return _read_tensor(X, columns)
     if isinstance(X, str | os.PathLike):
         raise InputError(
-            f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan_parquet(...) of a Parquet "
-            "file, or read it into a data frame first"
+            f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan(...) of a Parquet or "
+            "Arrow file, or read it into a data frame first"
         )
     # A sparse matrix of keys is also a dictionary.
     if isinstance(X, dict) and not hasattr(X, "tocsr"):
@@ -173,7 +173,10 @@ def _read_features(X: Any, columns: FittedColumns) -> FeatureTable:
     refuse_same_labels(_labels_of(X))
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
-        raise InputError("X is a lazy frame; call .collect() on it first")
+        raise InputError(
+            "X is a lazy frame or a query: pass heckmanfa.scan(X, outcome=...) to fit its rows "
+            "without loading them, or collect it into a data frame first"
+        )
     if isinstance(frame, nw.DataFrame):
         # Like scikit-learn, count columns by position where their labels are not text.
         names, others = split_labels(frame.columns)

@@ -6,11 +6,9 @@ cut off, it changed between two passes, or its columns are not those of the othe
 
 from __future__ import annotations
 
-import glob
-import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -18,18 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heckmanfa.data.columns.column_names import tidy_names
-from heckmanfa.data.files.clashes import PARQUET_ENDINGS
-from heckmanfa.data.files.outputs import existing
-from heckmanfa.data.parquet.parquet_columns import kind_of, same_kind
+from heckmanfa.data.arrow.common_schema import Needed, common_schema, take_all
+from heckmanfa.data.arrow.engines import tidy_columns, tidy_schema, whole_blocks
+from heckmanfa.data.files.found_files import PathLike, find_files
+from heckmanfa.data.files.hive_folders import Value, typed_keys
 from heckmanfa.errors import DataError, HeckmanfaError, InputError, needs_extra
-from heckmanfa.text.printable import quoted, shown
-from heckmanfa.text.wording import nearest, nearest_file
+from heckmanfa.text.printable import shown
 
-PathLike = str | os.PathLike[str]
-
-# pandas keeps its row labels in columns of such names.
-_ROW_LABELS = "__index_level_"
 # A batch is large enough that decoding takes longer than opening, and small compared to memory.
 _BATCH_ROWS, _BATCH_BYTES = 2**15, 2**24
 # Bytes of each column read from disk at a time, fewer if columns are many.
@@ -50,6 +43,8 @@ class StoredFile:
     """rows of each row group"""
     stored_names: dict[str, str]
     """the name of each column in the file, by its tidy name"""
+    constants: dict[str, tuple[Value, Any]] = field(default_factory=dict)
+    """value and Arrow type of the columns that its Hive partitions give it"""
 
 
 class RowGroup(NamedTuple):
@@ -97,59 +92,6 @@ def arrow(files: str = "Parquet") -> tuple[ModuleType, ModuleType]:
     return pa, pq
 
 
-def find_files(path: PathLike | Sequence[PathLike]) -> list[Path]:
-    """Return the files, folders and patterns named, as files in sorted order, each once."""
-    given = [path] if isinstance(path, str | os.PathLike) else list(path)
-    if not given:
-        raise InputError("no file is named: pass a path, a folder, a pattern, or several of these")
-    found: set[Path] = set()
-    for item in given:
-        found.update(_files_of(item))
-    return sorted(found)
-
-
-def _files_of(path: PathLike) -> list[Path]:
-    place = Path(path)
-    if place.is_dir():
-        return _files_in(place)
-    if place.exists():
-        return [existing(place)]
-    if glob.has_magic(str(place)):
-        # Unlike a path's own method, it leaves hidden files alone.
-        matched = [Path(match) for match in glob.glob(str(place), recursive=True)]  # noqa: PTH207
-        found = [
-            file for match in matched for file in (_files_in(match) if match.is_dir() else [match])
-        ]
-        if not found:
-            raise InputError(
-                f"there is no file {shown(path)}, and no file matches this pattern; check the "
-                "folder and the name"
-            )
-        return found
-    if not place.parent.is_dir():
-        raise InputError(
-            f"there is no file {shown(path)}: there is no folder {shown(place.parent)}"
-        )
-    names = [file.name for file in place.parent.iterdir()]
-    raise InputError(f"there is no file {shown(path)}{nearest_file(place.name, names)}")
-
-
-def _files_in(folder: Path) -> list[Path]:
-    found = [
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in PARQUET_ENDINGS
-        and file.is_file()
-        # Programs give such names to files that are not data, or not yet.
-        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    ]
-    if not found:
-        raise InputError(
-            f"the folder {shown(folder)} holds no file that ends in {' or '.join(PARQUET_ENDINGS)}"
-        )
-    return found
-
-
 @contextmanager
 def _explain_failures(path: Path, *, scanned: bool) -> Iterator[None]:
     """Turn any failure to read a file into an error that says what to do."""
@@ -178,12 +120,6 @@ def _explain_failures(path: Path, *, scanned: bool) -> Iterator[None]:
         ) from error
 
 
-def tidy_columns(stored: Sequence[str], path: Path) -> dict[str, str]:
-    """Return the columns of a file by their tidy names, without the row labels of pandas."""
-    kept = [name for name in stored if not name.startswith(_ROW_LABELS)]
-    return dict(zip(tidy_names(kept, path), kept, strict=True))
-
-
 def row_groups(files: Sequence[StoredFile]) -> list[RowGroup]:
     """Return each row group that has rows, in the order of the rows."""
     groups, start = [], 0
@@ -195,8 +131,12 @@ def row_groups(files: Sequence[StoredFile]) -> list[RowGroup]:
     return groups
 
 
-def store_of(path: Path) -> tuple[StoredFile, Any]:
-    """Return a file and its schema, under tidy names."""
+def store_of(path: Path, partitions: Mapping[str, Value] | None = None) -> tuple[StoredFile, Any]:
+    """Return a file and its schema, under tidy names.
+
+    ``partitions`` are the values of its Hive partitions; a column that the file itself has under
+    such a name is read from the file.
+    """
     pa, pq = arrow()
     with _explain_failures(path, scanned=False):
         before = path.stat()
@@ -209,66 +149,46 @@ def store_of(path: Path) -> tuple[StoredFile, Any]:
             footer, raw = file.metadata, file.schema_arrow
         rows = tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
     names = tidy_columns(raw.names, path)
-    schema = pa.schema([raw.field(stored).with_name(name) for name, stored in names.items()])
-    return StoredFile(path, before.st_size, before.st_mtime_ns, rows, names), schema
+    schema = tidy_schema(raw, names)
+    constants = {
+        name: (value, partition_type(value))
+        for name, value in (partitions or {}).items()
+        if name not in names
+    }
+    for name, (_, stored) in constants.items():
+        schema = schema.append(pa.field(name, stored))
+    return StoredFile(path, before.st_size, before.st_mtime_ns, rows, names, constants), schema
+
+
+def partition_type(value: Value) -> Any:
+    """Return the Arrow type of the column that a Hive partition is."""
+    pa, _ = arrow()
+    return {int: pa.int32(), str: pa.string()}.get(type(value), pa.null())
 
 
 def scan_files(
-    path: PathLike | Sequence[PathLike],
-    needed: Callable[[Any, Path], Sequence[str] | None] = lambda schema, path: None,
+    path: PathLike | Sequence[PathLike], needed: Needed = take_all
 ) -> tuple[list[StoredFile], Any]:
     """Return the files and their common schema; refuse files whose columns differ.
 
     ``needed`` gets the schema and the path of the first file, and returns the columns that
-    matter, or None for all. The type of a column comes from the first file with values of it.
+    matter, or None for all.
     """
-    pa, _ = arrow()
-    paths = find_files(path)
-    stored, schema = store_of(paths[0])
-    files, opening = [stored], (paths[0], schema)
-    names = needed(schema, paths[0])
-    # The file that decides the type of each column.
-    deciding = dict.fromkeys(schema.names, opening)
-    for place in paths[1:]:
-        stored, schema = store_of(place)
-        files.append(stored)
-        for name in dict.fromkeys([*deciding, *schema.names]) if names is None else names:
-            first = deciding.get(name, opening)
-            _check_column(name, first, (place, schema))
-            if _tells_more(schema.field(name).type, first[1].field(name).type):
-                deciding[name] = (place, schema)
+    arrow()
+    found = find_files(path)
+    files: list[StoredFile] = []
+
+    def schemas() -> Iterator[tuple[Path, Any]]:
+        for file, keys in zip(found, typed_keys([file.keys for file in found]), strict=True):
+            stored, schema = store_of(file.path, keys)
+            files.append(stored)
+            yield file.path, schema
+
+    schema = common_schema(schemas(), needed)
     if not any(sum(file.group_rows) for file in files):
-        which = f"{shown(paths[0])} has" if len(paths) == 1 else f"all {len(paths)} files have"
+        which = f"all {len(files)} files have" if len(files) > 1 else f"{shown(files[0].path)} has"
         raise InputError(f"{which} names of columns but no rows")
-    return files, pa.schema([found.field(name) for name, (_, found) in deciding.items()])
-
-
-def _tells_more(stored: Any, known: Any) -> bool:
-    """Whether a column's type in another file is more specific."""
-    from pyarrow import types
-
-    if kind_of(known) == "empty":
-        return kind_of(stored) != "empty"
-    # Categories declared in some files only have no order in the others.
-    return types.is_dictionary(known) and not (
-        types.is_dictionary(stored) or kind_of(stored) == "empty"
-    )
-
-
-def _check_column(name: str, first: tuple[Path, Any], other: tuple[Path, Any]) -> None:
-    """Refuse a file in which a column is not as in the first file."""
-    for here, there in ((first, other), (other, first)):
-        if name not in here[1].names:
-            raise DataError(
-                f"{shown(here[0])} has no column {quoted(name)}, which {shown(there[0])} has; "
-                f"the files must have the same columns{nearest(name, here[1].names)}"
-            )
-    mine, theirs = first[1].field(name).type, other[1].field(name).type
-    if not same_kind(mine, theirs):
-        raise DataError(
-            f"column {quoted(name)} is {theirs} in {shown(other[0])}, but {mine} in "
-            f"{shown(first[0])}; write it with one type"
-        )
+    return files, schema
 
 
 @lru_cache(maxsize=_FOOTERS)
@@ -298,7 +218,7 @@ def value_ranges(
             for group in range(footer.num_row_groups):
                 row_group = footer.row_group(group)
                 for name in list(open_):
-                    column = columns.get(stored.stored_names[name])
+                    column = columns.get(stored.stored_names.get(name))
                     known = None if column is None else _range(row_group.column(column))
                     if known is None:
                         open_.remove(name)
@@ -328,13 +248,29 @@ def _range(column: Any) -> tuple[float, float, int] | None:
 
 def read_columns(stored: StoredFile, columns: Sequence[str]) -> Any:
     """Return some columns of a file as a table, in the requested order, under tidy names."""
-    _, pq = arrow()
-    raw = [stored.stored_names[name] for name in columns]
+    pa, pq = arrow()
+    raw = _stored(stored, columns)
     with _explain_failures(stored.path, scanned=True):
-        table = pq.ParquetFile(stored.path).read(columns=raw).select(raw)
+        table = pq.ParquetFile(stored.path).read(columns=raw)
         # Otherwise text that is not UTF-8, for example, would fail at its first use.
         table.validate(full=True)
-    return table.rename_columns(list(columns))
+    return pa.Table.from_arrays(_with_constants(stored, table, columns), names=list(columns))
+
+
+def _stored(stored: StoredFile, columns: Sequence[str]) -> list[str]:
+    """Return the names, in the file, of the columns that are to be read from it."""
+    return [stored.stored_names[name] for name in columns if name not in stored.constants]
+
+
+def _with_constants(stored: StoredFile, rows: Any, columns: Sequence[str]) -> list[Any]:
+    """Return columns of a table or a batch of a file, and those of its partitions among them."""
+    pa, _ = arrow()
+    return [
+        pa.repeat(pa.scalar(*stored.constants[name]), rows.num_rows)
+        if name in stored.constants
+        else rows.column(stored.stored_names[name])
+        for name in columns
+    ]
 
 
 def read_batches(group: RowGroup, wanted: Batches) -> Generator[Any]:
@@ -342,9 +278,10 @@ def read_batches(group: RowGroup, wanted: Batches) -> Generator[Any]:
 
     Their columns are in the requested order, under tidy names.
     """
-    _, pq = arrow()
+    pa, pq = arrow()
     stored = group.file
-    raw = [stored.stored_names[name] for name in wanted.columns]
+    raw = _stored(stored, wanted.columns)
+    names = list(wanted.columns)
     left = group.rows if wanted.head is None else wanted.head
     with _explain_failures(stored.path, scanned=True):
         now = stored.path.stat()
@@ -357,7 +294,7 @@ def read_batches(group: RowGroup, wanted: Batches) -> Generator[Any]:
         with pq.ParquetFile(
             stored.path,
             metadata=_footer(stored.path, stored.size, stored.changed),
-            read_dictionary=[stored.stored_names[name] for name in wanted.levels],
+            read_dictionary=_stored(stored, wanted.levels),
             memory_map=False,
             pre_buffer=False,
             buffer_size=wanted.buffer(),
@@ -372,7 +309,7 @@ def read_batches(group: RowGroup, wanted: Batches) -> Generator[Any]:
                 batch.validate(full=True)
                 taken = batch.slice(0, left)
                 left -= taken.num_rows
-                yield taken.select(raw).rename_columns(list(wanted.columns))
+                yield pa.RecordBatch.from_arrays(_with_constants(stored, taken, names), names=names)
                 if left <= 0:
                     return
     if left > 0:
@@ -380,23 +317,3 @@ def read_batches(group: RowGroup, wanted: Batches) -> Generator[Any]:
             f"{shown(stored.path)} ends {left} rows before its own count of them: it is damaged. "
             "Write it again, or leave it out."
         )
-
-
-def whole_blocks(batches: Iterator[Any], block_rows: int) -> Iterator[Any]:
-    """Join batches until each but the last has a multiple of ``block_rows`` rows.
-
-    Readers may cut a batch short, which must not move the boundaries of blocks.
-    """
-    pa, _ = arrow()
-    rest: list[Any] = []
-    for batch in batches:
-        rest.append(batch)
-        count = sum(part.num_rows for part in rest)
-        whole = count - count % block_rows
-        if whole == 0:
-            continue
-        together = batch if len(rest) == 1 else pa.concat_batches(rest)
-        yield together.slice(0, whole)
-        rest = [together.slice(whole)] if whole < count else []
-    if rest:
-        yield pa.concat_batches(rest)

@@ -10,111 +10,53 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-import numpy as np
-
-from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.column_names import refuse_absent
+from heckmanfa.data.arrow.arrow_rows import ArrowRows
+from heckmanfa.data.arrow.scan_columns import ScanColumns
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.parquet.parquet_columns import (
-    FLAGS,
-    flags_of,
-    floats_of,
-    groups_of,
-    kind_of,
-    labels_in,
-    numbers_of,
-)
-from heckmanfa.data.parquet.parquet_files import (
-    Batches,
-    PathLike,
-    StoredFile,
-    read_batches,
-    row_groups,
-    scan_files,
-)
-from heckmanfa.data.parquet.parquet_levels import learn_encoding
-from heckmanfa.data.row_sources import Chunk, Reading, RowSource, Task, cut_chunks
-from heckmanfa.data.rows import Columns, one_blas_thread
+from heckmanfa.data.files.found_files import PathLike
+from heckmanfa.data.parquet.parquet_engine import ParquetEngine
+from heckmanfa.data.parquet.parquet_files import Batches, read_batches, scan_files
+from heckmanfa.data.row_sources import Chunk, Reading, Task
+from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.threads import in_order, workers
-from heckmanfa.errors import InputError
-from heckmanfa.text.printable import quoted, shown
+from heckmanfa.text.printable import shown
 
 # Fewer rows are finished before threads have started.
 _ROWS_FOR_THREADS = 2**14
-_ROLES = ("outcome", "selected", "sample_weight", "groups")
-_WANTED = {"outcome": "numbers or two classes", "groups": "labels", "selected": FLAGS}
 
 
-class ParquetRows(RowSource):
-    """Rows in Parquet files; `scan_parquet` makes them."""
+class ParquetRows(ArrowRows):
+    """Rows in Parquet files; `scan` and `scan_parquet` make them."""
 
-    names: tuple[str, ...]
+    engine: ParquetEngine
 
     def __init__(
         self,
-        files: Sequence[StoredFile],
-        schema: Any,
-        roles: dict[str, str],
-        encoding: Encoding,
-        *,
-        drops_missing: bool,
+        engine: ParquetEngine,
+        asked: ScanColumns,
+        sources: Sequence[str],
+        encoding: Encoding | None,
     ) -> None:
-        self.paths: tuple[Path, ...] = tuple(file.path for file in files)
+        super().__init__(engine, asked, sources, encoding)
+        self.paths: tuple[Path, ...] = tuple(file.path for file in engine.files)
         """the files, in the order of their rows"""
-        self.schema = schema
-        """of the first file"""
-        self._roles = roles
-        self._encoding = encoding
-        # Columns that are not plain numbers are encoded as in memory.
-        self._coded = frozenset(
-            name
-            for name in encoding.sources
-            if name in encoding.levels or kind_of(schema.field(name).type) == "text"
-        )
-        outcome = roles["outcome"]
-        is_text = kind_of(schema.field(outcome).type) == "text"
-        self._text_outcome = (outcome,) if is_text else ()
-        self._parts = row_groups(files)
-        self._feature_sources = [
-            name
-            for name in encoding.sources
-            for _ in (encoding.groups[name] if name in encoding.levels else [name])
-        ]
-        self.names = tuple(encoding.columns)
-        self.n_features = len(self.names)
-        self.n_rows = sum(part.rows for part in self._parts)
-        self.has_selected = "selected" in roles
-        self.has_weight = "sample_weight" in roles
-        self.has_groups = "groups" in roles
-        self.drops_missing = drops_missing
-        self.dummies = encoding.groups
-        self.feature_groups = [group for group in encoding.groups.values() if len(group) > 1]
+        self._parts = engine.groups
 
     @property
-    def encoding(self) -> Encoding | None:
-        """How columns become features; None if all of them are numbers already."""
-        return self._encoding if self._coded or self._encoding.missing == "mean" else None
-
-    @property
-    def described(self) -> str:
-        """A short description of the rows."""
-        count = len(self.paths)
-        return f"rows of {count} Parquet files" if count != 1 else f"rows of {self.paths[0]}"
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.engine.n_rows
 
     def __len__(self) -> int:
         return self.n_rows
 
-    def __repr__(self) -> str:
-        return f"<{self.n_rows:,} {self.described}: {self.n_features} features>"
-
     def run(self, task: Task, reading: Reading) -> Iterator[Any]:
         """Yield ``task(part, chunks)`` for every part, in the order of the parts."""
-        self._refuse_text()
+        self._refuse_outcome()
         parts = [part for part in range(len(self._parts)) if reading.head(part) != 0]
         rows = sum(reading.head(part) or self._parts[part].rows for part in parts)
         threads = workers() if rows >= _ROWS_FOR_THREADS else 1
@@ -142,86 +84,23 @@ class ParquetRows(RowSource):
                 stop.set()
                 results.close()
 
-    def _refuse_text(self) -> None:
-        """Refuse an outcome of texts where numbers are needed."""
-        if self.outcome_as == "numbers" and self._text_outcome:
-            stored = self.schema.field(self._roles["outcome"]).type
-            raise InputError(
-                f"{_wrong('outcome', self._roles['outcome'], stored, 'numbers')}. HeckmanProbit "
-                "fits an outcome of two classes"
-            )
-
     def _chunks(self, part: int, reading: Reading, stop: Event, *, ahead: bool) -> Iterator[Chunk]:
         """Read a part block by block."""
-        sources = list(dict.fromkeys(self._feature_sources[k] for k in reading.columns))
-        wanted = Batches(
-            columns=tuple(dict.fromkeys([*sources, *self._roles.values()])),
-            levels=tuple(name for name in sources if name in self._coded) + self._text_outcome,
-            block_rows=reading.block_rows,
-            head=reading.head(part),
-            threads=ahead,
-        )
-        start = 0
+        sources = self._sources_read(reading)
+        columns, levels = self._columns_read(sources)
+        wanted = Batches(columns, levels, reading.block_rows, reading.head(part), threads=ahead)
         with ExitStack() as stack:
             source = read_batches(self._parts[part], wanted)
             stack.callback(source.close)
             batches: Iterator[Any] = source
             if ahead:
                 batches = _ahead(source, stack.enter_context(ThreadPoolExecutor(1)))
-            for batch in batches:
-                for chunk in self._blocks(part, batch, sources, reading, start):
-                    if stop.is_set():
-                        return
-                    yield chunk
-                start += batch.num_rows
+            yield from self._cut(part, batches, sources, reading, stop)
 
-    def _blocks(
-        self, part: int, batch: Any, sources: list[str], reading: Reading, start: int
-    ) -> Iterator[Chunk]:
-        encoded = self._columns(part, batch, sources, start)
-        features = {i: encoded[self.names[k]] for i, k in enumerate(reading.columns)}
-        source = Columns(features, (batch.num_rows, len(features)))
-        roles = {role: batch.column(name) for role, name in self._roles.items()}
-        columns = (
-            self._outcome(roles["outcome"]),
-            flags_of(roles["selected"], self._roles["selected"]) if self.has_selected else None,
-            floats_of(roles["sample_weight"]) if self.has_weight else None,
-            groups_of(roles["groups"]) if self.has_groups else None,
-        )
-        return cut_chunks(source, columns, reading.block_rows, start)
-
-    def _outcome(self, column: Any) -> Any:
-        if self.outcome_as == "numbers":
-            return floats_of(column)
-        if self.outcome_as == (0, 1):
-            # Selected rows hold no other numbers, and these are their own codes.
-            return floats_of(column)
-        labels = labels_in(column, self.schema.field(self._roles["outcome"]).type)
-        return labels if self.outcome_as == "labels" else labels.encoded(self.outcome_as)
-
-    def _columns(self, part: int, batch: Any, sources: list[str], start: int) -> dict[str, Floats]:
-        """Return the encoded columns of some sources."""
-        columns = {
-            name: numbers_of(batch.column(name)) for name in sources if name not in self._coded
-        }
-        if self._encoding.missing == "mean":
-            for name, values in columns.items():
-                columns[name] = np.where(np.isnan(values), self._encoding.means[name], values)
-        coded = [name for name in sources if name in self._coded]
-        if coded:
-            import pandas as pd
-
-            frame = pd.DataFrame(
-                {name: batch.column(name).to_pandas(date_as_object=False) for name in coded}
-            )
-            try:
-                encoded = replace(self._encoding, sources=tuple(coded)).transform(frame)
-            except InputError as error:
-                file, group, *_ = self._parts[part]
-                first = sum(file.group_rows[:group]) + start + 1
-                raise InputError(f"{shown(file.path)}, from row {first} on: {error}") from error
-            columns |= {str(name): encoded[name].to_numpy() for name in encoded.columns}
-        return columns
+    def _place(self, part: int, start: int) -> str:
+        file, group, *_ = self._parts[part]
+        first = sum(file.group_rows[:group]) + start + 1
+        return f"{shown(file.path)}, from row {first} on"
 
 
 def _ahead(batches: Iterator[Any], pool: ThreadPoolExecutor) -> Iterator[Any]:
@@ -250,11 +129,14 @@ def scan_parquet(
 ) -> ParquetRows:
     """Return the rows of Parquet files, which may be larger than memory, for a fit.
 
+    It is `scan` for Parquet files of this machine, and returns the same rows.
+
     Parameters
     ----------
     path : str, path, or sequence of these
         Files, folders (whose files are found at any depth) and patterns such as
-        ``"data/*.parquet"``. The files are read in sorted order, each once.
+        ``"data/*.parquet"``. The files are read in sorted order, each once. Folders named
+        ``key=value`` below a folder or a wildcard are columns (Hive partitions).
     outcome : str
         The column to predict; null or NaN where it was not observed. For `HeckmanProbit`, it
         may hold any two numbers, booleans, or two texts (where ``""``, ``"NA"``, ``"?"`` and the
@@ -291,70 +173,28 @@ def scan_parquet(
     >>> rows = scan_parquet("wages/*.parquet", outcome="lwage")  # doctest: +SKIP
     >>> Heckman(["educ", "exper"]).fit(rows)  # doctest: +SKIP
     """
-    if missing not in ("error", "drop"):
-        raise InputError(f"missing must be 'error' or 'drop'; got {quoted(missing)}")
-    if isinstance(features, str):
-        raise InputError(f"features must be a list of columns: write [{quoted(features)}]")
-    if encoding is not None and (len(categorical) or len(numeric)):
-        raise InputError(
-            "an encoding already defines the categories; leave categorical and numeric out"
-        )
-    named = zip(_ROLES, (outcome, selected, sample_weight, groups), strict=True)
-    roles = {role: name for role, name in named if name is not None}
+    asked = ScanColumns.asked(
+        outcome,
+        features,
+        selected=selected,
+        sample_weight=sample_weight,
+        groups=groups,
+        missing=missing,
+        categorical=categorical,
+        numeric=numeric,
+        encoding=encoding,
+    )
+    return parquet_rows(path, asked)
+
+
+def parquet_rows(path: PathLike | Sequence[PathLike], asked: ScanColumns) -> ParquetRows:
+    """Return the rows of Parquet files that `find_files` finds."""
     sources: list[str] = []
 
     def needed(schema: Any, place: Path) -> list[str] | None:
-        sources.extend(_sources(schema, roles, features, encoding, place))
-        if features is None and encoding is None:
-            return None
-        return list(dict.fromkeys([*sources, *roles.values()]))
+        sources.extend(asked.sources(schema, place))
+        return asked.needed(sources)
 
-    files, schema = scan_files(path, needed)
-    _check_roles(schema, roles)
-    if encoding is None:
-        decided = {"categorical": categorical, "numeric": numeric}
-        encoding = learn_encoding(files, schema, sources, named=features is not None, **decided)
-    return ParquetRows(files, schema, roles, encoding, drops_missing=missing == "drop")
-
-
-def _sources(
-    schema: Any,
-    roles: dict[str, str],
-    features: Sequence[str] | None,
-    encoding: Encoding | None,
-    path: Path,
-) -> list[str]:
-    """Return the columns that features are made from; refuse those that are not there."""
-    taken = list(roles.values())
-    sources = list(encoding.sources if encoding is not None else features or [])
-    if encoding is None and features is None:
-        sources = [name for name in schema.names if name not in taken]
-    if features is not None and encoding is not None and {*features} != {*sources}:
-        raise InputError("an encoding already defines the features; leave features out")
-    refuse_absent([*taken, *sources], schema.names, shown(path))
-    twice = sorted({name for name in sources if sources.count(name) > 1})
-    if twice:
-        raise InputError(f"the feature {quoted(twice[0])} is named twice")
-    if roles["outcome"] in sources:
-        raise InputError(f"{quoted(roles['outcome'])} is the outcome, and cannot also be a feature")
-    if not sources:
-        raise InputError(f"{shown(path)} has no column besides {taken} that could be a feature")
-    return sources
-
-
-def _check_roles(schema: Any, roles: dict[str, str]) -> None:
-    for role, name in roles.items():
-        kind = kind_of(schema.field(name).type)
-        fits = kind != "other" if role == "groups" else kind in ("number", "empty")
-        fits = fits or (role in ("outcome", "selected") and kind == "text")
-        if not fits:
-            wanted = _WANTED.get(role, "numbers")
-            raise InputError(_wrong(role, name, schema.field(name).type, wanted))
-
-
-def _wrong(role: str, name: str, stored: Any, wanted: str) -> str:
-    """Explain that a column has a type that its role cannot have."""
-    return (
-        f"{role} names the column {quoted(name)}, which must hold {wanted}; its type is "
-        f"{shown(stored)}"
-    )
+    engine = ParquetEngine(*scan_files(path, needed))
+    asked.check(engine.schema)
+    return ParquetRows(engine, asked, sources, asked.learn(engine, sources))

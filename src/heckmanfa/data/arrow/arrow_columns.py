@@ -1,4 +1,4 @@
-"""What the columns of Parquet files are, and their values as NumPy holds them."""
+"""What the columns of record batches are, and their values as NumPy and pandas hold them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def flags_of(array: Any, name: str) -> Floats:
     """
     if kind_of(array.type) != "text":
         return floats_of(array)
-    found = levels_of(array.to_pandas())
+    found = levels_of(text_in(array))
     words = [label.lower() for label in found.labels]
     known = TRUE_WORDS | FALSE_WORDS
     odd = next((label for label in found.labels if label.lower() not in known), None)
@@ -100,6 +100,15 @@ def flags_of(array: Any, name: str) -> Floats:
     return value[found.codes]
 
 
+def text_in(array: Any) -> Any:
+    """Return a column as pandas has it; plain text as distinct values and a code per row."""
+    from pyarrow import types
+
+    if kind_of(array.type) == "text" and not types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    return array.to_pandas(date_as_object=False)
+
+
 def labels_in(array: Any, stored: Any) -> Labels:
     """Return an outcome of classes; in text, missing marks are missing, as in features.
 
@@ -109,7 +118,7 @@ def labels_in(array: Any, stored: Any) -> Labels:
 
     order = order_in_arrow(array, stored)
     if kind_of(array.type) == "text":
-        found = levels_of(array.to_pandas())
+        found = levels_of(text_in(array))
         return Labels(found.codes, list(found.labels), order)
     if pa.types.is_null(array.type):
         return Labels(np.full(len(array), -1, dtype=np.intp), [])

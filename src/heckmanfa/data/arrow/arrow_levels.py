@@ -1,18 +1,21 @@
-"""What the columns of Parquet files are, and the levels of their categories.
+"""What the columns of an engine's table are, and the levels of their categories.
 
 The rules are those of `columns.kinds`; the schema says how each column is stored. `count_columns`
-feeds the chunks of all files to tallies in one pass. `learn_encoding` uses it for `scan_parquet`,
-which reads only text and numbers that may identify rows.
+feeds the batches of all rows to tallies in one pass. `learn_encoding` uses it for scans, which
+read only text and numbers that may identify rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from heckmanfa.data.arrow.arrow_columns import floats_of, kind_of, text_in, time_of
+from heckmanfa.data.arrow.engines import Engine, Piece, can_identify
 from heckmanfa.data.columns.encoding import Encoding, refuse_same_names
 from heckmanfa.data.columns.kinds import (
     Asked,
@@ -24,15 +27,6 @@ from heckmanfa.data.columns.kinds import (
     order_levels,
 )
 from heckmanfa.data.columns.tally import GapTally, NumberTally, Tally
-from heckmanfa.data.parquet.parquet_columns import floats_of, kind_of, time_of
-from heckmanfa.data.parquet.parquet_files import (
-    Batches,
-    RowGroup,
-    StoredFile,
-    read_batches,
-    row_groups,
-    value_ranges,
-)
 from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError
 from heckmanfa.text.printable import quoted
@@ -41,7 +35,8 @@ MOST_SEEN = 2**29
 """most distinct integers, at a byte each, in a column that may count the rows"""
 
 _ROWS_AT_ONCE = 2**13
-_STEPS = 10
+# How often progress is told: this many times, and not more often than after so many rows.
+_STEPS, _ROWS_BETWEEN = 10, 2**16
 
 
 def stored_column(schema: Any, name: str, asked: Asked | None = None) -> Column:
@@ -66,7 +61,7 @@ def stored_column(schema: Any, name: str, asked: Asked | None = None) -> Column:
 
 
 def count_columns(
-    files: Sequence[StoredFile],
+    engine: Engine,
     starts: Mapping[str, Callable[[], Tally]],
     texts: Sequence[str],
     tell: Callable[[str], None] = lambda words: None,
@@ -79,26 +74,27 @@ def count_columns(
     """
     if not starts:
         return {}
-    wanted = Batches(tuple(starts), tuple(texts), _ROWS_AT_ONCE, head=None, threads=False)
 
-    def count(group: RowGroup) -> dict[str, Tally]:
-        row = group.start
+    def count(piece: Piece) -> tuple[int, dict[str, Tally]]:
+        row = piece.start
         tallies = {name: start() for name, start in starts.items()}
-        for batch in read_batches(group, wanted):
+        for batch in piece.batches:
             for name, tally in tallies.items():
                 _add(tally, batch.column(name), name, row)
             row += batch.num_rows
-        return tallies
+        return piece.start, tallies
 
-    groups = row_groups(files)
-    n_rows = sum(group.rows for group in groups)
     total = {name: start() for name, start in starts.items()}
-    for index, found in enumerate(in_order(count, groups)):
-        if index % max(len(groups) // _STEPS, 1) == 0:
-            tell(f"counting the columns' values, row {groups[index].start:,} of {n_rows:,}")
-        for name, tally in found.items():
-            # Both are of the same class: the column's own start made them.
-            total[name].merge(tally)  # type: ignore[arg-type]
+    told = 0
+    with closing(engine.pieces(tuple(starts), tuple(texts), _ROWS_AT_ONCE)) as pieces:
+        for first, found in in_order(count, pieces):
+            if first >= told:
+                of = "" if engine.n_rows is None else f" of {engine.n_rows:,}"
+                tell(f"counting the columns' values, row {first:,}{of}")
+                told = first + max((engine.n_rows or 0) // _STEPS, _ROWS_BETWEEN)
+            for name, tally in found.items():
+                # Both are of the same class: the column's own start made them.
+                total[name].merge(tally)  # type: ignore[arg-type]
     return total
 
 
@@ -109,14 +105,13 @@ def _add(tally: Tally, array: Any, name: str, row: int) -> None:
         tally.add(array.to_pandas())
     else:
         try:
-            tally.add(array.to_pandas(date_as_object=False), row)
+            tally.add(text_in(array), row)
         except TypeError:
             Column(name, "objects", "category").kind_of_objects()
 
 
 def learn_encoding(
-    files: Sequence[StoredFile],
-    schema: Any,
+    engine: Engine,
     sources: Sequence[str],
     *,
     categorical: Sequence[str] = (),
@@ -128,6 +123,7 @@ def learn_encoding(
     If the user ``named`` the columns, all numbers are features. Otherwise numbers that identify
     rows are refused.
     """
+    schema = engine.schema
     asked = _asked_for(sources, categorical, numeric)
     columns = {name: stored_column(schema, name, asked.get(name)) for name in sources}
     for column in columns.values():
@@ -143,10 +139,10 @@ def learn_encoding(
         if column.stored == "text" or column.asked == "category"
     ]
     plain = [name for name in sources if not named and name not in texts and name not in asked]
-    room = _may_be_identifiers(files, plain)
+    room = _may_be_identifiers(engine, plain)
     seen = {name: np.zeros(n, dtype=bool) for name, n in room.items() if n is not None}
     counted = count_columns(
-        files,
+        engine,
         {name: partial(columns[name].start, seen=seen.get(name)) for name in (*texts, *room)},
         [name for name in texts if columns[name].stored == "text" and not columns[name].declared],
     )
@@ -187,13 +183,13 @@ def _refuse(kind: Kind) -> None:
     raise InputError(f"column {quoted(kind.name)} {kind.reason}; {ways}")
 
 
-def _may_be_identifiers(files: Sequence[StoredFile], names: Sequence[str]) -> dict[str, int | None]:
-    """Find numbers that may identify rows, from their names and the files' own statistics.
+def _may_be_identifiers(engine: Engine, names: Sequence[str]) -> dict[str, int | None]:
+    """Find numbers that may identify rows, from their names and their ranges.
 
     For a column that may count the rows, the value is the number of integers to distinguish; it is
     None if only the name suggests an identifier.
     """
-    ranges = value_ranges(files, names)
+    ranges = engine.ranges([name for name in names if can_identify(engine.schema, name)])
     found: dict[str, int | None] = {}
     for name in names:
         low, high, given = ranges.get(name, (0.0, np.inf, 0))

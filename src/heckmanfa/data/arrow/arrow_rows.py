@@ -1,0 +1,177 @@
+"""Rows of a fit that come as record batches: their columns by role, encoded, cut into chunks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from heckmanfa.data.arrays import Floats
+from heckmanfa.data.arrow.arrow_columns import (
+    flags_of,
+    floats_of,
+    groups_of,
+    kind_of,
+    labels_in,
+    numbers_of,
+    text_in,
+)
+from heckmanfa.data.arrow.engines import Engine
+from heckmanfa.data.arrow.scan_columns import Role, ScanColumns, wrong_type
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.row_sources import Chunk, Reading, RowSource, cut_chunks, refuse_no_outcome
+from heckmanfa.data.rows import Columns
+from heckmanfa.errors import InputError
+
+
+class ArrowRows(RowSource):
+    """Rows of an engine's table; `scan` makes them."""
+
+    names: tuple[str, ...]
+
+    def __init__(
+        self,
+        engine: Engine,
+        asked: ScanColumns,
+        sources: Sequence[str],
+        encoding: Encoding | None,
+    ) -> None:
+        self.engine = engine
+        """what gives the rows, in every pass again"""
+        self.schema = engine.schema
+        """pyarrow.Schema of all columns"""
+        self.sources = tuple(sources)
+        """the columns that features are made from"""
+        self._roles: dict[Role, str] = asked.roles
+        # Without an outcome, nothing is learned: columns are as they are stored.
+        self._encoding = Encoding.plain(sources) if encoding is None else encoding
+        self._coded = frozenset(
+            name
+            for name in self._encoding.sources
+            if name in self._encoding.levels or kind_of(self.schema.field(name).type) == "text"
+        )
+        self.has_outcome = "outcome" in asked.roles
+        self._text_outcome: tuple[str, ...] = ()
+        if self.has_outcome and self._kind_of_role("outcome") == "text":
+            self._text_outcome = (asked.roles["outcome"],)
+        self._feature_sources = [
+            name for name in self._encoding.sources for _ in self._encoding.columns_of(name)
+        ]
+        self.names = tuple(self._encoding.columns)
+        self.n_features = len(self.names)
+        self.has_selected = "selected" in asked.roles
+        self.has_weight = "sample_weight" in asked.roles
+        self.has_groups = "groups" in asked.roles
+        self.drops_missing = asked.drops_missing
+        self.order_is_stable = engine.order_is_stable
+        self.dummies = self._encoding.groups
+        self.feature_groups = [group for group in self.dummies.values() if len(group) > 1]
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How columns become features; None if all of them are numbers already."""
+        if not self.has_outcome and not self._encoding.levels:
+            return None
+        return self._encoding if self._coded or self._encoding.missing == "mean" else None
+
+    @property
+    def described(self) -> str:
+        """A short description of the rows."""
+        return f"rows of {self.engine.described}"
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows; None until a pass has read all of them."""
+        return self.engine.n_rows
+
+    def __repr__(self) -> str:
+        count = "" if self.n_rows is None else f"{self.n_rows:,} "
+        order = "" if self.order_is_stable else ", in no stable order"
+        return f"<{count}{self.described}: {self.n_features} features{order}>"
+
+    def _kind_of_role(self, role: Role) -> str:
+        return kind_of(self.schema.field(self._roles[role]).type)
+
+    def _refuse_outcome(self) -> None:
+        """Refuse rows without an outcome, and texts where numbers are needed."""
+        refuse_no_outcome(self)
+        if self.outcome_as == "numbers" and self._text_outcome:
+            stored = self.schema.field(self._roles["outcome"]).type
+            raise InputError(
+                f"{wrong_type('outcome', self._roles['outcome'], stored, 'numbers')}. "
+                "HeckmanProbit fits an outcome of two classes"
+            )
+
+    def _sources_read(self, reading: Reading) -> list[str]:
+        """Return the columns that some features are made from."""
+        return list(dict.fromkeys(self._feature_sources[k] for k in reading.columns))
+
+    def _columns_read(self, sources: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return all columns to read, and those of which distinct values and codes will do."""
+        columns = tuple(dict.fromkeys([*sources, *self._roles.values()]))
+        coded = tuple(name for name in sources if name in self._coded)
+        return columns, coded + self._text_outcome
+
+    def _cut(
+        self, part: int, batches: Iterable[Any], sources: list[str], reading: Reading, stop: Event
+    ) -> Iterator[Chunk]:
+        """Cut the batches of a part into chunks, until ``stop`` is set."""
+        start = 0
+        for batch in batches:
+            for chunk in self._blocks(part, batch, sources, reading, start):
+                if stop.is_set():
+                    return
+                yield chunk
+            start += batch.num_rows
+
+    def _blocks(
+        self, part: int, batch: Any, sources: list[str], reading: Reading, start: int
+    ) -> Iterator[Chunk]:
+        encoded = self._columns(part, batch, sources, start)
+        features = {i: encoded[self.names[k]] for i, k in enumerate(reading.columns)}
+        source = Columns(features, (batch.num_rows, len(features)))
+        roles = {role: batch.column(name) for role, name in self._roles.items()}
+        columns = (
+            self._outcome(roles["outcome"]),
+            flags_of(roles["selected"], self._roles["selected"]) if self.has_selected else None,
+            floats_of(roles["sample_weight"]) if self.has_weight else None,
+            groups_of(roles["groups"]) if self.has_groups else None,
+        )
+        return cut_chunks(source, columns, reading.block_rows, start)
+
+    def _outcome(self, column: Any) -> Any:
+        if self.outcome_as == "numbers":
+            return floats_of(column)
+        if self.outcome_as == (0, 1):
+            # Selected rows hold no other numbers, and these are their own codes.
+            return floats_of(column)
+        labels = labels_in(column, self.schema.field(self._roles["outcome"]).type)
+        return labels if self.outcome_as == "labels" else labels.encoded(self.outcome_as)
+
+    def _columns(self, part: int, batch: Any, sources: list[str], start: int) -> dict[str, Floats]:
+        """Return the encoded columns of some sources."""
+        columns = {
+            name: numbers_of(batch.column(name)) for name in sources if name not in self._coded
+        }
+        if self._encoding.missing == "mean":
+            for name, values in columns.items():
+                columns[name] = np.where(np.isnan(values), self._encoding.means[name], values)
+        coded = [name for name in sources if name in self._coded]
+        if coded:
+            import pandas as pd
+
+            frame = pd.DataFrame({name: text_in(batch.column(name)) for name in coded})
+            try:
+                encoded = replace(self._encoding, sources=tuple(coded)).transform(frame)
+            except InputError as error:
+                raise InputError(f"{self._place(part, start)}: {error}") from error
+            columns |= {str(name): encoded[name].to_numpy() for name in encoded.columns}
+        return columns
+
+    @abstractmethod
+    def _place(self, part: int, start: int) -> str:
+        """Say which row comes ``start`` rows after the first of a part."""

@@ -1,0 +1,216 @@
+"""Engines: what gives the rows of a table as record batches, as often as it is asked.
+
+An engine is a set of files, a dataset, or a query that somebody else runs. Every pass asks it
+again for the columns that it needs, and holds a few batches at a time. All engines have one
+interface here, so levels are learned and rows are read in one way.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heckmanfa.data.arrow.arrow_columns import floats_of, kind_of
+from heckmanfa.data.columns.column_names import tidy_names
+from heckmanfa.errors import DataError, HeckmanfaError
+from heckmanfa.text.printable import shown
+
+Range = tuple[float, float, int]
+"""smallest number, largest number, and how many there are"""
+
+# pandas keeps its row labels in columns of such names.
+_ROW_LABELS = "__index_level_"
+# A part has a constant number of rows, a power of two: at most this many, and so few that its
+# numbers take at most these bytes.
+_PART_ROWS, _PART_BYTES = 2**16, 2**25
+_LEAST_PART_ROWS = 2**8
+# User and password in an address, and what follows its question mark.
+_SECRETS = re.compile(r"(?<=://)[^\s/@'\"]+(?=@)|(?<=\?)[^\s'\"]*[=][^\s'\"]*")
+
+
+class Piece(NamedTuple):
+    """Consecutive rows that a thread may read while others read other pieces."""
+
+    start: int
+    """its first row, counted over all rows"""
+    batches: Iterable[Any]
+
+
+class Engine(ABC):
+    """A table that gives its rows as record batches in every pass."""
+
+    schema: Any
+    """pyarrow.Schema, under tidy names"""
+    n_rows: int | None = None
+    """number of rows; None until a pass has read all of them"""
+    order_is_stable: bool = True
+    """whether every pass gets the rows in the same order, so results have the same bits"""
+    steady: str = "wait until nobody writes to it, and scan again"
+    """what to do if two passes read different numbers of rows"""
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """What the rows are from: "12 Parquet files", "a DuckDB relation"."""
+
+    @abstractmethod
+    def read(self, columns: Sequence[str], levels: Sequence[str]) -> Generator[Any]:
+        """Yield record batches of any size; `batches` says what the arguments are."""
+
+    def batches(self, columns: Sequence[str], levels: Sequence[str] = ()) -> Generator[Any]:
+        """Yield all rows as record batches of any size, with some columns, in that order.
+
+        Columns have tidy names. Of ``levels``, an engine may return distinct values and a code per
+        row instead of text. A pass that ends at another row than earlier ones is refused.
+        """
+        count = 0
+        with self.explained(), closing(self.read(columns, levels)) as stream:
+            for batch in stream:
+                count += batch.num_rows
+                yield batch
+            self.check_count(count)
+
+    def pieces(
+        self, columns: Sequence[str], levels: Sequence[str], block_rows: int
+    ) -> Generator[Piece]:
+        """Yield all rows in pieces, whose batches but the last have multiples of ``block_rows``."""
+        rows = max(part_rows(len(columns)), block_rows)
+        with closing(self.batches(columns, levels)) as stream:
+            for number, part in enumerate(cut_parts(stream, rows)):
+                yield Piece(number * rows, whole_blocks(iter(part), block_rows))
+
+    def ranges(self, names: Sequence[str]) -> dict[str, Range]:
+        """Return the range of numbers that may identify rows; this may take a pass.
+
+        Left out are columns with fewer integers between their ends than half of their values.
+        """
+        if not names:
+            return {}
+        found: dict[str, Range] = dict.fromkeys(names, (np.inf, -np.inf, 0))
+        with closing(self.batches(names)) as stream:
+            for batch in stream:
+                for name in list(found):
+                    known = _range(floats_of(batch.column(name)))
+                    if known is None:
+                        del found[name]
+                    else:
+                        low, high, given = found[name]
+                        found[name] = min(low, known[0]), max(high, known[1]), given + known[2]
+        return {name: known for name, known in found.items() if known[2]}
+
+    def check_count(self, count: int) -> None:
+        """Refuse a number of rows that earlier passes did not have."""
+        if self.n_rows is None:
+            self.n_rows = count
+        elif self.n_rows != count:
+            raise DataError(
+                f"{self.described} gave {count:,} rows in this pass and {self.n_rows:,} in an "
+                f"earlier one, and a fit needs the same rows in every pass: {self.steady}"
+            )
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn any failure of the engine into an error that says whose it is."""
+        try:
+            yield
+        except (HeckmanfaError, MemoryError, GeneratorExit):
+            raise
+        # What an engine runs is the user's, and can fail in any way.
+        except Exception as error:
+            said, hidden = without_secrets(str(error))
+            failure = DataError(
+                f"{self.described} cannot be read: {type(error).__name__}: {shown(said)}"
+            )
+            raise failure from (None if hidden else error)
+
+
+def without_secrets(text: str, secrets: Iterable[str] = ()) -> tuple[str, bool]:
+    """Return a text without passwords in addresses and other secrets, and whether it had any."""
+    clean = _SECRETS.sub("…", text)
+    for secret in secrets:
+        clean = clean.replace(secret, "…")
+    return clean, clean != text
+
+
+def tidy_columns(stored: Sequence[str], what: Any) -> dict[str, str]:
+    """Return the columns of a table by their tidy names, without the row labels of pandas."""
+    kept = [name for name in stored if not name.startswith(_ROW_LABELS)]
+    return dict(zip(tidy_names(kept, what), kept, strict=True))
+
+
+def tidy_schema(raw: Any, names: Mapping[str, str]) -> Any:
+    """Return a schema under tidy names, which are the keys of ``names``."""
+    import pyarrow as pa
+
+    return pa.schema([raw.field(stored).with_name(name) for name, stored in names.items()])
+
+
+def part_rows(columns: int) -> int:
+    """Number of rows per part of a stream, which depends only on the number of columns."""
+    fitting = int(2 ** (max(_PART_BYTES // (8 * (columns + 4)), 1).bit_length() - 1))
+    return max(min(fitting, _PART_ROWS), _LEAST_PART_ROWS)
+
+
+def cut_parts(batches: Iterable[Any], rows: int) -> Iterator[list[Any]]:
+    """Cut a stream into lists of batches with ``rows`` rows each, except for the last.
+
+    Nothing is copied, and the size of the stream's own batches does not matter.
+    """
+    part: list[Any] = []
+    count = 0
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            taken = batch.slice(start, rows - count)
+            part.append(taken)
+            start, count = start + taken.num_rows, count + taken.num_rows
+            if count == rows:
+                yield part
+                part, count = [], 0
+    if part:
+        yield part
+
+
+def whole_blocks(batches: Iterator[Any], block_rows: int) -> Iterator[Any]:
+    """Join batches until each but the last has a multiple of ``block_rows`` rows.
+
+    Readers may cut a batch short, which must not move the boundaries of blocks.
+    """
+    import pyarrow as pa
+
+    rest: list[Any] = []
+    for batch in batches:
+        rest.append(batch)
+        count = sum(part.num_rows for part in rest)
+        whole = count - count % block_rows
+        if whole == 0:
+            continue
+        together = batch if len(rest) == 1 else pa.concat_batches(rest)
+        yield together.slice(0, whole)
+        rest = [together.slice(whole)] if whole < count else []
+    if rest:
+        yield pa.concat_batches(rest)
+
+
+def _range(values: Any) -> Range | None:
+    """Return the ends and the count of a column in a batch; None if it cannot identify rows."""
+    given = values[~np.isnan(values)]
+    if not len(given):
+        return np.inf, -np.inf, 0
+    low, high = float(given.min()), float(given.max())
+    if high - low + 1 < len(given) / 2 or given[0] != np.floor(given[0]):
+        return None
+    return low, high, len(given)
+
+
+def can_identify(schema: Any, name: str) -> bool:
+    """Whether a column holds numbers that are not true and false."""
+    from pyarrow import types
+
+    stored = schema.field(name).type
+    return kind_of(stored) == "number" and not types.is_boolean(stored)

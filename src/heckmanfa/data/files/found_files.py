@@ -1,0 +1,121 @@
+"""Finds the files that a path, a folder or a pattern names, and the Hive partitions they are in."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from heckmanfa.data.files.clashes import PARQUET_ENDINGS
+from heckmanfa.data.files.hive_folders import folders_below, keys_of
+from heckmanfa.data.files.outputs import existing
+from heckmanfa.errors import InputError
+from heckmanfa.text.printable import shown
+from heckmanfa.text.wording import nearest_file
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file, and what the folders between it and the one that was named say about its rows."""
+
+    path: Path
+    keys: dict[str, str | None] = field(default_factory=dict)
+    """values of its Hive partitions, as text"""
+
+
+def find_files(
+    path: PathLike | Sequence[PathLike], endings: Sequence[str] = PARQUET_ENDINGS
+) -> list[FoundFile]:
+    """Return the files, folders and patterns named, as files in sorted order, each once.
+
+    Of a folder, the files with some endings count, at any depth. Folders below it, or below the
+    first folder of a pattern that has a wildcard, are Hive partitions if they are called
+    ``key=value``.
+    """
+    given = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not given:
+        raise InputError("no file is named: pass a path, a folder, a pattern, or several of these")
+    found: dict[Path, FoundFile] = {}
+    for item in given:
+        for file in _files_of(item, endings):
+            # A file that is also named without its folders keeps their values.
+            if file.path not in found or file.keys:
+                found[file.path] = file
+    return [found[place] for place in sorted(found)]
+
+
+def is_hidden(folders: Sequence[str]) -> bool:
+    """Whether a path is one that programs give to files that are not data, or not yet."""
+    return any(name.startswith((".", "_")) for name in folders)
+
+
+def refuse_empty_folder(folder: object, endings: Sequence[str]) -> InputError:
+    """Return the error for a folder in which no file is data."""
+    return InputError(f"the folder {shown(folder)} holds no file that ends in {_either(endings)}")
+
+
+def refuse_no_match(pattern: object) -> InputError:
+    """Return the error for a pattern that matches nothing."""
+    return InputError(
+        f"there is no file {shown(pattern)}, and no file matches this pattern; check the folder "
+        "and the name"
+    )
+
+
+def _either(endings: Sequence[str]) -> str:
+    return " or ".join(endings)
+
+
+def _files_of(path: PathLike, endings: Sequence[str]) -> list[FoundFile]:
+    place = Path(path)
+    if place.is_dir():
+        return _files_in(place, place, endings)
+    if place.exists():
+        return [FoundFile(existing(place))]
+    if glob.has_magic(str(place)):
+        # Unlike a path's own method, it leaves hidden files alone.
+        matched = [Path(match) for match in glob.glob(str(place), recursive=True)]  # noqa: PTH207
+        base = _fixed(place)
+        found = [
+            file
+            for match in matched
+            for file in (
+                _files_in(match, base, endings) if match.is_dir() else [_below(match, base)]
+            )
+        ]
+        if not found:
+            raise refuse_no_match(path)
+        return found
+    if not place.parent.is_dir():
+        raise InputError(
+            f"there is no file {shown(path)}: there is no folder {shown(place.parent)}"
+        )
+    names = [file.name for file in place.parent.iterdir()]
+    raise InputError(f"there is no file {shown(path)}{nearest_file(place.name, names)}")
+
+
+def _fixed(pattern: Path) -> Path:
+    """Return the folder before the first wildcard."""
+    fixed = [part for part in pattern.parents if not glob.has_magic(str(part))]
+    return fixed[0]
+
+
+def _below(file: Path, base: Path) -> FoundFile:
+    return FoundFile(file, keys_of(folders_below(file, base)))
+
+
+def _files_in(folder: Path, base: Path, endings: Sequence[str]) -> list[FoundFile]:
+    found = [
+        _below(file, base)
+        for file in folder.rglob("*")
+        if file.suffix.lower() in endings
+        and file.is_file()
+        and not is_hidden(file.relative_to(folder).parts)
+    ]
+    if not found:
+        raise refuse_empty_folder(folder, endings)
+    return found

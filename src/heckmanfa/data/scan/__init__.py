@@ -1,0 +1,1 @@
+"""One scan for everything: files anywhere, datasets, lazy frames and relations."""

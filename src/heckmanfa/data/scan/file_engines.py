@@ -1,0 +1,127 @@
+"""Files as engines: local Parquet files by their row groups, all others as a dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from heckmanfa.data.arrow.arrow_columns import kind_of
+from heckmanfa.data.arrow.common_schema import Needed, common_schema
+from heckmanfa.data.arrow.engines import Engine, tidy_columns, tidy_schema
+from heckmanfa.data.files.found_files import PathLike
+from heckmanfa.data.files.hive_folders import Value, typed_keys
+from heckmanfa.data.parquet.parquet_engine import ParquetEngine
+from heckmanfa.data.parquet.parquet_files import partition_type, scan_files
+from heckmanfa.data.scan.dataset_engine import DatasetEngine
+from heckmanfa.data.scan.places import (
+    FilePlaces,
+    PlacedFile,
+    explained,
+    find_places,
+    is_url,
+    local_path,
+)
+from heckmanfa.data.threads import in_order
+from heckmanfa.errors import DataError
+from heckmanfa.text.printable import quoted, shown
+
+
+def open_files(
+    source: PathLike | Sequence[PathLike],
+    needed: Needed,
+    filesystem: Any,
+    options: Mapping[str, Any] | None,
+) -> Engine:
+    """Return the engine of files; ``needed`` is as in `common_schema`."""
+    paths = [source] if isinstance(source, str | os.PathLike) else list(source)
+    places = find_places(paths, filesystem, options)
+    is_here = filesystem is None and not any(is_url(path) for path in paths)
+    if is_here and places.format == "Parquet":
+        return ParquetEngine(*scan_files([local_path(path) for path in paths], needed))
+    return DatasetEngine(*_dataset(places, needed, options))
+
+
+def _dataset(
+    places: FilePlaces, needed: Needed, options: Mapping[str, Any] | None
+) -> tuple[Any, FilePlaces]:
+    """Return the files as a dataset, with one schema and their partitions as columns."""
+    import pyarrow.dataset as ds
+
+    layout = ds.ParquetFileFormat() if places.format == "Parquet" else ds.IpcFileFormat()
+    partitions = typed_keys([file.keys for file in places.files])
+
+    def opened(item: tuple[PlacedFile, Mapping[str, Value]]) -> tuple[Any, Any]:
+        file, keys = item
+        with explained(file.name, options):
+            fragment = layout.make_fragment(file.path, places.filesystem)
+            stored = fragment.physical_schema
+        own = {name: value for name, value in keys.items() if name not in stored.names}
+        return _partitioned(layout, file, places.filesystem, own), _with_keys(stored, own)
+
+    made = list(in_order(opened, zip(places.files, partitions, strict=True)))
+    names = [file.name for file in places.files]
+    raw = [schema for _, schema in made]
+    tidy = [tidy_columns(schema.names, name) for name, schema in zip(names, raw, strict=True)]
+    schema = common_schema(
+        (
+            (name, tidy_schema(stored, columns))
+            for name, stored, columns in zip(names, raw, tidy, strict=True)
+        ),
+        needed,
+    )
+    return ds.FileSystemDataset(
+        [fragment for fragment, _ in made],
+        _stored_schema(schema, raw, tidy, names),
+        layout,
+        places.filesystem,
+    ), places
+
+
+def _with_keys(stored: Any, keys: Mapping[str, Value]) -> Any:
+    import pyarrow as pa
+
+    for name, value in keys.items():
+        stored = stored.append(pa.field(name, partition_type(value)))
+    return stored
+
+
+def _partitioned(layout: Any, file: PlacedFile, store: Any, keys: Mapping[str, Value]) -> Any:
+    """Return a file as a fragment whose rows all have the values of its partitions."""
+    import pyarrow.dataset as ds
+
+    known = [
+        ds.field(name).is_null() if value is None else ds.field(name) == value
+        for name, value in keys.items()
+    ]
+    expression = reduce(and_, known) if known else None
+    return layout.make_fragment(file.path, store, expression)
+
+
+def _stored_schema(
+    schema: Any, raw: Sequence[Any], tidy: Sequence[Mapping[str, str]], names: Sequence[str]
+) -> Any:
+    """Return a schema of tidy names under the names in the files, with types that fit all files."""
+    import pyarrow as pa
+
+    fields = []
+    for field in schema:
+        stored = [columns.get(field.name) for columns in tidy]
+        other = next((index for index, name in enumerate(stored) if name != stored[0]), None)
+        if other is not None and stored[other] is not None:
+            raise DataError(
+                f"column {quoted(field.name)} is called {quoted(stored[other])} in "
+                f"{shown(names[other])}, and {quoted(stored[0])} in {shown(names[0])}; write it "
+                "with one name"
+            )
+        types = {
+            one.field(name).type for one, name in zip(raw, stored, strict=True) if name is not None
+        }
+        kind = field.type
+        if len(types) > 1 and kind_of(kind) == "number":
+            # Integers in one file and fractions in another are numbers in both.
+            kind = pa.float64()
+        fields.append(pa.field(next(name for name in stored if name is not None), kind))
+    return pa.schema(fields)

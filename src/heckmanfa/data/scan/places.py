@@ -1,0 +1,320 @@
+"""Where files are: on this machine, or in a store that pyarrow or fsspec can read.
+
+A user names them by path, folder, pattern or URL. What is found is a list of files on one file
+system of pyarrow. Passwords in URLs and options are for that file system alone: nothing here keeps
+or shows them.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from heckmanfa.data.arrow.engines import without_secrets
+from heckmanfa.data.files.clashes import PARQUET_ENDINGS
+from heckmanfa.data.files.found_files import (
+    PathLike,
+    find_files,
+    is_hidden,
+    refuse_empty_folder,
+    refuse_no_match,
+)
+from heckmanfa.data.files.hive_folders import folders_below, keys_of
+from heckmanfa.errors import DataError, HeckmanfaError, InputError, InputTypeError, needs_extra
+from heckmanfa.text.printable import quoted, shown
+
+Format = Literal["Parquet", "Arrow IPC"]
+
+IPC_ENDINGS = (".arrow", ".feather", ".ipc")
+"""endings of Arrow IPC files that are read from a folder"""
+ENDINGS = (*PARQUET_ENDINGS, *IPC_ENDINGS)
+
+_IPC_START = b"ARROW1"
+# What follows the path of a URL; other question marks are wildcards.
+_PARAMETERS = re.compile(r"\?(?=[\w.-]+=)")
+# Texts of options that are this short do not identify anybody.
+_SECRET_LENGTH = 4
+
+
+@dataclass(frozen=True)
+class PlacedFile:
+    """A file on some file system, as it was when it was found."""
+
+    path: str
+    """on its file system"""
+    name: str
+    """for messages: its path or URL, without user and password"""
+    keys: Mapping[str, str | None]
+    """values of its Hive partitions, as text"""
+    size: int | None = None
+    changed: int | None = None
+    """when it was written, in nanoseconds, if its file system knows"""
+
+
+@dataclass(frozen=True)
+class FilePlaces:
+    """Files of one format on one file system."""
+
+    filesystem: Any
+    """pyarrow.fs.FileSystem"""
+    files: tuple[PlacedFile, ...]
+    """in the order of their rows"""
+    format: Format
+
+    @property
+    def described(self) -> str:
+        """The files in a few words."""
+        one = shown(self.files[0].name)
+        return one if len(self.files) == 1 else f"{len(self.files)} {self.format} files"
+
+    def refuse_changed(self) -> None:
+        """Refuse files that are not as they were when they were found."""
+        infos = self.filesystem.get_file_info([file.path for file in self.files])
+        for file, info in zip(self.files, infos, strict=True):
+            if not info.is_file:
+                raise DataError(
+                    f"{shown(file.name)} is gone since the rows were scanned: put it back, or scan "
+                    "again without it"
+                )
+            if (info.size, info.mtime_ns) != (file.size, file.changed):
+                raise DataError(
+                    f"{shown(file.name)} changed since the rows were scanned; wait until it is "
+                    "complete, and scan again"
+                )
+
+
+def is_url(path: PathLike) -> bool:
+    """Whether a path names a file system other than that of this machine."""
+    return isinstance(path, str) and "://" in path and not path.startswith("file://")
+
+
+def local_path(path: PathLike) -> PathLike:
+    """Return a path of this machine that may be written as a URL."""
+    if isinstance(path, str) and path.startswith("file://"):
+        return url2pathname(unquote(urlsplit(path).path))
+    return path
+
+
+def find_places(
+    paths: Sequence[PathLike], filesystem: Any, options: Mapping[str, Any] | None
+) -> FilePlaces:
+    """Find files by paths, folders, patterns and URLs, in sorted order, each once."""
+    with needs_extra("files need pyarrow", "parquet"):
+        import pyarrow.fs as pafs
+    if not paths:
+        raise InputError("no file is named: pass a path, a folder, a pattern, or several of these")
+    if filesystem is None and not any(is_url(path) for path in paths):
+        if options is not None:
+            raise InputError("storage_options are for URLs, and these are paths of this machine")
+        found = find_files([local_path(path) for path in paths], ENDINGS)
+        here = pafs.LocalFileSystem()
+        infos = here.get_file_info([str(file.path) for file in found])
+        return _placed(
+            here,
+            [
+                PlacedFile(info.path, info.path, file.keys, info.size, info.mtime_ns)
+                for file, info in zip(found, infos, strict=True)
+            ],
+        )
+    if filesystem is not None and options is not None:
+        raise InputError("filesystem already has its options; leave storage_options out")
+    files: dict[str, PlacedFile] = {}
+    used: Any = None
+    for path in paths:
+        store, place, prefix = _opened(path, filesystem, options)
+        if used is not None and store != used:
+            raise InputError(
+                f"{_name_of(path)} is in another store than the file named before it: scan files "
+                "of one store at a time, or copy them to one place"
+            )
+        used = store
+        with explained(_name_of(path), options):
+            for file in _found(store, place, prefix):
+                files.setdefault(file.path, file)
+    return _placed(used, [files[name] for name in sorted(files)])
+
+
+@contextmanager
+def explained(name: str, options: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Turn any failure to reach a store into an error that names the file and shows no secret."""
+    try:
+        yield
+    except (HeckmanfaError, MemoryError):
+        raise
+    # A store can fail in any way.
+    except Exception as error:
+        said, hidden = without_secrets(str(error), _secrets(options))
+        failure = DataError(
+            f"{shown(name)} cannot be read: {type(error).__name__}: {shown(said, 200)}. Check the "
+            "address, and that you may read it (filesystem, storage_options)"
+        )
+        raise failure from (None if hidden or options else error)
+
+
+def _secrets(options: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the texts inside options, at any depth."""
+    for value in (options or {}).values():
+        if isinstance(value, Mapping):
+            yield from _secrets(value)
+        elif isinstance(value, str) and len(value) >= _SECRET_LENGTH:
+            yield value
+
+
+def _name_of(path: PathLike) -> str:
+    """Return a path or URL as it may be shown: without user, password and parameters."""
+    if not (isinstance(path, str) and "://" in path):
+        return shown(path)
+    scheme, _, rest = path.partition("://")
+    place = _PARAMETERS.split(rest)[0].lstrip("/")
+    host, slash, inside = place.partition("/")
+    return shown(f"{scheme}://{host.rpartition('@')[2]}{slash}{inside}")
+
+
+def _opened(
+    path: PathLike, filesystem: Any, options: Mapping[str, Any] | None
+) -> tuple[Any, str, str]:
+    """Return the file system of a path, the path there, and what a name there begins with."""
+    import pyarrow as pa
+    import pyarrow.fs as pafs
+
+    text = os.fspath(path)
+    scheme = text.partition("://")[0] + "://" if "://" in text else ""
+    if filesystem is not None:
+        return _as_arrow(filesystem), _plain(text.partition("://")[2] or text), scheme
+    if not scheme:
+        raise InputError(
+            f"{shown(text)} is a path of this machine, and other files are URLs: scan files of one "
+            "store at a time"
+        )
+    if options is None:
+        with explained(_name_of(text)):
+            try:
+                store, place = pafs.FileSystem.from_uri(text)
+            except pa.ArrowInvalid:
+                # Not one of pyarrow's own.
+                pass
+            else:
+                return store, place, scheme
+    with needs_extra(f"URLs that begin with {quoted(scheme)} need fsspec", "fsspec"):
+        from fsspec.core import url_to_fs
+    with explained(_name_of(text), options):
+        try:
+            other, place = url_to_fs(text, **(options or {}))
+        except ImportError as error:
+            raise InputError(
+                f"fsspec cannot read {_name_of(text)} yet: {shown(error, 200)}"
+            ) from error
+        # A path of this file system may be a whole URL.
+        prefix = "" if "://" in place else scheme
+        return _as_arrow(other), _plain(place), prefix
+
+
+def _as_arrow(filesystem: Any) -> Any:
+    """Return a file system of pyarrow or fsspec as one of pyarrow."""
+    import pyarrow.fs as pafs
+
+    if isinstance(filesystem, pafs.FileSystem):
+        return filesystem
+    if not hasattr(filesystem, "open") or not hasattr(filesystem, "info"):
+        raise InputTypeError(
+            "filesystem must be a file system of pyarrow or fsspec; got "
+            f"{type(filesystem).__name__}"
+        )
+    return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))
+
+
+def _plain(place: str) -> str:
+    return place.rstrip("/") or place
+
+
+def _found(store: Any, place: str, prefix: str) -> Iterator[PlacedFile]:
+    """Yield the files that a path, a folder or a pattern names on a file system."""
+    import pyarrow.fs as pafs
+
+    info = store.get_file_info([place])[0]
+    if info.is_file:
+        yield _file(info, prefix, "")
+    elif info.type == pafs.FileType.Directory:
+        selector = pafs.FileSelector(place, recursive=True)
+        found = [
+            _file(inside, prefix, place)
+            for inside in store.get_file_info(selector)
+            if inside.is_file
+            and _ending(inside.path) in ENDINGS
+            and not is_hidden(PurePosixPath(inside.path).relative_to(place).parts)
+        ]
+        if not found:
+            raise refuse_empty_folder(_name_of(prefix + place), ENDINGS)
+        yield from found
+    elif glob.has_magic(place) and "://" not in place:
+        parts = PurePosixPath(place).parts
+        fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+        base = str(PurePosixPath(*parts[:fixed])) if fixed else ""
+        selector = pafs.FileSelector(base, recursive=True, allow_not_found=True)
+        found = [
+            _file(inside, prefix, base)
+            for inside in store.get_file_info(selector)
+            if inside.is_file and _matches(PurePosixPath(inside.path).parts, parts)
+        ]
+        if not found:
+            raise refuse_no_match(_name_of(prefix + place))
+        yield from found
+    else:
+        raise InputError(
+            f"there is no file or folder {_name_of(prefix + place)}; check the address, and that "
+            "you may list it"
+        )
+
+
+def _file(info: Any, prefix: str, base: str) -> PlacedFile:
+    below = PurePosixPath(info.path)
+    keys = keys_of(folders_below(below, PurePosixPath(base))) if base else {}
+    return PlacedFile(info.path, _name_of(prefix + info.path), keys, info.size, info.mtime_ns)
+
+
+def _ending(path: str) -> str:
+    return PurePosixPath(path).suffix.lower()
+
+
+def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path match those of a pattern, where ** is any number of folders."""
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_matches(parts[skip:], pattern[1:]) for skip in range(len(parts) + 1))
+    if not parts or not fnmatchcase(parts[0], pattern[0]):
+        return False
+    hidden = parts[0].startswith(".") and not pattern[0].startswith(".")
+    return not hidden and _matches(parts[1:], pattern[1:])
+
+
+def _placed(store: Any, files: Sequence[PlacedFile]) -> FilePlaces:
+    """Return files of one format; refuse a mixture."""
+    formats: dict[Format, PlacedFile] = {}
+    for file in files:
+        formats.setdefault(_format_of(store, file), file)
+    if len(formats) > 1:
+        first, second = formats.values()
+        raise InputError(
+            f"{shown(first.name)} and {shown(second.name)} are of different formats; scan files of "
+            "one format at a time, for example with the pattern *.parquet"
+        )
+    return FilePlaces(store, tuple(files), next(iter(formats)))
+
+
+def _format_of(store: Any, file: PlacedFile) -> Format:
+    """Return the format of a file, by its ending or else its first bytes."""
+    ending = _ending(file.path)
+    if ending in ENDINGS:
+        return "Parquet" if ending in PARQUET_ENDINGS else "Arrow IPC"
+    with explained(file.name), store.open_input_stream(file.path) as stream:
+        return "Arrow IPC" if stream.read(len(_IPC_START)) == _IPC_START else "Parquet"
