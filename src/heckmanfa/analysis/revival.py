@@ -56,6 +56,7 @@ _PARTS = {
     "Moments": "heckmanfa.model.moments",
     "Network": "heckmanfa.estimators.ru",
     "Origin": "heckmanfa.fit.fitted",
+    "OwnScale": "heckmanfa.model.own_scale",
     "Probit": "heckmanfa.model.probit",
     "QuadraticForm": "heckmanfa.search.quadratic",
     "Refits": "heckmanfa.search.averaging.average_outcome",

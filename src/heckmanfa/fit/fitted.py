@@ -33,6 +33,7 @@ from heckmanfa.model.option_types import (
     Unknown,
     WeightKind,
 )
+from heckmanfa.model.own_scale import OwnScale
 from heckmanfa.model.probit import Probit
 from heckmanfa.search.averaging.average_outcome import AverageOutcome
 from heckmanfa.search.outcome import SearchOutcome
@@ -59,8 +60,8 @@ class Spec:
     groups: tuple[tuple[int, ...], ...] = ()
     """columns that belong together, such as the dummies of one category"""
     guarded: bool = True
-    """whether maximum likelihood is tested against the two-step estimates, and that of a binary
-    outcome looks for other maxima"""
+    """whether maximum likelihood is tested against the two-step estimates, that of a binary
+    outcome looks for other maxima, and a fit on the log of an outcome has its `Fit.own_scale`"""
     outcome_kind: OutcomeKind = "linear"
     """a binary outcome has the Heckman probit, by maximum likelihood"""
     outcome_transform: OutcomeTransform | None = None
@@ -74,6 +75,11 @@ class Spec:
         """Return which covariance to estimate, with this many groups."""
         sampling = self.weight_kind == "sampling"
         return CovarianceKind(self.cov_type or "classical", sampling, n_groups)
+
+    @property
+    def needs_own_scale(self) -> bool:
+        """Whether a fit needs its `Fit.own_scale`."""
+        return self.outcome_transform is not None and self.guarded
 
     @property
     def errors_differ(self) -> bool:
@@ -167,6 +173,8 @@ class Fit:
     """None unless the estimates are averages over assignments"""
     binary: BinaryOutcome | None = None
     """what only a binary outcome has; None if the outcome is linear"""
+    own_scale: OwnScale | None = None
+    """what a fit on the log of an outcome knows of the outcome's own scale; None for averages"""
     origin: Origin = field(default_factory=Origin)
 
     @property
@@ -184,6 +192,21 @@ class Fit:
         """Estimates of `Spec.error_terms`."""
         estimates = {"imr": self.imr_coef, "rho": self.rho, "sigma": self.sigma}
         return [estimates[term] for term in self.spec.error_terms]
+
+    @property
+    def sigma_covariance(self) -> Floats | None:
+        """Covariance of sigma with each row of the covariance, then its variance; None if unknown.
+
+        A two-step sigma has one in a fit on the log of an outcome.
+        """
+        if ("errors", "sigma") in self.terms:
+            own = self.covariance[self.terms.index(("errors", "sigma"))]
+            return np.append(own, own[self.terms.index(("errors", "sigma"))])
+        if self.own_scale is None or self.own_scale.sigma_on is None:
+            return None
+        on, rest = self.own_scale.sigma_on[:-1], self.own_scale.sigma_on[-1]
+        shared = self.covariance @ on
+        return np.append(shared, on @ shared + rest)
 
     @property
     def probit(self) -> Probit | None:

@@ -33,6 +33,12 @@ from heckmanfa.model.likelihood import (
 from heckmanfa.model.likelihood_guards import guard_likelihood
 from heckmanfa.model.likelihood_starts import read_start
 from heckmanfa.model.moments import Moments, gather_moments
+from heckmanfa.model.own_scale import (
+    held_own_scale,
+    least_squares_own_scale,
+    likelihood_own_scale,
+    two_step_own_scale,
+)
 from heckmanfa.model.probit import Probit
 from heckmanfa.model.two_step import TwoStep, fit_two_step
 
@@ -83,6 +89,9 @@ def fit_linear(
         return fit
     if spec.method == "ml":
         return _maximize_likelihood(fit, found, probit, kind, rows)
+    if spec.needs_own_scale:
+        own_scale = two_step_own_scale(moments, probit, found, kind, rows)
+        fit = replace(fit, own_scale=own_scale)
     if not abs(fit.rho) < 1:
         warn(
             f"the two-step estimate of rho is {fit.rho:.4g}, outside (-1, 1): the data do not fit "
@@ -103,11 +112,15 @@ def _maximize_likelihood(
     warn_of_likelihood(found, start)
     given = fit.moments, probit, two_step, found, kind, rows, fit.n_selected
     guards = guard_likelihood(*given) if spec.guarded else None
-    return replace(_with_likelihood(fit, found, probit), guards=guards)
+    return replace(_with_likelihood(fit, found, probit, kind, rows), guards=guards)
 
 
-def _with_likelihood(fit: Fit, found: MaximumLikelihood, probit: Probit) -> Fit:
-    spec = fit.spec
+def _with_likelihood(
+    fit: Fit, found: MaximumLikelihood, probit: Probit, kind: CovarianceKind, rows: Rows
+) -> Fit:
+    spec, own_scale = fit.spec, None
+    if spec.needs_own_scale:
+        own_scale = likelihood_own_scale(fit.moments, probit, found, kind, rows)
     return replace(
         fit,
         coef=spread_over(spec, fit.features, found.coef[1:]),
@@ -128,6 +141,7 @@ def _with_likelihood(fit: Fit, found: MaximumLikelihood, probit: Probit) -> Fit:
         log_sigma=(found.log_sigma, float(np.sqrt(found.covariance[-2, -2]))),
         # If the climb stopped short, there is no first maximum either.
         second_maximum=found.second_maximum if found.converged else None,
+        own_scale=own_scale,
     )
 
 
@@ -174,10 +188,13 @@ def _fit_held(
         log_sigma=(float(np.log(found.sigma)), log_sigma_error),
     )
     if not ml:
-        return fit
+        if not spec.needs_own_scale:
+            return fit
+        own_scale = held_own_scale(moments, probit, features, rho, kind, rows)
+        return replace(fit, own_scale=own_scale)
     maximum = fit_held_likelihood(moments, probit, features, rho, kind, rows)
     warn_of_likelihood(maximum, None)
-    return _with_likelihood(fit, maximum, probit)
+    return _with_likelihood(fit, maximum, probit, kind, rows)
 
 
 def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKind) -> Fit:
@@ -198,6 +215,10 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         AllObservedWarning,
     )
     n = count(moments.n_selected, counts["unselected"] + counts["selected"], kind)
+    own_scale = None
+    if spec.needs_own_scale:
+        columns = sorted(spec.prediction)
+        own_scale = least_squares_own_scale(moments, columns, found, kind, sample.rows)
     return Fit(
         spec=spec,
         row_counts=dict(counts),
@@ -221,4 +242,5 @@ def fit_linear_without_selection(spec: Spec, sample: Sample, kind: CovarianceKin
         terms=label_terms(spec, spec.prediction, None, []),
         covariance=found.covariance,
         index_range=moments.index_range,
+        own_scale=own_scale,
     )

@@ -207,17 +207,54 @@ class AssignmentCovariances:
         shift = scaled.half[:, 1:-1].T @ scaled.selection_half
         return self.scores.residual_slope + np.asarray(apart @ shift)
 
+    def _slopes_of_sigma(self, rows: Groups, residual_slope: Floats) -> tuple[Floats, Floats]:
+        """Derivatives of sigma with respect to beta_H and the probit's coefficients."""
+        imr, sigma, m = self.coef[rows, -1], self.sigma[rows], self.moments.n_selected
+        by_gamma = (imr / sigma / m)[:, None] * residual_slope
+        by_gamma += (0.5 * imr**2 / sigma)[:, None] * self.scores.delta_slope
+        return imr * self.moments.mean_delta / sigma, by_gamma
+
+    def _own_equation(self, rows: Groups) -> Floats:
+        """Influence of the last two scores on sigma, through its own equation, (b, 2)."""
+        imr, sigma, m = self.coef[rows, -1], self.sigma[rows], self.moments.n_selected
+        of_squares = 0.5 * (self.scores.variance or 1.0) / sigma / m
+        return np.column_stack([of_squares, 0.5 * imr**2 / sigma / m])
+
+    def influences(self, block: CovarianceBlock) -> Floats:
+        """Influence of all scores on W's coefficients, the probit's and sigma.
+
+        (b, J + 4 + p, scores), sigma's through its own equation alone.
+        """
+        inner, norm = self._probit.inner_covariance, self.scaled.norms[-1]
+        p, width, slope = len(inner), block.held.shape[1], block.slope
+        if self.classical:
+            lost = self.residual_slope(block.rows) / norm
+            slope = slope - block.inverse[:, :, _IMR, None] * lost[:, None, :]
+        found = np.zeros((len(block.rows), width + p + 1, len(self.scores.middle)))
+        found[:, :width, :-2] = self._bread(block.held, block.inverse, slope)
+        found[:, width:-1, :p] = inner
+        found[:, -1, -2:] = self._own_equation(block.rows)
+        return found
+
+    def sigma_slopes(self, block: CovarianceBlock) -> Floats:
+        """Derivatives of sigma with respect to W's and the probit's coefficients, (b, J + 3 + p).
+
+        Its own equation is held.
+        """
+        by_imr, by_gamma = self._slopes_of_sigma(block.rows, self.residual_slope(block.rows))
+        slopes = np.zeros((len(block.rows), block.held.shape[1] + by_gamma.shape[1]))
+        slopes[:, _IMR] = by_imr / self.scaled.norms[-1]
+        slopes[:, block.held.shape[1] :] = by_gamma
+        return slopes
+
     def with_sigma(self, block: CovarianceBlock) -> Floats:
         """Covariance of beta_H and sigma for each assignment of a block, (b, 2, 2)."""
-        rows, m = block.rows, self.moments.n_selected
+        rows = block.rows
         scores, inner = self.scores, self._probit.inner_covariance
-        imr, sigma, norm = self.coef[rows, -1], self.sigma[rows], self.scaled.norms[-1]
+        imr, norm = self.coef[rows, -1], self.scaled.norms[-1]
         p = len(inner)
         residual_slope = self.residual_slope(rows)
-        # Derivatives of sigma with respect to beta_H and the probit's coefficients.
-        by_imr = imr * self.moments.mean_delta / sigma
-        by_gamma = (imr / sigma / m)[:, None] * residual_slope
-        by_gamma += (0.5 * imr**2 / sigma)[:, None] * scores.delta_slope
+        by_imr, by_gamma = self._slopes_of_sigma(rows, residual_slope)
         # Influences of all scores on beta_H, on by_gamma'gamma, and on sigma's own equation.
         slope = block.slope[:, _IMR]
         if self.classical:
@@ -226,8 +263,7 @@ class AssignmentCovariances:
         bread = self._bread(block.held, block.inverse[:, [_IMR]], slope[:, None])
         influence[:, 0, :-2] = bread[:, 0] / norm
         influence[:, 1, :p] = by_gamma @ inner
-        influence[:, 2, -2] = 0.5 * (scores.variance or 1.0) / sigma / m
-        influence[:, 2, -1] = 0.5 * imr**2 / sigma / m
+        influence[:, 2, -2:] = self._own_equation(rows)
         empirical = influence @ scores.middle @ influence.transpose(0, 2, 1)
         if not self.classical:
             of = np.zeros((len(imr), 2, 3))

@@ -111,12 +111,30 @@ def _stacked(
     rows: Rows,
 ) -> Floats:
     """Sandwich covariance of beta, gamma in the probit's coordinates, and log sigma."""
+    equations, bread = held_equations(curve, moments, probit, features, coef, kappa)
+    size = bread.shape[1]
+    middle = score_squares(rows, kind, equations.scores, columns=moments.columns, size=size)
+    return symmetric(bread @ middle @ bread.T)
+
+
+def held_equations(
+    curve: RhoCurve,
+    moments: Moments,
+    probit: Probit,
+    features: Positions,
+    coef: Floats,
+    kappa: float,
+) -> tuple[HeldEquations, Floats]:
+    """Return all equations, and the influence of their scores on the estimates.
+
+    These are beta, gamma in the probit's coordinates, and log sigma.
+    """
     columns, m = list(moments.columns), moments.n_selected
     root = moments.subset(features, imr=False, outcome=False)
     p, j = len(probit.features) + 1, len(root)
     (of_lambda, first), (_, second) = moments.subset(features)[-2:, -2:]
     squares = first**2 + second**2 + kappa**2 * (m * moments.mean_delta - of_lambda**2)
-    equations = _Equations(
+    equations = HeldEquations(
         probit=probit,
         selection=[columns.index(feature) for feature in probit.features],
         prediction=[columns.index(feature) for feature in features],
@@ -125,7 +143,6 @@ def _stacked(
         kappa=kappa,
         variance=float(squares / m),
     )
-    middle = score_squares(rows, kind, equations.scores, columns=columns, size=p + j + 1)
     spread, s2 = curve.spread, curve.residual_variance
     of_gamma = np.zeros((p, p + j + 1))
     of_gamma[:, :p] = probit.inner_covariance
@@ -133,12 +150,11 @@ def _stacked(
     of_log[-1] = 0.5 / s2 / (m - j)
     of_coef = kappa * (spread.gamma_lean @ of_gamma - np.outer(spread.of_lambda, of_log))
     of_coef[:, p : p + j] += equations.inverse_root
-    bread = np.vstack([of_coef, of_gamma, of_log])
-    return symmetric(bread @ middle @ bread.T)
+    return equations, np.vstack([of_coef, of_gamma, of_log])
 
 
 @dataclass(frozen=True)
-class _Equations:
+class HeldEquations:
     """All equations at their estimates, for a pass over blocks of rows."""
 
     probit: Probit

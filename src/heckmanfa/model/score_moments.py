@@ -12,11 +12,13 @@ columns, and its variance equation is a combination of two of them. It reads no 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from heckmanfa.data.arrays import Array, Floats, empty, like
+from heckmanfa.data.arrays import Array, Floats, empty, like, namespace
 from heckmanfa.data.rows import Block, Positions, Rows, pick
 from heckmanfa.model.covariance import CovarianceKind, score_squares_and_sums
 from heckmanfa.model.linalg import dependencies, solve_upper, subset_factor
@@ -28,6 +30,27 @@ from heckmanfa.model.probit import Probit, stacked_scores
 # The residuals come from a model of at most this share of the selected rows' number of columns:
 # those of more columns would be too small.
 _MOST_COLUMNS = 1 / 3
+
+
+class AlsoScored(Protocol):
+    """One more score of each row, and sums over rows."""
+
+    def __call__(self, block: Block) -> tuple[Array, tuple[Any, ...]]:
+        """Return the scores (b,) of a block before weights, and its terms of the sums."""
+
+
+@dataclass(frozen=True)
+class WithMore:
+    """Scores of a model, with one more."""
+
+    scores: Callable[[Block], tuple[Array, tuple[Any, ...]]]
+    also: AlsoScored
+
+    def __call__(self, block: Block) -> tuple[Array, tuple[Any, ...]]:
+        """Return all scores of each row of a block, and its terms of all sums."""
+        scores, terms = self.scores(block)
+        more, others = self.also(block)
+        return namespace(scores).concat((scores, more[:, None]), axis=1), (*terms, *others)
 
 
 @dataclass(frozen=True)
@@ -68,6 +91,22 @@ def gather_score_moments(
 ) -> ScoreMoments:
     """Read the rows once, for the covariances of every assignment of some candidate ``columns``.
 
+    See `gather_scores_and_more`.
+    """
+    return gather_scores_and_more(moments, columns, rows, kind, None)[0]
+
+
+def gather_scores_and_more(
+    moments: Moments,
+    columns: Positions,
+    rows: Rows,
+    kind: CovarianceKind,
+    also: AlsoScored | None,
+) -> tuple[ScoreMoments, Floats, tuple[Any, ...]]:
+    """Gather `ScoreMoments`, and from the same pass the products with one score more, and sums.
+
+    ``also`` reads a block of the columns of ``moments``.
+
     ``rows`` are those of the probit, unselected ones included. The residuals are of all candidates,
     without those that depend on earlier ones. If the candidates are more than a third of the
     selected rows, those most correlated with the outcome are used.
@@ -92,18 +131,22 @@ def gather_score_moments(
         mean_delta=moments.mean_delta,
     )
     p = len(probit.features) + 1
-    middle, (residual_slope, delta_slope) = score_squares_and_sums(
-        rows, kind, equations.scores, columns=read, size=p + len(columns) + 4
+    scores, size = equations.scores, p + len(columns) + 4
+    if also is not None:
+        scores, size = WithMore(scores, also), size + 1
+    whole, (residual_slope, delta_slope, *sums) = score_squares_and_sums(
+        rows, kind, scores, columns=read, size=size
     )
-    return ScoreMoments(
+    found = ScoreMoments(
         columns=columns,
         cov_type=kind.cov_type,
-        middle=middle,
+        middle=whole if also is None else whole[:-1, :-1],
         coef=coef,
         variance=variance,
         residual_slope=residual_slope,
         delta_slope=delta_slope / moments.n_selected,
     )
+    return found, whole, tuple(sums)
 
 
 def classical_scores(columns: Positions) -> ScoreMoments:
