@@ -1,14 +1,21 @@
 """Means of a log outcome on its own scale: the model's formula against numerical integration."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
+from scipy.stats import norm
 
+from heckmanfa import Heckman, HeckmanAverage
 from heckmanfa.data.outcome_scale import from_log
+from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.inference.log_means import log_mean, own_scale_mean
+from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
+from heckmanfa.inference.prediction import predict
+from heckmanfa.results.average_tables import mixture_of
 
 
 def integrated(kind, mean, index, rho, sigma, transform):
@@ -48,3 +55,159 @@ def test_means_do_not_underflow_where_selection_is_unlikely():
     unselected = log_mean("unselected", 0.0 * index, -index, -0.5, 1.0)
     np.testing.assert_allclose(unselected, selected, rtol=1e-13)
     assert from_log(np.array([800.0]), "log")[0] == np.inf
+
+
+def numerical(function, at, step=1e-5):
+    return (function(at + step) - function(at - step)) / (2 * step)
+
+
+@pytest.mark.parametrize("transform", ["log", "log1p"])
+@pytest.mark.parametrize("kind", ["marginal", "selected", "unselected", "expected", "selection"])
+def test_derivatives_are_those_of_finite_differences(kind, transform):
+    v, u, b, s = np.array([0.4, -1.2, 2.0]), np.array([0.3, -4.5, 1.7]), -0.7, 0.9
+
+    def parts(v=v, u=u, b=b, s=s):
+        return own_scale_parts(transform, kind, v, u, b, s)
+
+    found = parts()
+    moved = {
+        "mean": numerical(lambda at: parts(v=v + at).value, 0.0),
+        "index": numerical(lambda at: parts(u=u + at).value, 0.0),
+        "dependence": numerical(lambda at: parts(b=b + at).value, 0.0),
+        "sigma": numerical(lambda at: parts(s=s + at).value, 0.0),
+        "index_index": numerical(lambda at: parts(u=u + at).index, 0.0),
+        "index_dependence": numerical(lambda at: parts(b=b + at).index, 0.0),
+        "index_sigma": numerical(lambda at: parts(s=s + at).index, 0.0),
+    }
+    for name, known in moved.items():
+        np.testing.assert_allclose(getattr(found, name), known, rtol=1e-7, atol=1e-9, err_msg=name)
+    if kind == "selection":
+        return
+    bends = {
+        "mean_mean": numerical(lambda at: parts(v=v + at).mean, 0.0),
+        "mean_index": numerical(lambda at: parts(u=u + at).mean, 0.0),
+        "mean_dependence": numerical(lambda at: parts(b=b + at).mean, 0.0),
+        "mean_sigma": numerical(lambda at: parts(s=s + at).mean, 0.0),
+    }
+    for name, known in bends.items():
+        np.testing.assert_allclose(getattr(found.bend, name), known, rtol=1e-7, atol=1e-9)
+    shift = 0.0 if transform == "log" else 1.0
+    logs = log_parts(transform, kind, v, u, b, s)
+    np.testing.assert_allclose(logs.value, np.log(found.value + shift), rtol=1e-10, atol=1e-12)
+    for name in ("mean", "index", "dependence", "sigma"):
+        known = getattr(found, name) / (found.value + shift)
+        np.testing.assert_allclose(getattr(logs, name), known, rtol=1e-10, atol=1e-12)
+
+
+def make_rows(n=300):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 3))
+    u, e = rng.multivariate_normal([0, 0], [[1, 0.4], [0.4, 0.64]], size=n).T
+    wage = np.exp(0.2 + 0.6 * X[:, 0] - 0.5 * X[:, 1] + e)
+    wage[0.3 + 0.8 * X[:, 0] + 0.7 * X[:, 2] + u <= 0] = np.nan
+    return X, wage
+
+
+X, WAGE = make_rows()
+
+
+def moved(fit, step):
+    """The fit with all estimates moved: those of ``terms``, then sigma."""
+    coef, selection = fit.coef.copy(), fit.selection_coef.copy()
+    coef[:2] += step[1:3]
+    selection += step[4:7]
+    return replace(
+        fit,
+        intercept=fit.intercept + step[0],
+        coef=coef,
+        selection_intercept=fit.selection_intercept + step[3],
+        selection_coef=selection,
+        imr_coef=fit.imr_coef + step[7],
+        sigma=fit.sigma + step[8],
+    )
+
+
+def joint(fit):
+    """Covariance of the estimates that `moved` moves."""
+    whole = np.empty((9, 9))
+    whole[:8, :8] = fit.covariance[:8, :8]
+    whole[8, :8] = whole[:8, 8] = fit.sigma_covariance[:8]
+    whole[8, 8] = fit.sigma_covariance[-1]
+    return whole
+
+
+@pytest.mark.parametrize("transform", ["log", "log1p"])
+@pytest.mark.parametrize("method", ["two-step", "ml"])
+def test_intervals_and_margins_are_the_delta_method_with_numerical_gradients(method, transform):
+    model = Heckman([0, 1], method=method, outcome_transform=transform).fit(X, WAGE)
+    fit, shift = model.fit_, 0.0 if transform == "log" else 1.0
+    covariance, steps = joint(fit), np.eye(9) * 1e-5
+    quantile = norm.ppf(0.95)
+    for kind in ("marginal", "selected", "unselected", "expected"):
+
+        def value(step, kind=kind):
+            return predict(moved(fit, step), X[:4], kind, None, 0.9, "error")
+
+        gradient = np.array([value(step) - value(-step) for step in steps]).T / 2e-5
+        means, limits = model.predict(X[:4], kind, "confidence", 0.9)
+        error = np.sqrt(np.sum(gradient @ covariance * gradient, axis=1)) / (means + shift)
+        for sign, side in zip((-1, 1), limits.T, strict=True):
+            known = (means + shift) * np.exp(sign * quantile * error) - shift
+            np.testing.assert_allclose(side, known, rtol=1e-6)
+
+        def effect(step, kind=kind):
+            moves = [np.array([h, 0, 0]) for h in (1e-4, -1e-4)]
+            up, down = (predict(moved(fit, step), X + m, kind, None, 0.9, "error") for m in moves)
+            return np.mean(up - down) / 2e-4
+
+        gradient = np.array([effect(step * 10) - effect(-step * 10) for step in steps]) / 2e-4
+        table = model.margins(X, kind=kind, features=[0]).tidy().iloc[0]
+        assert table["estimate"] == pytest.approx(effect(np.zeros(9)), rel=1e-6)
+        assert table["std_error"] == pytest.approx(
+            np.sqrt(gradient @ covariance @ gradient), rel=1e-5
+        )
+
+
+def test_limits_of_a_new_outcome_are_those_of_its_logarithm():
+    model = Heckman([0, 1], method="ml", outcome_transform="log").fit(X, WAGE)
+    for kind in ("marginal", "selected", "unselected"):
+        own = model.predict(X, kind, "prediction", 0.8)[1]
+        link = model.predict(X, kind, "prediction", 0.8, scale="link")[1]
+        np.testing.assert_allclose(own, np.exp(link), rtol=1e-14)
+
+
+def test_without_a_transform_both_scales_are_the_same():
+    model = Heckman([0, 1]).fit(X, np.log(WAGE))
+    link = model.predict(X, "selected", "confidence", scale="link")
+    own = model.predict(X, "selected", "confidence")
+    for found, known in zip(own, link, strict=True):
+        np.testing.assert_array_equal(found, known)
+    with pytest.raises(InputError, match="scale must be 'response' or 'link'"):
+        model.predict(X, scale="log")
+
+
+def test_an_average_mixes_the_means_of_its_assignments():
+    options = {"always": [0], "never": [2], "outcome_transform": "log"}
+    two_step = HeckmanAverage(**options).fit(X, WAGE)
+    mixture, members = mixture_of(two_step.fit_), []
+    for features in ([0], [0, 1]):
+        members.append(Heckman(features, outcome_transform="log").fit(X, WAGE))
+    sizes = mixture.masks.sum(axis=1)
+    weights = [mixture.weights[sizes == size].sum() for size in (1, 2)]
+    for kind in ("marginal", "selected", "unselected", "expected"):
+        parts = [
+            weight * one.predict(X, kind) for weight, one in zip(weights, members, strict=True)
+        ]
+        np.testing.assert_allclose(two_step.predict(X, kind), sum(parts), rtol=1e-9)
+    with pytest.raises(NotIdentifiedError, match="method='ml', or ask for scale='link'"):
+        two_step.predict(X, return_interval="confidence")
+    with pytest.raises(NotIdentifiedError, match="method='ml', or ask for scale='link'"):
+        two_step.margins(X)
+    assert np.isfinite(two_step.margins(X, scale="link").tidy()["estimate"]).all()
+    ml = HeckmanAverage(**options, method="ml").fit(X, WAGE)
+    means, limits = ml.predict(X, "selected", "confidence")
+    assert np.all((limits[:, 0] < means) & (means < limits[:, 1]))
+    alone = Heckman([0, 1], method="ml", outcome_transform="log").fit(X, WAGE)
+    # Nearly all weight is on one assignment.
+    np.testing.assert_allclose(limits, alone.predict(X, "selected", "confidence")[1], rtol=0.02)
+    assert np.isfinite(ml.margins(X).tidy()["std_error"]).all()

@@ -18,6 +18,7 @@ from heckmanfa.inference.diagnosed import diagnose_fit
 from heckmanfa.inference.likelihood_profile import RhoProfile, profile_rho
 from heckmanfa.inference.margins import Margins, margins
 from heckmanfa.inference.pictures import Pictures
+from heckmanfa.inference.prediction import Scale
 from heckmanfa.inference.replicates import Refit
 from heckmanfa.inference.row_pictures import PictureRows
 from heckmanfa.plots.mills_ratios import MillsRatios
@@ -170,6 +171,7 @@ class ReportedModel(ScoredModel):
         *,
         sample_weight: Any = None,
         conf_level: float = 0.95,
+        scale: Scale = "response",
     ) -> Margins:
         """Marginal effects of features on expected outcomes, or probabilities, and on selection.
 
@@ -192,6 +194,8 @@ class ReportedModel(ScoredModel):
             formulas' data frame has their column; 1 weights all rows equally.
         conf_level : float
             Confidence level of the intervals.
+        scale : {"response", "link"}
+            With ``outcome_transform``, effects on the outcome itself, or on its logarithm.
 
         Returns
         -------
@@ -201,7 +205,14 @@ class ReportedModel(ScoredModel):
             effect and standard error are 0, and there is no test.
         """
         return margins(
-            self.fit_, X, kind, at, features, sample_weight=sample_weight, conf_level=conf_level
+            self.fit_,
+            X,
+            kind,
+            at,
+            features,
+            sample_weight=sample_weight,
+            conf_level=conf_level,
+            scale=scale,
         )
 
     def mills_ratios(

@@ -18,6 +18,7 @@ from heckmanfa.data.arrays import Array, Floats, host, like
 from heckmanfa.data.columns.features import FeatureTable, same
 from heckmanfa.data.outcome_scale import OutcomeTransform
 from heckmanfa.data.rows import Mask, one_blas_thread
+from heckmanfa.errors import NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_fit import with_refit
 from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect
@@ -92,6 +93,16 @@ def is_averaged(fit: Fit, estimates: Estimates) -> bool:
     return estimates.prediction or fit.average.refits is not None
 
 
+def refuse_two_step(estimates: Estimates) -> None:
+    """Refuse the spread of an average of two-step fits where these are not linear."""
+    if estimates.transform is not None:
+        raise NotIdentifiedError(
+            "an average of two-step fits does not know how sigma varies with the coefficients of "
+            "each assignment, which errors of means on the outcome's own scale need: use "
+            "method='ml', or ask for scale='link'"
+        )
+
+
 def average_functions(
     fit: Fit,
     estimates: Estimates,
@@ -109,6 +120,7 @@ def average_functions(
     """
     if outcome_of(fit).refits is not None:
         return _over_refits(fit, estimates, functions, conf_level)
+    refuse_two_step(estimates)
     mixture = mixture_of(fit)
     # With beta_H = 1, the derivative with respect to the selection coefficients is what each
     # assignment's beta_H multiplies.
@@ -141,7 +153,7 @@ def _over_refits(
     """Do the same with the refits of maximum likelihood, each with its own estimates."""
     weights, values, covariances = [], [], []
     for share, member in members_of(fit):
-        own = Estimates.of(member, prediction=estimates.prediction, selection=estimates.selection)
+        own = estimates.again(member)
         value, gradient = functions(own)
         weights.append(share)
         values.append(value)
@@ -196,9 +208,10 @@ def average_interval(
     members = members_of(fit)
     if members:
         weights = np.array([weight for weight, _ in members])
-        found = [_of_member(member, kind, design, estimates.selection) for _, member in members]
+        found = [_of_member(estimates.again(member), member, kind, design) for _, member in members]
         values, errors, spread = (np.array(part) for part in zip(*found, strict=True))
     else:
+        refuse_two_step(estimates)
         mixture = few_of(fit)
         weights = mixture.weights
         values, errors = _of_mixture(fit, mixture, estimates, kind, design)
@@ -213,12 +226,11 @@ def average_interval(
 
 
 def _of_member(
-    member: Fit, kind: str, design: Floats, selection: bool
+    own: Estimates, member: Fit, kind: str, design: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return each row's expectation under one refit, its standard error, and the outcome's."""
-    own = Estimates.of(member, prediction=True, selection=selection)
     index = design @ own.selection_coef
-    effect = level_effect(own.parts(kind, design), design)
+    effect = own.level(kind, design)
     errors = np.sqrt(np.maximum(effect.variance(own.covariance), 0.0))
     sigma, imr = np.array(member.sigma), np.array(member.imr_coef)
     return effect.values, errors, _spread(kind, sigma, imr, index)

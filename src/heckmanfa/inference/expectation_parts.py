@@ -43,6 +43,7 @@ class Bend:
     mean_mean: Floats
     mean_index: Floats
     mean_dependence: Floats
+    mean_sigma: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,9 @@ class Parts:
     index_dependence: Floats
     bend: Bend | None = None
     """None if the expectation is linear in v"""
+    sigma: Floats | None = None
+    """derivative in sigma; None unless the outcome is fitted on its logarithm"""
+    index_sigma: Floats | None = None
 
 
 def selection_parts(index: Floats) -> Parts:

@@ -1,7 +1,8 @@
 """The expectations of a fitted model, and their gradients in its parameters.
 
 Each is a function of v = x'b, u = z'gamma and a parameter of the errors, whose derivatives
-`expectation_parts` has: b_H of a linear outcome, rho of a binary one.
+`expectation_parts` has: b_H of a linear outcome, rho of a binary one. Of a model that is fitted on
+the log of its outcome, expectations on the outcome's own scale are functions of sigma too.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import numpy as np
 
 from heckmanfa.data.arrays import Floats, host
 from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.outcome_scale import OutcomeTransform
 from heckmanfa.data.rows import Positions
 from heckmanfa.fit import Fit
 from heckmanfa.inference.expectation_parts import Parts, linear_parts, probability_parts
+from heckmanfa.inference.own_scale_parts import log_parts, own_scale_parts
 
 TARGETS = ("marginal", "selected", "unselected", "expected", "selection")
 
@@ -45,12 +48,40 @@ class Estimates:
     in_selection: frozenset[int]
     binary: bool = False
     """whether the outcome is binary, so that expectations are probabilities"""
+    transform: OutcomeTransform | None = None
+    """what expectations on the outcome's own scale undo; None if they are on that of the fit"""
+    sigma: float = 0.0
+    """standard deviation of the outcome's error, which only a ``transform`` needs: the covariance
+    then has one more row, the last"""
 
     def parts(self, target: str, design: Floats) -> Parts:
         """Evaluate one of `TARGETS` and its derivatives in rows of the design (n, 1 + k)."""
-        form = probability_parts if self.binary else linear_parts
         mean, index = design @ self.coef, design @ self.selection_coef
+        if self.transform is not None:
+            errors = self.dependence, self.sigma
+            return own_scale_parts(self.transform, target, mean, index, *errors)
+        form = probability_parts if self.binary else linear_parts
         return form(target, mean, index, self.dependence)
+
+    def log_parts(self, target: str, design: Floats) -> Parts:
+        """Evaluate the logarithm that `outcome_scale.from_log` undoes, of an expectation."""
+        assert self.transform is not None
+        mean, index = design @ self.coef, design @ self.selection_coef
+        return log_parts(self.transform, target, mean, index, self.dependence, self.sigma)
+
+    def level(self, target: str, design: Floats) -> Effect:
+        """Return an expectation in rows of the design, or its `log_parts` with a transform."""
+        parts = self.parts if self.transform is None else self.log_parts
+        return level_effect(parts(target, design), design)
+
+    def again(self, fit: Fit) -> Estimates:
+        """Take the same out of another fit."""
+        return Estimates.of(
+            fit,
+            prediction=self.prediction,
+            selection=self.selection,
+            transform=self.transform,
+        )
 
     def used_by(self, target: str) -> frozenset[int]:
         """Return the columns of X that one of `TARGETS` is a function of."""
@@ -61,8 +92,15 @@ class Estimates:
         return self.in_prediction | self.in_selection
 
     @classmethod
-    def of(cls, fit: Fit, *, prediction: bool, selection: bool) -> Estimates:
-        """Take one equation, or both, out of a fitted model."""
+    def of(
+        cls,
+        fit: Fit,
+        *,
+        prediction: bool,
+        selection: bool,
+        transform: OutcomeTransform | None = None,
+    ) -> Estimates:
+        """Take one equation, or both, out of a fitted model; ``transform`` is what to undo."""
         selection = selection and fit.probit is not None
         predicting = fit.equation if prediction else []
         selecting: list[int] = []
@@ -88,8 +126,14 @@ class Estimates:
         if prediction and selection:
             rows.append(fit.terms.index(("errors", "rho" if fit.is_binary else "imr")))
             positions.append(2 * (1 + k))
-        covariance = np.zeros((2 * k + 3, 2 * k + 3))
+        size = 2 * k + 3 + (transform is not None)
+        covariance = np.zeros((size, size))
         covariance[np.ix_(positions, positions)] = fit.covariance[np.ix_(rows, rows)]
+        if transform is not None and prediction:
+            of_sigma = fit.sigma_covariance
+            shared = np.nan if of_sigma is None else of_sigma[rows]
+            covariance[positions, -1] = covariance[-1, positions] = shared
+            covariance[-1, -1] = np.nan if of_sigma is None else of_sigma[-1]
         dependence = fit.rho if fit.is_binary else fit.imr_coef
         return cls(
             prediction,
@@ -102,6 +146,8 @@ class Estimates:
             frozenset(predicting),
             frozenset(selecting),
             fit.is_binary,
+            transform,
+            fit.sigma,
         )
 
 
@@ -118,9 +164,11 @@ class Effect:
     selection: tuple[tuple[Floats, Floats], ...]
     dependence: Floats
     """(n,)"""
+    sigma: Floats | None = None
+    """(n,) or None, as in `Parts`"""
 
     def average(self, weight: Floats) -> tuple[float, Floats]:
-        """Return the weighted sum over rows, and its gradient of shape (2 (1 + k) + 1,)."""
+        """Return the weighted sum over rows, and its gradient, as the covariance has rows."""
         blocks = [
             sum(
                 np.sum(weight * factor) * matrix[0]
@@ -130,16 +178,22 @@ class Effect:
             )
             for terms in (self.prediction, self.selection)
         ]
-        gradient = np.concatenate([*blocks, [weight @ self.dependence]])
+        ends = [weight @ end for end in self._ends]
+        gradient = np.concatenate([*blocks, ends])
         return float(weight @ self.values), gradient
 
     def gradient(self) -> Floats:
-        """Return the gradient of each row's number, (n, 2 (1 + k) + 1)."""
+        """Return the gradient of each row's number, as the covariance has rows."""
         blocks = [
             sum(factor[:, None] * matrix for factor, matrix in terms)
             for terms in (self.prediction, self.selection)
         ]
-        return np.column_stack([*blocks, self.dependence])
+        return np.column_stack([*blocks, *self._ends])
+
+    @property
+    def _ends(self) -> list[Floats]:
+        """Derivatives in the parameters of the errors."""
+        return [self.dependence] if self.sigma is None else [self.dependence, self.sigma]
 
     def variance(self, covariance: Floats) -> Floats:
         """Return the variance of each row's number, by the delta method."""
@@ -149,24 +203,29 @@ class Effect:
 
 def level_effect(parts: Parts, design: Floats) -> Effect:
     """Return the expectation in rows of the design (n, 1 + k), at which ``parts`` is evaluated."""
-    return Effect(parts.value, ((parts.mean, design),), ((parts.index, design),), parts.dependence)
+    by_mean, by_index = ((parts.mean, design),), ((parts.index, design),)
+    return Effect(parts.value, by_mean, by_index, parts.dependence, parts.sigma)
 
 
 def slope_effect(estimates: Estimates, parts: Parts, design: Floats, slopes: Floats) -> Effect:
     """Return the derivative of the expectation, given the slopes of the design's columns."""
     mean, index = slopes @ estimates.coef, slopes @ estimates.selection_coef
     bent, by_dependence = parts.index_index * index, parts.index_dependence * index
+    by_sigma = None if parts.index_sigma is None else parts.index_sigma * index
     prediction: tuple[tuple[Floats, Floats], ...] = ((parts.mean, slopes),)
     if parts.bend is not None:
         bend = parts.bend
         bent = bent + bend.mean_index * mean
         prediction = ((bend.mean_mean * mean + bend.mean_index * index, design), *prediction)
         by_dependence = by_dependence + bend.mean_dependence * mean
+        if by_sigma is not None and bend.mean_sigma is not None:
+            by_sigma = by_sigma + bend.mean_sigma * mean
     return Effect(
         parts.mean * mean + parts.index * index,
         prediction,
         ((bent, design), (parts.index, slopes)),
         by_dependence,
+        by_sigma,
     )
 
 

@@ -24,12 +24,20 @@ from heckmanfa.text.wording import nearest
 SCALES = ("response", "link")
 
 
-def check_scale(scale: str, *, prefix: str = "") -> None:
-    """Refuse a scale of predictions that does not exist; ``prefix`` goes before its name."""
+def check_scale(scale: str, *, prefix: str = "", binary: bool = False) -> None:
+    """Refuse a scale that does not exist, or that a ``binary`` outcome does not have.
+
+    ``prefix`` goes before the name of the option.
+    """
     if scale not in SCALES:
         raise InputError(
             f"{prefix}scale must be 'response' or 'link'; got {quoted(scale)}"
             f"{nearest(str(scale), SCALES)}"
+        )
+    if binary and scale == "link":
+        raise InputError(
+            "scale='link' is for outcomes that are fitted on their logarithm; effects on a binary "
+            "outcome are effects on its probability"
         )
 
 

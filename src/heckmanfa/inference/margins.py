@@ -29,9 +29,12 @@ from heckmanfa.inference.expectations import (
 )
 from heckmanfa.inference.fit_rows import probit_of
 from heckmanfa.inference.formula_variables import Change
+from heckmanfa.inference.log_means import check_scale, transform_of
 from heckmanfa.results.caveats import caveat_sentences
 from heckmanfa.results.document import Section
 from heckmanfa.results.effect_words import class_label
+from heckmanfa.results.log_words import scale_notes
+from heckmanfa.results.naming import name_on_scale
 from heckmanfa.results.reference import check_level, reference_of
 from heckmanfa.results.reports import Report
 from heckmanfa.results.search_caveats import search_notes
@@ -49,15 +52,18 @@ _WORDS = {
 _GIVEN = {"marginal": "x", "selected": "x, s = 1", "unselected": "x, s = 0"}
 
 
-def quantity(target: str, positive: str = "") -> str:
-    """Write what an effect is on; ``positive`` is the positive class of a binary outcome."""
+def quantity(target: str, positive: str = "", outcome: str = "y") -> str:
+    """Write what an effect is on; ``positive`` is the positive class of a binary outcome.
+
+    ``outcome`` is a linear outcome on the scale of the effects.
+    """
     if target == "selection":
         return "P(s = 1 | x)"
     if target == "expected":
         joint = f"P(y = {positive}, s = 1 | x)"
-        return joint if positive else "P(s = 1 | x) E[y | x, s = 1]"
+        return joint if positive else f"P(s = 1 | x) E[{outcome} | x, s = 1]"
     given = _GIVEN[target]
-    return f"P(y = {positive} | {given})" if positive else f"E[y | {given}]"
+    return f"P(y = {positive} | {given})" if positive else f"E[{outcome} | {given}]"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -77,6 +83,8 @@ class Margins(Report):
     """how weights count these rows, in words"""
     positive: str = ""
     """positive class of a binary outcome, whose probability has these effects"""
+    outcome: str = "y"
+    """a linear outcome on the scale of the effects: "y", or "log(y)" with ``scale="link"``"""
 
     def tidy(self) -> pd.DataFrame:
         """Return effects, standard errors, tests and intervals.
@@ -108,7 +116,7 @@ class Margins(Report):
             table = rows.drop(columns="target").reset_index(drop=True)
             whose = "for anyone" if self.positive else "the outcome of anyone"
             words = _WORDS[str(target)].format(whose)
-            what = f"{quantity(str(target), self.positive)}{words}"
+            what = f"{quantity(str(target), self.positive, self.outcome)}{words}"
             parts.append(Section(f"Effects {target}: on {what}", table=table))
         return [*parts, Section(notes=self.notes)]
 
@@ -122,9 +130,11 @@ def margins(
     *,
     sample_weight: Any,
     conf_level: float,
+    scale: str = "response",
 ) -> Margins:
     """Compute marginal effects of features; see `Heckman.margins`."""
     kinds, notes = _read_kinds(fit, kind)
+    check_scale(scale, binary=fit.is_binary)
     if at not in ("average", "means"):
         raise InputError(
             "at must be 'average' or 'means'; got "
@@ -136,6 +146,7 @@ def margins(
         fit,
         prediction=any(target != "selection" for target in kinds),
         selection=any(target != "marginal" for target in kinds),
+        transform=transform_of(fit, scale),
     )
     read = array_rows if fit.origin.design is None else formula_rows
     # If every outcome was observed, all rows are selected.
@@ -168,10 +179,20 @@ def margins(
         table.loc[~tested, ["statistic", "p_value"]] = np.nan
     if rows.n_left_out:
         notes.append(f"{rows.n_left_out} rows lack a variable of the formulas, and are left out.")
-    notes += [*rows.notes, *_notes(fit, kinds, table), *reference.notes()]
+    outcome = "y" if scale == "response" else name_on_scale("y", fit.spec.outcome_transform)
+    said = _notes(fit, kinds, table, outcome, scale)
+    notes += [*rows.notes, *said, *reference.notes()]
     how = weighing(fit.spec.weight_kind, rows.n_rows, rows.total)
     return Margins(
-        table, covariance, at, float(conf_level), rows.n_rows, tuple(notes), how, _positive(fit)
+        table,
+        covariance,
+        at,
+        float(conf_level),
+        rows.n_rows,
+        tuple(notes),
+        how,
+        _positive(fit),
+        outcome,
     )
 
 
@@ -265,8 +286,10 @@ def _read_kinds(fit: Fit, kind: Any) -> tuple[list[str], list[str]]:
     return kinds, [note]
 
 
-def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
+def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame, outcome: str, scale: str) -> list[str]:
     notes = ["Standard errors use the delta method, with these rows held fixed."]
+    if {*kinds} - {"selection"}:
+        notes += scale_notes(fit.spec.outcome_transform, scale)
     if fit.is_binary:
         notes.append("Effects are on probabilities: 0.01 is one percentage point.")
     if fit.average is not None:
@@ -284,7 +307,7 @@ def _notes(fit: Fit, kinds: list[str], table: pd.DataFrame) -> list[str]:
         parts = []
         for target, rows in zero.groupby("target", sort=False):
             terms = listed([*dict.fromkeys(rows["term"].astype(str))])
-            parts.append(f"{quantity(str(target), _positive(fit))}: {terms}")
+            parts.append(f"{quantity(str(target), _positive(fit), outcome)}: {terms}")
         notes.append(
             "An effect of 0 with a standard error of 0 is not an estimate: its target does not "
             f"depend on the feature, and there is nothing to test ({'; '.join(parts)})."

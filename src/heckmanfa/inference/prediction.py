@@ -25,7 +25,7 @@ from heckmanfa.data.threads import in_order
 from heckmanfa.errors import InputError, NotIdentifiedError
 from heckmanfa.fit import Fit
 from heckmanfa.inference.average_effects import average_interval, average_means, mixed
-from heckmanfa.inference.expectations import Estimates, design_blocks, level_effect
+from heckmanfa.inference.expectations import Estimates, design_blocks
 from heckmanfa.inference.fit_rows import probit_of, read_fit_rows
 from heckmanfa.inference.log_means import own_scale_mean, transform_of
 from heckmanfa.model.normal import inverse_mills, log_cdf, mills
@@ -247,17 +247,18 @@ def interval(
     if fit.probit is None:
         kind = "marginal"
     new = return_interval == "prediction"
-    if transform is not None and not new:
-        raise NotIdentifiedError(
-            "confidence intervals of means on the outcome's own scale need the joint covariance of "
-            "sigma; ask for scale='link', or for return_interval='prediction'"
-        )
     if new and kind != "marginal" and fit.average is None and not abs(fit.rho) < 1:
         raise NotIdentifiedError(
             f"rho is estimated at {fit.rho:.4g}, outside (-1, 1), so the distribution of an "
             "outcome given selection is not known; use method='ml', or kind='marginal'"
         )
-    estimates = Estimates.of(fit, prediction=True, selection=kind != "marginal")
+    # Limits of a new outcome are those of its logarithm.
+    estimates = Estimates.of(
+        fit,
+        prediction=True,
+        selection=kind != "marginal",
+        transform=None if new else transform,
+    )
     reference = reference_of(fit)
     quantile = reference.quantile(conf_level)
     # A normal error scaled up by this factor reaches as far as one that is t distributed.
@@ -273,7 +274,7 @@ def interval(
                 return span, ends
             if new:
                 return span, _new_outcome(fit, estimates, kind, design, conf_level, wider)
-            effect = level_effect(estimates.parts(kind, design), design)
+            effect = estimates.level(kind, design)
             error = quantile * np.sqrt(effect.variance(estimates.covariance))
             return span, np.column_stack([effect.values - error, effect.values + error])
 

@@ -219,7 +219,7 @@ class _Likelihood:
         return scores_of(block, self.problem, self.theta), ()
 
     def ratios(self, block: Block) -> tuple[Array, tuple[Floats]]:
-        """r - 1 of each row, and the sum of r times the derivative of log E in theta."""
+        """Return r - 1 of each row, and the sum of r times the derivative of log E in theta."""
         problem, theta = self.problem, self.theta
         p, _ = problem.sizes
         sigma = float(np.exp(theta[-2])) * problem.scale
