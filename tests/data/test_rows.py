@@ -10,7 +10,7 @@ import pytest
 from formulaic import Formula
 
 from heckmanfa import Heckman
-from heckmanfa.data.columns.features import read_features
+from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.formula.matrix import matrix_of
 from heckmanfa.data.rows import ArrayRows, Matrix, total
 from heckmanfa.data.threads import SharedContext, in_order

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heckmanfa import Heckman
-from heckmanfa.data.columns.features import read_features
+from heckmanfa.data.columns.feature_reading import read_features
 from heckmanfa.data.rows import ArrayRows
 from heckmanfa.data.sample import read_sample
 from heckmanfa.errors import HeckmanfaWarning

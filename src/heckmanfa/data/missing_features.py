@@ -81,7 +81,8 @@ def find_gaps(table: FeatureTable, columns: Positions) -> Gaps:
         empty += host(hole.sum(axis=0))
         infinite += host(xp.isinf(block).sum(axis=0))
         n_missing += int(hole.any(axis=1).sum())
-    labels = table.labels(columns)
+    # The dummies of a category are missing together.
+    labels = table.sources(columns)
     if infinite.any():
         raise MissingValueError(
             f"Input X contains infinity in {_listed(_counted(labels, infinite))}: correct these "

@@ -7,7 +7,7 @@ the parts of a row source are many. Counts of several chunks add up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,14 @@ class FeatureCounts:
         return FeatureCounts(
             *(getattr(self, part.name) + getattr(other, part.name) for part in fields(self))
         )
+
+    def of(self, columns: Sequence[int]) -> FeatureCounts:
+        """Return the counts of some of the columns."""
+        per_column = ("missing", "infinite", "gaps", "gaps_selected")
+        parts: dict[str, Any] = {
+            name: np.atleast_1d(getattr(self, name))[list(columns)] for name in per_column
+        }
+        return replace(self, **parts)
 
     def known_only(self) -> Mask:
         """(k,) which columns are known only for selected rows: missing in every unselected row.
@@ -335,7 +343,11 @@ def refuse_not_finite(
 
     ``everywhere`` (k,) says which columns are in the selection equation.
     """
-    labels = table.labels(columns)
+    # The dummies of a category are missing together, and one name says it.
+    labels = table.sources(columns)
+    first = [labels.index(label) for label in dict.fromkeys(labels)]
+    labels, everywhere = [labels[index] for index in first], everywhere[first]
+    counts = counts.of(first)
     known_only = explain_known_only(labels, counts, everywhere)
     if known_only is not None:
         raise MissingValueError(

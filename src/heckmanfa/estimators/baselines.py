@@ -17,12 +17,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from heckmanfa.data.arrays import Array, Floats, is_dask, on_host
-from heckmanfa.data.columns.column_names import names_or_positions
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear, read_features
+from heckmanfa.data.columns.feature_reading import read_features
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns, linear
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.missing_features import Gaps, check_missing, find_gaps, refuse_gaps
 from heckmanfa.data.row_sources import refuse_rows
-from heckmanfa.data.rows import Block, Mapped, Merge, Positions, Rows, one_blas_thread, pick
+from heckmanfa.data.rows import Block, Mapped, Mask, Merge, Positions, Rows, one_blas_thread, pick
 from heckmanfa.data.sample import Sample, check_parameters, find_row_source, read_sample
 from heckmanfa.errors import AllObservedWarning, UnderdeterminedWarning, warn
 from heckmanfa.estimators.dask_predict import map_rows
@@ -56,8 +56,13 @@ class RowsRead:
         return self.sample.row_counts
 
     @property
+    def columns(self) -> FittedColumns:
+        """The columns of X, and how they become numbers."""
+        return self.table.fitted(self.estimator)
+
+    @property
     def labels(self) -> list[str]:
-        """A name for every column of X."""
+        """A name for every column of the table."""
         return self.table.labels(range(self.table.shape[1]))
 
     def refuse_leakage(self, moments: Moments) -> None:
@@ -67,27 +72,27 @@ class RowsRead:
 
     def attributes(self, prediction: Positions) -> dict[str, Any]:
         """Return the attributes that every regression has, for these prediction features."""
-        table, k = self.table, self.table.shape[1]
-        support = np.zeros(k, dtype=bool)
+        columns = self.columns
+        support = np.zeros(self.table.shape[1], dtype=bool)
         support[list(prediction)] = True
-        known = {
-            "_columns": FittedColumns(self.estimator, k, table.names, table.labels_given),
+        return {
+            "_columns": columns,
             "_selected_given": self.selected_given,
-            "support_": support,
-            "prediction_features_": names_or_positions(table.names, prediction),
+            "_support": support,
+            "support_": columns.of_x(support),
+            "prediction_features_": columns.names_of(prediction),
             "row_counts_": self.counts,
             "n_selected_": self.counts["selected"],
-            "n_features_in_": k,
+            **columns.attributes(self.labels),
         }
-        if table.names is not None:
-            known["feature_names_in_"] = np.array(table.names, dtype=object)
-        return known
 
 
 class ObservedRegressor(ScoredRegressor):
     """The base of regressions on the rows with an outcome."""
 
     _columns: FittedColumns
+    _support: Mask
+    """(K,) which columns predict, dummies included"""
     _selected_given: bool
     """whether who is selected was passed to `fit`"""
 
@@ -97,7 +102,12 @@ class ObservedRegressor(ScoredRegressor):
         """Check parameters, and apply the row rules to the data."""
         check_parameters(self)
         source = find_row_source(X, y, selected, sample_weight, None)
-        table = read_features(X if source is None else source, type(self).__name__)
+        table = read_features(
+            X if source is None else source,
+            type(self).__name__,
+            categorical=self.categorical_features,
+            lists=(self.prediction_features, selection_features),
+        )
         selection = resolve(table, selection_features, "selection_features")
         prediction = resolve(table, self.prediction_features, "prediction_features")
         sample = read_sample(
@@ -143,7 +153,7 @@ class ObservedRegressor(ScoredRegressor):
 
     def _read_prediction(self, X: Any) -> tuple[FeatureTable, list[int]]:
         """Return the table of X, and the columns that predict."""
-        columns = [int(column) for column in np.flatnonzero(self.support_)]
+        columns = [int(column) for column in np.flatnonzero(self._support)]
         return read_features(X, self._columns), columns
 
     @abstractmethod
@@ -196,7 +206,7 @@ class _LinearRegressor(ObservedRegressor):
         coef[list(prediction)] = found.coef[1:]
         return {
             **read.attributes(prediction),
-            "dropped_features_": names_or_positions(read.table.names, dropped),
+            "dropped_features_": read.columns.names_of(dropped),
             "coef_": coef,
             "intercept_": float(found.coef[0]),
             "sigma_": found.sigma,

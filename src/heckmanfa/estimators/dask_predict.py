@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heckmanfa.data.columns.features import FittedColumns, read_features
+from heckmanfa.data.columns.feature_reading import read_features
+from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.dask.dask_rows import one_column_chunk
 from heckmanfa.errors import InputTypeError
 

@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from heckmanfa.data.arrays import explain_out_of_memory
-from heckmanfa.data.columns.features import FeatureTable, FittedColumns, read_features
+from heckmanfa.data.columns.encoding import Encoding
+from heckmanfa.data.columns.feature_reading import read_features
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.row_sources import RowSource
 from heckmanfa.data.rows import one_blas_thread
 from heckmanfa.data.sample import check_parameters, find_row_source, read_sample
 from heckmanfa.errors import FewClustersWarning, InputError, warn
@@ -49,7 +50,13 @@ def fit_rows(
         sample_weight, groups = source.has_weight or None, source.has_groups or None
     _check_parameters(estimator, sample_weight, groups)
     with one_blas_thread(), explain_out_of_memory():
-        table = read_features(X, type(estimator).__name__)
+        table = read_features(
+            X,
+            type(estimator).__name__,
+            # Formulas make numbers of their categories.
+            categorical=estimator.categorical_features if design is None else None,
+            lists=(estimator.prediction_features, estimator.selection_features),
+        )
         spec, choose = estimator._specify(table, design)
         sample = read_sample(
             table,
@@ -113,20 +120,19 @@ def _check_parameters(estimator: Any, sample_weight: Any, groups: Any) -> None:
 
 
 def groups_of_columns(table: FeatureTable, design: FormulaDesign | None) -> list[list[str]]:
-    """Return the columns that belong together: terms of a formula, dummies of a text column."""
+    """Return the columns that belong together: terms of a formula, dummies of a category."""
     if design is not None:
         return list(design.selection_terms.values())
-    return list(table.native.feature_groups) if isinstance(table.native, RowSource) else []
+    return [table.labels(group) for group in table.fitted("").groups]
 
 
 def make_spec(
     estimator: Any, table: FeatureTable, prediction: Sequence[int], groups: Sequence[Any]
 ) -> Spec:
     """Return the model that an estimator describes, with its columns resolved."""
-    k = table.shape[1]
     return Spec(
-        columns=FittedColumns(type(estimator).__name__, k, table.names, table.labels_given),
-        labels=tuple(table.labels(range(k))),
+        columns=table.fitted(type(estimator).__name__),
+        labels=tuple(table.labels(range(table.shape[1]))),
         selection=tuple(resolve(table, estimator.selection_features, "selection_features")),
         prediction=tuple(prediction),
         method=_method(estimator),
@@ -151,7 +157,7 @@ def _method(estimator: Any) -> Method:
 
 def attributes(fit: Fit) -> dict[str, Any]:
     """Return the public attributes of a fitted model, and the fit itself."""
-    names, classes = fit.spec.columns.names, fit.classes
+    columns, classes = fit.spec.columns, fit.classes
     known = {
         "_fit": fit,
         "coef_": fit.coef,
@@ -173,17 +179,32 @@ def attributes(fit: Fit) -> dict[str, Any]:
         "prediction_features_": fit.prediction_features,
         "selection_features_": fit.selection_features,
         "dropped_features_": fit.spec.feature_names(fit.dropped),
-        "support_": fit.support,
+        "support_": columns.of_x(fit.support),
         "converged_": fit.converged,
-        "n_features_in_": fit.n_features,
+        **columns.attributes(fit.labels),
     }
-    if names is not None:
-        known["feature_names_in_"] = np.array(names, dtype=object)
     if classes is not None:
         known["classes_"] = np.array(classes)
         for name in ("imr_coef_", "sigma_", "adjusted_r2_"):
             del known[name]
     return known
+
+
+def attach_encoding(model: Any, encoding: Encoding) -> None:
+    """Let a model that was fitted to encoded columns take the raw ones, as if it had encoded them.
+
+    Sources of which the model has no column are left out.
+    """
+    fit: Fit = model.fit_
+    sources = [name for name in encoding.sources if {*encoding.columns_of(name)} & {*fit.labels}]
+    encoding = encoding.of_sources(sources)
+    if tuple(encoding.columns) != fit.labels:
+        raise InputError("the encoding does not make the columns that the model was fitted to")
+    columns = FittedColumns(
+        fit.spec.columns.estimator, len(sources), encoding.sources, None, encoding
+    )
+    fit = replace(fit, spec=replace(fit.spec, columns=columns))
+    publish(model, attributes(fit))
 
 
 def publish(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:

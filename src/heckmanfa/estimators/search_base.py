@@ -18,7 +18,6 @@ from heckmanfa.data.arrays import on_host
 from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.columns.resolving import resolve
 from heckmanfa.data.formula.design import FormulaDesign
-from heckmanfa.data.row_sources import RowSource
 from heckmanfa.estimators.base import SelectionModel
 from heckmanfa.estimators.fitting import fit_rows, groups_of_columns, make_spec
 from heckmanfa.fit import Choose, Spec
@@ -76,14 +75,13 @@ class ChoiceModel(SelectionModel):
 
     def _specify(self, table: FeatureTable, design: FormulaDesign | None) -> tuple[Spec, Choose]:
         """Return what to fit, and the search for the prediction features."""
-        dummies = table.native.feature_groups if isinstance(table.native, RowSource) else ()
         choices = read_choices(
             table,
             resolve(table, self.prediction_features, "prediction_features"),
             always=self.always,
             never=self.never,
             feature_groups=self.feature_groups,
-            default_groups=dummies,
+            default_groups=[table.labels(group) for group in table.fitted("").groups],
             max_features=self.max_features,
         )
         groups = groups_of_columns(table, design)

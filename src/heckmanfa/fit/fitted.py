@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.column_names import names_or_positions
 from heckmanfa.data.columns.features import FittedColumns
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.outcome_classes import Classes
@@ -44,7 +43,7 @@ class Spec:
     """What to fit: the columns of both equations and the options of `Heckman`."""
 
     columns: FittedColumns
-    """the K columns of X"""
+    """the columns of X, and how they become the K columns of the model"""
     labels: tuple[str, ...]
     """(K,) their names in tables and messages"""
     selection: tuple[int, ...]
@@ -92,8 +91,11 @@ class Spec:
         return ("rho",) if self.outcome_kind == "binary" else ("imr", "rho", "sigma")
 
     def feature_names(self, columns: Positions) -> list[Any]:
-        """Return the names of columns, or their positions if X has no names."""
-        return names_or_positions(self.columns.names, columns)
+        """Return the names of columns, or their positions if X has no names.
+
+        A column of X stands for all of its dummies, if all of them are among the columns.
+        """
+        return self.columns.names_of(columns)
 
     def for_replicates(self) -> Spec:
         """Return the same model for many fits of which only the estimates are used."""
@@ -215,12 +217,12 @@ class Fit:
 
     @property
     def n_features(self) -> int:
-        """Number of columns of X, K."""
+        """Number of columns of the model, K: those of X, with dummies in place of categories."""
         return len(self.spec.labels)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the columns of X in tables and messages."""
+        """Names of the K columns in tables and messages."""
         return self.spec.labels
 
     @property
@@ -239,8 +241,8 @@ class Fit:
 
     @property
     def feature_names(self) -> list[Any]:
-        """Name of each column of X, or its position if X has no names."""
-        return self.spec.feature_names(range(self.n_features))
+        """Name of each of the K columns: a dummy's own, or X's, or positions if X has no names."""
+        return self.spec.columns.each_name()
 
     @property
     def prediction_features(self) -> list[Any]:

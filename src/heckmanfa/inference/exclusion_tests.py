@@ -182,8 +182,7 @@ def _sets_to_test(fit: Fit, features: Sequence[Any] | None) -> list[tuple[list[i
         )
     if features is None:
         return [([other for other in excluded if other != out], [out]) for out in excluded]
-    columns = fit.spec.columns
-    table = FeatureTable(columns.names, (0, fit.n_features), None, columns.labels_given)
+    table = FeatureTable.without_rows(fit.spec.columns)
     tested = resolve(table, features, "features")
     if not tested:
         raise InputError(f"features is empty; the excluded features are {listed}")

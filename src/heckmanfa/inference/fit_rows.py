@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from heckmanfa.data.arrays import is_dask, on_host
-from heckmanfa.data.columns.features import FeatureTable, read_features
+from heckmanfa.data.columns.feature_reading import read_features
+from heckmanfa.data.columns.features import FeatureTable
 from heckmanfa.data.formula.design import FormulaDesign
 from heckmanfa.data.formula.matrix import to_pandas
 from heckmanfa.data.rows import Rows, one_blas_thread

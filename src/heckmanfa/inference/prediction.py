@@ -16,7 +16,8 @@ import numpy as np
 from scipy import special
 
 from heckmanfa.data.arrays import Array, Floats, explain_out_of_memory, like, namespace, on_host
-from heckmanfa.data.columns.features import FeatureTable, linear, read_features
+from heckmanfa.data.columns.feature_reading import read_features
+from heckmanfa.data.columns.features import FeatureTable, linear
 from heckmanfa.data.missing_features import Gaps, find_gaps, refuse_gaps
 from heckmanfa.data.outcome_scale import OutcomeTransform, from_log
 from heckmanfa.data.row_sources import refuse_rows

@@ -307,9 +307,8 @@ class HonestSearch:
                 f"only {len(good)} of {self.n_splits} splits into halves could be searched and "
                 f"fitted, too few for honest estimates. {count_text(failures)}"
             )
-        k = len(spec.labels)
         return Honest(
-            labels=tuple(spec.feature_names(range(k))),
+            labels=tuple(spec.columns.each_name()),
             names=spec.labels,
             candidates=spec.prediction,
             n_splits=self.n_splits,

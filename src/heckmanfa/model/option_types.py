@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from heckmanfa.data.outcome_scale import OutcomeTransform as OutcomeTransform
+from heckmanfa.data.columns.encoding import Unknown as Unknown
 
 Method = Literal["two-step", "ml"]
 """how the model is estimated"""
 OutcomeKind = Literal["linear", "binary"]
 """a number, or one of two classes"""
 CovType = Literal["classical", "robust", "cluster"]
-Unknown = Literal["error", "missing"]
-"""what to do with a level of a category that the fit did not have"""
 WeightKind = Literal["frequency", "sampling"]
 OnProblem = Literal["error", "drop"]
 """what to do with collinear or separating columns"""

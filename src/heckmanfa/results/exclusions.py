@@ -110,6 +110,6 @@ def _columns_together(
     """Return the columns that each column is tested with, by position."""
     units = fit.spec.groups
     if groups is not None:
-        table = FeatureTable(fit.spec.columns.names, (0, fit.n_features), None)
+        table = FeatureTable.without_rows(fit.spec.columns)
         units = tuple(tuple(resolve(table, list(group), "groups")) for group in groups)
     return {column: unit for unit in units for column in unit}

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
 from heckmanfa.data.columns.column_names import refuse_absent
@@ -17,6 +18,7 @@ from heckmanfa.data.columns.kinds import LearnedColumn, encoded_names, learn_col
 from heckmanfa.data.columns.missing_codes import Codes, blank
 from heckmanfa.data.columns.tally import OTHER
 from heckmanfa.data.columns.values import (
+    Levels,
     frame_as_stored,
     is_plain_number,
     is_text,
@@ -29,6 +31,8 @@ from heckmanfa.text.printable import quoted, quoted_list
 from heckmanfa.text.wording import plural
 
 Missing = Literal["drop", "mean"]
+Unknown = Literal["error", "missing"]
+"""what to do with a level of a category that the fit did not have"""
 _SHOWN = 5
 _NAMED = 3
 # A number and a unit.
@@ -40,7 +44,7 @@ class Encoding:
     """How each column of a table becomes numbers; `learn` makes it, `transform` applies it.
 
     Numbers stay as they are, and true and false become 1 and 0. A category becomes a dummy named
-    ``column[level]`` for each level but the first, its reference.
+    ``column[level]`` for each level but the first that occurs, its reference.
     """
 
     sources: tuple[str, ...]
@@ -186,7 +190,15 @@ class Encoding:
     @property
     def references(self) -> dict[str, str]:
         """The level of each category that has no dummy."""
-        return {name: levels[0] for name, levels in self.levels.items()}
+        return {name: levels[0] for name, levels in self.levels.items() if len(levels) > 1}
+
+    def of_sources(self, sources: Sequence[str]) -> Self:
+        """Return the encoding of some of the sources, in this order."""
+        return replace(
+            self,
+            sources=tuple(sources),
+            levels={name: self.levels[name] for name in sources if name in self.levels},
+        )
 
     def columns_of(self, source: str) -> list[str]:
         """Names of the encoded columns that a source becomes."""
@@ -198,23 +210,33 @@ class Encoding:
         Missing values are NaN (in all dummies of a category), unless means fill them.
         """
         refuse_absent(self.sources, frame.columns)
-        frame = blank(frame_as_stored(frame[list(self.sources)]), self.missing_codes).frame
+        frame = frame_as_stored(frame[list(self.sources)])
         arrays: dict[str, Floats] = {}
         for name in self.sources:
             if name in self.levels:
-                codes = self._codes(frame[name], name)
-                for index, column in enumerate(self.columns_of(name), start=1):
-                    arrays[column] = np.where(codes < 0, np.nan, codes == index)
-            elif name in self.dates:
-                arrays[name] = self._date_numbers(frame[name], name)
+                codes = self.codes(self.levels_in(frame[name], name), name)
+                for column, code in self.dummies(name).items():
+                    arrays[column] = np.where(codes < 0, np.nan, codes == code)
             else:
-                self._refuse_points(frame[name], name)
-                arrays[name] = to_numbers(frame[name], name)
+                arrays[name] = self.numbers(frame[name], name)
         if self.missing == "mean":
             for column, values in arrays.items():
                 arrays[column] = np.where(np.isnan(values), self.means[column], values)
         # No copy into one block: the fit reads a column at a time.
         return pd.DataFrame(arrays, index=frame.index, copy=False)
+
+    def numbers(self, series: pd.Series[Any], name: str) -> Floats:
+        """Return a source of numbers or dates as float64, NaN where missing."""
+        series = self._without_codes(series, name)
+        if name in self.dates:
+            return self._date_numbers(series, name)
+        self._refuse_points(series, name)
+        return to_numbers(series, name)
+
+    def dummies(self, name: str) -> dict[str, int]:
+        """Return the code of the level that each dummy of a category stands for."""
+        first = 0 if len(self.levels[name]) == 1 else 1
+        return {column: code for code, column in enumerate(self.columns_of(name), start=first)}
 
     def _date_numbers(self, series: pd.Series[Any], name: str) -> Floats:
         """Return a column of dates as numbers; refuse numbers, whose unit nobody knows."""
@@ -238,19 +260,31 @@ class Encoding:
                 "table of the fit; store it as numbers"
             )
 
-    def _codes(self, series: pd.Series[Any], name: str) -> Any:
-        """Return each row's index among the levels, -1 if missing; refuse levels never seen."""
+    def levels_in(self, series: pd.Series[Any], name: str) -> Levels:
+        """Find the levels that a category has in a table."""
         try:
-            found = levels_of(series)
+            return levels_of(self._without_codes(series, name))
         except TypeError as error:
             raise InputError(
                 f"column {quoted(name)} holds lists or other objects, not levels"
             ) from error
+
+    def _without_codes(self, series: pd.Series[Any], name: str) -> pd.Series[Any]:
+        """Return a source in which the values that mean missing are missing."""
+        if name not in self.missing_codes:
+            return series
+        return blank(series.to_frame(name), self.missing_codes).frame[name]
+
+    def codes(self, found: Levels, name: str, unknown: Unknown = "error") -> NDArray[Any]:
+        """Return each row's index among the levels of the fit, -1 if missing.
+
+        Levels that the fit did not have are refused, or missing if ``unknown`` says so.
+        """
         known = {level: index for index, level in enumerate(self.levels[name])}
         if OTHER in known:
             known |= dict.fromkeys(self.merged.get(name, ()), known[OTHER])
         unseen = [index for index, label in enumerate(found.labels) if label not in known]
-        if unseen:
+        if unseen and unknown == "error":
             counts = found.counts()
             examples = [
                 f"{quoted(found.labels[index])} ({plural(int(counts[index]), 'row')}, the first is "
@@ -263,8 +297,9 @@ class Encoding:
                 f"{', '.join(examples)}{more}; known are {quoted_list(self.levels[name], _SHOWN)}. "
                 "Correct these cells, or empty them: a row that lacks a feature gets no prediction"
             )
-        codes = np.array([known[label] for label in found.labels] + [-1], dtype=np.intp)
-        return codes[found.codes]
+        smallest = np.min_scalar_type(-max(len(known), 1))
+        codes = np.array([known.get(label, -1) for label in found.labels] + [-1], dtype=smallest)
+        return np.asarray(codes[found.codes])
 
     def explain(self, left_out: Mapping[str, str] | None = None) -> list[str]:
         """Return sentences about how the columns were encoded.

@@ -1,45 +1,128 @@
-"""The columns of X and of files: their names, positions and numbers."""
+"""The columns of X: how the user passed them, and the numbers that a model reads."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
 
-from heckmanfa.data.arrays import (
-    Array,
-    Floats,
-    NamedTensor,
-    check_tensor,
-    is_dask,
-    is_tensor,
-    like,
-    namespace,
-)
-from heckmanfa.data.columns.column_names import check_labels, refuse_same_labels, split_labels
-from heckmanfa.data.columns.column_numbers import as_table, floats, missing_in, numbers, plain_array
+from heckmanfa.data.arrays import Array, Floats, is_tensor, like, namespace
+from heckmanfa.data.columns.column_names import names_or_positions
+from heckmanfa.data.columns.column_numbers import numbers
+from heckmanfa.data.columns.encoded_columns import EncodedColumns
 from heckmanfa.data.columns.encoding import Encoding
-from heckmanfa.data.row_sources import RowSource
-from heckmanfa.data.rows import Columns, Matrix, Positions, Source
-from heckmanfa.errors import (
-    HeckmanfaError,
-    InputError,
-    InputTypeError,
-    TooFewRowsError,
-)
-from heckmanfa.text.printable import quoted
+from heckmanfa.data.rows import Columns, Mask, Matrix, Positions, Source
 
 _PREDICT_ROWS, _PREDICT_ROWS_OF_TENSORS = 2**13, 2**19
+
+
+@cache
+def _class_named(name: str) -> type[BaseEstimator]:
+    """Return an estimator class; scikit-learn takes a millisecond to make one."""
+    return type(name, (BaseEstimator,), {})
+
+
+@dataclass(frozen=True)
+class FittedColumns:
+    """The columns of X that an estimator is fitted with, which later X are checked against."""
+
+    estimator: str
+    """class name, for messages"""
+    n_features: int | None = None
+    """None before the fit"""
+    names: tuple[str, ...] | None = None
+    """None if X has no names, or names that are not text"""
+    labels_given: tuple[Any, ...] | None = None
+    """names that are not text"""
+    encoding: Encoding | None = None
+    """how these columns become the K columns of the model; None if all of them are numbers"""
+
+    @property
+    def n_encoded(self) -> int | None:
+        """K, the number of columns of the model; None before the fit."""
+        return self.n_features if self.encoding is None else len(self.encoding.columns)
+
+    @property
+    def positions(self) -> list[tuple[int, ...]]:
+        """Positions among the K columns of what each column of X becomes."""
+        if self.encoding is None:
+            return [(column,) for column in range(self.n_features or 0)]
+        found, start = [], 0
+        for source in self.encoding.sources:
+            width = len(self.encoding.columns_of(source))
+            found.append(tuple(range(start, start + width)))
+            start += width
+        return found
+
+    @property
+    def groups(self) -> list[tuple[int, ...]]:
+        """Dummies that belong together, of columns that have several."""
+        return [group for group in self.positions if len(group) > 1] if self.encoding else []
+
+    def encoded(self) -> FittedColumns:
+        """Return the K columns of the model as columns of X that are numbers."""
+        if self.encoding is None:
+            return self
+        names = tuple(self.encoding.columns)
+        return FittedColumns(self.estimator, len(names), names)
+
+    def names_of(self, columns: Positions) -> list[Any]:
+        """Name some of the K columns as the user knows them: by X's names, or its positions.
+
+        A column of X stands for all of its dummies; if only some are meant, they are named.
+        """
+        if self.encoding is None:
+            return names_or_positions(self.names, columns)
+        wanted, labels, found = {*columns}, self.encoding.columns, list[Any]()
+        for column, group in enumerate(self.positions):
+            inside = [labels[position] for position in group if position in wanted]
+            found += (
+                names_or_positions(self.names, [column]) if len(inside) == len(group) else inside
+            )
+        return found
+
+    def each_name(self) -> list[Any]:
+        """Name each of the K columns: a dummy by its own name, others as `names_of` does."""
+        if self.encoding is None:
+            return names_or_positions(self.names, range(self.n_features or 0))
+        names: list[Any] = []
+        for column, source in enumerate(self.encoding.sources):
+            is_category = source in self.encoding.levels
+            names += (
+                self.encoding.columns_of(source)
+                if is_category
+                else names_or_positions(self.names, [column])
+            )
+        return names
+
+    def of_x(self, mask: Mask) -> Mask:
+        """Return which columns of X have any of the K columns that a mask (..., K) holds."""
+        if self.encoding is None:
+            return mask
+        return np.stack([mask[..., list(group)].any(axis=-1) for group in self.positions], axis=-1)
+
+    def attributes(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Return scikit-learn's attributes of the columns, and the names of the K columns."""
+        known: dict[str, Any] = {
+            "n_features_in_": self.n_features,
+            "encoded_names_": np.array(labels, dtype=object),
+        }
+        if self.names is not None:
+            known["feature_names_in_"] = np.array(self.names, dtype=object)
+        return known
+
+    def as_estimator(self) -> BaseEstimator:
+        """Return what scikit-learn's checks of names and widths ask for."""
+        estimator = _class_named(self.estimator)()
+        if self.n_features is not None:
+            estimator.n_features_in_ = self.n_features
+        if self.names is not None:
+            estimator.feature_names_in_ = np.array(self.names, dtype=object)
+        return estimator
 
 
 @dataclass(frozen=True)
@@ -47,13 +130,28 @@ class FeatureTable:
     """X as the user passed it: its shape, its names if it has any, and its columns on demand."""
 
     names: tuple[str, ...] | None
+    """names of the K columns"""
     shape: tuple[int, int]
+    """(n, K)"""
     native: Any
-    """a 2-D array, or a narwhals frame"""
+    """a 2-D array, a narwhals frame, `EncodedColumns`, or a `RowSource`"""
     labels_given: tuple[Any, ...] | None = None
     """labels of a frame's columns if they are not all text; such columns go by position"""
-    dummies: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """dummies of each text column of files"""
+    raw: FittedColumns | None = None
+    """the columns of X that these were made from; None if they are X's own"""
+
+    @classmethod
+    def without_rows(cls, columns: FittedColumns) -> FeatureTable:
+        """Return a table to resolve names with, for the columns of a fit."""
+        encoded = columns.encoded()
+        raw = None if columns.encoding is None else columns
+        return cls(encoded.names, (0, encoded.n_features or 0), None, columns.labels_given, raw)
+
+    def fitted(self, estimator: str) -> FittedColumns:
+        """Return the columns of X, for an estimator that is fitted with them."""
+        if self.raw is not None:
+            return replace(self.raw, estimator=estimator)
+        return FittedColumns(estimator, self.shape[1], self.names, self.labels_given)
 
     def label(self, column: int) -> str:
         """Name a column for a message or a table."""
@@ -62,6 +160,14 @@ class FeatureTable:
     def labels(self, columns: Positions) -> list[str]:
         """Name several columns."""
         return [self.label(column) for column in columns]
+
+    def sources(self, columns: Positions) -> list[str]:
+        """Name the columns of X that several columns are made from, one name for each of them."""
+        if self.raw is None or self.raw.encoding is None:
+            return self.labels(columns)
+        encoding = self.raw.encoding
+        names = [source for source in encoding.sources for _ in encoding.columns_of(source)]
+        return [names[column] for column in columns]
 
     @property
     def tensors(self) -> bool:
@@ -72,6 +178,8 @@ class FeatureTable:
         """Return the rows of X, of which only these columns will be read."""
         if self.tensors or isinstance(self.native, np.ndarray):
             return Matrix(self.native)
+        if isinstance(self.native, EncodedColumns):
+            return Columns(self.native.arrays(columns), self.shape)
         arrays = {int(index): numbers(self.native[:, int(index)]) for index in columns}
         return Columns(arrays, self.shape)
 
@@ -101,154 +209,3 @@ def linear(table: FeatureTable, columns: Positions, coef: Floats) -> Array:
     for where, block in feature_blocks(table, columns):
         values[where] = block @ like(coef[list(columns)], block)
     return values
-
-
-@cache
-def _class_named(name: str) -> type[BaseEstimator]:
-    """Return an estimator class; scikit-learn takes a millisecond to make one."""
-    return type(name, (BaseEstimator,), {})
-
-
-@dataclass(frozen=True)
-class FittedColumns:
-    """The columns of X that an estimator is fitted with, which later X are checked against."""
-
-    estimator: str
-    """class name, for messages"""
-    n_features: int | None = None
-    """None before the fit"""
-    names: tuple[str, ...] | None = None
-    """None if X has no names, or names that are not text"""
-    labels_given: tuple[Any, ...] | None = None
-    """names that are not text"""
-    encoding: Encoding | None = None
-    """how these columns become the K columns of the model; None if all of them are numbers"""
-
-    def as_estimator(self) -> BaseEstimator:
-        """Return what scikit-learn's checks of names and widths ask for."""
-        estimator = _class_named(self.estimator)()
-        if self.n_features is not None:
-            estimator.n_features_in_ = self.n_features
-        if self.names is not None:
-            estimator.feature_names_in_ = np.array(self.names, dtype=object)
-        return estimator
-
-
-def read_features(X: Any, columns: FittedColumns | str) -> FeatureTable:
-    """Read X, and check its names and width against those of the fit.
-
-    During a fit, ``columns`` is the class name of the estimator.
-    """
-    if isinstance(columns, str):
-        columns = FittedColumns(columns)
-    try:
-        return _read_features(X, columns)
-    except HeckmanfaError:
-        raise
-    # The messages of scikit-learn and narwhals are clear; only the class has to be ours.
-    except TypeError as error:
-        raise InputTypeError(str(error)) from error
-    except (ValueError, nw.exceptions.NarwhalsError) as error:
-        raise InputError(str(error)) from error
-
-
-def _read_features(X: Any, columns: FittedColumns) -> FeatureTable:
-    if isinstance(X, RowSource):
-        names, others = X.names, X.labels_given
-        _compare_names(columns, names or others or range(X.n_features))
-        return FeatureTable(names, (-1, X.n_features), X, others, X.dummies)
-    if is_dask(X):
-        raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
-    if is_tensor(X) or isinstance(X, NamedTensor):
-        return _read_tensor(X, columns)
-    if isinstance(X, str | os.PathLike):
-        raise InputError(
-            f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan(...) of a Parquet or "
-            "Arrow file, or read it into a data frame first"
-        )
-    # A sparse matrix of keys is also a dictionary.
-    if isinstance(X, dict) and not hasattr(X, "tocsr"):
-        raise InputError("X is a dictionary: make a data frame of it, pandas.DataFrame(X)")
-    X = as_table(X)
-    refuse_same_labels(_labels_of(X))
-    frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        raise InputError(
-            "X is a lazy frame or a query: pass heckmanfa.scan(X, outcome=...) to fit its rows "
-            "without loading them, or collect it into a data frame first"
-        )
-    if isinstance(frame, nw.DataFrame):
-        # Like scikit-learn, count columns by position where their labels are not text.
-        names, others = split_labels(frame.columns)
-        _compare_names(columns, names or others or ())
-        if frame.shape[0] == 0:
-            raise TooFewRowsError("X has 0 rows; there is nothing to fit or predict")
-        return FeatureTable(names, frame.shape, frame, others)
-    X = _plain_matrix(X)
-    array = check_array(
-        X,
-        dtype="numeric",
-        ensure_all_finite=False,
-        input_name="X",
-        estimator=columns.as_estimator(),
-    )
-    _compare(columns, array, None)
-    return FeatureTable(None, array.shape, array)
-
-
-def _plain_matrix(X: Any) -> Any:
-    """Refuse text and dates that scikit-learn silently converts, and mark missing values as NaN."""
-    if isinstance(X, list | tuple):
-        # scikit-learn has its own error for lists of unequal lengths.
-        with suppress(ValueError):
-            X = np.asarray(X)
-    X = plain_array(X)
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or isinstance(X, np.matrix):
-        return X
-    if X.dtype == object:
-        missing = missing_in(X)
-        if missing.any():
-            X = np.where(missing, np.nan, X)
-        text = [entry for entry in X.flat if isinstance(entry, str | bytes)]
-        if text:
-            floats(np.array(text[:1], dtype=object), "X")
-    elif X.dtype.kind in "MmUS":
-        floats(X, "X")
-    return X
-
-
-def _labels_of(frame: Any) -> Sequence[Any]:
-    """Return the labels of a frame, since narwhals' message about duplicates is many lines long."""
-    if isinstance(frame, pd.DataFrame):
-        return list(frame.columns)
-    named = type(frame).__module__.startswith("pyarrow")
-    return list(getattr(frame, "column_names", ())) if named else ()
-
-
-def _compare_names(columns: FittedColumns, labels: Sequence[Any]) -> None:
-    """Compare the names of columns with those of the fit."""
-    # scikit-learn compares names that are text, and refuses a mix of text and other names; an
-    # empty pandas frame also has names.
-    empty = pd.DataFrame(columns=pd.Index(list(labels), dtype=object))
-    _compare(columns, empty, split_labels(labels)[1])
-
-
-def _compare(columns: FittedColumns, X: Any, labels: tuple[Any, ...] | None) -> None:
-    """Let scikit-learn compare names and width, and compare labels that are not text."""
-    fresh = columns.n_features is None
-    validate_data(columns.as_estimator(), X=X, skip_check_array=True, reset=fresh)
-    if not fresh:
-        check_labels(columns.labels_given, labels)
-
-
-def _read_tensor(X: Any, columns: FittedColumns) -> FeatureTable:
-    named = isinstance(X, NamedTensor)
-    values = check_tensor(X.tensor if named else X)
-    shape = (values.shape[0], values.shape[1])
-    if named:
-        refuse_same_labels(X.names)
-        names, others = split_labels(X.names)
-        _compare_names(columns, X.names)
-        return FeatureTable(names, shape, values, others)
-    _compare(columns, np.empty((1, shape[1])), None)
-    return FeatureTable(None, shape, values)

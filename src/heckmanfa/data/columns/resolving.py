@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from heckmanfa.data.columns.column_names import are_positions, hold_numbers, listed_labels
-from heckmanfa.data.columns.features import FeatureTable
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns
 from heckmanfa.errors import InputError, InputTypeError, UnknownFeatureError
 from heckmanfa.text.printable import quoted
 from heckmanfa.text.wording import nearest
@@ -17,49 +17,95 @@ _RENAME = "rename the columns to text (X.columns = [str(name) for name in X.colu
 
 
 def resolve(table: FeatureTable, features: Any, role: str) -> list[int]:
-    """Turn names, positions or a boolean mask into sorted positions of X's columns.
+    """Turn names, positions or a boolean mask of X's columns into sorted positions of the table's.
 
-    None means all columns, and the name of a text column of files all of its dummies. Messages call
-    the parameter ``role``.
+    None means all columns. A column of X stands for all of its dummies, and a single dummy can be
+    named too. Messages call the parameter ``role``.
     """
-    k = table.shape[1]
     if features is None:
-        return list(range(k))
+        return list(range(table.shape[1]))
     if isinstance(features, str | bytes) or not isinstance(features, Iterable):
         kind = "text" if isinstance(features, str) else type(features).__name__
         raise InputTypeError(f"{role} must be a list of columns; got the {kind} {quoted(features)}")
-    # PyArrow yields its own scalars.
-    wanted = [feature.as_py() if hasattr(feature, "as_py") else feature for feature in features]
-    if wanted and all(isinstance(feature, bool | np.bool_) for feature in wanted):
-        if any(isinstance(label, bool | np.bool_) for label in table.labels_given or ()):
+    wanted = _as_list(features)
+    columns = table.fitted("")
+    groups = columns.positions
+    if _is_mask(wanted):
+        if any(isinstance(label, bool | np.bool_) for label in columns.labels_given or ()):
             raise InputError(
                 f"{role} could be a mask or names, since X has columns named True or False; "
                 f"{_RENAME}"
             )
-        if len(wanted) != k:
-            raise InputError(f"{role} is a mask of {len(wanted)} entries, but X has {k} columns")
-        return [index for index, use in enumerate(wanted) if use]
-    positions = [_position(table, feature, role) for feature in _with_dummies(table, wanted)]
+        if len(wanted) != len(groups):
+            raise InputError(
+                f"{role} is a mask of {len(wanted)} entries, but X has {len(groups)} columns"
+            )
+        return [index for group, use in zip(groups, wanted, strict=True) if use for index in group]
+    dummies = {} if columns.encoding is None else _dummies(columns)
+    positions: list[int] = []
+    for feature in wanted:
+        of_x = columns.names or ()
+        if isinstance(feature, str) and feature not in of_x and feature in dummies:
+            positions.append(dummies[feature])
+        else:
+            positions += groups[_position(columns, feature, role)]
     twice = sorted({index for index in positions if positions.count(index) > 1})
     if twice:
         raise InputError(f"{role} names {quoted(table.label(twice[0]))} twice")
     return sorted(positions)
 
 
-def _with_dummies(table: FeatureTable, wanted: Sequence[Any]) -> Iterator[Any]:
-    """Replace the name of a text column of files by its dummies."""
-    for feature in wanted:
-        is_name = isinstance(feature, str) and feature not in (table.names or ())
-        if is_name and feature in table.dummies:
-            yield from table.dummies[feature]
-        else:
-            yield feature
+def columns_named(columns: FittedColumns, lists: Iterable[Any]) -> set[int]:
+    """Return which columns of X lists of features refer to, before the dummies are known.
+
+    What no column has is left to `resolve`, which refuses it.
+    """
+    n, names = columns.n_features or 0, columns.names or ()
+    found: set[int] = set()
+    for features in lists:
+        if features is None or isinstance(features, str) or not isinstance(features, Iterable):
+            return {*range(n)}
+        wanted = _as_list(features)
+        if _is_mask(wanted):
+            found |= {index for index, use in enumerate(wanted[:n]) if use}
+            continue
+        for feature in wanted:
+            if isinstance(feature, int | np.integer):
+                found |= {int(feature)} & {*range(n)}
+            elif isinstance(feature, str):
+                labels = names or [f"x{index}" for index in range(n)]
+                found |= {
+                    index
+                    for index, name in enumerate(labels)
+                    if feature == name or feature.startswith(f"{name}[")
+                }
+    return found
 
 
-def _position(table: FeatureTable, feature: Any, role: str) -> int:
-    k, labels = table.shape[1], table.labels_given
+def _as_list(features: Iterable[Any]) -> list[Any]:
+    # PyArrow yields its own scalars.
+    return [feature.as_py() if hasattr(feature, "as_py") else feature for feature in features]
+
+
+def _is_mask(wanted: list[Any]) -> bool:
+    return bool(wanted) and all(isinstance(feature, bool | np.bool_) for feature in wanted)
+
+
+def _dummies(columns: FittedColumns) -> dict[str, int]:
+    """Return the position of each dummy."""
+    assert columns.encoding is not None
+    return {
+        name: position
+        for position, name in enumerate(columns.encoding.columns)
+        if name not in columns.encoding.sources
+    }
+
+
+def _position(columns: FittedColumns, feature: Any, role: str) -> int:
+    """Return the position of one of X's columns."""
+    k, labels, names = columns.n_features or 0, columns.labels_given, columns.names
     if isinstance(feature, str):
-        if table.names is None:
+        if names is None:
             why = (
                 "X has no column names"
                 if labels is None or are_positions(labels)
@@ -70,11 +116,11 @@ def _position(table: FeatureTable, feature: Any, role: str) -> int:
                 if labels is None or not hold_numbers(labels)
                 else f"{role} names {quoted(feature)}, but {why}; {_RENAME}"
             )
-        if feature not in table.names:
+        if feature not in names:
             raise UnknownFeatureError(
-                f"{role}: X has no column {quoted(feature)}{nearest(feature, table.names)}"
+                f"{role}: X has no column {quoted(feature)}{nearest(feature, _known(columns))}"
             )
-        return table.names.index(feature)
+        return names.index(feature)
     if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
         if labels is not None and hold_numbers(labels) and not are_positions(labels):
             raise InputError(
@@ -89,3 +135,9 @@ def _position(table: FeatureTable, feature: Any, role: str) -> int:
     if labels is not None and any(type(feature) is type(label) for label in labels):
         hint = f". Names of columns have to be text: {_RENAME}, or pass a boolean mask"
     raise InputError(f"{role} must hold names, positions or booleans; got {quoted(feature)}{hint}")
+
+
+def _known(columns: FittedColumns) -> list[str]:
+    """Return the names of X's columns and of their dummies."""
+    encoded = () if columns.encoding is None else columns.encoding.columns
+    return list(dict.fromkeys([*(columns.names or ()), *encoded]))

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heckmanfa.data.arrays import Floats
-from heckmanfa.data.columns.values import NotNumbers, levels_of, spellings_of
+from heckmanfa.data.columns.values import Levels, NotNumbers, levels_of, spellings_of
 from heckmanfa.data.rows import Mask
 
 MOST_LABELS = 100_000
@@ -223,7 +223,10 @@ class TextTally:
 
     def add(self, series: pd.Series[Any], start: int = 0) -> None:
         """Count a chunk whose first row has number ``start`` in the data."""
-        found = levels_of(series)
+        self.add_levels(levels_of(series), series, start)
+
+    def add_levels(self, found: Levels, series: pd.Series[Any], start: int = 0) -> None:
+        """Count a chunk whose levels are known."""
         n_given = int(np.count_nonzero(found.codes >= 0))
         self.given += n_given
         self.gaps += len(found.codes) - n_given
@@ -234,7 +237,7 @@ class TextTally:
             self._read_numbers(self.numbers, found.codes, found.labels, start)
 
     def _read_numbers(
-        self, numbers: NumberTally, codes: NDArray[np.intp], labels: list[str], start: int
+        self, numbers: NumberTally, codes: NDArray[Any], labels: list[str], start: int
     ) -> None:
         read = spellings_of(labels, booleans=False)
         numbers.add(read.value[codes])

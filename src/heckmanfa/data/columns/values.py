@@ -73,8 +73,8 @@ _LONGEST = 30
 class Levels:
     """The distinct values of a column as text, and which row has which."""
 
-    codes: NDArray[np.intp]
-    """(n,) positions in ``labels``; -1 for missing values"""
+    codes: NDArray[np.signedinteger[Any]]
+    """(n,) positions in ``labels``, of the smallest type; -1 for missing values"""
     labels: list[str]
     """in order of first appearance"""
 
@@ -146,7 +146,7 @@ def levels_of(series: pd.Series[Any]) -> Levels:
     codes, uniques = pd.factorize(series)
     labels: dict[str, int] = {}
     # The last entry is for -1, pandas' code for missing values.
-    new = np.full(len(uniques) + 1, -1, dtype=np.intp)
+    new = np.full(len(uniques) + 1, -1, dtype=np.min_scalar_type(-max(len(uniques), 1)))
     for code, value in enumerate(uniques):
         label = label_of(value)
         if label.lower() not in _MARKS:
@@ -303,7 +303,7 @@ def as_stored(series: pd.Series[Any]) -> pd.Series[Any]:
     An Arrow dictionary of text becomes a pandas category. Categories of numbers, booleans and dates
     become plain columns. A column without declared levels is returned unchanged.
     """
-    series = _as_category(series)
+    series = as_category(series)
     if _level_type(series) not in (*_NUMBER_TYPES, *_TIMES):
         return series
     codes = series.cat.codes.to_numpy()
@@ -342,14 +342,14 @@ def notes_on_numbers(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
 
 def _level_type(series: pd.Series[Any]) -> str | None:
     """Return pandas' name for the type of a column's declared levels; None if there are none."""
-    series = _as_category(series)
+    series = as_category(series)
     if not isinstance(series.dtype, pd.CategoricalDtype):
         return None
     return str(pd.api.types.infer_dtype(series.dtype.categories, skipna=True))
 
 
-def _as_category(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return an Arrow dictionary as a pandas category."""
+def as_category(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return an Arrow dictionary as a pandas category, and any other column unchanged."""
     if not _is_dictionary(series.dtype):
         return series
     import pyarrow as pa

@@ -1,0 +1,253 @@
+"""X as a table of numbers: arrays, tensors, data frames and row sources, read and checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from heckmanfa.data.arrays import NamedTensor, check_tensor, is_dask, is_tensor
+from heckmanfa.data.columns.category_features import categories_by_type, learn_categories
+from heckmanfa.data.columns.column_names import check_labels, refuse_same_labels, split_labels
+from heckmanfa.data.columns.column_numbers import as_table, floats, missing_in, plain_array
+from heckmanfa.data.columns.encoded_columns import EncodedColumns
+from heckmanfa.data.columns.encoding import Unknown
+from heckmanfa.data.columns.features import FeatureTable, FittedColumns
+from heckmanfa.data.columns.resolving import columns_named, resolve
+from heckmanfa.data.row_sources import RowSource
+from heckmanfa.errors import HeckmanfaError, InputError, InputTypeError, TooFewRowsError
+from heckmanfa.text.printable import quoted
+
+
+def read_features(
+    X: Any,
+    columns: FittedColumns | str,
+    *,
+    categorical: Any = None,
+    lists: Sequence[Any] = (None,),
+    unknown: Unknown = "error",
+) -> FeatureTable:
+    """Read X, and check its names and width against those of the fit.
+
+    During a fit, ``columns`` is the class name of the estimator, ``categorical`` says which columns
+    are categories, and ``lists`` are the features of each equation: columns that none of them names
+    are not read, so it does not matter what they hold. Later, ``unknown`` says what to do with
+    levels that the fit did not have.
+    """
+    try:
+        if isinstance(columns, str):
+            return _read_fit(X, columns, categorical, lists)
+        return _read_later(X, columns, unknown)
+    except HeckmanfaError:
+        raise
+    # The messages of scikit-learn and narwhals are clear; only the class has to be ours.
+    except TypeError as error:
+        raise InputTypeError(str(error)) from error
+    except (ValueError, nw.exceptions.NarwhalsError) as error:
+        raise InputError(str(error)) from error
+
+
+def _read_fit(X: Any, estimator: str, categorical: Any, lists: Sequence[Any]) -> FeatureTable:
+    """Read X for a fit, and encode its categories."""
+    fresh = FittedColumns(estimator)
+    if categorical is None or isinstance(X, RowSource):
+        # Rows that are not in memory were encoded by their source.
+        return _read_features(X, fresh)
+    by_type = isinstance(categorical, str)
+    table = _read_features(X, fresh, as_frame=not by_type)
+    if by_type:
+        if categorical != "from_dtype":
+            raise InputError(
+                "categorical_features must be 'from_dtype', a list of columns, a mask or None; got "
+                f"{quoted(categorical)}"
+            )
+        if not isinstance(table.native, nw.DataFrame):
+            return table
+        found = categories_by_type(table.native)
+    else:
+        found = dict.fromkeys(resolve(table, categorical, "categorical_features"), True)
+        if found and table.tensors:
+            raise InputError(
+                "categorical_features names columns of a tensor: make dummies of them first, or "
+                "pass a data frame"
+            )
+    if found:
+        used = columns_named(table.fitted(estimator), lists)
+        found = {column: declared for column, declared in found.items() if column in used}
+    if not found:
+        return table if by_type else _read_features(X, fresh)
+    names = tuple(table.labels(range(table.shape[1])))
+    encoded = learn_categories(table.native, names, found)
+    return _encoded(replace(table.fitted(estimator), encoding=encoded.encoding), encoded)
+
+
+def _read_later(X: Any, columns: FittedColumns, unknown: Unknown) -> FeatureTable:
+    """Read X for a fitted model: its own columns, or those that its encoding makes of them."""
+    encoding = columns.encoding
+    if encoding is None:
+        return _read_features(X, columns)
+    if isinstance(X, RowSource) or _is_encoded(X, columns):
+        return replace(_read_features(X, columns.encoded()), raw=columns)
+    table = _read_features(X, columns, as_frame=True)
+    return _encoded(columns, EncodedColumns(table.native, encoding, unknown))
+
+
+def _is_encoded(X: Any, columns: FittedColumns) -> bool:
+    """Whether X holds what the encoding makes of the columns, as numbers."""
+    encoded = columns.encoded()
+    if is_tensor(X):
+        return True
+    labels = X.names if isinstance(X, NamedTensor) else _labels_of(as_table(X))
+    if len(labels):
+        return tuple(labels) == encoded.names != columns.names
+    width = getattr(X, "shape", (0, 0))[1:]
+    return width == (encoded.n_features,) and encoded.n_features != columns.n_features
+
+
+def _encoded(columns: FittedColumns, encoded: EncodedColumns) -> FeatureTable:
+    names = tuple(encoded.encoding.columns)
+    return FeatureTable(names, (encoded.frame.shape[0], len(names)), encoded, raw=columns)
+
+
+def _raw_of(source: RowSource) -> FittedColumns | None:
+    """Return the columns that the features of a row source are made from; None if they are them."""
+    encoding = source.encoding
+    if encoding is None:
+        return None
+    sources = tuple(encoding.sources)
+    return FittedColumns("", len(sources), sources, None, encoding)
+
+
+def _frame_of(array: NDArray[Any]) -> nw.DataFrame[Any]:
+    """Return an array as a frame, whose columns have types of their own if it holds objects."""
+    columns = {}
+    for index in range(array.shape[1]):
+        column = array[:, index]
+        if column.dtype.kind in "OU":
+            columns[index] = pd.Series(column.astype(object), dtype=object).infer_objects()
+        else:
+            columns[index] = pd.Series(column, copy=False)
+    return nw.from_native(pd.DataFrame(columns, copy=False), eager_only=True)
+
+
+def _read_features(X: Any, columns: FittedColumns, *, as_frame: bool = False) -> FeatureTable:
+    """Read X as it is; ``as_frame`` keeps the types of an array's columns, text included."""
+    if isinstance(X, RowSource):
+        names, others = X.names, X.labels_given
+        _compare_names(columns, names or others or range(X.n_features))
+        return FeatureTable(names, (-1, X.n_features), X, others, _raw_of(X))
+    if is_dask(X):
+        raise InputError("this needs X in memory, and X is a Dask collection: call X.compute()")
+    if is_tensor(X) or isinstance(X, NamedTensor):
+        return _read_tensor(X, columns)
+    if isinstance(X, str | os.PathLike):
+        raise InputError(
+            f"X is the name of a file, {quoted(X)}: pass heckmanfa.scan(...) of a Parquet or "
+            "Arrow file, or read it into a data frame first"
+        )
+    # A sparse matrix of keys is also a dictionary.
+    if isinstance(X, dict) and not hasattr(X, "tocsr"):
+        raise InputError("X is a dictionary: make a data frame of it, pandas.DataFrame(X)")
+    X = as_table(X)
+    refuse_same_labels(_labels_of(X))
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise InputError(
+            "X is a lazy frame or a query: pass heckmanfa.scan(X, outcome=...) to fit its rows "
+            "without loading them, or collect it into a data frame first"
+        )
+    if isinstance(frame, nw.DataFrame):
+        # Like scikit-learn, count columns by position where their labels are not text.
+        names, others = split_labels(frame.columns)
+        _compare_names(columns, names or others or ())
+        if frame.shape[0] == 0:
+            raise TooFewRowsError("X has 0 rows; there is nothing to fit or predict")
+        return FeatureTable(names, frame.shape, frame, others)
+    if as_frame:
+        array = check_array(
+            plain_array(X),
+            dtype=None,
+            ensure_all_finite=False,
+            input_name="X",
+            estimator=columns.as_estimator(),
+        )
+        _compare(columns, array, None)
+        return FeatureTable(None, array.shape, _frame_of(array))
+    X = _plain_matrix(X)
+    array = check_array(
+        X,
+        dtype="numeric",
+        ensure_all_finite=False,
+        input_name="X",
+        estimator=columns.as_estimator(),
+    )
+    _compare(columns, array, None)
+    return FeatureTable(None, array.shape, array)
+
+
+def _plain_matrix(X: Any) -> Any:
+    """Refuse text and dates that scikit-learn silently converts, and mark missing values as NaN."""
+    if isinstance(X, list | tuple):
+        # scikit-learn has its own error for lists of unequal lengths.
+        with suppress(ValueError):
+            X = np.asarray(X)
+    X = plain_array(X)
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or isinstance(X, np.matrix):
+        return X
+    if X.dtype == object:
+        missing = missing_in(X)
+        if missing.any():
+            X = np.where(missing, np.nan, X)
+        text = [entry for entry in X.flat if isinstance(entry, str | bytes)]
+        if text:
+            floats(np.array(text[:1], dtype=object), "X")
+    elif X.dtype.kind in "MmUS":
+        floats(X, "X")
+    return X
+
+
+def _labels_of(frame: Any) -> Sequence[Any]:
+    """Return the labels of a frame, since narwhals' message about duplicates is many lines long."""
+    if isinstance(frame, pd.DataFrame):
+        return list(frame.columns)
+    library = type(frame).__module__.split(".")[0]
+    named = {"pyarrow": "column_names", "polars": "columns"}.get(library)
+    return () if named is None or callable(frame) else list(getattr(frame, named, ()))
+
+
+def _compare_names(columns: FittedColumns, labels: Sequence[Any]) -> None:
+    """Compare the names of columns with those of the fit."""
+    # scikit-learn compares names that are text, and refuses a mix of text and other names; an
+    # empty pandas frame also has names.
+    empty = pd.DataFrame(columns=pd.Index(list(labels), dtype=object))
+    _compare(columns, empty, split_labels(labels)[1])
+
+
+def _compare(columns: FittedColumns, X: Any, labels: tuple[Any, ...] | None) -> None:
+    """Let scikit-learn compare names and width, and compare labels that are not text."""
+    fresh = columns.n_features is None
+    validate_data(columns.as_estimator(), X=X, skip_check_array=True, reset=fresh)
+    if not fresh:
+        check_labels(columns.labels_given, labels)
+
+
+def _read_tensor(X: Any, columns: FittedColumns) -> FeatureTable:
+    named = isinstance(X, NamedTensor)
+    values = check_tensor(X.tensor if named else X)
+    shape = (values.shape[0], values.shape[1])
+    if named:
+        refuse_same_labels(X.names)
+        names, others = split_labels(X.names)
+        _compare_names(columns, X.names)
+        return FeatureTable(names, shape, values, others)
+    _compare(columns, np.empty((1, shape[1])), None)
+    return FeatureTable(None, shape, values)
