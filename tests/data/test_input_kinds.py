@@ -82,14 +82,14 @@ REFUSED = {
     "bytes": (lambda v: v.astype(str).str.encode("ascii"), "pandas.to_numeric"),
     "categories of numbers": (
         lambda v: v.astype("category"),
-        r"found categories of int64\): make dummies .* \.astype\(float\)",
+        r"found categories of int64\): name it in categorical_features.* \.astype\(float\)",
     ),
     "categories of text": (lambda v: v.astype(str).astype("category"), "found categories of str"),
     "arrow dictionary": (
         lambda v: v.astype(str).astype(pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
-        "make dummies",
+        "categorical_features",
     ),
-    "intervals": (lambda v: pd.cut(v, 3), "make dummies"),
+    "intervals": (lambda v: pd.cut(v, 3), "categorical_features"),
     "datetimes": (lambda v: _DAY + pd.to_timedelta(v, unit="D"), r"\.dt\.year"),
     "zoned datetimes": (
         lambda v: (_DAY + pd.to_timedelta(v, unit="D")).dt.tz_localize("UTC"),
@@ -183,12 +183,12 @@ def test_what_holds_no_numbers_is_refused_by_name_with_what_to_do(kind, X, mroz)
     make, words = REFUSED[kind]
     values = make(mroz["age"])
     with pytest.raises(InputError, match=words) as caught:
-        Heckman(["educ"]).fit(X.assign(age=values), mroz["lwage"])
+        Heckman(["educ"], categorical_features=None).fit(X.assign(age=values), mroz["lwage"])
     assert "column 'age'" in str(caught.value)
     # What stands beside X is one column: dummies of it are no help.
     with pytest.raises(InputError, match=r"y( \(column 'age'\))? (does not hold|holds)") as caught:
         Heckman(["educ"]).fit(X, values)
-    assert "dummies" not in str(caught.value)
+    assert "categorical_features" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_columns_of_polars_that_hold_no_numbers_are_refused_in_every_role(kind, 
         words = rf"^{role} \(column 'age'\) does not hold numbers \(found {found}"
         with pytest.raises(InputError, match=words) as caught:
             ask()
-        assert "dummies" not in str(caught.value)
+        assert "categorical_features" not in str(caught.value)
         assert ".dt.year" not in str(caught.value)
 
 

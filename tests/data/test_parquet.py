@@ -734,9 +734,8 @@ def test_predictions_encode_categories_as_the_fit_did(tmp_path, frame):
     rows = scan_parquet(folder, "y", WORDS, numeric=["spelt"])
     model = Heckman(["x0", "region[rare]", "size[large]"]).fit(rows)
     out = tmp_path / "predicted.parquet"
-    with pytest.raises(UnknownFeatureError, match="made from 'region': pass the encoding"):
-        predict_parquet(model, folder, out)
-    predict_parquet(model, folder, out, encoding=rows.encoding)
+    predict_parquet(model, folder, out)
+    assert list(model.feature_names_in_) == list(rows.encoding.sources)
     expected = model.predict(Encoding.learn(table, WORDS, numeric=["spelt"])[0].transform(table))
     np.testing.assert_allclose(pd.read_parquet(out)["predicted_marginal"], expected, rtol=1e-12)
 

@@ -258,6 +258,7 @@ def write_predictions(
     check_missing(missing)
     check_is_fitted(model)
     check_model(model, kind, interval, scale)
+    encoding = model.encoding_ if encoding is None else encoding
     out = Path(out)
     if out.suffix != ".parquet":
         raise InputError(f"{shown(out)} must end in .parquet to be written")

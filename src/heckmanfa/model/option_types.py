@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from heckmanfa.data.outcome_scale import OutcomeTransform as OutcomeTransform
 from heckmanfa.data.columns.encoding import Unknown as Unknown
+from heckmanfa.data.outcome_scale import OutcomeTransform as OutcomeTransform
 
 Method = Literal["two-step", "ml"]
 """how the model is estimated"""

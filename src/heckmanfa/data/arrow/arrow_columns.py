@@ -97,7 +97,7 @@ def flags_of(array: Any, name: str) -> Floats:
             f"{quoted(odd)}"
         )
     value = np.array([1.0 if word in TRUE_WORDS else 0.0 for word in words] + [np.nan])
-    return value[found.codes]
+    return np.asarray(value[found.codes])
 
 
 def text_in(array: Any) -> Any:

@@ -110,6 +110,7 @@ class FittedColumns:
         known: dict[str, Any] = {
             "n_features_in_": self.n_features,
             "encoded_names_": np.array(labels, dtype=object),
+            "encoding_": self.encoding,
         }
         if self.names is not None:
             known["feature_names_in_"] = np.array(self.names, dtype=object)
