@@ -31,10 +31,7 @@ def labels_of(model: Any) -> list[str]:
     """Return a name for each of the K columns of a fitted model: x0, x1, … if X has no names."""
     if isinstance(model, SelectionModel):
         return list(model.fit_.labels)
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return [f"x{column}" for column in range(model.n_features_in_)]
-    return [str(name) for name in names]
+    return [str(name) for name in model.encoded_names_]
 
 
 def design_of(model: Any) -> FormulaDesign | None:
@@ -48,9 +45,10 @@ def restore(model: Any) -> None:
         if "_fit" not in vars(model):
             raise UnsoundError("its model has no fit")
         spec = model.fit_.spec
-        if spec.columns.n_features != len(spec.labels):
+        columns = spec.columns.encoded()
+        if columns.n_features != len(spec.labels):
             raise UnsoundError("its columns are counted in two ways")
-        if (spec.columns.names or spec.labels) != spec.labels:
+        if (columns.names or spec.labels) != spec.labels:
             raise UnsoundError("its columns are named in two ways")
         _check_classes(model)
         publish(model, attributes(model.fit_))
@@ -106,9 +104,10 @@ def _check_names(encoding: Encoding) -> None:
 def try_out(model: Any, reports: Sequence[str]) -> None:
     """Refuse a model whose parts do not fit together: it must predict and make these reports."""
     labels = labels_of(model)
-    for name in ("support_", "coef_", "selection_coef_"):
+    lengths = dict.fromkeys(("coef_", "selection_coef_"), len(labels))
+    for name, length in {"support_": model.n_features_in_, **lengths}.items():
         found = getattr(model, name, None)
-        if found is not None and np.shape(found) != (len(labels),):
+        if found is not None and np.shape(found) != (length,):
             raise UnsoundError(f"{name} is not as long as the list of features")
     row: Any = np.zeros((1, len(labels)))
     if hasattr(model, "feature_names_in_"):

@@ -178,6 +178,7 @@ def _encoding_of(model: Any, labels: list[str], encoding: Encoding | None) -> En
                 f"the model cannot be saved: {error}. Make that column in the data before the fit, "
                 "or keep the model with pickle"
             ) from error
+    encoding = model.encoding_ if encoding is None else encoding
     found = _checked_encoding(encoding, labels if design is None else design.variables(()))
     features = labels if design is None else design.variables(found.columns)
     strange = [name for name in features if name not in found.columns]
@@ -283,8 +284,7 @@ def _read(data: bytes, path: Path, reports: list[str]) -> Saved:
         raise DataError(f"{shown(path)} is not a model file of heckmanfa: it holds no model")
     restore(model)
     features = manifest["features"]
-    listed = model.n_features_in_ == len(features) and labels_of(model) == features
-    if not (listed and isinstance(manifest["about"], dict)):
+    if not (labels_of(model) == features and isinstance(manifest["about"], dict)):
         raise UnsoundError("it does not list the features of the model")
     design = design_of(model)
     if design is not None:
