@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Twice quiet hides warnings and progress, and leaves errors.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench study fuzz docs clean
+.PHONY: demo test check bench study fuzz docs dist clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.stamp-package
@@ -46,6 +46,12 @@ fuzz: $(VENV)/.stamp-test
 docs: $(VENV)/.stamp-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# The wheel and the sdist, as they would be uploaded.
+dist: $(VENV)/.stamp-dist
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/python -m twine check --strict dist/*
+
 clean:
 	rm -rf $(VENV) build dist site reports .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -59,7 +65,7 @@ $(VENV)/.stamp-package: pyproject.toml $(VENV)/.stamp-venv
 	$(PIP_INSTALL) --editable '.[plots]'
 	@touch $@
 
-# .stamp-test, .stamp-check, .stamp-docs and .stamp-bench, each from the requirements of that name.
+# .stamp-test, .stamp-check, .stamp-docs, .stamp-dist and .stamp-bench, each from the requirements of that name.
 $(VENV)/.stamp-%: requirements/%.txt $(VENV)/.stamp-package
 	$(PIP_INSTALL) --requirement $<
 	@touch $@

@@ -307,7 +307,11 @@ def as_stored(series: pd.Series[Any]) -> pd.Series[Any]:
     if _level_type(series) not in (*_NUMBER_TYPES, *_TIMES):
         return series
     codes = series.cat.codes.to_numpy()
-    taken: Any = pd.api.extensions.take(series.cat.categories.array, codes, allow_fill=True)
+    levels: Any = series.cat.categories.array
+    if isinstance(levels, pd.arrays.NumpyExtensionArray):
+        # pandas 2.1 warns of its own wrapper of NumPy.
+        levels = levels.to_numpy()
+    taken: Any = pd.api.extensions.take(levels, codes, allow_fill=True)
     return pd.Series(taken, index=series.index, name=series.name)
 
 
